@@ -90,11 +90,16 @@ class QueryParameter(OpenApiParameter):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What a method of a view declares of its requests: who may send them, and what they may bring."""
+    """What a method of a view declares of its requests: who may send them, and what they may bring.
+
+    :param bodiless: whether there must be no body
+    :param guarded: whether ``If-Match`` may name a version
+    """
 
     rule: str
     query: tuple[QueryParameter, ...]
     bodiless: bool
+    guarded: bool
 
     def read_query(self, given: Mapping[str, str]) -> dict[str, Any]:
         """The values of all parameters by name.
@@ -157,7 +162,7 @@ def operation(
             auth=[] if rule == OPEN else None,
         )(method)
         of_query = tuple(one for one in parameters if isinstance(one, QueryParameter))
-        declared.operation = Operation(rule, of_query, takes is None)
+        declared.operation = Operation(rule, of_query, takes is None, "If-Match" in names)
         return declared
 
     return declare

@@ -21,10 +21,14 @@ from sluice_dsl.plan import Plan
 
 
 class View(APIView):
-    """A resource; ``self.backend`` is what services work with, ``self.given`` what the query says by parameter."""
+    """A resource; its attributes are those of the request that it answers."""
 
+    #: what services work with
     backend: Backend
-    given: Mapping[str, Any]
+    #: what the query says by parameter and, where ``If-Match`` may be given, ``expected``, the version or None
+    given: dict[str, Any]
+    #: how long the answer may wait, as the query says; it is not in ``given``, which goes to services
+    seconds: float
     #: Method in lower case → name of its rule, as methods declare it; a method without one is refused, and found by
     #: a system check
     rules: ClassVar[Mapping[str, str]] = {}
@@ -45,7 +49,10 @@ class View(APIView):
         operation = getattr(getattr(self, request.method.lower(), None), "operation", None)
         if operation is not None:
             self.given = operation.read_query(request.query_params)
+            self.seconds = self.given.pop("wait", 0.0)
             operation.check_body(request)
+            if operation.guarded:
+                self.given["expected"] = expected_version(request)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Called by REST framework with the answer, which is withheld when its rule was never decided."""
@@ -78,8 +85,8 @@ class View(APIView):
         return {}
 
     def wait_acknowledged(self, epoch: int) -> None:
-        """Wait until all live nodes have acknowledged ``epoch``, for as long as the query says in ``wait``."""
-        wait_acknowledged(self.backend, epoch, self.given["wait"])
+        """Wait until all live nodes have acknowledged ``epoch``, for as long as the query says."""
+        wait_acknowledged(self.backend, epoch, self.seconds)
 
 
 def etag(version: int) -> str:

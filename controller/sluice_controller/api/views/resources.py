@@ -19,7 +19,7 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import ETAG, GONE, IF_MATCH, LIST, LOCATION, operation
 from sluice_controller.api.serializers.base import Serializer, page_of
-from sluice_controller.api.views.base import View, etag, expected_version
+from sluice_controller.api.views.base import View, etag
 from sluice_controller.catalog import entries
 
 T = TypeVar("T")
@@ -145,15 +145,12 @@ class CollectionView(View):
 
 
 class EntryView(View):
-    """One entry of a resource; the last part of its path is its name.
-
-    What the query says goes to the service: ``force`` where that may be given.
-    """
+    """One entry of a resource; the last part of its path is its name."""
 
     resource: Resource
 
     def update(self, name: str, data: Any, by: str, **options: Any) -> Any:
-        """The entry as ``data`` describes it; ``options`` are ``expected``, a version, and perhaps ``force``."""
+        """The entry as ``data`` describes it; ``options`` are those of :attr:`View.given`."""
         return self.resource.service.update(self.backend, name, data, by, **options)
 
     def respond(self, found: Any) -> Response:
@@ -167,12 +164,10 @@ class EntryView(View):
     def put(self, request: Request, **path: str) -> Response:
         """The entry as it is now."""
         (name,) = path.values()
-        options = {**self.given, "expected": expected_version(request)}
-        return self.respond(self.update(name, request.data, request.user.name, **options))
+        return self.respond(self.update(name, request.data, request.user.name, **self.given))
 
     def delete(self, request: Request, **path: str) -> Response:
         """204."""
         (name,) = path.values()
-        options = {**self.given, "expected": expected_version(request)}
-        self.resource.service.delete(self.backend, name, request.user.name, **options)
+        self.resource.service.delete(self.backend, name, request.user.name, **self.given)
         return no_content()

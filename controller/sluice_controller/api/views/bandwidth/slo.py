@@ -10,12 +10,12 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import ETAG, GONE, LIST, WAIT, operation, query_text, query_word
+from sluice_controller.api.openapi import ETAG, GONE, LIST, WAIT, operation, operations, query_text, query_word
 from sluice_controller.api.permissions import authorize, project_target, visible_accounts
 from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.views.bandwidth.iostack import ACCOUNT, POLICY
 from sluice_controller.api.views.base import View
-from sluice_controller.api.views.resources import no_content, render_entry, render_page
+from sluice_controller.api.views.resources import Declare, no_content, render_entry, render_page
 from sluice_controller.bandwidth import promises, services
 from sluice_controller.bandwidth.promises import NAMES, Objective
 from sluice_controller.catalog import bandwidth_report
@@ -64,14 +64,20 @@ class ObjectivesView(View):
         return render_page(self.given, "slos", known, lambda one: objective_data(one, report))
 
 
-def _show(name: str, *path: OpenApiParameter) -> Any:
-    return operation("sluice:slos:show", name, shapes.ObjectiveSerializer, *path, ETAG, errors=(404,))
-
-
-def _set(name: str, *path: OpenApiParameter) -> Any:
-    return operation(
+def _objective(suffix: str, scope: str, *path: OpenApiParameter) -> Declare:
+    """Declares the view of one objective for the storage policies that the words ``scope`` name."""
+    show = operation(
+        "sluice:slos:show",
+        f"show_slo{suffix}",
+        shapes.ObjectiveSerializer,
+        *path,
+        ETAG,
+        errors=(404,),
+        summary=f"Show an objective of a tenant{scope}",
+    )
+    update = operation(
         "sluice:slos:set",
-        name,
+        f"update_slo{suffix}",
         shapes.ObjectiveResultSerializer,
         *path,
         WAIT,
@@ -79,25 +85,27 @@ def _set(name: str, *path: OpenApiParameter) -> Any:
         errors=(404, 409),
         takes=shapes.ObjectiveValueSerializer,
         examples=shapes.VALUES,
+        summary=f"Promise a tenant a rate over the whole cluster{scope}, or hold it to one",
         description=_TOGETHER,
     )
-
-
-def _delete(name: str, *path: OpenApiParameter) -> Any:
-    return operation("sluice:slos:delete", name, GONE, *path, WAIT, errors=(404, 409))
+    summary = f"Take an objective of a tenant{scope} back"
+    delete = operation(
+        "sluice:slos:delete", f"delete_slo{suffix}", GONE, *path, WAIT, errors=(404, 409), summary=summary
+    )
+    return operations(get=show, put=update, delete=delete)
 
 
 class ObjectiveBase(View):
-    """A call about one objective."""
+    """One objective of a tenant."""
 
-    def show_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
+    def get(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective."""
         where = promises.read_scope(self.backend, account, policy)
         authorize(request, self.rules["get"], project_target(where.target.name, settings.SLUICE.reseller_prefix))
         found = promises.find_objective(self.backend.policy_cache.contents(), where, name)
         return render_entry(objective_data(found, bandwidth_report.current_report(self.backend)), found.policy.version)
 
-    def set_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
+    def put(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective as it is now."""
         value = Body(request.data, "value").value("value")
         where = promises.read_scope(self.backend, account, policy)
@@ -107,7 +115,7 @@ class ObjectiveBase(View):
         data = objective_data(found, bandwidth_report.current_report(self.backend))
         return render_entry({**data, **done.to_data()}, found.policy.version)
 
-    def delete_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
+    def delete(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """204."""
         where = promises.read_scope(self.backend, account, policy)
         done = services.delete_objective(self.backend, where, name, request.user.name)
@@ -115,57 +123,11 @@ class ObjectiveBase(View):
         return no_content()
 
 
+@_objective("", "", ACCOUNT, _NAME)
 class ObjectiveView(ObjectiveBase):
     """One objective, for all storage policies."""
 
-    @_show("show_slo", ACCOUNT, _NAME)
-    def get(self, request: Request, account: str, name: str) -> Response:
-        """Show an objective of a tenant.
 
-        The objective.
-        """
-        return self.show_objective(request, account, name)
-
-    @_set("update_slo", ACCOUNT, _NAME)
-    def put(self, request: Request, account: str, name: str) -> Response:
-        """Promise a tenant a rate over the whole cluster, or hold it to one.
-
-        The objective as it is now.
-        """
-        return self.set_objective(request, account, name)
-
-    @_delete("delete_slo", ACCOUNT, _NAME)
-    def delete(self, request: Request, account: str, name: str) -> Response:
-        """Take an objective of a tenant back.
-
-        204.
-        """
-        return self.delete_objective(request, account, name)
-
-
+@_objective("_of_policy", " under a storage policy", ACCOUNT, _NAME, POLICY)
 class PolicyObjectiveView(ObjectiveBase):
     """One objective, for one storage policy."""
-
-    @_show("show_slo_of_policy", ACCOUNT, _NAME, POLICY)
-    def get(self, request: Request, account: str, name: str, policy: str) -> Response:
-        """Show an objective of a tenant under a storage policy.
-
-        The objective.
-        """
-        return self.show_objective(request, account, name, policy)
-
-    @_set("update_slo_of_policy", ACCOUNT, _NAME, POLICY)
-    def put(self, request: Request, account: str, name: str, policy: str) -> Response:
-        """Promise a tenant a rate over the whole cluster under a storage policy, or hold it to one.
-
-        The objective as it is now.
-        """
-        return self.set_objective(request, account, name, policy)
-
-    @_delete("delete_slo_of_policy", ACCOUNT, _NAME, POLICY)
-    def delete(self, request: Request, account: str, name: str, policy: str) -> Response:
-        """Take an objective of a tenant under a storage policy back.
-
-        204.
-        """
-        return self.delete_objective(request, account, name, policy)

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import IF_MATCH, WAIT, operation
 from sluice_controller.api.parsers import RawParser
 from sluice_controller.api.serializers.uploads import ROLLBACKS, RollbackSerializer
-from sluice_controller.api.views.base import View, expected_version
+from sluice_controller.api.views.base import View
 from sluice_controller.api.views.code import transfer
 from sluice_controller.api.views.resources import Declare, render_entry, url_path
 from sluice_controller.code import revisions
@@ -71,7 +71,7 @@ class CodeDataView(CodeView):
         (name,) = path.values()
         code = transfer.read_code(request, self.given["main"])
         self.authorize_native(request, name)
-        return self.respond_settled(*self.put_code(name, code, request.user.name, expected_version(request)))
+        return self.respond_settled(*self.put_code(name, code, request.user.name, self.given["expected"]))
 
 
 class CodeRollbackView(CodeView):
@@ -82,8 +82,8 @@ class CodeRollbackView(CodeView):
         (name,) = path.values()
         number = revisions.requested_revision(request.data)
         self.authorize_native(request, name)
-        expected = expected_version(request)
-        return self.respond_settled(self.service.roll_back(self.backend, name, number, request.user.name, expected))
+        by = request.user.name
+        return self.respond_settled(self.service.roll_back(self.backend, name, number, by, **self.given))
 
 
 def download_operation(rule: str, name: str, summary: str, *path: OpenApiParameter) -> Declare:

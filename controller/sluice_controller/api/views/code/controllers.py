@@ -18,7 +18,7 @@ from sluice_controller.api.openapi import (
     query_word,
 )
 from sluice_controller.api.serializers import controllers as shapes
-from sluice_controller.api.views.base import View, expected_version
+from sluice_controller.api.views.base import View
 from sluice_controller.api.views.code import base
 from sluice_controller.api.views.resources import (
     Declare,
@@ -47,7 +47,7 @@ class ControllerBase(base.CodeView):
     def wait_settled(self, found: RegisteredCode, new: bool) -> None:
         """A new one is stopped, so that there is nothing to wait for."""
         if not new:
-            controllers.wait_settled(self.backend, found, self.given["wait"])
+            controllers.wait_settled(self.backend, found, self.seconds)
 
 
 class ControllersView(View):
@@ -87,7 +87,7 @@ class ControllerView(ControllerBase):
     )
     def delete(self, request: Request, controller: str) -> Response:
         """204."""
-        controllers.delete(self.backend, controller, request.user.name, expected_version(request))
+        controllers.delete(self.backend, controller, request.user.name, **self.given)
         return no_content()
 
 
@@ -123,8 +123,8 @@ class ControllerStartView(ControllerBase):
 
         The controller.
         """
-        by, expected = request.user.name, expected_version(request)
-        return self.respond_settled(controllers.start(self.backend, controller, by, expected))
+        found = controllers.start(self.backend, controller, request.user.name, **self.given)
+        return self.respond_settled(found)
 
 
 class ControllerStopView(ControllerBase):
@@ -136,8 +136,8 @@ class ControllerStopView(ControllerBase):
 
         The controller.
         """
-        by, expected = request.user.name, expected_version(request)
-        return self.respond_settled(controllers.stop(self.backend, controller, by, expected))
+        found = controllers.stop(self.backend, controller, request.user.name, **self.given)
+        return self.respond_settled(found)
 
 
 @operations(

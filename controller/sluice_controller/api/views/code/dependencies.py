@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import ETAG, FORCE, IF_MATCH, LIST, WAIT, in_path, operation, operations
 from sluice_controller.api.parsers import RawParser
 from sluice_controller.api.serializers import filters as shapes
-from sluice_controller.api.views.base import View, expected_version
+from sluice_controller.api.views.base import View
 from sluice_controller.api.views.code.transfer import BYTES, BYTES_OUT, MEDIA_TYPE, SHA256, read_code
 from sluice_controller.api.views.policies.deployments import TARGET
 from sluice_controller.api.views.resources import CollectionView, EntryView, Resource, render_entry, render_page
@@ -90,8 +90,8 @@ class DependencyDataView(View):
 
         The dependency with its new data.
         """
-        data, by, expected = read_code(request), request.user.name, expected_version(request)
-        one = dependencies.put_data(self.backend, dependency, data.source, data.size, data.announced, by, expected)
+        data, by = read_code(request), request.user.name
+        one = dependencies.put_data(self.backend, dependency, data.source, data.size, data.announced, by, **self.given)
         self.wait_acknowledged(self.backend.store.head().epoch)
         return render_entry(shapes.DependencySerializer.render(one), one.version)
 

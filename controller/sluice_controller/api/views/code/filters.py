@@ -12,7 +12,6 @@ from sluice_controller.api.openapi import ETAG, IF_MATCH, LIST, header, operatio
 from sluice_controller.api.permissions import authorize
 from sluice_controller.api.serializers import uploads as shapes
 from sluice_controller.api.serializers.filters import FilterPageSerializer, FilterSerializer
-from sluice_controller.api.views.base import expected_version
 from sluice_controller.api.views.code import base
 from sluice_controller.api.views.code.transfer import NATIVE_RULES
 from sluice_controller.api.views.resources import no_content, render_page
@@ -39,7 +38,7 @@ class RegistrationView(base.CodeView):
 
     def wait_settled(self, found: RegisteredCode, new: bool) -> None:
         """Until each live node has the code, or has said why not."""
-        wait_rolled_out(self.backend, found, self.given["wait"])
+        wait_rolled_out(self.backend, found, self.seconds)
 
     def authorize_native(self, request: Request, name: str) -> None:
         """Nobody touches a native filter who may not upload native code."""
@@ -106,12 +105,11 @@ class FilterView(RegistrationView):
 
         The registration as it is now.
         """
-        expected = expected_version(request)
         self.authorize_native(request, keyword)
         if filters.is_native(request.data):
             authorize(request, _NATIVE_RULE, {})
-        found = filters.update_description(self.backend, keyword, request.data, request.user.name, expected)
-        return self.respond(found)
+        by = request.user.name
+        return self.respond(filters.update_description(self.backend, keyword, request.data, by, **self.given))
 
     @operation(
         "sluice:filters:unregister",
@@ -126,8 +124,7 @@ class FilterView(RegistrationView):
 
         Nothing.
         """
-        force, expected = self.given["force"], expected_version(request)
-        filters.unregister(self.backend, keyword, request.user.name, force, expected)
+        filters.unregister(self.backend, keyword, request.user.name, **self.given)
         return no_content()
 
 

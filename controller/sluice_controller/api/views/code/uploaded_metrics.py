@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import IF_MATCH, LIST, LOCATION, WAIT, in_path, operation, operations, query_flag
 from sluice_controller.api.serializers.controllers import MetricInstancesSerializer
 from sluice_controller.api.serializers.registry import MeasuredSerializer
-from sluice_controller.api.views.base import View, expected_version
+from sluice_controller.api.views.base import View
 from sluice_controller.api.views.code import base
 from sluice_controller.api.views.resources import Declare, render_page
 from sluice_controller.code import metrics as code_metrics
@@ -34,7 +34,7 @@ class MetricBase(base.CodeView):
 
     def wait_settled(self, found: RegisteredCode, new: bool) -> None:
         """Until each live node has the code, or has said why not."""
-        wait_rolled_out(self.backend, found, self.given["wait"])
+        wait_rolled_out(self.backend, found, self.seconds)
 
 
 @operations(
@@ -70,8 +70,8 @@ class MetricStartView(MetricBase):
 
         The metric.
         """
-        by, expected = request.user.name, expected_version(request)
-        return self.respond_settled(code_metrics.start(self.backend, metric, by, expected))
+        found = code_metrics.start(self.backend, metric, request.user.name, **self.given)
+        return self.respond_settled(found)
 
 
 class MetricStopView(MetricBase):
@@ -83,8 +83,7 @@ class MetricStopView(MetricBase):
 
         The metric.
         """
-        force, expected = self.given["force"], expected_version(request)
-        found = code_metrics.stop(self.backend, metric, request.user.name, force, expected)
+        found = code_metrics.stop(self.backend, metric, request.user.name, **self.given)
         self.wait_acknowledged(found.epoch)
         return self.respond(found)
 

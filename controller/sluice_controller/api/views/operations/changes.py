@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import MARKER, WAIT, header, operation, query_flag, query_limit, query_text
 from sluice_controller.api.serializers import changes as shapes
-from sluice_controller.api.views.base import View, expected_version
+from sluice_controller.api.views.base import View
 from sluice_controller.api.views.code.transfer import code_authorizer
 from sluice_controller.api.views.resources import render_entry
 from sluice_controller.configuration import changes
@@ -106,11 +106,10 @@ class ReplacingView(View):
 
     def replace(self, request: Request, wanted: Transformation) -> Response:
         """What was changed, or with ``plan`` would be."""
-        plan, force = self.given["plan"], self.given["force"]
-        expected, allow = expected_version(request), code_authorizer(request)
-        outcome = replace_configuration(self.backend, wanted, request.user.name, plan, force, expected, allow)
+        allow = code_authorizer(request)
+        outcome = replace_configuration(self.backend, wanted, request.user.name, **self.given, allow=allow)
         self.wait_acknowledged(outcome.epoch)
-        return render_entry(shapes.OutcomeSerializer.render(outcome, plan=plan), outcome.version)
+        return render_entry(shapes.OutcomeSerializer.render(outcome, plan=self.given["plan"]), outcome.version)
 
 
 class RollbackView(ReplacingView):

@@ -23,7 +23,7 @@ from sluice_controller.api.openapi import (
 )
 from sluice_controller.api.permissions import visible_accounts
 from sluice_controller.api.serializers import policies as shapes
-from sluice_controller.api.views.base import View, expected_version
+from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import no_content, render_entry
 from sluice_controller.catalog import selectors
 from sluice_controller.policies import bandwidth_checks, idempotency, policy_update, services
@@ -167,7 +167,7 @@ class PolicyView(View):
         A policy that is disabled sets nothing. When nothing would change, nothing happens.
         """
         revision = policy_update.PolicyUpdate.read(request.data, settings.SLUICE.text_limit)
-        expected, allow = expected_version(request), self.plan_authorizer(request)
+        expected, allow = self.given["expected"], self.plan_authorizer(request)
         written = policy_update.update_policy(self.backend, policy_id, request.user.name, revision, expected, allow)
         self.wait_acknowledged(written.epoch)
         (view,) = written.views(self.backend)
@@ -193,7 +193,7 @@ class PolicyView(View):
         """
         change = services.keep_policy if self.given["keep"] else services.delete_policy
         allow = self.plan_authorizer(request)
-        written = change(self.backend, policy_id, request.user.name, expected_version(request), allow)
+        written = change(self.backend, policy_id, request.user.name, self.given["expected"], allow)
         self.wait_acknowledged(written.epoch)
         views = written.views(self.backend)
         if not views:

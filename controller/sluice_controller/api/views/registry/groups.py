@@ -16,7 +16,7 @@ from sluice_controller.api.openapi import ETAG, FORCE, LIST, in_path, operation,
 from sluice_controller.api.serializers import groups as shapes
 from sluice_controller.api.serializers.base import Serializer
 from sluice_controller.api.views import resources
-from sluice_controller.api.views.base import View, etag, expected_version
+from sluice_controller.api.views.base import View, etag
 from sluice_controller.api.views.resources import Declare, Resource, no_content, render_entry, render_page
 from sluice_controller.catalog import groups
 from sluice_controller.catalog.groups import CONTAINERS, TENANTS
@@ -139,13 +139,12 @@ class MemberView(View):
 
     def put(self, request: Request, group: str, member: str) -> Response:
         """The member, in the group now."""
-        kind, by, expected = self.resource.service, request.user.name, expected_version(request)
-        return self._rendered(groups.add_member(self.backend, kind, group, member, by, expected), member)
+        kind, by = self.resource.service, request.user.name
+        return self._rendered(groups.add_member(self.backend, kind, group, member, by, **self.given), member)
 
     def delete(self, request: Request, group: str, member: str) -> Response:
         """204."""
-        kind, by, expected = self.resource.service, request.user.name, expected_version(request)
-        groups.remove_member(self.backend, kind, group, member, by, expected)
+        groups.remove_member(self.backend, self.resource.service, group, member, request.user.name, **self.given)
         return no_content()
 
     def _rendered(self, found: Any, member: str) -> Response:

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import IF_MATCH, MARKER, WAIT, header, operation, query_limit, query_text
 from sluice_controller.api.serializers import placement as shapes
-from sluice_controller.api.views.base import View, etag, expected_version
+from sluice_controller.api.views.base import View, etag
 from sluice_controller.api.views.resources import no_content, render_entry
 from sluice_controller.registry import placement
 from sluice_controller.registry.swift_client import SwiftClient
@@ -118,7 +118,7 @@ class PlacementView(View):
             placement.account_of(self.backend.native, account),
             read_policy(request),
             request.user.name,
-            expected_version(request),
+            **self.given,
         )
         self.wait_acknowledged(self.backend.store.head().epoch)
         status = HTTPStatus.CREATED if new else HTTPStatus.OK
@@ -138,6 +138,6 @@ class PlacementView(View):
         204.
         """
         account = placement.account_of(self.backend.native, account)
-        epoch = placement.delete(self.backend, account, request.user.name, expected_version(request))
+        epoch = placement.delete(self.backend, account, request.user.name, **self.given)
         self.wait_acknowledged(epoch)
         return no_content()

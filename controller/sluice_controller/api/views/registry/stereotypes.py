@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import ETAG, FORCE, GONE, LIST, WAIT, in_path, operation, operations
 from sluice_controller.api.serializers import stereotypes as shapes
 from sluice_controller.api.views import resources
-from sluice_controller.api.views.base import View, etag, expected_version
+from sluice_controller.api.views.base import View, etag
 from sluice_controller.api.views.resources import Resource, no_content, render_entry, render_page
 from sluice_controller.policies import deployments
 from sluice_controller.registry import stereotypes
@@ -72,7 +72,7 @@ class StereotypeView(resources.EntryView):
 
     def put(self, request: Request, **path: str) -> Response:
         """The stereotype as it is now."""
-        by, limit, expected = request.user.name, settings.SLUICE.text_limit, expected_version(request)
+        by, limit, expected = request.user.name, settings.SLUICE.text_limit, self.given["expected"]
         found, done = stereotypes.update(self.backend, path["stereotype"], request.data, by, limit, expected)
         self.wait_acknowledged(done.epoch)
         return self.respond(found)
