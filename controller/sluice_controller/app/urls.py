@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from django.urls import path, register_converter
+from django.urls.converters import StringConverter
 
-from sluice_controller.api.converters import NameConverter, RateConverter, TargetConverter
 from sluice_controller.api.views.bandwidth import iostack, measurements, slo
 from sluice_controller.api.views.code import controllers, dependencies, filters, uploaded_metrics
-from sluice_controller.api.views.operations import changes, configuration, health, metrics, nodes, schema
-from sluice_controller.api.views.policies import deployments, effective, firings, policies
+from sluice_controller.api.views.operations import changes, configuration, nodes, service
+from sluice_controller.api.views.policies import deployments, effective, policies
 from sluice_controller.api.views.registry import groups, placement, registry, stereotypes, vocabulary
+
+
+class NameConverter(StringConverter):
+    """One name: any characters but a slash.  Other than for ``str``, the schema says so."""
+
+
+class TargetConverter(StringConverter):
+    """``account[/container[/object]]``; an object's name may hold slashes and line breaks."""
+
+    regex = r"[\s\S]+"
+
+
+class RateConverter(StringConverter):
+    """A rate, whose unit may end in ``/s``."""
+
+    regex = "[^/]+(?:/s(?:ec)?)?"
+
 
 register_converter(NameConverter, "name")
 register_converter(TargetConverter, "target")
@@ -19,7 +36,7 @@ urlpatterns = [
     path("policies", policies.PoliciesView.as_view()),
     path("policies/check", policies.CheckView.as_view()),
     path("policies/<str:policy_id>", policies.PolicyView.as_view()),
-    path("policies/<str:policy_id>/firings", firings.FiringsView.as_view()),
+    path("policies/<str:policy_id>/firings", policies.FiringsView.as_view()),
     path("effective", effective.EffectiveView.as_view()),
     path("changes", changes.ChangesView.as_view()),
     path("changes/<str:epoch>", changes.ChangeView.as_view()),
@@ -96,9 +113,9 @@ urlpatterns = [
     path("bw/<name:account>", iostack.AccountBandwidthView.as_view()),
     path("bw/<name:account>/<rate:value>", iostack.SetBandwidthView.as_view()),
     path("bw/<name:account>/<name:policy>/<rate:value>", iostack.SetPolicyBandwidthView.as_view()),
-    path("health", health.HealthView.as_view()),
-    path("metrics", metrics.MetricsView.as_view()),
-    path("schema", schema.SchemaView.as_view()),
+    path("health", service.HealthView.as_view()),
+    path("metrics", service.MetricsView.as_view()),
+    path("schema", service.SchemaView.as_view()),
 ]
 
 handler400 = "sluice_controller.errors.bad_request"

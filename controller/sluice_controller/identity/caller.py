@@ -41,5 +41,13 @@ class Identity:
         return {name: value for name, value in known.items() if value} | {"roles": sorted(self.roles)}
 
 
+# What the middleware before Django leaves in a request's environment; what clients send arrives as ``HTTP_…``.
+#: The :class:`Identity` of a valid token.
+IDENTITY: Final = "sluice.identity"
+#: Why Keystone could not be asked, when it could not.
+AWAY: Final = "sluice.keystone_away"
+#: The challenge of a 401.
+CHALLENGE: Final = "sluice.challenge"
+
 #: The holder of the static token.
 ADMIN: Final = Identity("admin", roles=frozenset({"admin", "manager", "member", "reader"}), is_admin=True)

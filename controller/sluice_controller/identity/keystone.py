@@ -20,8 +20,7 @@ from keystoneauth1 import loading, session
 from keystonemiddleware import auth_token  # type: ignore[import-untyped]
 from oslo_config import cfg
 
-from sluice_controller.identity.caller import Identity
-from sluice_controller.identity.keystone_names import AWAY, CHALLENGE, IDENTITY
+from sluice_controller.identity.caller import AWAY, CHALLENGE, IDENTITY, Identity
 
 log = logging.getLogger(__name__)
 

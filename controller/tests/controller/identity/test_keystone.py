@@ -8,7 +8,7 @@ from sluice_aio.base.ports import free_port
 from sluice_controller.app.checks import faults
 from sluice_controller.app.cli import main
 from sluice_controller.config import Config
-from sluice_controller.identity.keystone_names import AWAY, CHALLENGE, IDENTITY
+from sluice_controller.identity.caller import AWAY, CHALLENGE, IDENTITY
 from sluice_controller.identity.projects import REMEMBERED, ProjectAccounts
 from sluice_core.errors import CallerError, PeerError
 

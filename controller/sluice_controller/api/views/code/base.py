@@ -1,22 +1,52 @@
-"""The base of the views of uploaded code, of whichever kind: its data, and earlier revisions of it."""
+"""The base of the views of uploaded code, of whichever kind: its data, and earlier revisions of it.
+
+A view reads an upload from the request by :func:`read_code`, and streams an answer by :func:`download`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import IF_MATCH, WAIT, operation
+from sluice_controller.api.openapi import IF_MATCH, WAIT, header, operation, query_text
 from sluice_controller.api.parsers import RawParser
+from sluice_controller.api.permissions import authorize
 from sluice_controller.api.serializers.uploads import ROLLBACKS, RollbackSerializer
 from sluice_controller.api.views.base import View
-from sluice_controller.api.views.code import transfer
 from sluice_controller.api.views.resources import Declare, render_entry, url_path
+from sluice_controller.catalog.backend import Backend
 from sluice_controller.code import revisions
 from sluice_controller.code.revisions import IncomingCode, RegisteredCode
+from sluice_controller.configuration.configuration import Authorize, Difference
+from sluice_core.describe import NATIVE
+from sluice_core.errors import CallerError
+from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
+
+MEDIA_TYPE: Final = "application/octet-stream"
+SHA256: Final = header("X-Content-Sha256", "SHA-256 of the code in hexadecimal; another digest refuses it")
+MAIN: Final = query_text("main", "the class to run; without it the one that has been, or the only one that fits")
+#: In the description of every call that takes native code.
+NATIVE_WARNING: Final = (
+    "**Native code is for administrators only: there is no sandbox, it runs with all rights of the processes that "
+    "load it.** It is read and tried before anything is stored: a syntax error, an import that the nodes do not offer, "
+    "a missing class or a broken contract are refused with the reason."
+)
+#: A body of bytes, for the schema.
+BYTES: Final[Any] = {MEDIA_TYPE: OpenApiTypes.BINARY}
+BYTES_OUT: Final[Any] = {(200, MEDIA_TYPE): OpenApiTypes.BINARY}
+
+
+#: Kind of code → the rule by which native one comes.
+NATIVE_RULES: Final = {
+    FILTER_CODE: "sluice:filters:native",
+    METRIC_CODE: "sluice:metrics:upload",
+    CONTROLLER_CODE: "sluice:controllers:upload",
+}
 
 
 class CodeView(View):
@@ -64,12 +94,12 @@ class CodeDataView(CodeView):
 
     def get(self, request: Request, **path: str) -> StreamingHttpResponse:
         """The code."""
-        return transfer.download(self.backend, request, self.service.find(self.backend, *path.values()).upload)
+        return download(self.backend, request, self.service.find(self.backend, *path.values()).upload)
 
     def put(self, request: Request, **path: str) -> Response:
         """What the code belongs to."""
         (name,) = path.values()
-        code = transfer.read_code(request, self.given["main"])
+        code = read_code(request, self.given["main"])
         self.authorize_native(request, name)
         return self.respond_settled(*self.put_code(name, code, request.user.name, self.given["expected"]))
 
@@ -88,7 +118,7 @@ class CodeRollbackView(CodeView):
 
 def download_operation(rule: str, name: str, summary: str, *path: OpenApiParameter) -> Declare:
     """Declares GET of :class:`CodeDataView`."""
-    answer = transfer.BYTES_OUT
+    answer = BYTES_OUT
     return operation(rule, name, answer, *path, errors=(404,), summary=summary, description="The code.")
 
 
@@ -101,14 +131,14 @@ def upload_operation(
         name,
         answer,
         *parameters,
-        transfer.MAIN,
+        MAIN,
         WAIT,
-        transfer.SHA256,
+        SHA256,
         IF_MATCH,
         errors=(404, 409, 422),
-        takes=transfer.BYTES,
+        takes=BYTES,
         summary=summary,
-        description=f"{transfer.NATIVE_WARNING} {description}",
+        description=f"{NATIVE_WARNING} {description}",
     )
 
 
@@ -129,3 +159,46 @@ def rollback_operation(
         summary=summary,
         description=description,
     )
+
+
+def code_authorizer(request: Request) -> Authorize:
+    """Decides whether an imported configuration may bring native code: as its upload would be decided."""
+
+    def allow(changes: list[Difference]) -> None:
+        for one in changes:
+            if isinstance(one.new, Upload) and one.new.environment == NATIVE:
+                authorize(request, NATIVE_RULES[one.what], {})
+
+    return allow
+
+
+def read_code(request: Request, main: str = "") -> IncomingCode:
+    """The code that a request brings.
+
+    :raises CallerError: when the name of the class cannot be one
+    """
+    if main and not main.isidentifier():
+        raise CallerError(f"`main` is `{main}`, expected the name of a class")
+    announced = request.headers.get("X-Content-Sha256", "").lower()
+    return IncomingCode(request.stream or request._request, content_length(request), announced, main)
+
+
+def content_length(request: Request) -> int:
+    """Bytes of a body that the view reads by itself.
+
+    :raises CallerError: when it says no number
+    """
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if not length.isdigit():
+        raise CallerError(f"`Content-Length` is `{length}`, expected a number")
+    return int(length)
+
+
+def download(backend: Backend, request: Request, upload: Upload) -> StreamingHttpResponse:
+    """The code as it was uploaded; HEAD does not read it from Swift.
+
+    :raises NotFound: when there is none yet
+    """
+    code = () if request.method == "HEAD" and upload.sha256 else revisions.stored_code(backend, upload)
+    headers = {"Content-Length": str(upload.size), "X-Content-Sha256": upload.sha256}
+    return StreamingHttpResponse(code, content_type=MEDIA_TYPE, headers=headers)

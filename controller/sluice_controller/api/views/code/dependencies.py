@@ -13,7 +13,7 @@ from sluice_controller.api.openapi import ETAG, FORCE, IF_MATCH, LIST, WAIT, in_
 from sluice_controller.api.parsers import RawParser
 from sluice_controller.api.serializers import filters as shapes
 from sluice_controller.api.views.base import View
-from sluice_controller.api.views.code.transfer import BYTES, BYTES_OUT, MEDIA_TYPE, SHA256, read_code
+from sluice_controller.api.views.code.base import BYTES, BYTES_OUT, MEDIA_TYPE, SHA256, read_code
 from sluice_controller.api.views.policies.deployments import TARGET
 from sluice_controller.api.views.resources import CollectionView, EntryView, Resource, render_entry, render_page
 from sluice_controller.policies import deployments

@@ -13,7 +13,6 @@ from sluice_controller.api.permissions import authorize
 from sluice_controller.api.serializers import uploads as shapes
 from sluice_controller.api.serializers.filters import FilterPageSerializer, FilterSerializer
 from sluice_controller.api.views.code import base
-from sluice_controller.api.views.code.transfer import NATIVE_RULES
 from sluice_controller.api.views.resources import no_content, render_page
 from sluice_controller.code import filters
 from sluice_controller.code.revisions import IncomingCode, RegisteredCode
@@ -22,7 +21,7 @@ from sluice_core.describe import FILTER, NATIVE
 from sluice_core.messages.uploads import FILTER_CODE
 
 #: Asked besides the rule of the call where code is native.
-_NATIVE_RULE: Final = NATIVE_RULES[FILTER_CODE]
+_NATIVE_RULE: Final = base.NATIVE_RULES[FILTER_CODE]
 
 
 class RegistrationView(base.CodeView):

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import MARKER, WAIT, header, operation, query_flag, query_limit, query_text
 from sluice_controller.api.serializers import changes as shapes
 from sluice_controller.api.views.base import View
-from sluice_controller.api.views.code.transfer import code_authorizer
+from sluice_controller.api.views.code.base import code_authorizer
 from sluice_controller.api.views.resources import render_entry
 from sluice_controller.configuration import changes
 from sluice_controller.configuration.configuration import Transformation, configuration_at, replace_configuration

@@ -26,10 +26,12 @@ from sluice_controller.api.serializers import policies as shapes
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import no_content, render_entry
 from sluice_controller.catalog import selectors
-from sluice_controller.policies import bandwidth_checks, idempotency, policy_update, services
+from sluice_controller.policies import bandwidth_checks, firings, idempotency, policy_update, services
 from sluice_controller.registry import activations
 from sluice_controller.validation.bodies import policy_text
 
+#: What an actor does.
+FIRING_KINDS = ("set", "changed", "taken_back")
 LOCATION = header("Location", "path of the new policy, or of the list when there are several", 201)
 REPEATED = OpenApiParameter(
     idempotency.HEADER,
@@ -199,3 +201,27 @@ class PolicyView(View):
         if not views:
             return no_content()
         return render_entry(shapes.PolicySerializer.render(views[0]), views[0].cached.version)
+
+
+class FiringsView(View):
+    """The history of one policy."""
+
+    @operation(
+        "sluice:policies:firings",
+        "list_firings",
+        shapes.FiringPageSerializer,
+        query_limit("firings on a page"),
+        MARKER,
+        query_word("what", "only those of this kind", FIRING_KINDS),
+        query_text("member", "only those for this member of a group or ALL"),
+        errors=(404,),
+    )
+    def get(self, request: Request, policy_id: str) -> Response:
+        """List what a policy's actor did, newest first.
+
+        Actors keep the last 20 firings of a policy.
+        """
+        found = selectors.find_policy(self.backend, policy_id)
+        self.plan_authorizer(request)([found.cached.plan])
+        known = found.state.firings if found.state else ()
+        return Response(shapes.FiringPageSerializer.render(firings.page_firings(known, **self.given)))

@@ -1,18 +1,23 @@
-"""``/health``: for load balancers and monitoring, without a token."""
+"""What the API says of itself: ``/health`` and ``/metrics``, which need no token, and ``/schema``."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework.permissions import AllowAny
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import operation
 from sluice_controller.api.permissions import OPEN
+from sluice_controller.api.prometheus import CONTENT_TYPE, exposition
 from sluice_controller.api.serializers.nodes import HealthSerializer
 from sluice_controller.api.views.base import View
+from sluice_controller.api.views.renderers import TEXT, NonJSONView, TextRenderer
 from sluice_controller.catalog.liveness import dependency_health
 from sluice_controller.errors import RETRY_AFTER
 
@@ -42,3 +47,31 @@ class HealthView(View):
         if found["redis"] == "ok":
             return Response(body)
         return Response(body, HTTPStatus.SERVICE_UNAVAILABLE, headers={"Retry-After": RETRY_AFTER})
+
+
+class MetricsView(NonJSONView):
+    """Numbers of calls, policies, nodes and actor hosts."""
+
+    authentication_classes = ()
+    permission_classes = (AllowAny,)
+    renderer_classes = (TextRenderer, JSONRenderer)
+
+    @operation(OPEN, "metrics", {(200, TEXT): OpenApiTypes.STR})
+    def get(self, request: Request) -> Response:
+        """Give the numbers of this API and of the cluster in Prometheus' text format; needs no token.
+
+        Names of nodes and actor hosts are in it; tenants, policies and paths are not.
+        """
+        return Response(exposition(self.backend), content_type=CONTENT_TYPE)
+
+
+class SchemaView(View):
+    """OpenAPI 3.1."""
+
+    @operation("sluice:schema:show", "schema", OpenApiTypes.OBJECT)
+    def get(self, request: Request) -> Response:
+        """Describe this API as OpenAPI 3.1.
+
+        The description.
+        """
+        return Response(SchemaGenerator().get_schema(request=None, public=True))
