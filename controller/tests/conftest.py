@@ -76,7 +76,7 @@ def create(api):
 
 @pytest.fixture
 def api(backend):
-    from sluice_controller.testing.api_client import CheckedClient
+    from tests.support.controller.checked_client import CheckedClient
 
     return CheckedClient(headers={"X-Auth-Token": TOKEN})
 
@@ -84,7 +84,7 @@ def api(backend):
 @pytest.fixture
 def code_swift(backend):
     """A small Swift in which the API keeps uploaded code."""
-    from sluice_controller.testing.swift_code_store import fake_code_swift
+    from tests.support.controller.swift_code_store import fake_code_swift
 
     with fake_code_swift() as server:
         object.__setattr__(backend, "code", server.code_store())

@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import replace
 
 import pytest
+from tests.support.controller.swift_code_store import fake_code_swift
 
-from sluice_controller.testing.swift_code_store import fake_code_swift
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.errors import PeerError
 

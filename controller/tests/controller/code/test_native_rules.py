@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_controller.identity.caller import IDENTITY, Identity
+from sluice_controller.identity.caller import Identity
+from sluice_controller.identity.keystone_names import IDENTITY
 
 ADA = replace(Identity.from_user("u-ada", "ada", "acme-id", "acme", ("admin",)), is_admin=True)
 ALICE = Identity.from_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
@@ -24,9 +25,9 @@ VETTERS = "".join(
 def people(backend, config, code_swift, tmp_path):
     """A function that gives somebody's client, under an operator's rules."""
     from django.test import override_settings
+    from tests.support.controller.checked_client import CheckedClient
 
     from sluice_controller.catalog.backend import current_backend
-    from sluice_controller.testing.api_client import CheckedClient
 
     path = tmp_path / "policy.yaml"
     path.write_text(VETTERS)

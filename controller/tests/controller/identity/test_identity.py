@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_controller.identity.caller import AWAY, IDENTITY, Identity
+from sluice_controller.identity.caller import Identity
+from sluice_controller.identity.keystone_names import AWAY, IDENTITY
 
 ALICE = Identity.from_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
 RITA = Identity.from_user("u-rita", "rita", "acme-id", "acme", ("reader",))
@@ -30,8 +31,7 @@ SPOOFED = {
 def keystone(backend, config):
     """A function that gives the client of somebody, or of nobody."""
     from django.test import override_settings
-
-    from sluice_controller.testing.api_client import CheckedClient
+    from tests.support.controller.checked_client import CheckedClient
 
     def client(identity=None, **more):
         environment = {IDENTITY: identity} if identity else {}

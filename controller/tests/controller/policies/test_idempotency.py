@@ -3,10 +3,10 @@
 import threading
 
 import pytest
+from tests.support.controller.checked_client import CheckedClient
 
 from sluice_controller.policies import services
 from sluice_controller.policies.idempotency import policy_ids
-from sluice_controller.testing.api_client import CheckedClient
 from sluice_core.errors import PeerError
 
 STATIC = "FOR TENANT AUTH_test DO SET compression"

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 from django.test import override_settings
+from tests.support.controller.swift import fake_swift
 
 from sluice_controller.registry.swift_client import SwiftClient
-from sluice_controller.testing.swift import fake_swift
 from sluice_core.errors import CallerError, PeerError
 
 

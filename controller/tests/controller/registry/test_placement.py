@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 from django.test import override_settings
+from tests.support.controller.swift import fake_swift
 
 from sluice_controller.api.serializers.placement import PLACEMENTS
-from sluice_controller.testing.swift import fake_swift
 
 
 @pytest.fixture

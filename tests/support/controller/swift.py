@@ -1,4 +1,4 @@
-"""For tests: as much of a Swift proxy as the API asks for, on a real socket."""
+"""As much of a Swift proxy as the API asks for, on a real socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For tests: as much of a Swift as keeps uploaded code."""
+"""As much of a Swift as keeps uploaded code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from sluice_controller.testing.swift import serving
+from tests.support.controller.swift import serving
+
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 
 

@@ -1,4 +1,4 @@
-"""For tests: a client that holds every answer against the schema that the API gives of itself."""
+"""A client that holds every answer against the schema that the API gives of itself."""
 
 from __future__ import annotations
 
