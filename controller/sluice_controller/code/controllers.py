@@ -17,9 +17,10 @@ from sluice_controller.catalog.liveness import is_alive
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.catalog.waiting import wait_until
 from sluice_controller.code import revisions
-from sluice_controller.code.revisions import AcceptanceCheck, CommitExtras, IncomingCode, RegisteredCode
+from sluice_controller.code.revisions import CodeKind, IncomingCode, RegisteredCode
 from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.uploads import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
+from sluice_core.store.records import Draft
 
 STOPPED: Final = "stopped"
 STARTING: Final = "starting"
@@ -73,14 +74,6 @@ def check_name(name: str) -> None:
         raise CallerError(f"`{name}` cannot be a controller's name, expected lower case letters, digits, `_` and `-`")
 
 
-def find(backend: Backend, name: str, expected: int | None = None) -> RegisteredCode:
-    """One controller.
-
-    :raises NotFound: when there is none
-    """
-    return revisions.find(backend, CONTROLLER_CODE, name, expected)
-
-
 def put_code(
     backend: Backend, name: str, given: IncomingCode, by: str, expected: int | None = None
 ) -> tuple[RegisteredCode, bool]:
@@ -89,19 +82,18 @@ def put_code(
     :raises CallerError: 413, 422, or 400 with what is wrong with the code
     """
     check_name(name)
-    if expected is None and backend.store.upload(upload_key(CONTROLLER_CODE, name)) is None:
-        new = RegisteredCode(revisions.new_native_upload(backend, CONTROLLER_CODE, name, by), 0)
-        return revisions.put_code(backend, new, given, _rules(backend), by), True
-    old = find(backend, name, expected)
-    return revisions.put_code(backend, old, given, _rules(backend), by), False
+    old = _CONTROLLERS.find_or_new(backend, name, by, expected)
+    return _CONTROLLERS.put_code(backend, old, given, Draft(by)), old.version == 0
 
 
-def _rules(backend: Backend) -> AcceptanceCheck:
-    def accepted(old: Upload, new: Upload) -> None:
-        if new.running:
-            _refuse_blind(backend, new)
+def _accept(backend: Backend, old: Upload, new: Upload) -> None:
+    if new.running:
+        _refuse_blind(backend, new)
 
-    return accepted
+
+_CONTROLLERS: Final = CodeKind(CONTROLLER_CODE, "controller", _accept)
+find = _CONTROLLERS.find
+roll_back = _CONTROLLERS.roll_back
 
 
 def _refuse_blind(backend: Backend, upload: Upload) -> None:
@@ -126,7 +118,7 @@ def start(backend: Backend, name: str, by: str, expected: int | None = None) -> 
     metrics = [f"upload/{upload_key(METRIC_CODE, one)}" for one in old.upload.info.get("metrics", ())]
     seen = {name: backend.store.version(name) for name in metrics}
     _refuse_blind(backend, old.upload)
-    return revisions.commit(backend, replace(old.upload, running=True), by, old.version, CommitExtras(expect=seen))
+    return revisions.commit(backend, replace(old.upload, running=True), old.version, Draft(by, expect=seen))
 
 
 def stop(backend: Backend, name: str, by: str, expected: int | None = None) -> RegisteredCode:
@@ -134,22 +126,14 @@ def stop(backend: Backend, name: str, by: str, expected: int | None = None) -> R
     old = find(backend, name, expected)
     if not old.upload.running:
         return old
-    drops = (policy_of_controller(name),)
-    return revisions.commit(
-        backend, replace(old.upload, running=False), by, old.version, CommitExtras(policy_drops=drops)
-    )
-
-
-def roll_back(backend: Backend, name: str, number: int | None, by: str, expected: int | None = None) -> RegisteredCode:
-    """Give it the code of an earlier revision again; None: of the one before."""
-    old = find(backend, name, expected)
-    return revisions.roll_back(backend, old, number, _rules(backend), by)
+    draft = Draft(by, policy_drops=(policy_of_controller(name),))
+    return revisions.commit(backend, replace(old.upload, running=False), old.version, draft)
 
 
 def delete(backend: Backend, name: str, by: str, expected: int | None = None) -> None:
     """Forget it, and take back what it set."""
     old = find(backend, name, expected)
-    revisions.drop(backend, old, by, CommitExtras(policy_drops=(policy_of_controller(name),)))
+    revisions.drop(backend, old, Draft(by, policy_drops=(policy_of_controller(name),)))
 
 
 def instances(backend: Backend) -> dict[str, list[ControllerInstance]]:

@@ -15,12 +15,13 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.usage import InUse
 from sluice_controller.catalog.vocabulary import filter_info
 from sluice_controller.code import revisions
-from sluice_controller.code.revisions import AcceptanceCheck, CommitExtras, IncomingCode, RegisteredCode
+from sluice_controller.code.revisions import CodeKind, IncomingCode, RegisteredCode
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.describe import ENVIRONMENTS, NATIVE, ActionInfo
 from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.registry import ACTIVATION, ALIAS
 from sluice_core.messages.uploads import FILTER_CODE, Upload
+from sluice_core.store.records import Draft
 from sluice_sandbox.descriptions import describe_upload
 
 #: What a registration may say; ``capabilities`` are fields of ``describe.ActionInfo``.
@@ -116,7 +117,7 @@ def register(backend: Backend, body: Any, by: str) -> RegisteredCode:
     _refuse_taken(backend, upload.keyword)
     if backend.store.upload(upload.keyword) is not None:
         raise Conflict(f"filter `{upload.keyword}` is registered already")
-    return revisions.commit(backend, upload, by, 0, CommitExtras(expect={f"entry/{ALIAS}/{upload.keyword}": 0}))
+    return revisions.commit(backend, upload, 0, Draft(by, expect={f"entry/{ALIAS}/{upload.keyword}": 0}))
 
 
 def _refuse_taken(backend: Backend, keyword: str) -> None:
@@ -124,15 +125,6 @@ def _refuse_taken(backend: Backend, keyword: str) -> None:
         raise Conflict(f"`{keyword}` is a keyword of the language already")
     if keyword in backend.policy_cache.contents().vocabulary.actions:
         raise Conflict(f"`{keyword}` is an alias of a filter already")
-
-
-def find(backend: Backend, keyword: str, expected: int | None = None) -> RegisteredCode:
-    """The filter registered as ``keyword``.
-
-    :raises NotFound: when there is none
-    :raises PreconditionFailed: when it is not at the expected version
-    """
-    return revisions.find(backend, FILTER_CODE, keyword, expected)
 
 
 def is_native(body: Any) -> bool:
@@ -151,7 +143,7 @@ def update_description(backend: Backend, keyword: str, body: Any, by: str, expec
     if new.keyword != keyword:
         raise CallerError(f"`keyword` is `{new.keyword}`, but a filter keeps its keyword `{keyword}`")
     _refuse_irreversible(old.upload, new)
-    return revisions.commit(backend, new, by, old.version)
+    return revisions.commit(backend, new, old.version, Draft(by))
 
 
 def _refuse_other_nature(old: Upload, body: Any) -> None:
@@ -179,28 +171,19 @@ def put_code(
     """
     old = find(backend, keyword, expected)
     _refuse_taken(backend, keyword)
-    return revisions.put_code(backend, old, given, _rules(backend), by)
+    return _FILTERS.put_code(backend, old, given, Draft(by))
 
 
-def roll_back(
-    backend: Backend, keyword: str, number: int | None, by: str, expected: int | None = None
-) -> RegisteredCode:
-    """Give the filter the code of an earlier revision again; None: of the one before.
-
-    :raises NotFound: when it is not kept
-    """
-    old = find(backend, keyword, expected)
-    return revisions.roll_back(backend, old, number, _rules(backend), by)
+def _accept(backend: Backend, old: Upload, new: Upload) -> None:
+    info = filter_info(new)
+    _refuse_irreversible(old, new)
+    if new.environment == NATIVE:
+        _refuse_unusable(backend, info)
 
 
-def _rules(backend: Backend) -> AcceptanceCheck:
-    def accepted(old: Upload, new: Upload) -> None:
-        info = filter_info(new)
-        _refuse_irreversible(old, new)
-        if new.environment == NATIVE:
-            _refuse_unusable(backend, info)
-
-    return accepted
+_FILTERS: Final = CodeKind(FILTER_CODE, "registered filter", _accept)
+find = _FILTERS.find
+roll_back = _FILTERS.roll_back
 
 
 def _refuse_unusable(backend: Backend, info: ActionInfo) -> None:
@@ -245,4 +228,4 @@ def _unregister(
     # the service that activates it goes with it, lest the next filter of that name be activated there
     service = f"{ACTIVATION}/{keyword}"
     gone = (service,) if service in contents.entries else ()
-    revisions.drop(backend, old, by, CommitExtras(entry_drops=gone, expect=seen))
+    revisions.drop(backend, old, Draft(by, entry_drops=gone, expect=seen))

@@ -17,13 +17,14 @@ from sluice_controller.catalog.enforcement import AWAY
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.catalog.selectors import cluster_now
 from sluice_controller.code import revisions, rollout
-from sluice_controller.code.revisions import AcceptanceCheck, CommitExtras, IncomingCode, RegisteredCode
+from sluice_controller.code.revisions import CodeKind, IncomingCode, RegisteredCode
 from sluice_controller.code.rollout import STOPPED, NodeInstance
 from sluice_controller.validation import names
 from sluice_core.describe import MetricInfo
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM
 from sluice_core.messages.uploads import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
+from sluice_core.store.records import Draft
 from sluice_dsl.syntax.keywords import RESERVED
 from sluice_metrics.native import metric_info
 
@@ -37,20 +38,6 @@ def uploaded_metrics(contents: CacheContents) -> dict[str, Upload]:
     return revisions.uploads_of_kind(contents, METRIC_CODE)
 
 
-def find(backend: Backend, name: str, expected: int | None = None) -> RegisteredCode:
-    """One uploaded metric.
-
-    :raises NotFound: when there is none, saying whether the name is another metric's
-    """
-    name = name.upper()
-    try:
-        return revisions.find(backend, METRIC_CODE, name, expected)
-    except NotFound:
-        if backend.catalogue.metric(name) is not None:
-            raise NotFound(f"metric `{name}` is no uploaded one: it came with the software or is published") from None
-        raise
-
-
 def put_code(
     backend: Backend, name: str, given: IncomingCode, by: str, expected: int | None = None
 ) -> tuple[RegisteredCode, bool]:
@@ -60,23 +47,12 @@ def put_code(
     :raises Conflict: when the name means something else, or policies would be compared with another unit or level
     """
     name = name.upper()
-    old = _standing(backend, name, by, expected)
-    if old.upload.sha256:
-        return revisions.put_code(backend, old, given, _rules(backend), by), False
-    _refuse_taken(backend, name)
-    return revisions.put_code(backend, old, given, _rules(backend), by, _alone(name)), True
-
-
-def _standing(backend: Backend, name: str, by: str, expected: int | None) -> RegisteredCode:
-    """What is there; a blank one where nothing is, which no version can be expected of."""
-    if backend.store.upload(upload_key(METRIC_CODE, name)) is None and expected is None:
-        return RegisteredCode(revisions.new_native_upload(backend, METRIC_CODE, name, by), 0)
-    return revisions.find(backend, METRIC_CODE, name, expected)
-
-
-def _refuse_taken(backend: Backend, name: str) -> None:
+    old = _METRICS.find_or_new(backend, name, by, expected)
+    if old.version:
+        return _METRICS.put_code(backend, old, given, Draft(by)), False
     check_name(name)
     names.refuse_clash(name, names.condition_meanings(name, backend.catalogue))
+    return _METRICS.put_code(backend, old, given, Draft(by, expect=_no_rivals(name))), True
 
 
 def check_name(name: str) -> None:
@@ -89,22 +65,39 @@ def check_name(name: str) -> None:
         raise CallerError(f"`{name}` is a word of the language, expected another name")
 
 
-def _alone(name: str) -> CommitExtras:
-    return CommitExtras(expect={f"entry/{kind}/{name}": 0 for kind in _RIVALS})
+def _no_rivals(name: str) -> dict[str, int]:
+    return {f"entry/{kind}/{name}": 0 for kind in _RIVALS}
 
 
-def _rules(backend: Backend) -> AcceptanceCheck:
-    def accepted(old: Upload, new: Upload) -> None:
-        info = metric_info(new)
-        others = {name: one for name, one in backend.catalogue.metrics.items() if name != new.keyword}
-        for alias in info.aliases:
-            taken = alias in others or any(alias in one.aliases for one in others.values())
-            if taken or alias in backend.catalogue.metrics_by_alias:
-                raise Conflict(f"the code gives itself the alias `{alias}`, which is another metric's already")
-        if old.sha256 and _means_another(metric_info(old), info):
-            refuse_used(backend, new.keyword, "have another unit or fewer levels")
+def _accept(backend: Backend, old: Upload, new: Upload) -> None:
+    info = metric_info(new)
+    others = {name: one for name, one in backend.catalogue.metrics.items() if name != new.keyword}
+    for alias in info.aliases:
+        taken = alias in others or any(alias in one.aliases for one in others.values())
+        if taken or alias in backend.catalogue.metrics_by_alias:
+            raise Conflict(f"the code gives itself the alias `{alias}`, which is another metric's already")
+    if old.sha256 and _means_another(metric_info(old), info):
+        refuse_used(backend, new.keyword, "have another unit or fewer levels")
 
-    return accepted
+
+class _MetricKind(CodeKind):
+    def find(self, backend: Backend, name: str, expected: int | None = None) -> RegisteredCode:
+        """One uploaded metric.
+
+        :raises NotFound: when there is none, saying whether the name is another metric's
+        """
+        name = name.upper()
+        try:
+            return super().find(backend, name, expected)
+        except NotFound:
+            if backend.catalogue.metric(name) is None:
+                raise
+            raise NotFound(f"metric `{name}` is no uploaded one: it came with the software or is published") from None
+
+
+_METRICS: Final = _MetricKind(METRIC_CODE, "uploaded metric", _accept)
+find = _METRICS.find
+roll_back = _METRICS.roll_back
 
 
 def _means_another(old: MetricInfo, new: MetricInfo) -> bool:
@@ -143,7 +136,7 @@ def start(backend: Backend, name: str, by: str, expected: int | None = None) -> 
         return old
     name = old.upload.keyword
     names.refuse_clash(name, names.condition_meanings(name, backend.catalogue))
-    return revisions.commit(backend, replace(old.upload, running=True), by, old.version, _alone(name))
+    return revisions.commit(backend, replace(old.upload, running=True), old.version, Draft(by, expect=_no_rivals(name)))
 
 
 def stop(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> RegisteredCode:
@@ -157,15 +150,9 @@ def stop(backend: Backend, name: str, by: str, force: bool, expected: int | None
         if not old.upload.running:
             return old
         refuse_used(backend, old.upload.keyword, "be stopped", force)
-        return revisions.commit(backend, replace(old.upload, running=False), by, old.version, CommitExtras(expect=seen))
+        return revisions.commit(backend, replace(old.upload, running=False), old.version, Draft(by, expect=seen))
 
     return reference_guards.unless_used(backend, f"upload/{upload_key(METRIC_CODE, name.upper())}", once, force)
-
-
-def roll_back(backend: Backend, name: str, number: int | None, by: str, expected: int | None = None) -> RegisteredCode:
-    """Give it the code of an earlier revision again; None: of the one before."""
-    old = find(backend, name, expected)
-    return revisions.roll_back(backend, old, number, _rules(backend), by)
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
@@ -177,7 +164,7 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
     def once(seen: dict[str, int]) -> None:
         old = find(backend, name, expected)
         refuse_used(backend, old.upload.keyword, "be deleted", force)
-        revisions.drop(backend, old, by, CommitExtras(expect=seen))
+        revisions.drop(backend, old, Draft(by, expect=seen))
 
     reference_guards.unless_used(backend, f"upload/{upload_key(METRIC_CODE, name.upper())}", once, force)
 

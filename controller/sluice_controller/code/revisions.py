@@ -12,8 +12,8 @@ at most unreferenced bytes in Swift.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import IO, Any, Final
 
 from sluice_controller.catalog.backend import Backend
@@ -54,121 +54,94 @@ class IncomingCode:
     main: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CommitExtras:
-    """Further deletions and expected versions of a commit."""
+@dataclass(frozen=True)
+class CodeKind:
+    """Registered code of one kind: found, received and rolled back.
 
-    policy_drops: tuple[str, ...] = ()
-    entry_drops: tuple[str, ...] = ()
-    expect: Mapping[str, int] = field(default_factory=dict)
-
-
-#: Called with the present and the new upload; raises when the new one is not acceptable.
-AcceptanceCheck = Callable[[Upload, Upload], None]
-
-
-def find(backend: Backend, kind: str, name: str, expected: int | None = None) -> RegisteredCode:
-    """The code that is registered under a name.
-
-    :raises NotFound: when there is none
-    :raises PreconditionFailed: when it is not at the expected version
+    :param title: what errors call one that is not there
+    :param accept: called with the present and the new upload; raises when the new one is not acceptable
     """
-    key = upload_key(kind, name)
-    version = backend.store.version(f"upload/{key}")
-    upload = backend.store.upload(key)
-    if upload is None:
-        raise NotFound(f"there is no {_NAMES[kind]} `{name}`")
-    check_version(f"{kind} `{name}`", version, expected)
-    return RegisteredCode(upload, version, backend.policy_cache.contents().upload_epochs.get(key, 0))
 
+    kind: str
+    title: str
+    accept: Callable[[Backend, Upload, Upload], None]
 
-_NAMES: Final[Mapping[str, str]] = {
-    "filter": "registered filter",
-    "metric": "uploaded metric",
-    "controller": "controller",
-}
+    def find(self, backend: Backend, name: str, expected: int | None = None) -> RegisteredCode:
+        """The code that is registered under a name.
 
+        :raises NotFound: when there is none
+        :raises PreconditionFailed: when it is not at the expected version
+        """
+        key = upload_key(self.kind, name)
+        version = backend.store.version(f"upload/{key}")
+        upload = backend.store.upload(key)
+        if upload is None:
+            raise NotFound(f"there is no {self.title} `{name}`")
+        check_version(f"{self.kind} `{name}`", version, expected)
+        return RegisteredCode(upload, version, backend.policy_cache.contents().upload_epochs.get(key, 0))
 
-def receive(backend: Backend, old: Upload, given: IncomingCode, rules: AcceptanceCheck) -> Upload:
-    """``old`` with the code that comes, which is in Swift then; ``old`` itself when that is what it has.
+    def find_or_new(self, backend: Backend, name: str, by: str, expected: int | None) -> RegisteredCode:
+        """The same; where nothing is and no version is expected, native code to be, stopped and at version 0."""
+        if expected is not None or backend.store.upload(upload_key(self.kind, name)) is not None:
+            return self.find(backend, name, expected)
+        now = int(backend.now() * 1000)
+        new = Upload(name, NATIVE, "python", "", "", 0, kind=self.kind, running=False, created=now, created_by=by)
+        return RegisteredCode(new, 0)
 
-    :raises CallerError: 413, 422, or 400 with what is wrong with the code
-    :raises PeerError: when Swift is away, or the code cannot be tried now
-    """
-    store = code_store(backend)
-    limit = backend.config.code_limit
-    if old.environment == NATIVE:
-        limit = min(limit, NATIVE_LIMIT)
-    with receive_upload(given.source, given.size, given.announced, limit, f"code of the {old.kind}") as (found, pieces):
-        if found == old.sha256 and given.main in ("", old.main):
-            return old
-        code: Iterable[bytes] = pieces
-        revision = Revision(0, found, given.size, given.main or old.main, old.info)
+    def put_code(self, backend: Backend, old: RegisteredCode, given: IncomingCode, draft: Draft) -> RegisteredCode:
+        """Receive code and commit it as the next revision of ``old``; the code that it has changes nothing.
+
+        :raises CallerError: 413, 422, or 400 with what is wrong with the code
+        :raises PeerError: when Swift is away, or the code cannot be tried now
+        """
+        standing = old.upload
+        store = code_store(backend)
+        limit = backend.config.code_limit
+        if standing.environment == NATIVE:
+            limit = min(limit, NATIVE_LIMIT)
+        what = f"code of the {self.kind}"
+        with receive_upload(given.source, given.size, given.announced, limit, what) as (found, pieces):
+            if found == standing.sha256 and given.main in ("", standing.main):
+                return old
+            code: Iterable[bytes] = pieces
+            revision = Revision(0, found, given.size, given.main or standing.main, standing.info)
+            if standing.environment == NATIVE:
+                code = (b"".join(pieces),)
+                wanted = replace(revision, main=given.main)
+                revision = code_trial.try_native_code(backend, store, standing, code[0], wanted)
+            new = with_revision(standing, revision)
+            self.accept(backend, standing, new)
+            store.put(found, code, given.size)
+        return commit(backend, new, old.version, draft)
+
+    def roll_back(
+        self, backend: Backend, name: str, number: int | None, by: str, expected: int | None = None
+    ) -> RegisteredCode:
+        """Commit the code of revision ``number`` as a new revision; None: of the one before.
+
+        Native code is tried again: what stands around it may have changed, and what newer revisions have stored must
+        be readable with it.  Isolated code keeps the description that its filter has now.
+
+        :raises NotFound: when there is no such revision any more
+        :raises CallerError: with what is wrong with its code now
+        """
+        found = self.find(backend, name, expected)
+        old = found.upload
+        target = _revision(old, number)
+        store = code_store(backend)
         if old.environment == NATIVE:
-            code = (b"".join(pieces),)
-            revision = code_trial.try_native_code(backend, store, old, code[0], replace(revision, main=given.main))
-        new = with_revision(old, revision)
-        rules(old, new)
-        store.put(found, code, given.size)
-    return new
-
-
-def roll_back_to(backend: Backend, old: Upload, number: int | None, rules: AcceptanceCheck) -> Upload:
-    """``old`` with the code of its revision ``number``, as a new revision; None: of the one before.
-
-    Native code is tried again: what stands around it may have changed, and what newer revisions have stored must
-    be readable with it.  Isolated code keeps the description that its filter has now.
-
-    :raises NotFound: when there is no such revision any more
-    :raises CallerError: with what is wrong with its code now
-    """
-    target = _revision(old, number)
-    store = code_store(backend)
-    if old.environment == NATIVE:
-        code = code_trial.fetch_code(store, target)
-        target = code_trial.try_native_code(backend, store, old, code, target)
-    else:
-        target = replace(target, main=old.main, info=old.info)
-    new = with_revision(old, target)
-    rules(old, new)
-    return new
-
-
-def put_code(
-    backend: Backend,
-    old: RegisteredCode,
-    given: IncomingCode,
-    accept: AcceptanceCheck,
-    by: str,
-    extra: CommitExtras | None = None,
-) -> RegisteredCode:
-    """Receive code and commit it as the next revision of ``old``; the code that it has changes nothing.
-
-    :raises CallerError: 413, 422, or 400 with what is wrong with the code
-    """
-    new = receive(backend, old.upload, given, accept)
-    return old if new is old.upload else commit(backend, new, by, old.version, extra)
-
-
-def roll_back(
-    backend: Backend, old: RegisteredCode, number: int | None, accept: AcceptanceCheck, by: str
-) -> RegisteredCode:
-    """Commit the code of an earlier revision as the next one; None: of the one before.
-
-    :raises NotFound: when it is not kept
-    """
-    return commit(backend, roll_back_to(backend, old.upload, number, accept), by, old.version)
+            code = code_trial.fetch_code(store, target)
+            target = code_trial.try_native_code(backend, store, old, code, target)
+        else:
+            target = replace(target, main=old.main, info=old.info)
+        new = with_revision(old, target)
+        self.accept(backend, old, new)
+        return commit(backend, new, found.version, Draft(by))
 
 
 def uploads_of_kind(contents: CacheContents, kind: str) -> dict[str, Upload]:
     """Registered code of one kind, by name."""
     return {one.keyword: one for one in contents.uploads.values() if one.kind == kind}
-
-
-def new_native_upload(backend: Backend, kind: str, name: str, by: str) -> Upload:
-    """Native code to be, which is not running."""
-    now = int(backend.now() * 1000)
-    return Upload(name, NATIVE, "python", "", "", 0, kind=kind, running=False, created=now, created_by=by)
 
 
 def _revision(old: Upload, number: int | None) -> Revision:
@@ -211,44 +184,28 @@ def with_revision(old: Upload, new: Revision) -> Upload:
     )
 
 
-def commit(backend: Backend, new: Upload, by: str, version: int, extra: CommitExtras | None = None) -> RegisteredCode:
-    """Put ``new`` in the place of what is at ``version`` (0: nothing).
+def commit(backend: Backend, new: Upload, version: int, draft: Draft) -> RegisteredCode:
+    """Commit ``draft`` with ``new`` in the place of what is at ``version`` (0: nothing).
 
     :raises Conflict: when somebody changed it meanwhile
     """
-    more = extra or CommitExtras()
     if new.sha256 and not new.uploaded:
-        new = replace(new, uploaded=int(backend.now() * 1000), uploaded_by=by)
-    draft = Draft(
-        by,
-        uploads=(new,),
-        policy_drops=more.policy_drops,
-        expect={**more.expect, f"upload/{new.key}": version},
-    )
-    done = _committed(backend, draft, new)
+        new = replace(new, uploaded=int(backend.now() * 1000), uploaded_by=draft.by)
+    done = _committed(backend, new, version, replace(draft, uploads=(new,)))
     return RegisteredCode(new, done.version, done.epoch)
 
 
-def drop(backend: Backend, old: RegisteredCode, by: str, extra: CommitExtras | None = None) -> None:
-    """Unregister code; its bytes stay in Swift, where other clusters or objects may need them.
+def drop(backend: Backend, old: RegisteredCode, draft: Draft) -> None:
+    """Commit ``draft`` without the code; its bytes stay in Swift, where other clusters or objects may need them.
 
     :raises Conflict: when somebody changed it meanwhile
     """
-    more = extra or CommitExtras()
-    key = old.upload.key
-    draft = Draft(
-        by,
-        upload_drops=(key,),
-        policy_drops=more.policy_drops,
-        entry_drops=more.entry_drops,
-        expect={**more.expect, f"upload/{key}": old.version},
-    )
-    _committed(backend, draft, old.upload)
+    _committed(backend, old.upload, old.version, replace(draft, upload_drops=(old.upload.key,)))
 
 
-def _committed(backend: Backend, draft: Draft, upload: Upload) -> Committed:
+def _committed(backend: Backend, upload: Upload, version: int, draft: Draft) -> Committed:
     try:
-        return backend.store.commit(draft)
+        return backend.store.commit(replace(draft, expect={**draft.expect, f"upload/{upload.key}": version}))
     except Conflict as error:
         raise Conflict(f"{upload.kind} `{upload.keyword}` was changed by somebody else just now: {error}") from error
 
