@@ -6,9 +6,8 @@ number of stream entries, so a filtered page may be short or empty and still hav
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.configuration.configuration import Configuration, Difference, differences
@@ -16,14 +15,12 @@ from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.policies import Change, policy_of_assignment
 from sluice_core.store.change_stream import changes_before, oldest_change
 from sluice_core.store.records import Gap, Head
-from sluice_core.store.undo_log import Documents, replaced_since
+from sluice_core.store.undo_log import replaced_since
 
 #: Entries of the stream that are looked at for one page.
 _LOOKED_AT: Final = 2000
 _STEP: Final = 500
 _BEYOND: Final = 10**15
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +116,6 @@ def find_change(backend: Backend, epoch: int) -> ChangeDetails:
     past = backend.store.run(replaced_since(backend.store.keys, epoch))
     if epoch <= past.since:
         return ChangeDetails(found[0], None)
-    return ChangeDetails(found[0], differences(*_around(now, past.first, past.later)))
-
-
-def _around(now: Configuration, first: Documents, later: Documents) -> tuple[Configuration, Configuration]:
-    """What a change was about, before and after it."""
-    before = Configuration().with_documents(first)
-    after = now.with_documents(later)
-    return before, Configuration(
-        _only(after.policies, first, "policy"),
-        _only(after.uploads, first, "upload"),
-        _only(after.entries, first, "entry"),
-    )
-
-
-def _only(things: Mapping[str, V], named: Documents, kind: str) -> dict[str, V]:
-    return {name: one for name, one in things.items() if f"{kind}/{name}" in named}
+    before = Configuration().with_documents(past.first)
+    after = now.with_documents(past.later).only(past.first)
+    return ChangeDetails(found[0], differences(before, after))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.code.controllers import policy_of_controller
@@ -33,8 +33,6 @@ ENTRY: Final = "entry"
 WHATS: Final = (POLICY, *CODE_KINDS, ENTRY)
 _TRIES: Final = 3
 
-T = TypeVar("T", bound=Message)
-
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
@@ -56,27 +54,31 @@ class Configuration:
 
         :raises DecodeError: when one of them is none
         """
-        found: tuple[dict[str, Policy], dict[str, Upload], dict[str, Entry]] = (
-            dict(self.policies),
-            dict(self.uploads),
-            dict(self.entries),
-        )
+        found: dict[str, dict[str, Any]] = {part: dict(getattr(self, part)) for part, _ in _PARTS.values()}
         for name, raw in documents.items():
-            kind, _, key = name.partition("/")
-            if kind == "policy":
-                _set(found[0], Policy, key, raw)
-            elif kind == "upload":
-                _set(found[1], Upload, key, raw)
+            sort, _, key = name.partition("/")
+            part, message = _PARTS[sort]
+            if raw:
+                found[part][key] = message.decode(raw)
             else:
-                _set(found[2], Entry, key, raw)
-        return Configuration(*found)
+                found[part].pop(key, None)
+        return Configuration(**found)
+
+    def only(self, documents: Documents) -> Configuration:
+        """What ``documents`` names of this one."""
+        found: dict[str, dict[str, Any]] = {
+            part: {key: one for key, one in getattr(self, part).items() if f"{sort}/{key}" in documents}
+            for sort, (part, _) in _PARTS.items()
+        }
+        return Configuration(**found)
 
 
-def _set(into: dict[str, T], cls: type[T], key: str, raw: bytes) -> None:
-    if raw:
-        into[key] = cls.decode(raw)
-    else:
-        into.pop(key, None)
+#: What a document's name begins with → the part of the configuration that it is in, and its message.
+_PARTS: Final[Mapping[str, tuple[str, type[Message]]]] = {
+    POLICY: ("policies", Policy),
+    "upload": ("uploads", Upload),
+    ENTRY: ("entries", Entry),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,20 +44,6 @@ class Faults:
             raise CallerError("; ".join(told))
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedPolicy:
-    """A policy as a document has it: ``kept`` are a plan and assignments."""
-
-    id: str
-    policy: str
-    source: str
-    enabled: bool
-    created: int
-    created_by: str
-    origin: str
-    kept: Mapping[str, Any] | None
-
-
 class DocumentReader:
     """Reads things one by one.
 
@@ -88,29 +74,25 @@ class DocumentReader:
                 self._faults.add(f"{section}, number {number}", error)
         return list(found.values())
 
-    def policy(self, one: Mapping[str, Any], number: int) -> ImportedPolicy:
-        """A policy, not compiled yet."""
+    def policy(self, one: Mapping[str, Any], number: int) -> Policy:
+        """A policy, not compiled yet: it has a plan only when it was kept of an actor."""
         refuse_unknown(one, POLICY_FIELDS, "field")
         name = _text(one, "id")
         if not _ID.fullmatch(name):
             raise CallerError(f"`id` is `{name}`, expected up to 64 letters, digits, `-` and `_`")
-        kept = one.get(KEPT)
-        if kept is not None:
-            if not isinstance(kept, Mapping):
-                raise CallerError("`kept` is no mapping")
-            refuse_unknown(kept, ("plan", "assignments"), "field")
         text = _text(one, "policy")
         # the order of the document is that of their age
         created, by = self._origin(one, self._standing.policies.get(name), number)
-        return ImportedPolicy(
+        return Policy(
             id=name,
-            policy=text,
             source=_text(one, "source", text),
-            enabled=_flag(one, "enabled", default=True),
+            text=text,
+            plan=_kept_plan(one.get(KEPT)),
+            dynamic=False,
             created=created,
             created_by=by,
+            enabled=_flag(one, "enabled", default=True),
             origin=_text(one, "origin", ""),
-            kept=kept,
         )
 
     def entry(self, one: Mapping[str, Any], _: int) -> Entry:
@@ -123,12 +105,10 @@ class DocumentReader:
             raise CallerError("`name` is empty, expected a text")
         if not isinstance(data, Mapping):
             raise CallerError(f"`data` of {kind} `{name}` is no mapping")
-        known = {each.name: each for each in fields(KINDS[kind]) if each.name != "name"}
+        known = [each.name for each in fields(KINDS[kind]) if each.name != "name"]
         refuse_unknown(data, known, f"field of {kind} `{name}`")
         entry = Entry(kind, name, dict(data), *self._origin(one, self._standing.entries.get(f"{kind}/{name}")))
-        thing = KINDS[kind].read(entry)
-        for field_name in known:
-            _same_type(getattr(thing, field_name), getattr(KINDS[kind](name), field_name), field_name)
+        _same_types(KINDS[kind].read(entry), KINDS[kind](name))
         check_group_document(entry)
         return entry
 
@@ -138,12 +118,9 @@ class DocumentReader:
         kind = CODE_SECTIONS[section]
         created, by = self._origin(one, self._standing.uploads.get(upload_key(kind, _text(one, "keyword", ""))))
         upload = Upload.from_data({**one, "kind": kind, "created": created, "created_by": by})
-        default = Upload("", "", "", "", "", 0)
-        for each in fields(Upload):
-            _same_type(getattr(upload, each.name), getattr(default, each.name), each.name)
+        _same_types(upload, Upload("", "", "", "", "", 0))
         for revision in upload.revisions:
-            for each in fields(Revision):
-                _same_type(getattr(revision, each.name), getattr(Revision(0, "", 0), each.name), each.name)
+            _same_types(revision, Revision(0, "", 0))
         for digest in (*upload.files(), *(each.sha256 for each in upload.revisions)):
             if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
                 raise CallerError(f"`{digest}` is no SHA-256 in lower case hexadecimal")
@@ -181,20 +158,40 @@ def _whole(one: Mapping[str, Any], name: str) -> int:
     return value
 
 
-def _same_type(value: Any, like: Any, name: str) -> None:
-    """
-    :raises CallerError: when ``value`` is of another type than a field's default
-    """
-    wanted: Any = Mapping if isinstance(like, Mapping) else (int, float) if isinstance(like, float) else type(like)
-    if not isinstance(value, wanted) or isinstance(value, bool) is not isinstance(like, bool):
-        raise CallerError(f"`{name}` is `{value}`, expected {_TYPES[type(like)]}")
+def _kept_plan(kept: Any) -> dict[str, Any]:
+    """The data of the plan of a policy that was kept of an actor, with its assignments; empty for other policies."""
+    if kept is None:
+        return {}
+    if not isinstance(kept, Mapping):
+        raise CallerError("`kept` is no mapping")
+    refuse_unknown(kept, ("plan", "assignments"), "field")
+    plan, assignments = kept.get("plan"), kept.get("assignments")
+    if not isinstance(plan, Mapping):
+        raise CallerError("`plan` is no mapping")
+    if not isinstance(assignments, list):
+        raise CallerError("`assignments` of a kept policy is no list")
+    if not all(isinstance(each, Mapping) for each in assignments):
+        raise CallerError("`assignments` is no mapping")
+    return {**plan, KEPT: assignments}
 
 
-_TYPES: Final[Mapping[type, str]] = {
+def _same_types(message: Any, like: Any) -> None:
+    """
+    :raises CallerError: when a field of ``message`` is of another type than the same field of ``like``
+    """
+    for each in fields(message):
+        value, default = getattr(message, each.name), getattr(like, each.name)
+        kind = Mapping if isinstance(default, Mapping) else type(default)
+        wanted: Any = (int, float) if kind is float else kind
+        if not isinstance(value, wanted) or isinstance(value, bool) is not isinstance(default, bool):
+            raise CallerError(f"`{each.name}` is `{value}`, expected {_TYPES[kind]}")
+
+
+_TYPES: Final[Mapping[Any, str]] = {
     str: "a text",
     int: "a whole number",
     float: "a number",
     bool: "true or false",
     tuple: "a list",
-    dict: "a mapping",
+    Mapping: "a mapping",
 }

@@ -26,6 +26,8 @@ CODE_SECTIONS: Final[Mapping[str, str]] = {
     "metrics": METRIC_CODE,
     "controllers": CONTROLLER_CODE,
 }
+#: Fields of an upload that its section and :func:`_origin` say.
+_SAID_OTHERWISE: Final = ("kind", "created", "created_by")
 
 
 def document(configuration: Configuration) -> dict[str, Any]:
@@ -65,17 +67,14 @@ def entry_document(entry: Entry) -> dict[str, Any]:
 
 def upload_document(upload: Upload) -> dict[str, Any]:
     """One registered filter, uploaded metric or controller; its section says which."""
-    data = upload.to_data()
     defaults = Upload("", "", "", "", "", 0).to_data()
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
-    left_out = ("kind", "created", "created_by")
     needed = ("keyword", "environment", "language", "main", "sha256", "size")
-    shown = {name: one for name, one in plain.items() if name in needed or one != _plain(defaults[name])}
-    return {name: one for name, one in shown.items() if name not in left_out} | _origin(upload)
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+    found = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in upload.to_data().items()
+        if name in needed or (name not in _SAID_OTHERWISE and value != defaults[name])
+    }
+    return found | _origin(upload)
 
 
 def _origin(message: Policy | Entry | Upload) -> dict[str, Any]:
