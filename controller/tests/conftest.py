@@ -42,9 +42,7 @@ def config(django_ready, redis_server, token_file):
 
     from sluice_controller.config import Config
 
-    made = Config.defaults(
-        auth="token", redis_url=redis_server.url, redis_prefix=f"t{free_port()}", token_file=str(token_file)
-    )
+    made = Config(auth="token", redis_url=redis_server.url, redis_prefix=f"t{free_port()}", token_file=str(token_file))
     with override_settings(SLUICE=made):
         yield made
 

@@ -110,7 +110,7 @@ def test_redis_that_is_away_is_503_until_it_is_back(api, tmp_path, token_file):
     from django.test import override_settings
 
     with RedisServer(free_port(), tmp_path, tied=True) as server:
-        config = Config.defaults(auth="token", redis_url=server.url, token_file=str(token_file))
+        config = Config(auth="token", redis_url=server.url, token_file=str(token_file))
         with override_settings(SLUICE=config):
             made = api.post("/policies", STATIC, format="json").json()
             server.kill()

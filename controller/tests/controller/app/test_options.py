@@ -16,7 +16,7 @@ from sluice_core.options import OptionError
 
 @pytest.fixture
 def good(token_file):
-    return Config.defaults(auth="token", token_file=str(token_file))
+    return Config(auth="token", token_file=str(token_file))
 
 
 def test_the_defaults_with_a_token_are_usable(good):
@@ -96,7 +96,7 @@ def test_the_sample_holds_every_option_and_can_be_read(capsys, tmp_path):
     assert main(["--sample-config"]) == 0
     path = tmp_path / "api.conf"
     path.write_text(capsys.readouterr().out)
-    assert Config.read(path) == Config.defaults(source=str(path))
+    assert Config.read(path) == Config(source=str(path))
     assert all(f"#{option.name} =" in path.read_text() for option in OPTIONS)
 
 
