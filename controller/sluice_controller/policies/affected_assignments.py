@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents
@@ -24,11 +24,9 @@ from sluice_core.messages.policies import (
 from sluice_core.messages.registry import CONTAINER_GROUP, MEMBER_KINDS
 from sluice_core.snapshot.keys import snapshot_group_key, snapshot_key, snapshot_keys
 from sluice_core.snapshot.records import record_key
-from sluice_core.store.operation import Operation, decoded
+from sluice_core.store.fencing import assignments, chunks, hash_fields
 
 _DEPTHS: Final = {TENANT: 1, CONTAINER: 2, "object": 3}
-#: Documents read by one command.
-_CHUNK: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +92,10 @@ class ResourcePath:
 
 def affected_assignments(backend: Backend, contents: CacheContents, place: ResourcePath) -> list[Assignment]:
     """The assignments that a node would find for ``place``; of all others only the ids are read."""
-    names = backend.store.run(_ids(backend.store.keys.assignments))
-    wanted = [name for name in names if _may_concern(name, contents, place)]
-    found: list[Assignment] = []
-    for first in range(0, len(wanted), _CHUNK):
-        some = wanted[first : first + _CHUNK]
-        documents = backend.store.run(_documents(backend.store.keys.assignments, some))
-        found += documents
+    store = backend.store
+    ids = store.run(hash_fields(store.keys.assignments))
+    wanted = [name for name in sorted(ids) if _may_concern(name, contents, place)]
+    found = [one for some in chunks(wanted) for one in store.run(assignments(store.keys, some))]
     return [one for one in found if record_key(one) in place.keys and one.target.level != VOLUME]
 
 
@@ -110,21 +105,3 @@ def _may_concern(name: str, contents: CacheContents, place: ResourcePath) -> boo
         return False
     cached = contents.policies.get(policy_of_assignment(name))
     return cached is None or place.matches(cached.plan.target)
-
-
-def _ids(key: str) -> Operation[list[str]]:
-    return Operation((("HKEYS", key),), lambda replies: sorted(name.decode() for name in replies[0]))
-
-
-def _documents(key: str, names: list[str]) -> Operation[list[Assignment]]:
-    def parse(replies: list[Any]) -> list[Assignment]:
-        return list(_decoded(zip(names, replies[0], strict=True)))
-
-    return Operation((("HMGET", key, *names),) if names else (), parse)
-
-
-def _decoded(pairs: Any) -> Iterator[Assignment]:
-    for name, raw in pairs:
-        one = decoded(Assignment, name, raw)
-        if one is not None:
-            yield one

@@ -43,12 +43,7 @@ def default_activation(keyword: str) -> Activation:
 def list_all(backend: Backend) -> dict[str, FilterActivation]:
     """Every keyword of the language."""
     stored = _ACTIVATIONS.list_all(backend)
-    return {
-        keyword: FilterActivation(info, stored[keyword].record, True)
-        if keyword in stored
-        else FilterActivation(info, default_activation(keyword), False)
-        for keyword, info in backend.catalogue.actions.items()
-    }
+    return {keyword: _shown(info, stored.get(keyword)) for keyword, info in backend.catalogue.actions.items()}
 
 
 def find(backend: Backend, keyword: str, expected: int | None = None) -> FilterActivation:
@@ -58,11 +53,10 @@ def find(backend: Backend, keyword: str, expected: int | None = None) -> FilterA
     """
     info = _info(backend, keyword)
     try:
-        found = _ACTIVATIONS.find(backend, info.keyword, expected)
+        return _shown(info, _ACTIVATIONS.find(backend, info.keyword, expected))
     except NotFound:
         check_version(f"filter `{keyword}`", 0, expected)
-        return FilterActivation(info, default_activation(info.keyword), False)
-    return FilterActivation(info, found.record, True, found.version)
+        return _shown(info, None)
 
 
 def create(backend: Backend, data: Any, by: str) -> FilterActivation:
@@ -74,8 +68,7 @@ def create(backend: Backend, data: Any, by: str) -> FilterActivation:
     info = _info(backend, body.text("keyword").lower())
     if find(backend, info.keyword).federated:
         raise Conflict(f"filter `{info.keyword}` has an activation URL already, change it by PUT")
-    found = entries.create(backend, _described(info.keyword, body), by)
-    return FilterActivation(info, found.record, True, found.version)
+    return _shown(info, entries.create(backend, _described(info.keyword, body), by))
 
 
 def update(backend: Backend, keyword: str, data: Any, by: str, expected: int | None = None) -> FilterActivation:
@@ -89,7 +82,7 @@ def update(backend: Backend, keyword: str, data: Any, by: str, expected: int | N
         found = entries.create(backend, new, by)
     else:
         found = entries.update(backend, StoredRecord(old.activation, old.version), new, by)
-    return FilterActivation(old.info, found.record, True, found.version)
+    return _shown(old.info, found)
 
 
 def delete(backend: Backend, keyword: str, by: str, expected: int | None = None) -> None:
@@ -126,6 +119,12 @@ def _filled(template: str, target: str, keyword: str) -> str:
 def _path(target: Target) -> str:
     """What goes into the hole; empty where only firing tells."""
     return "" if target.select in (GROUP, ALL) else target.name or target.level
+
+
+def _shown(info: ActionInfo, found: StoredRecord[Activation] | None) -> FilterActivation:
+    if found is None:
+        return FilterActivation(info, default_activation(info.keyword), False)
+    return FilterActivation(info, found.record, True, found.version)
 
 
 def _info(backend: Backend, keyword: str) -> ActionInfo:

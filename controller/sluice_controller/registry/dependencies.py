@@ -7,7 +7,7 @@ Nodes get a filter together with its files (``Upload.dependencies``: name → SH
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import IO, Any, Final
 
@@ -96,7 +96,8 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
         old = find(backend, name, expected)
         if old.filters and not force:
             raise InUse(f"filters {_listed(old.filters)} use dependency `{name}`, undeploy it or insist with `force`")
-        _drop(backend, old, by, seen)
+        gone = Draft(by, entry_drops=(f"{DEPENDENCY}/{name}",), expect=seen)
+        _commit(backend, old.found, gone, old.filters, "")
 
     # who uses it is edited, so nobody may come to use it meanwhile, also with force
     reference_guards.unless_used(backend, f"entry/{DEPENDENCY}/{name}", once)
@@ -120,16 +121,8 @@ def put_data(
     if sha256 == one.sha256:
         return old
     new = replace(one, sha256=sha256, size=size, revision=one.revision + 1 if one.sha256 else one.revision)
-    version = _commit(
-        backend,
-        old.filters,
-        by,
-        lambda upload: _with(upload, name, sha256),
-        name,
-        old.found.version,
-        new,
-        (old.found.created, old.found.created_by),
-    )
+    draft = Draft(by, entries=(new.entry(old.found.created, old.found.created_by),))
+    version = _commit(backend, old.found, draft, old.filters, sha256)
     return UsedDependency(replace(old.found, record=new, version=version), old.filters)
 
 
@@ -168,7 +161,8 @@ def deploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> U
         if upload.environment in _ALONE:
             raise Conflict(f"filter `{upload.keyword}` runs in `{upload.environment}`, which takes one file alone")
     missing = [upload.keyword for upload in chosen if upload.dependencies.get(name) != sha256]
-    _commit(backend, missing, by, lambda upload: _with(upload, name, sha256), name, one.found.version)
+    if missing:
+        _commit(backend, one.found, Draft(by), missing, sha256)
     return find(backend, name)
 
 
@@ -181,7 +175,7 @@ def undeploy(backend: Backend, target: Target, name: str, data: Any, by: str) ->
     users = [upload.keyword for upload in _chosen(backend, target, data) if name in upload.dependencies]
     if not users:
         raise NotFound(f"dependency `{name}` is used by none of these filters")
-    _commit(backend, users, by, lambda upload: _without(upload, name), name, one.found.version)
+    _commit(backend, one.found, Draft(by), users, "")
     return find(backend, name)
 
 
@@ -210,55 +204,19 @@ def _users(name: str, uploads: Iterable[Upload]) -> tuple[str, ...]:
     return tuple(sorted(one.keyword for one in uploads if name in one.dependencies))
 
 
-def _with(upload: Upload, name: str, sha256: str) -> Upload:
-    return replace(upload, dependencies={**upload.dependencies, name: sha256}, revision=upload.revision + 1)
-
-
-def _without(upload: Upload, name: str) -> Upload:
-    left = {key: value for key, value in upload.dependencies.items() if key != name}
-    return replace(upload, dependencies=left, revision=upload.revision + 1)
-
-
-def _commit(
-    backend: Backend,
-    keywords: Iterable[str],
-    by: str,
-    edit: Callable[[Upload], Upload],
-    name: str,
-    version: int,
-    new: Dependency | None = None,
-    born: tuple[int, str] = (0, ""),
-) -> int:
-    """Edit the filters, and put the dependency itself, in one change; the version it is at then."""
-    edited, expect = _edited(backend, keywords, edit)
-    if not (edited or new):
-        return version
-    written = (new.entry(*born),) if new else ()
-    expect[f"entry/{DEPENDENCY}/{name}"] = version
-    done = backend.store.commit(Draft(by, uploads=edited, entries=written, expect=expect))
-    return done.version if new else version
-
-
-def _drop(backend: Backend, old: UsedDependency, by: str, seen: dict[str, int]) -> None:
-    """Forget it, and let the filters that use it be without, in one change."""
-    name = old.found.record.name
-    edited, expect = _edited(backend, old.filters, lambda upload: _without(upload, name))
-    expect |= {**seen, f"entry/{DEPENDENCY}/{name}": old.found.version}
-    backend.store.commit(Draft(by, uploads=edited, entry_drops=(f"{DEPENDENCY}/{name}",), expect=expect))
-
-
-def _edited(
-    backend: Backend, keywords: Iterable[str], edit: Callable[[Upload], Upload]
-) -> tuple[tuple[Upload, ...], dict[str, int]]:
-    edited, expect = [], {}
+def _commit(backend: Backend, old: StoredRecord[Dependency], draft: Draft, keywords: Iterable[str], sha256: str) -> int:
+    """Commit ``draft`` with filters that use other data of the dependency ``old`` (empty: none); the new version."""
+    name = old.record.name
+    edited, expect = [], {**draft.expect, f"entry/{DEPENDENCY}/{name}": old.version}
     for keyword in keywords:
         # the version comes before what it guards
         expect[f"upload/{keyword}"] = backend.store.version(f"upload/{keyword}")
         upload = backend.store.upload(keyword)
         if upload is None:
             raise Conflict(f"filter `{keyword}` was unregistered meanwhile")
-        edited.append(edit(upload))
-    return tuple(edited), expect
+        used = {key: data for key, data in {**upload.dependencies, name: sha256}.items() if data or key != name}
+        edited.append(replace(upload, dependencies=used, revision=upload.revision + 1))
+    return backend.store.commit(replace(draft, uploads=tuple(edited), expect=expect)).version
 
 
 def _listed(words: Iterable[str]) -> str:
