@@ -35,7 +35,6 @@ from sluice_controller.catalog.vocabulary_index import parameter_text as as_word
 from sluice_controller.policies import deployments, generated_policies
 from sluice_controller.policies.bandwidth_checks import bandwidth_actions, check_bandwidth
 from sluice_controller.policies.generated_policies import GeneratedPolicies, PolicyChanges
-from sluice_controller.policies.services import Authorize, allow_all
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.describe import BANDWIDTH, STORAGE_NODE, Scalar
 from sluice_core.errors import Conflict
@@ -48,31 +47,25 @@ from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import write_value
 
 
-def set_node_floor(
-    backend: Backend, where: Scope, value: str, by: str, allow: Authorize = allow_all
-) -> GeneratedPolicies:
+def set_node_floor(backend: Backend, where: Scope, value: str, by: str) -> GeneratedPolicies:
     """What each object server gives; the same again changes nothing, another value takes its place.
 
     :raises PolicyErrors: when ``value`` cannot be one, or another policy promises something already
     """
-    return _set(backend, BW, where, NODE_FLOOR, value, by, allow)
+    return _set(backend, BW, where, NODE_FLOOR, value, by)
 
 
-def set_objective(
-    backend: Backend, where: Scope, name: str, value: str, by: str, allow: Authorize = allow_all
-) -> GeneratedPolicies:
+def set_objective(backend: Backend, where: Scope, name: str, value: str, by: str) -> GeneratedPolicies:
     """One objective; the tenant's others stay, and are switched on with it if somebody switched them off.
 
     :raises CallerError: when there is no objective ``name``
     :raises PolicyErrors: when ``value`` cannot be one, or another policy promises something already
     """
     refuse_unknown([name], NAMES, "objective")
-    return _set(backend, SLO, where, name, value, by, allow)
+    return _set(backend, SLO, where, name, value, by)
 
 
-def clear_node_floors(
-    backend: Backend, account: str, storage_policy: str, by: str, allow: Authorize = allow_all
-) -> list[str]:
+def clear_node_floors(backend: Backend, account: str, storage_policy: str, by: str) -> list[str]:
     """Take IOStack's values back: all, those of an account, or that under one storage policy; ids of what was."""
     name = read_scope(backend, account).target.name if account else ""
 
@@ -83,15 +76,13 @@ def clear_node_floors(
             if name in ("", one.plan.target.name)
             and (not storage_policy or same_storage_policy(storage_policy_of(one), storage_policy))
         ]
-        generated_policies.commit(backend, [PolicyChanges(BW, (), tuple(old), ())], by, allow=allow)
+        generated_policies.commit(backend, [PolicyChanges(BW, (), tuple(old), ())], by)
         return [one.policy.id for one in old]
 
     return reference_guards.retry_conflicts(change)
 
 
-def delete_objective(
-    backend: Backend, where: Scope, name: str, by: str, allow: Authorize = allow_all
-) -> GeneratedPolicies:
+def delete_objective(backend: Backend, where: Scope, name: str, by: str) -> GeneratedPolicies:
     """Take one objective back; the tenant's others stay.
 
     :raises NotFound: when the tenant has it not
@@ -103,17 +94,13 @@ def delete_objective(
         old = promises_of_scope(contents, SLO, where)
         params = {key: value for key, value in parameters(old).items() if key != name}
         if not any(rate in params for rate in RATES):
-            return generated_policies.commit(
-                backend, [PolicyChanges(where.origin(SLO), (), tuple(old), ())], by, allow=allow
-            )
-        return _settle(backend, contents, SLO, where, old, params, by, allow)
+            return generated_policies.commit(backend, [PolicyChanges(where.origin(SLO), (), tuple(old), ())], by)
+        return _settle(backend, contents, SLO, where, old, params, by)
 
     return reference_guards.retry_conflicts(change)
 
 
-def _set(
-    backend: Backend, sort: str, where: Scope, name: str, value: str, by: str, allow: Authorize
-) -> GeneratedPolicies:
+def _set(backend: Backend, sort: str, where: Scope, name: str, value: str, by: str) -> GeneratedPolicies:
     def change() -> GeneratedPolicies:
         contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
@@ -121,7 +108,7 @@ def _set(
         (asked,) = compile_text(_sentence(where.target, given, _place(sort)), catalogue)
         old = promises_of_scope(contents, sort, where)
         params = {**(parameters(old) if sort == SLO else {}), **asked.plan.actions[0].params}
-        done = _settle(backend, contents, sort, where, old, params, by, allow)
+        done = _settle(backend, contents, sort, where, old, params, by)
         if len(promises_of_scope(backend.policy_cache.contents(), sort, where)) > 1:
             # neither saw the other: whoever came last makes one of both
             raise Conflict(f"`{where.origin(sort)}` was set by two at once")
@@ -138,7 +125,6 @@ def _settle(
     old: list[CachedPolicy],
     params: Mapping[str, Scalar],
     by: str,
-    allow: Authorize,
 ) -> GeneratedPolicies:
     catalogue = backend.vocabulary(contents)
     target = deployments.keep_label(where.target, old, catalogue) if old else where.target
@@ -155,7 +141,7 @@ def _settle(
         first = replace(error.problems[0], message=_in_the_way(error, where, others))
         raise PolicyConflict([first], error.warnings) from error
     settled = replace(settled, new=check_bandwidth(backend, text, settled.new, others))
-    return generated_policies.commit(backend, [settled], by, allow=allow, contents=contents)
+    return generated_policies.commit(backend, [settled], by, contents=contents)
 
 
 def _in_the_way(error: PolicyConflict, where: Scope, others: Iterable[CachedPolicy]) -> str:

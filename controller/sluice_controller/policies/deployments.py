@@ -120,9 +120,7 @@ def deploy(
     return reference_guards.retry_conflicts(change)
 
 
-def undeploy(
-    backend: Backend, target: Target, keyword: str, by: str, allow: Authorize = allow_all
-) -> GeneratedPolicies:
+def undeploy(backend: Backend, target: Target, keyword: str, by: str, allow: Authorize) -> GeneratedPolicies:
     """Take back what deploying has set.
 
     :raises NotFound: when it has not been deployed there, naming the policy that sets it if there is one
