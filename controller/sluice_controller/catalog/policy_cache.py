@@ -67,38 +67,30 @@ class CachedPolicy:
 class PolicyLists:
     """All policies by age: sorted when that is first asked for; a newer policy is appended, not sorted in."""
 
-    def __init__(
-        self,
-        policies: Mapping[str, CachedPolicy],
-        ordered: tuple[CachedPolicy, ...] | None = None,
-        existing: tuple[ExistingPolicy, ...] | None = None,
-    ) -> None:
+    def __init__(self, policies: Mapping[str, CachedPolicy]) -> None:
         self._policies = policies
-        self._ordered = ordered
-        self._existing = existing
 
-    @property
+    @cached_property
     def ordered(self) -> tuple[CachedPolicy, ...]:
         """All policies, oldest first."""
-        if self._ordered is None:
-            self._ordered = tuple(sorted(self._policies.values(), key=attrgetter("position")))
-        return self._ordered
+        return tuple(sorted(self._policies.values(), key=attrgetter("position")))
 
-    @property
+    @cached_property
     def existing(self) -> tuple[ExistingPolicy, ...]:
         """The same as the compiler wants them."""
-        if self._existing is None:
-            self._existing = tuple(map(attrgetter("existing"), self.ordered))
-        return self._existing
+        return tuple(map(attrgetter("existing"), self.ordered))
 
     def following(self, policies: Mapping[str, CachedPolicy], changed: Collection[str]) -> PolicyLists:
         """The lists of ``policies``, which differ from these in the policies ``changed``."""
+        made = PolicyLists(policies)
         fresh = (policies[name] for name in changed if name in policies and name not in self._policies)
         added = sorted(fresh, key=attrgetter("position"))
-        if not self._ordered or len(added) < len(changed) or added[0].position < self._ordered[-1].position:
-            return PolicyLists(policies)
-        existing = None if self._existing is None else (*self._existing, *(one.existing for one in added))
-        return PolicyLists(policies, (*self._ordered, *added), existing)
+        sorted_before: tuple[CachedPolicy, ...] = vars(self).get("ordered", ())
+        if sorted_before and len(added) == len(changed) and added[0].position >= sorted_before[-1].position:
+            made.ordered = (*sorted_before, *added)
+            if "existing" in vars(self):
+                made.existing = (*self.existing, *(one.existing for one in added))
+        return made
 
 
 class EntryVocabulary:

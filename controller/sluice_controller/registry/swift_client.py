@@ -13,15 +13,16 @@ any size.
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.message import Message
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from sluice_controller.config import KEYSTONE, Config
+from sluice_core.code.swift_code_store import SwiftResponse
 from sluice_core.errors import CallerError, Conflict, PeerError
 
 _TIMEOUT: Final = 10.0
@@ -29,11 +30,11 @@ _LARGEST_ANSWER: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class SwiftResponse:
-    """What Swift said."""
+class _Answer:
+    """What Swift said, whole."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Message
     body: bytes
 
 
@@ -130,23 +131,17 @@ class SwiftClient:
         except OSError as error:
             raise PeerError(f"option `swift_key_file` cannot be read: {error.strerror}") from error
 
-    def _ask(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> SwiftResponse:
+    def _ask(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> _Answer:
         if not self._config.swift_url:
             raise PeerError("this API knows no Swift, its option `swift_url` names one")
-        place = urlsplit(self._config.swift_url)
-        kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
-        connection = kind(place.netloc, timeout=_TIMEOUT)
-        try:
-            connection.request(method, place.path.rstrip("/") + path, headers=dict(headers or {}))
-            answer = connection.getresponse()
-            body = answer.read(_LARGEST_ANSWER + 1)
-        except (OSError, http.client.HTTPException) as error:
-            raise PeerError(f"swift at `{place.netloc}`: {type(error).__name__}") from error
-        finally:
-            connection.close()
-        if len(body) > _LARGEST_ANSWER:
-            raise PeerError(f"swift at `{place.netloc}` answers more than {_LARGEST_ANSWER} bytes")
-        return SwiftResponse(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
+        url = self._config.swift_url.rstrip("/") + path
+        body = b""
+        with SwiftResponse(method, url, dict(headers or {}), timeout=_TIMEOUT) as answer:
+            for piece in answer:
+                body += piece
+                if len(body) > _LARGEST_ANSWER:
+                    raise PeerError(f"swift at `{urlsplit(url).netloc}` answers more than {_LARGEST_ANSWER} bytes")
+        return _Answer(answer.status, answer.headers, body)
 
 
 def _refused(message: str) -> CallerError:

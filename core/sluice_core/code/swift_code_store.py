@@ -20,7 +20,6 @@ from sluice_core.errors import NotFound, PeerError
 from sluice_core.options import Option, OptionError
 
 _CHUNK: Final = 1 << 16
-_TIMEOUT: Final = 20.0
 
 #: Options of the processes that use the store; an empty ``code_auth_url`` means none.
 OPTIONS: Final = (
@@ -163,11 +162,13 @@ def _storage_url(raw: bytes) -> str:
 class SwiftResponse:
     """One request on a connection of its own, and its answer; to be closed."""
 
-    def __init__(self, method: str, url: str, headers: dict[str, str], body: Iterable[bytes] | None = None) -> None:
+    def __init__(
+        self, method: str, url: str, headers: dict[str, str], body: Iterable[bytes] | None = None, timeout: float = 20.0
+    ) -> None:
         parts = urlsplit(url)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._place = parts.netloc
-        self._connection = kind(parts.netloc, timeout=_TIMEOUT)
+        self._connection = kind(parts.netloc, timeout=timeout)
         try:
             self._connection.request(method, parts.path, body=body, headers=headers)
             self._answer = self._connection.getresponse()
