@@ -7,11 +7,12 @@ the record is newer than what the caller saw.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
 
-from sluice_controller.catalog import reference_guards
+from sluice_controller.catalog import reference_guards, usage
 from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.errors import check_version
 from sluice_core.errors import NotFound
 from sluice_core.messages.registry import RegistryRecord, named_records
@@ -67,8 +68,8 @@ def update(
     if old.record == new:
         return old
     entry = new.entry(old.created, old.created_by)
-    check_version = {**(seen or {}), f"entry/{entry.key}": old.version}
-    done = backend.store.commit(Draft(by, entries=(entry,), expect=check_version))
+    expect = {**(seen or {}), f"entry/{entry.key}": old.version}
+    done = backend.store.commit(Draft(by, entries=(entry,), expect=expect))
     return StoredRecord(new, done.version, old.created, old.created_by)
 
 
@@ -79,24 +80,19 @@ def page(known: Mapping[str, T], limit: int, marker: str = "", prefix: str = "")
     return Page(things, names[limit - 1] if len(names) > limit else "")
 
 
-def _not_used(backend: Backend, record: Any, force: bool) -> None:
-    """Nothing can use such a record."""
-
-
 @dataclass(frozen=True)
 class RecordKind(Generic[TT]):
     """The records of one kind, for the resources of the registry.
 
     :param title: what errors call one of them
-    :param refuse_used: called with a record that is about to go, and whether that is insisted on; raises
-        :class:`~sluice_controller.catalog.usage.InUse`
+    :param users: the ids of the policies that use a record
     :param changeable: finds a record that may be changed, where that is more than :meth:`find`
     """
 
     cls: type[TT]
     kind: str
     title: str
-    refuse_used: Callable[[Backend, TT, bool], None] = field(default=_not_used)
+    users: Callable[[CacheContents, TT], Iterable[str]] = lambda contents, record: ()
     changeable: Callable[[Backend, str, int | None], StoredRecord[TT]] | None = None
 
     def list_all(self, backend: Backend) -> dict[str, StoredRecord[TT]]:
@@ -153,6 +149,13 @@ class RecordKind(Generic[TT]):
             self.drop(backend, old, by, seen)
 
         reference_guards.unless_used(backend, f"entry/{self.kind}/{name}", change, force)
+
+    def refuse_used(self, backend: Backend, record: TT, force: bool) -> None:
+        """A record that policies use is taken away only with ``force``.
+
+        :raises InUse: naming some of them
+        """
+        usage.refuse_used(f"{self.title} `{record.name}`", self.users(backend.policy_cache.contents(), record), force)
 
     def drop(
         self, backend: Backend, old: StoredRecord[TT], by: str, seen: Mapping[str, int] | None = None

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sluice_controller.catalog import entries, usage
+from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
+from sluice_controller.catalog.usage import policies_about_group
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import new_name, refuse_clash, target_meanings
 from sluice_core.errors import CallerError, Conflict, NotFound
@@ -63,15 +64,9 @@ class GroupKind(RecordKind[Group]):
         return replace(record, members=()).changes_from(record)[1]
 
 
-def _refuse_used(backend: Backend, group: Group, force: bool) -> None:
-    kind = TENANTS if group.level == TENANT else CONTAINERS
-    users = usage.policies_about_group(backend.policy_cache.contents(), group.name, group.level)
-    usage.refuse_used(f"{kind.title} `{group.name}`", users, force)
-
-
-TENANTS: Final = GroupKind(Group, GROUP, "group of tenants", _refuse_used, None, TENANT, "tenants")
+TENANTS: Final = GroupKind(Group, GROUP, "group of tenants", policies_about_group, None, TENANT, "tenants")
 CONTAINERS: Final = GroupKind(
-    Group, CONTAINER_GROUP, "group of containers", _refuse_used, None, CONTAINER, "containers"
+    Group, CONTAINER_GROUP, "group of containers", policies_about_group, None, CONTAINER, "containers"
 )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import GROUP
-from sluice_core.messages.registry import ALIAS, TERM
+from sluice_core.messages.registry import ALIAS, FILTER, METRIC, TARGET, TERM, Alias, Group, Term
 from sluice_dsl.syntax.ast import And, Clause, Condition, Not, Or, Sentence
 
 #: Policies that an error names.
@@ -42,9 +42,9 @@ def refuse_used(what: str, users: Iterable[str], force: bool) -> None:
         raise InUse(f"{what} is in use: policies {named}{more} {verb} it; delete them first, or insist with `force`")
 
 
-def policies_about_group(contents: CacheContents, name: str, level: str) -> Iterator[str]:
+def policies_about_group(contents: CacheContents, group: Group) -> Iterator[str]:
     """Policies about the group of tenants or containers."""
-    wanted = (GROUP, name, level)
+    wanted = (GROUP, group.name, group.level)
     targets = ((one.policy.id, one.plan.target) for one in contents.ordered)
     return (policy for policy, target in targets if (target.select, target.name, target.level) == wanted)
 
@@ -59,24 +59,23 @@ def policies_watching(contents: CacheContents, name: str) -> Iterator[str]:
     return (one.policy.id for one in contents.ordered if name in one.plan.metrics)
 
 
-def policies_using_term(contents: CacheContents, term: str) -> Iterator[str]:
+def policies_using_term(contents: CacheContents, term: Term) -> Iterator[str]:
     """Policies whose sentence names the coined term."""
-    return _writing(contents, term, lambda sentence: term in map(str.upper, _values(sentence.condition)))
+    return _writing(contents, term.name, lambda sentence: term.name in map(str.upper, _values(sentence.condition)))
 
 
-def policies_using_target_alias(contents: CacheContents, alias: str) -> Iterator[str]:
-    """Policies whose target is the alias, or something below it."""
-    return _writing(contents, alias, lambda sentence: _is_below(sentence, alias))
+def policies_using_alias(contents: CacheContents, alias: Alias) -> Iterator[str]:
+    """Policies that set a filter, ask for a metric, or are about a target or something below it, by the alias."""
+    uses = {FILTER: _is_set, METRIC: _is_watched, TARGET: _is_below}[alias.of]
+    return _writing(contents, alias.name, lambda sentence: uses(sentence, alias.name))
 
 
-def policies_using_action_alias(contents: CacheContents, alias: str) -> Iterator[str]:
-    """Policies that set or delete a filter by the alias."""
-    return _writing(contents, alias, lambda sentence: any(one.keyword.text == alias for one in sentence.actions))
+def _is_set(sentence: Sentence, alias: str) -> bool:
+    return any(one.keyword.text == alias for one in sentence.actions)
 
 
-def policies_using_metric_alias(contents: CacheContents, alias: str) -> Iterator[str]:
-    """Policies that ask for a metric by the alias."""
-    return _writing(contents, alias, lambda sentence: alias in _subjects(sentence.condition))
+def _is_watched(sentence: Sentence, alias: str) -> bool:
+    return alias in _subjects(sentence.condition)
 
 
 def _is_below(sentence: Sentence, alias: str) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from sluice_controller.catalog import entries, usage
+from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.groups import resolve_member
-from sluice_controller.catalog.policy_cache import CacheContents
+from sluice_controller.catalog.usage import policies_using_alias
 from sluice_controller.catalog.vocabulary_index import parameter_text, path_target
 from sluice_controller.validation import names
 from sluice_controller.validation.bodies import Body
@@ -36,11 +36,6 @@ OF: Final = (FILTER, METRIC, TARGET)
 #: Levels that a metric may be asked for at; empty: that of the sentence.
 METRIC_LEVELS: Final = ("", *LEVELS)
 
-_USERS: Final[Mapping[str, Callable[[CacheContents, str], Iterator[str]]]] = {
-    FILTER: usage.policies_using_action_alias,
-    METRIC: usage.policies_using_metric_alias,
-    TARGET: usage.policies_using_target_alias,
-}
 _RIVALS: Final = {FILTER: (), METRIC: (TERM, METRIC_ENTRY), TARGET: (GROUP, CONTAINER_GROUP)}
 
 
@@ -73,17 +68,13 @@ def update(
             raise CallerError(f"an alias keeps its name and what it is of: `{name}` is of a {old.of}")
         new = _described(name, of, body, backend.catalogue)
         if new != old:
-            _refuse_used(backend, old, force)
+            _ALIASES.refuse_used(backend, old, force)
         return new
 
     return _ALIASES.update(backend, name, by, revise, force, expected)
 
 
-def _refuse_used(backend: Backend, alias: Alias, force: bool) -> None:
-    usage.refuse_used(f"alias `{alias.name}`", _USERS[alias.of](backend.policy_cache.contents(), alias.name), force)
-
-
-_ALIASES: Final = RecordKind(Alias, ALIAS, "alias", _refuse_used)
+_ALIASES: Final = RecordKind(Alias, ALIAS, "alias", policies_using_alias)
 list_all = _ALIASES.list_all
 find = _ALIASES.find
 delete = _ALIASES.delete
@@ -95,9 +86,8 @@ def _cased(name: str, of: str) -> str:
 
 
 def _meanings(of: str, name: str, catalogue: Catalogue) -> dict[str, bool]:
-    if of == FILTER:
-        return names.action_meanings(name, catalogue)
-    return names.condition_meanings(name, catalogue) if of == METRIC else names.target_meanings(name, catalogue)
+    meanings = {FILTER: names.action_meanings, METRIC: names.condition_meanings, TARGET: names.target_meanings}
+    return meanings[of](name, catalogue)
 
 
 def _described(name: str, of: str, body: Body, catalogue: Catalogue) -> Alias:

@@ -97,7 +97,8 @@ def update(backend: Backend, name: str, data: Any, by: str, expected: int | None
             raise CallerError(f"`name` is `{body.text('name')}`, but a metric keeps its name `{old.name}`")
         new = _described(old, body)
         if new.unit != old.unit or not set(old.granularities) <= set(new.granularities):
-            _refuse_watched(backend, old.name)
+            watching = usage.policies_watching(backend.policy_cache.contents(), old.name)
+            usage.refuse_used(f"metric `{old.name}`", watching, False)
         return new
 
     return _of_registered(_METRICS.update(backend, name.upper(), by, revise, expected=expected))
@@ -123,20 +124,19 @@ def _registered(backend: Backend, name: str, expected: int | None) -> StoredReco
     return _METRICS.find(backend, name, expected)
 
 
-def _refuse_watched(backend: Backend, name: str, force: bool = False) -> None:
-    usage.refuse_used(f"metric `{name}`", usage.policies_watching(backend.policy_cache.contents(), name), force)
+class _MetricKind(RecordKind[Metric]):
+    def refuse_used(self, backend: Backend, record: Metric, force: bool) -> None:
+        super().refuse_used(backend, record, force)
+        name, known = record.name, backend.policy_cache.contents().vocabulary.metrics
+        aliases = [f"`{alias}`" for alias, one in known.items() if one.metric == name]
+        if aliases and not force:
+            stand = f"aliases {', '.join(aliases)} stand for metric `{name}`"
+            raise usage.InUse(f"{stand}, delete them or insist with `force`")
 
 
-def _refuse_used(backend: Backend, metric: Metric, force: bool) -> None:
-    name = metric.name
-    _refuse_watched(backend, name, force)
-    known = backend.policy_cache.contents().vocabulary.metrics
-    aliases = [f"`{alias}`" for alias, one in known.items() if one.metric == name]
-    if aliases and not force:
-        raise usage.InUse(f"aliases {', '.join(aliases)} stand for metric `{name}`, delete them or insist with `force`")
-
-
-_METRICS: Final = RecordKind(Metric, METRIC_ENTRY, "metric", _refuse_used, _registered)
+_METRICS: Final = _MetricKind(
+    Metric, METRIC_ENTRY, "metric", lambda contents, metric: usage.policies_watching(contents, metric.name), _registered
+)
 
 
 def _described(old: Metric, body: Body) -> Metric:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from sluice_controller.catalog import entries, reference_guards, usage
+from sluice_controller.catalog import entries, reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
+from sluice_controller.catalog.usage import policies_of_origin
 from sluice_controller.policies import deployments, generated_policies
 from sluice_controller.policies.generated_policies import GeneratedPolicies, PolicyChanges
 from sluice_controller.validation.bodies import Body
@@ -35,12 +36,9 @@ def origin_of(name: str) -> str:
     return f"stereotype/{name}"
 
 
-def _refuse_applied(backend: Backend, stereotype: Stereotype, force: bool) -> None:
-    users = usage.policies_of_origin(backend.policy_cache.contents(), origin_of(stereotype.name))
-    usage.refuse_used(f"stereotype `{stereotype.name}`", users, force)
-
-
-_STEREOTYPES: Final = RecordKind(Stereotype, STEREOTYPE, "stereotype", _refuse_applied)
+_STEREOTYPES: Final = RecordKind(
+    Stereotype, STEREOTYPE, "stereotype", lambda contents, one: policies_of_origin(contents, origin_of(one.name))
+)
 list_all = _STEREOTYPES.list_all
 find = _STEREOTYPES.find
 #: With ``force`` also while it is applied; what it has set stays then.
@@ -76,18 +74,14 @@ def update(
     :raises PolicyErrors: what does not compile, be it for one target only
     """
     body = Body(data, *FIELDS)
-    text, words = body.text("text", "", limit), body.text("help", "")
     asked = body.text("name", name)
     if asked != name:
         raise CallerError(f"`name` is `{asked}`, but a stereotype keeps its name `{name}`")
 
     def once() -> GeneratedPolicies:
         old = find(backend, name, expected)
-        new = replace(
-            old.record,
-            text=text if body.has("text") else old.record.text,
-            help=words if body.has("help") else old.record.help,
-        )
+        text, words = body.text("text", old.record.text, limit), body.text("help", old.record.help)
+        new = replace(old.record, text=text, help=words)
         contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
         _try(new.text, catalogue)

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from sluice_controller.catalog import entries, usage
+from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
+from sluice_controller.catalog.usage import policies_using_term
 from sluice_controller.errors import check_version
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import condition_meanings, new_name, refuse_clash
@@ -76,7 +77,7 @@ def update(
             raise CallerError(f"`term` is `{body.text('term')}`, but a term keeps its name `{old.name}`")
         new = replace(old, values=_patterns(body.texts("patterns")))
         if new != old:
-            _refuse_used(backend, old, force)
+            _TERMS.refuse_used(backend, old, force)
         return new
 
     return _TERMS.update(backend, name.upper(), by, revise, force, expected)
@@ -96,12 +97,7 @@ def _coined(backend: Backend, name: str, expected: int | None) -> StoredRecord[T
     return find(backend, name, expected)
 
 
-def _refuse_used(backend: Backend, term: Term, force: bool) -> None:
-    users = usage.policies_using_term(backend.policy_cache.contents(), term.name)
-    usage.refuse_used(f"term `{term.name}`", users, force)
-
-
-_TERMS: Final = RecordKind(Term, TERM, "term", _refuse_used, _coined)
+_TERMS: Final = RecordKind(Term, TERM, "term", policies_using_term, _coined)
 
 
 def _patterns(texts: Iterable[str]) -> tuple[str, ...]:
