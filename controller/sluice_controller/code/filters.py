@@ -16,7 +16,7 @@ from sluice_controller.catalog.usage import InUse
 from sluice_controller.catalog.vocabulary import filter_info
 from sluice_controller.code import revisions
 from sluice_controller.code.revisions import CodeKind, IncomingCode, RegisteredCode
-from sluice_controller.validation.parameters import refuse_unknown
+from sluice_controller.validation.bodies import ANY_LENGTH, Body
 from sluice_core.describe import ENVIRONMENTS, NATIVE, ActionInfo
 from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.registry import ACTIVATION, ALIAS
@@ -44,40 +44,31 @@ PYTHON: Final = "python"
 RESERVED: Final = frozenset({"dependencies", "deploy", "undeploy"})
 
 
-def described_filter(body: Any, by: str, now: float, old: Upload | None = None) -> Upload:
-    """The filter that ``body`` describes; what it does not say is taken from ``old``.
+def described_filter(data: Any, old: Upload) -> Upload:
+    """The filter that ``data``, a body, describes; what it does not say is taken from ``old``.
 
     :raises CallerError: for everything that is wrong with it
     """
-    if not isinstance(body, Mapping):
-        raise CallerError("the body is no object, expected the description of a filter")
-    refuse_unknown(body, FIELDS, "field")
-    words = {name: body.get(name, getattr(old, name, "")) for name in ("keyword", "environment", "language", "main")}
-    for name, value in words.items():
-        if not isinstance(value, str):
-            raise CallerError(f"`{name}` is `{value}`, expected a text")
-    if words["environment"] not in ENVIRONMENTS:
-        raise CallerError(f"`environment` is `{words['environment']}`, expected {', '.join(ENVIRONMENTS)}")
+    body = Body(data, *FIELDS)
+    words: dict[str, Any] = {
+        name: body.text(name, getattr(old, name), ANY_LENGTH) for name in ("keyword", "language", "main")
+    }
+    environment = body.one_of("environment", ENVIRONMENTS, old.environment)
     if not words["keyword"]:
         raise CallerError("`keyword` is missing, expected the word that sentences use")
     if words["keyword"] in RESERVED:
         raise CallerError(f"`keyword` is `{words['keyword']}`, which is a word of the API itself")
-    native = words["environment"] == NATIVE
-    if native:
+    if environment == NATIVE:
         _refuse_said_by_code(body, words)
-    flags = {name: body.get(name, getattr(old, name, False)) for name in ("reverse", "self_service")}
-    for name, value in flags.items():
-        if not isinstance(value, bool):
-            raise CallerError(f"`{name}` is `{value}`, expected true or false")
-    fresh = Upload("", "", "", "", "", 0, created=int(now * 1000), created_by=by)
-    upload = replace(old or fresh, **words, **flags, info=_info(body, old))
-    if not native:
+    flags: dict[str, Any] = {name: body.flag(name, getattr(old, name)) for name in ("reverse", "self_service")}
+    upload = replace(old, environment=environment, info=_info(data, body, old), **words, **flags)
+    if environment != NATIVE:
         describe_upload(upload)
     return upload
 
 
-def _refuse_said_by_code(body: Mapping[str, Any], words: dict[str, Any]) -> None:
-    said = [name for name in SAID_BY_CODE if name in body]
+def _refuse_said_by_code(body: Body, words: dict[str, str]) -> None:
+    said = [name for name in SAID_BY_CODE if body.has(name)]
     if said:
         named = ", ".join(f"`{one}`" for one in said)
         raise CallerError(f"{named}: the code of a native filter says that itself")
@@ -89,21 +80,19 @@ def _refuse_said_by_code(body: Mapping[str, Any], words: dict[str, Any]) -> None
         raise CallerError(f"keyword `{keyword}`, expected lower case letters, digits and `_`")
 
 
-def _info(body: Mapping[str, Any], old: Upload | None) -> dict[str, Any]:
-    info = dict(old.info) if old else {}
-    capabilities = body.get("capabilities", {})
+def _info(data: Mapping[str, Any], body: Body, old: Upload) -> dict[str, Any]:
+    info = dict(old.info)
+    capabilities = data.get("capabilities", {})
     if not isinstance(capabilities, Mapping):
         raise CallerError(f"`capabilities` is `{capabilities}`, expected an object")
     info.update(capabilities)
-    if "parameters" in body:
-        parameters = body["parameters"]
+    if body.has("parameters"):
+        parameters = data["parameters"]
         if not isinstance(parameters, list) or not all(isinstance(one, Mapping) for one in parameters):
             raise CallerError("`parameters` is no list of objects")
         info["parameters"] = [dict(one) for one in parameters]
-    if "help" in body:
-        if not isinstance(body["help"], str):
-            raise CallerError(f"`help` is `{body['help']}`, expected a text")
-        info["help"] = body["help"]
+    if body.has("help"):
+        info["help"] = body.text("help", "", ANY_LENGTH)
     return info
 
 
@@ -113,7 +102,8 @@ def register(backend: Backend, body: Any, by: str) -> RegisteredCode:
     :raises CallerError: when the description is wrong, or the keyword is taken by a native filter
     :raises Conflict: when one of this keyword is registered
     """
-    upload = described_filter(body, by, backend.now())
+    blank = Upload("", "", "", "", "", 0, created=int(backend.now() * 1000), created_by=by)
+    upload = described_filter(body, blank)
     _refuse_taken(backend, upload.keyword)
     if backend.store.upload(upload.keyword) is not None:
         raise Conflict(f"filter `{upload.keyword}` is registered already")
@@ -139,7 +129,7 @@ def update_description(backend: Backend, keyword: str, body: Any, by: str, expec
     """
     old = find(backend, keyword, expected)
     _refuse_other_nature(old.upload, body)
-    new = described_filter(body, by, backend.now(), old.upload)
+    new = described_filter(body, old.upload)
     if new.keyword != keyword:
         raise CallerError(f"`keyword` is `{new.keyword}`, but a filter keeps its keyword `{keyword}`")
     _refuse_irreversible(old.upload, new)

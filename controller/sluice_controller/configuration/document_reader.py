@@ -12,6 +12,7 @@ from sluice_controller.configuration.configuration import Configuration
 from sluice_controller.configuration.export import CODE_SECTIONS, POLICY_FIELDS
 from sluice_controller.policies.freeze import KEPT
 from sluice_controller.registry.group_documents import check_group_document
+from sluice_controller.validation.bodies import ANY_LENGTH, Body
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.errors import CallerError, SluiceError
 from sluice_core.messages.policies import Entry, Policy
@@ -20,6 +21,8 @@ from sluice_core.messages.uploads import Revision, Upload, upload_key
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}|")
+#: Unix milliseconds that can be.
+_LATEST: Final = 10**15 - 1
 #: Faults that are told at once.
 _MOST_TOLD: Final = 20
 
@@ -76,47 +79,43 @@ class DocumentReader:
 
     def policy(self, one: Mapping[str, Any], number: int) -> Policy:
         """A policy, not compiled yet: it has a plan only when it was kept of an actor."""
-        refuse_unknown(one, POLICY_FIELDS, "field")
-        name = _text(one, "id")
+        body = Body(one, *POLICY_FIELDS)
+        name, text = body.text("id"), body.text("policy", longest=ANY_LENGTH)
         if not _ID.fullmatch(name):
             raise CallerError(f"`id` is `{name}`, expected up to 64 letters, digits, `-` and `_`")
-        text = _text(one, "policy")
         # the order of the document is that of their age
-        created, by = self._origin(one, self._standing.policies.get(name), number)
+        created, by = self._origin(body, self._standing.policies.get(name), number)
         return Policy(
             id=name,
-            source=_text(one, "source", text),
+            source=body.text("source", text, ANY_LENGTH),
             text=text,
             plan=_kept_plan(one.get(KEPT)),
             dynamic=False,
             created=created,
             created_by=by,
-            enabled=_flag(one, "enabled", default=True),
-            origin=_text(one, "origin", ""),
+            enabled=body.flag("enabled", True),
+            origin=body.text("origin", "", ANY_LENGTH),
         )
 
     def entry(self, one: Mapping[str, Any], _: int) -> Entry:
         """An entry of the registry, whose data are of its kind's shape."""
-        refuse_unknown(one, ("kind", "name", "data", "created", "created_by"), "field")
-        kind, name, data = _text(one, "kind"), _text(one, "name"), one.get("data")
-        if kind not in KINDS:
-            raise CallerError(f"`kind` is `{kind}`, expected {', '.join(KINDS)}")
-        if not name:
-            raise CallerError("`name` is empty, expected a text")
+        body = Body(one, "kind", "name", "data", "created", "created_by")
+        kind, name, data = body.one_of("kind", KINDS), body.text("name"), one.get("data")
         if not isinstance(data, Mapping):
             raise CallerError(f"`data` of {kind} `{name}` is no mapping")
         known = [each.name for each in fields(KINDS[kind]) if each.name != "name"]
         refuse_unknown(data, known, f"field of {kind} `{name}`")
-        entry = Entry(kind, name, dict(data), *self._origin(one, self._standing.entries.get(f"{kind}/{name}")))
+        entry = Entry(kind, name, dict(data), *self._origin(body, self._standing.entries.get(f"{kind}/{name}")))
         _same_types(KINDS[kind].read(entry), KINDS[kind](name))
         check_group_document(entry)
         return entry
 
     def upload(self, section: str, one: Mapping[str, Any], _: int) -> Upload:
         """A registered filter, an uploaded metric or a controller."""
-        refuse_unknown(one, [each.name for each in fields(Upload) if each.name != "kind"], "field")
+        body = Body(one, *(each.name for each in fields(Upload) if each.name != "kind"))
         kind = CODE_SECTIONS[section]
-        created, by = self._origin(one, self._standing.uploads.get(upload_key(kind, _text(one, "keyword", ""))))
+        standing = self._standing.uploads.get(upload_key(kind, body.text("keyword", "", ANY_LENGTH)))
+        created, by = self._origin(body, standing)
         upload = Upload.from_data({**one, "kind": kind, "created": created, "created_by": by})
         _same_types(upload, Upload("", "", "", "", "", 0))
         for revision in upload.revisions:
@@ -127,35 +126,12 @@ class DocumentReader:
         check_manifest(upload)
         return upload
 
-    def _origin(
-        self, one: Mapping[str, Any], standing: Policy | Entry | Upload | None, number: int = 0
-    ) -> tuple[int, str]:
-        if "created" in one:
-            return _whole(one, "created"), _text(one, "created_by", "")
+    def _origin(self, body: Body, standing: Policy | Entry | Upload | None, number: int = 0) -> tuple[int, str]:
+        if body.has("created"):
+            return body.whole("created", 0, _LATEST, "unix milliseconds"), body.text("created_by", "")
         if standing is not None:
-            return standing.created, _text(one, "created_by", standing.created_by)
-        return self._at + number, _text(one, "created_by", self._by)
-
-
-def _text(one: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    value = one.get(name, default)
-    if not isinstance(value, str):
-        raise CallerError(f"`{name}` is missing" if value is None else f"`{name}` is `{value}`, expected a text")
-    return value
-
-
-def _flag(one: Mapping[str, Any], name: str, default: bool) -> bool:
-    value = one.get(name, default)
-    if not isinstance(value, bool):
-        raise CallerError(f"`{name}` is `{value}`, expected true or false")
-    return value
-
-
-def _whole(one: Mapping[str, Any], name: str) -> int:
-    value = one[name]
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 10**15:
-        raise CallerError(f"`{name}` is `{value}`, expected unix milliseconds")
-    return value
+            return standing.created, body.text("created_by", standing.created_by)
+        return self._at + number, body.text("created_by", self._by)
 
 
 def _kept_plan(kept: Any) -> dict[str, Any]:

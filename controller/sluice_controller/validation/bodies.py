@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -11,6 +12,8 @@ from sluice_core.errors import CallerError
 
 #: Longest text of a field, in characters, unless a field says otherwise.
 LONGEST: Final = 1024
+#: For texts that only the size of the body limits.
+ANY_LENGTH: Final = sys.maxsize
 #: Most members of a list.
 MOST: Final = 10_000
 
@@ -68,11 +71,18 @@ class Body:
             raise CallerError(f"`{name}` is `{shortened(value)}`, expected a number from {low:g} to {high:g}")
         return float(value)
 
-    def whole(self, name: str, low: int, high: int) -> int:
-        """A whole number from ``low`` to ``high``, which must be there."""
+    def whole(self, name: str, low: int, high: int, what: str = "a whole number") -> int:
+        """A whole number from ``low`` to ``high``, which must be there; ``what`` it is, for errors."""
         value = self._data.get(name)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise CallerError(f"`{name}` is `{shortened(value)}`, expected a whole number from {low} to {high}")
+            raise CallerError(f"`{name}` is `{shortened(value)}`, expected {what} from {low} to {high}")
+        return value
+
+    def flag(self, name: str, default: bool) -> bool:
+        """A truth value."""
+        value = self._data.get(name, default)
+        if not isinstance(value, bool):
+            raise CallerError(f"`{name}` is `{shortened(value)}`, expected true or false")
         return value
 
     def value(self, name: str) -> str:
