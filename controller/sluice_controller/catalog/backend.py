@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from django.conf import settings
@@ -14,7 +14,6 @@ from sluice_controller.catalog.counters import CountedStore
 from sluice_controller.catalog.policy_cache import CacheContents, PolicyCache
 from sluice_controller.catalog.vocabulary import build_catalogue, with_projects, with_uploads
 from sluice_controller.config import KEYSTONE, Config
-from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.store.store import Store
 from sluice_dsl.catalogue.base import Catalogue
@@ -55,7 +54,7 @@ def open_backend(config: Config) -> Backend:
     """The backend of ``config``; connects when it is first asked, hence after the fork."""
     store = CountedStore(config.redis_url, config.redis_prefix)
     waiters = threading.BoundedSemaphore(config.threads - 1)
-    place = SwiftCodeStoreSettings.from_options({option.name: getattr(config, option.name) for option in CODE_OPTIONS})
+    place = SwiftCodeStoreSettings.from_options(asdict(config))
     code = None if place is None else SwiftCodeStore(place)
     native = build_catalogue(config.default_tenant, config.erasure_coded)
     if config.auth == KEYSTONE:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import policy_of_assignment
@@ -80,11 +80,14 @@ class Groups:
 
 @dataclass(slots=True)
 class Enforcement:
-    """``nodes`` of ``total`` enforce it; the others are in one of the lists."""
+    """``nodes`` of ``total`` enforce a policy, or have a revision of code; each of the others is in one of the lists.
+
+    Those in ``refused`` are described by ``node``, ``reason``, and for code the ``revision`` that they have instead.
+    """
 
     total: int
     nodes: int
-    refused: list[dict[str, str]]
+    refused: list[dict[str, Any]]
     waiting: list[str]
     away: list[str]
 

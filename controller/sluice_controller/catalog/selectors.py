@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.enforcement import Cluster, Enforcement, enforcement
+from sluice_controller.catalog.entries import Page
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.nodes import NodeReport
@@ -45,14 +46,6 @@ class PolicyView:
     def status(self) -> str:
         """One of :data:`STATES`."""
         return policy_status(self.cached, self.state)
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyPage:
-    """Some policies and where the next page begins; empty at the end."""
-
-    policies: tuple[PolicyView, ...]
-    next_marker: str
 
 
 def policy_status(cached: CachedPolicy, state: PolicyState | None) -> str:
@@ -112,7 +105,7 @@ def list_policies(
     tenant: str = "",
     state: str = "",
     accounts: frozenset[str] | None = None,
-) -> PolicyPage:
+) -> Page[PolicyView]:
     """Policies by age, those behind ``marker``, of one tenant or state if given.
 
     :param accounts: only policies about these accounts and what is in them; None for all
@@ -133,7 +126,7 @@ def list_policies(
         if (one := contents.policies.get(name)) is not None and state in ("", policy_status(one, states.get(name)))
         for epoch in (contents.epochs.get(name, 0),)
     ]
-    return PolicyPage(tuple(views), page_marker(chosen[limit - 1]) if len(chosen) > limit else "")
+    return Page(views, page_marker(chosen[limit - 1]) if len(chosen) > limit else "")
 
 
 def _chosen(

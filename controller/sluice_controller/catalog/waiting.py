@@ -26,16 +26,13 @@ def wait_until(backend: Backend, done: Callable[[], bool], seconds: float) -> bo
     """Whether ``done`` comes true, at most ``seconds`` from now; nothing is asked where there is no place to wait."""
     if seconds <= 0 or not backend.waiters.acquire(blocking=False):
         return False
+    deadline = time.monotonic() + seconds
     try:
-        return _poll(done, time.monotonic() + seconds)
+        while not done():
+            rest = deadline - time.monotonic()
+            if rest <= 0:
+                return False
+            time.sleep(min(_STEP, rest))
+        return True
     finally:
         backend.waiters.release()
-
-
-def _poll(done: Callable[[], bool], deadline: float) -> bool:
-    while not done():
-        rest = deadline - time.monotonic()
-        if rest <= 0:
-            return False
-        time.sleep(min(_STEP, rest))
-    return True

@@ -8,11 +8,10 @@ acknowledged the change that brought it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.enforcement import AWAY, OK, Cluster
+from sluice_controller.catalog.enforcement import AWAY, OK, Cluster, Enforcement
 from sluice_controller.catalog.selectors import cluster_now
 from sluice_controller.catalog.waiting import wait_until
 from sluice_controller.code.revisions import RegisteredCode
@@ -34,17 +33,6 @@ class NodeInstance:
     state: str
     reason: str
     revision: int
-
-
-@dataclass(frozen=True, slots=True)
-class Rollout:
-    """``nodes`` of ``total`` have the newest revision; each of the others is in one of the lists."""
-
-    total: int
-    nodes: int
-    refused: list[dict[str, Any]]
-    waiting: list[str]
-    away: list[str]
 
 
 def instance(node: NodeReport, found: RegisteredCode, cluster: Cluster) -> NodeInstance:
@@ -69,26 +57,23 @@ def instances(found: RegisteredCode, cluster: Cluster) -> list[NodeInstance]:
     return sorted((instance(node, found, cluster) for node in cluster.nodes), key=lambda one: one.node)
 
 
-def rollout(found: RegisteredCode, cluster: Cluster) -> Rollout:
-    """Where it stands; of a filter or metric without code nothing is expected of anybody."""
+def rollout(found: RegisteredCode, cluster: Cluster) -> Enforcement:
+    """Which nodes have the newest revision; of a filter or metric without code nothing is expected of anybody."""
     all_of_them = instances(found, cluster) if found.upload.sha256 else []
-    return Rollout(
+    return Enforcement(
         total=len(cluster.nodes),
         nodes=sum(one.state == RUNNING for one in all_of_them),
-        refused=sorted(
-            (
-                {"node": one.node, "reason": one.reason, "revision": one.revision}
-                for one in all_of_them
-                if one.state == REFUSED
-            ),
-            key=itemgetter("node"),
-        ),
+        refused=[
+            {"node": one.node, "reason": one.reason, "revision": one.revision}
+            for one in all_of_them
+            if one.state == REFUSED
+        ],
         waiting=[one.node for one in all_of_them if one.state == WAITING],
         away=[one.node for one in all_of_them if one.state == AWAY],
     )
 
 
-def rollout_now(backend: Backend, found: RegisteredCode) -> Rollout:
+def rollout_now(backend: Backend, found: RegisteredCode) -> Enforcement:
     """Where it stands now."""
     return rollout(found, cluster_now(backend))
 

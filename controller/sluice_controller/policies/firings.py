@@ -8,25 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from sluice_controller.catalog.entries import Page
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Firing
 
 Position = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class FiringPage:
-    """Some firings and where the next page begins; empty at the end."""
-
-    firings: tuple[Firing, ...]
-    next_marker: str
-
-
 def page_firings(
     firings: Sequence[Firing], limit: int, marker: str = "", what: str = "", member: str = ""
-) -> FiringPage:
+) -> Page[Firing]:
     """Those behind ``marker``, of one kind or member if given."""
     before = parse_marker(marker)
     chosen = [
@@ -36,7 +28,7 @@ def page_firings(
     ]
     shown = chosen[:limit]
     more = f"{shown[-1][0][0]}-{shown[-1][0][1]}" if len(chosen) > limit else ""
-    return FiringPage(tuple(one for _, one in shown), more)
+    return Page([one for _, one in shown], more)
 
 
 def _placed(firings: Sequence[Firing]) -> Iterator[tuple[Position, Firing]]:

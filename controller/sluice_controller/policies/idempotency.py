@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from itertools import count
 from typing import Final
 
 from rest_framework.request import Request
@@ -58,11 +59,9 @@ def create_once(backend: Backend, text: str, by: str, key: str, allow: Authorize
 
 def policy_ids(text: str, by: str, key: str) -> Iterator[str]:
     """The ids of the policies of the sentences of ``text``, one after the other."""
-    number = 0
-    while True:
+    for number in count():
         name = json.dumps([by, key, text, number])
         yield hashlib.sha256(name.encode()).hexdigest()[:12]
-        number += 1
 
 
 def _created(backend: Backend, text: str, by: str, key: str, allow: Authorize) -> WrittenPolicies | None:

@@ -19,8 +19,7 @@ from sluice_controller.errors import check_version
 from sluice_controller.policies.bandwidth_checks import check_bandwidth
 from sluice_controller.policies.freeze import assignments_in_force
 from sluice_controller.policies.services import Authorize, WrittenPolicies, allow_all
-from sluice_controller.validation.bodies import policy_text
-from sluice_controller.validation.parameters import refuse_unknown
+from sluice_controller.validation.bodies import Body, policy_text
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Firing, Policy, PolicyState
 from sluice_core.store.records import Draft
@@ -37,20 +36,18 @@ class PolicyUpdate:
     enabled: bool | None = None
 
     @classmethod
-    def read(cls, body: Any, limit: int) -> PolicyUpdate:
-        """What a body asks for.
+    def read(cls, data: Any, limit: int) -> PolicyUpdate:
+        """What ``data``, a body, asks for.
 
         :raises CallerError: when it asks for nothing, or for something else
         """
-        if not isinstance(body, Mapping):
-            raise CallerError('the body is no object, expected `{"enabled": false}` or `{"policy": "FOR …"}`')
-        refuse_unknown(body, ("policy", "enabled"), "field")
-        if not body:
+        body = Body(data, "policy", "enabled")
+        if not data:
             raise CallerError("the body is empty, expected `policy` or `enabled`")
-        enabled = body.get("enabled")
-        if "enabled" in body and not isinstance(enabled, bool):
+        enabled = data.get("enabled")
+        if body.has("enabled") and not isinstance(enabled, bool):
             raise CallerError("`enabled` is no boolean, expected true or false")
-        text = policy_text({"policy": body["policy"]}, limit) if "policy" in body else None
+        text = policy_text({"policy": data["policy"]}, limit) if body.has("policy") else None
         return cls(text, enabled)
 
 

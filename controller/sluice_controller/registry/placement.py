@@ -54,8 +54,7 @@ def put(
     try:
         old = find(backend, account, expected)
     except NotFound:
-        if expected is not None:
-            check_version(f"placement of account `{account}`", 0, expected)
+        check_version(f"placement of account `{account}`", 0, expected)
         return entries.create(backend, new, by), True
     return entries.update(backend, old, new, by), False
 

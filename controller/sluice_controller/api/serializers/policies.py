@@ -216,7 +216,7 @@ class PolicySerializer(_OriginSerializer, SentenceSerializer):
 class PolicyPageSerializer(PageSerializer):
     """A page of policies, oldest first."""
 
-    policies = PolicySerializer(many=True)
+    policies = PolicySerializer(many=True, source="records")
 
 
 class CreatedSerializer(PolicySerializer):
@@ -234,7 +234,7 @@ class CreatedListSerializer(Serializer):
 class FiringPageSerializer(PageSerializer):
     """A page of firings, newest first."""
 
-    firings = FiringSerializer(many=True)
+    firings = FiringSerializer(many=True, source="records")
 
 
 class CompletedActivationSerializer(Serializer):
