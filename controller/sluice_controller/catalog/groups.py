@@ -121,10 +121,8 @@ def remove_member(
     """
     old = kind.find(backend, name, expected)
     gone = find_member(kind, old.record, member, backend.catalogue).path
-    members = tuple(one for one in old.record.members if one != gone)
-    return _update(
-        backend, old, old.record.with_members({path: old.record.labels.get(path, "") for path in members}), by
-    )
+    left = {path: label for path, label in old.record.labels_by_member().items() if path != gone}
+    return _update(backend, old, old.record.with_members(left), by)
 
 
 def _update(backend: Backend, old: StoredRecord[Group], new: Group, by: str) -> StoredRecord[Group]:

@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, Final
 
 from sluice_core.errors import CallerError
@@ -55,9 +56,4 @@ def receive_upload(
         if size == 0:
             raise CallerError(f"the body is empty, expected the {what}")
         kept.seek(0)
-        yield found, _pieces(kept)
-
-
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
-    while piece := file.read(_CHUNK):
-        yield piece
+        yield found, iter(partial(kept.read, _CHUNK), b"")

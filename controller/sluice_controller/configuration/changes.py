@@ -59,25 +59,26 @@ def touched_policies(change: Change) -> list[str]:
 
 def list_changes(backend: Backend, wanted: ChangeFilter, limit: int, marker: str = "") -> ChangePage:
     """Changes below ``marker``, newest first."""
-    keys = backend.store.keys
     below = _read_marker(marker)
     found: list[Change] = []
     head = backend.store.head()
+
+    def page(next_marker: str) -> ChangePage:
+        return ChangePage(tuple(found), next_marker, head, _oldest(backend))
+
     for _ in range(_LOOKED_AT // _STEP):
-        entries = backend.store.run(changes_before(keys, below, _STEP))
-        ended = len(entries) < _STEP
+        entries = backend.store.run(changes_before(backend.store.keys, below, _STEP))
         for change in entries:
             if change.at < wanted.since:
-                ended = True
-                break
+                return page("")
             if wanted.matches(change):
                 if len(found) == limit:
-                    return ChangePage(tuple(found), str(below), head, _oldest(backend))
+                    return page(str(below))
                 found.append(change)
             below = change.epoch
-        if ended:
-            return ChangePage(tuple(found), "", head, _oldest(backend))
-    return ChangePage(tuple(found), str(below), head, _oldest(backend))
+        if len(entries) < _STEP:
+            return page("")
+    return page(str(below))
 
 
 def _read_marker(marker: str) -> int:

@@ -86,9 +86,6 @@ class ResourcePath:
         """tenant, container or object."""
         return "object" if self.object else CONTAINER if self.container else TENANT
 
-    def __str__(self) -> str:
-        return self.path_at("object")
-
 
 def affected_assignments(backend: Backend, contents: CacheContents, place: ResourcePath) -> list[Assignment]:
     """The assignments that a node would find for ``place``; of all others only the ids are read."""

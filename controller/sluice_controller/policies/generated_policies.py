@@ -36,11 +36,6 @@ class PolicyChanges:
     drop: tuple[CachedPolicy, ...]
     new: tuple[Compiled, ...]
 
-    @property
-    def changes(self) -> bool:
-        """Whether there is any difference."""
-        return bool(self.drop or self.new)
-
 
 @dataclass(frozen=True, slots=True)
 class GeneratedPolicies:

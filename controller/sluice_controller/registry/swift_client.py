@@ -85,13 +85,9 @@ class SwiftClient:
         answer = self._ask("GET", "/info")
         if answer.status != 200:
             raise PeerError(f"swift does not tell its storage policies: {answer.status}")
-        found = _json(answer.body)
-        names: dict[str, None] = {}
-        for policy in found.get("swift", {}).get("policies", ()):
-            names |= dict.fromkeys(
-                filter(None, map(str.strip, [policy["name"], *policy.get("aliases", "").split(",")]))
-            )
-        return list(names)
+        policies = _json(answer.body).get("swift", {}).get("policies", ())
+        names = (name.strip() for one in policies for name in (one["name"], *one.get("aliases", "").split(",")))
+        return list(dict.fromkeys(filter(None, names)))
 
     def create_container(self, account: str, container: str, policy: str, token: str) -> bool:
         """A container on a storage policy; False when it was there already, on the same one.
