@@ -125,7 +125,7 @@ async def _shared(store: AsyncStore) -> None:
 async def _kill(store: AsyncStore, hosts: dict[str, HostProcess], victim: str) -> Kill:
     owners = await store.run(fencing.owners(store.keys))
     slots = {slot for slot, owner in owners.items() if fencing.owner_host(owner) == victim}
-    orphans = fencing.policies_in_slots((f"p{number}" for number in range(POLICIES)), slots)
+    orphans = [name for name in map("p{}".format, range(POLICIES)) if fencing.slot_of(name) in slots]
     asked = time.time()
     await hosts[victim].end(SIGKILL)
     killed = time.time()  # what the victim did up to here is none of its heirs' work

@@ -62,12 +62,6 @@ class Outcome:
         return not self.reason
 
 
-def deploy_url(target: str, keyword: str, undo: bool = False) -> str:
-    """Our own deploy call (a path of the API), by which filters are activated unless something else is registered."""
-    verb = "undeploy" if undo else "deploy"
-    return f"/filters/{quote(target, safe='/')}/{verb}/{quote(keyword, safe='')}"
-
-
 def fill_url(template: str, target: str, keyword: str) -> str:
     """``template`` with target and keyword in their places, quoted."""
     return template.replace(HOLE, quote(target, safe="/")).replace(FILTER_HOLE, quote(keyword, safe=""))

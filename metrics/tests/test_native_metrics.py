@@ -310,7 +310,7 @@ def test_an_agent_loses_nothing_of_what_others_count_when_metrics_come_and_go(me
         rows = meter.changed()
         assert totals.update(Counters("w", 0.0, tuple(rows)))
         meter.delivered(rows)
-        found = totals.close_window(0, 1.0)
+        found = totals.close_window(1.0)
         return {name: one.get("tenant", {}).get("acme", 0) for name, one in found.items()}
 
     told()

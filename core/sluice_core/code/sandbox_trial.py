@@ -76,8 +76,8 @@ class Interpreter:
     group: str = ""
 
 
-def try_code(trial: Trial, interpreter: Interpreter | None = None, seconds: float = _TIME_LIMIT) -> Verdict:
-    """What a child says of the code; waits for it, at most ``seconds``.
+def try_code(trial: Trial, interpreter: Interpreter | None = None) -> Verdict:
+    """What a child says of the code; waits for it, at most :data:`_TIME_LIMIT` seconds.
 
     :raises PeerError: when no child can be had, which says nothing about the code
     """
@@ -100,9 +100,9 @@ def try_code(trial: Trial, interpreter: Interpreter | None = None, seconds: floa
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise PeerError(f"cannot start `{command[0]}` to try code: {error}") from error
     try:
-        raw, _ = child.communicate(trial.encode(), timeout=seconds)
+        raw, _ = child.communicate(trial.encode(), timeout=_TIME_LIMIT)
     except subprocess.TimeoutExpired:
-        return Verdict(f"the code was not loaded within {seconds:g} seconds")
+        return Verdict(f"the code was not loaded within {_TIME_LIMIT:g} seconds")
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)  # whatever the code started

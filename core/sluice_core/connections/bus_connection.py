@@ -22,14 +22,6 @@ _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 2.0
 
 
-def bus_hosts(url: str) -> str:
-    """``host:port`` of an AMQP URL, several between commas, for people: nothing of what stands before an ``@``.
-
-    :raises OptionError: when it is none
-    """
-    return parse_bus_url(url).place
-
-
 class BusConnection:
     """One connection with one channel, kept up; the base of publisher and consumer.
 

@@ -21,7 +21,7 @@ Nothing here reads a clock but the two constructors' defaults; one thread calls 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from math import isfinite
@@ -127,29 +127,20 @@ class Totals:
         for path, row in gone.rows.items():
             self._drop_levels(gone, path, row)
 
-    def close_window(self, window: int, period: float, only: Collection[str] | None = None) -> Values:
+    def close_window(self, period: float) -> Values:
         """Metric → granularity → path → value of the window that ends now, and begin the next.
 
         Rates are growth by ``period`` seconds, gauges their present sum.  Paths where nothing
         happened are left out; a metric that some worker announced is never left out.
-
-        :param window: unix second at which the window began (for the caller's own bookkeeping)
-        :param only: the metrics to close, for those with another period; None means all
         """
         values: Values = {}
         for name, growth in self._growth.items():
-            if only is None or name in only:
-                values[name] = _by_granularity({path: grown / period for path, grown in growth.items()})
-                growth.clear()
+            values[name] = _by_granularity({path: grown / period for path, grown in growth.items()})
+            growth.clear()
         for name, levels in self._levels.items():
-            if only is None or name in only:
-                values[name] = _by_granularity(levels)
+            values[name] = _by_granularity(levels)
         self._sweep()
         return values
-
-    def row_count(self) -> int:
-        """How many rows are remembered, of all workers."""
-        return sum(len(worker.rows) + len(worker.objects) for worker in self._workers.values())
 
     def _take(self, worker: _Worker, path: str, row: _Row) -> None:
         rows = worker.where(path)

@@ -128,11 +128,6 @@ def chunks(wanted: Sequence[str]) -> Iterator[Sequence[str]]:
     return (wanted[at : at + CHUNK] for at in range(0, len(wanted), CHUNK))
 
 
-def policies_in_slots(policies: Iterable[str], slots: Collection[str]) -> list[str]:
-    """Those policy ids that lie in ``slots``."""
-    return [name for name in policies if slot_of(name) in slots]
-
-
 def assignments_of_policies(assignments: Iterable[str], policies: Collection[str]) -> list[str]:
     """Those assignment ids that belong to ``policies``."""
     return [name for name in assignments if policy_of_assignment(name) in policies]

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from sluice_core.connections.bus_connection import bus_hosts
+from sluice_core.connections.bus_urls import parse_bus_url
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.publisher import Publisher
 from sluice_core.options import OptionError
@@ -178,10 +178,10 @@ def test_a_wrong_url_is_an_error_without_its_password(url):
     assert "secret" not in str(caught.value)
 
 
-def test_bus_hosts_names_hosts_and_ports_only():
-    assert bus_hosts("amqp://u:p@broker/") == "broker:5672"
-    assert bus_hosts("amqps://u:p@broker:99/v") == "broker:99"
-    assert bus_hosts("amqp://u:p@one,u:q@two:99/v") == "one:5672,two:99"
+def test_the_place_of_a_bus_names_hosts_and_ports_only():
+    assert parse_bus_url("amqp://u:p@broker/").place == "broker:5672"
+    assert parse_bus_url("amqps://u:p@broker:99/v").place == "broker:99"
+    assert parse_bus_url("amqp://u:p@one,u:q@two:99/v").place == "one:5672,two:99"
 
 
 @pytest.mark.parametrize(

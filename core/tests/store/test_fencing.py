@@ -95,7 +95,6 @@ def test_policies_and_assignments_are_read_by_name(store):
     mine = fencing.assignments_of_policies(names, {"a"})
     assert sorted(mine) == ["a.0", "a.1@x.y@z"]
     assert {one.id for one in run(store, fencing.assignments(store.keys, [*mine, "gone.0"]))} == set(mine)
-    assert fencing.policies_in_slots(["a", "b"], {fencing.slot_of("a")}) == ["a"]
     assert run(store, fencing.policies(store.keys, [])) == run(store, fencing.assignments(store.keys, [])) == []
     assert [len(part) for part in fencing.chunks(["x"] * (2 * fencing.CHUNK + 1))] == [1000, 1000, 1]
 

@@ -154,7 +154,7 @@ def test_busy_objects_among_very_many_others_reach_the_agent_exactly(clock):
         rows = meter.changed()
         totals.update(Counters("w", 0.0, tuple(rows)))
         meter.delivered(rows)
-        found.update(totals.close_window(0, 1.0)["GETS_SEC"].get("object", {}))
+        found.update(totals.close_window(1.0)["GETS_SEC"].get("object", {}))
     for number in range(10):
         path = f"acme/logs/busy-{number}"
         assert found[path] == true[path]

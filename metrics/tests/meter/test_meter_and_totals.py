@@ -64,7 +64,7 @@ class Loop:
         self.meter.reconnected()
 
     def close(self, *_):
-        for paths in self.totals.close_window(0, 1.0)["PUT_BW"].values():
+        for paths in self.totals.close_window(1.0)["PUT_BW"].values():
             for path, value in paths.items():
                 self.seen[path] = self.seen.get(path, 0) + value
 
@@ -78,4 +78,4 @@ def test_every_byte_is_counted_exactly_once(steps):
     loop.send(True, True)
     loop.close()
     assert loop.seen == {path: size for path, size in loop.counted.items() if size}
-    assert loop.totals.close_window(1, 1.0) == {name: {} for name in loop.meter.names}
+    assert loop.totals.close_window(1.0) == {name: {} for name in loop.meter.names}

@@ -77,7 +77,7 @@ class MetricPublisher:
             log.warning("the clock went back by %d s", -elapsed)
             elapsed = 1
         self._last = window
-        values = self.totals.close_window(window, PERIOD * elapsed)
+        values = self.totals.close_window(PERIOD * elapsed)
         weights = {name: values.pop(name + WEIGHT) for name in list(values) if name + WEIGHT in values}
         for missed in range(min(elapsed, _MAX_LATE_WINDOWS) - 1, -1, -1):
             for metric, found in values.items():
