@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from sluice_core.describe import Scalar
-from sluice_core.messages.base import Message
+from sluice_core.messages.base import Message, PackedMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Assign(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Observation(Message):
+class Observation(PackedMessage):
     """What is known at one moment.
 
     ``at`` is the unix second at which the newest complete window began.  ``metrics`` maps a metric to
@@ -68,8 +68,6 @@ class Observation(Message):
     at: float
     metrics: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     nodes: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
-
-    binary: ClassVar[bool] = True
 
     def values(self, metric: str, granularity: str = "tenant") -> Mapping[str, float]:
         """Path → value; empty when nothing is known."""

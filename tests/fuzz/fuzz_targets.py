@@ -12,7 +12,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 
 from sluice_core.code.loader import check_source
 from sluice_core.errors import CallerError, DecodeError
@@ -56,7 +56,8 @@ class Target:
 def message_classes(base: type[Message] = Message) -> Iterator[type[Message]]:
     """Every message there is, of all rooms that are imported."""
     for one in base.__subclasses__():
-        yield one
+        if is_dataclass(one):  # else it is a base of messages
+            yield one
         yield from message_classes(one)
 
 

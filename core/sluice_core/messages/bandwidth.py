@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
-from sluice_core.messages.base import Message
+from sluice_core.messages.base import Message, PackedMessage
 from sluice_core.messages.bounds import MOST, MOST_RATE, NO_BOUND, Bounds
 from sluice_core.messages.policies import Assignment
 
@@ -178,7 +178,7 @@ MOST_OBJECTS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class NodeLoad(Message):
+class NodeLoad(PackedMessage):
     """The traffic of one node's workers in one second.
 
     ``number`` counts the agent's messages since ``started`` (unix time), so that duplicates and overtaken messages are
@@ -201,7 +201,6 @@ class NodeLoad(Message):
     policies: Mapping[str, str] = field(default_factory=dict)
     servers: Mapping[str, str] = field(default_factory=dict)
 
-    binary: ClassVar[bool] = True
     row_types = {"rows": (Load, _LOAD_BOUNDS), "objects": (MovedObject, OBJECT_BOUNDS)}
     rates = ("capacity",)
 
@@ -237,7 +236,7 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shares(Message):
+class Shares(PackedMessage):
     """One node's part of one allocation round; it replaces the part of the round before.
 
     ``term`` and ``number`` order the rounds: a greater term, or the same and a greater number, is newer.  ``newcomer``
@@ -254,6 +253,5 @@ class Shares(Message):
     newcomer: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     spares: Mapping[str, float] = field(default_factory=dict)
 
-    binary: ClassVar[bool] = True
     row_types = {"rows": (Share, _SHARE_BOUNDS)}
     rates = ("newcomer", "spares")

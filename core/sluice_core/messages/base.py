@@ -33,9 +33,9 @@ def _names(cls: Any) -> tuple[str, ...]:
 
 
 @cache
-def _lists(cls: Any) -> frozenset[str]:
-    """The fields that are tuples."""
-    return frozenset(one.name for one in fields(cls) if str(one.type).startswith("tuple"))
+def tuple_fields(cls: Any, annotation: str = "tuple") -> frozenset[str]:
+    """The fields of a message class that are tuples: those whose annotation begins with ``annotation``."""
+    return frozenset(one.name for one in fields(cls) if str(one.type).startswith(annotation))
 
 
 class Message:
@@ -69,7 +69,7 @@ class Message:
             if name not in known:
                 continue
             value = known[name]
-            if name not in _lists(cls):  # type: ignore[arg-type]
+            if name not in tuple_fields(cls):  # type: ignore[arg-type]
                 known[name] = inner.from_data(value)
             elif isinstance(value, list | tuple):
                 known[name] = tuple(map(inner.from_data, value))
@@ -78,7 +78,7 @@ class Message:
         try:
             for name, (row, _) in cls.row_types.items():
                 known[name] = tuple(row(*values) for values in known.get(name, ()))
-            for name in _lists(cls) & known.keys():  # type: ignore[arg-type]
+            for name in tuple_fields(cls) & known.keys():  # type: ignore[arg-type]
                 known[name] = tuple(known[name])
             made = cls(**known)
         except (TypeError, ValueError) as error:
@@ -117,3 +117,10 @@ class Message:
             raise
         except (TypeError, ValueError, AttributeError) as error:
             raise DecodeError(f"not a {cls.__name__}: {error}", raw) from error
+
+
+class PackedMessage(Message):
+    """Base of the messages that are MessagePack on the wire."""
+
+    __slots__ = ()
+    binary: ClassVar[bool] = True

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
-from sluice_core.messages.base import Message
+from sluice_core.messages.base import Message, PackedMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class NodeReport(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Hello(Message):
+class Hello(PackedMessage):
     """First message of a Swift worker to its agent: its identity and what it can enforce.
 
     ``actions`` maps each installed keyword to its version; ``gauges`` names the metrics whose
@@ -55,8 +55,6 @@ class Hello(Message):
     gauges: tuple[str, ...] = ()
     disk_file: int = 0
     stored: tuple[str, ...] = ()
-
-    binary: ClassVar[bool] = True
 
 
 #: Suffix, behind the path of the agent's socket, of the file with its :class:`StorageState`.
@@ -76,7 +74,7 @@ class StorageState(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Counters(Message):
+class Counters(PackedMessage):
     """Running totals of a worker, sent each second: the rows that changed since they were last delivered.
 
     ``rows`` are ``[path, born, [value, ...]]``: ``path`` is ``account`` or ``account/container``,
@@ -91,8 +89,6 @@ class Counters(Message):
     rows: tuple[tuple[str, int, tuple[float, ...]], ...] = ()
     snapshot: str = ""
 
-    binary: ClassVar[bool] = True
-
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         rows = tuple((path, born, tuple(values)) for path, born, values in data.get("rows", ()))
@@ -100,7 +96,7 @@ class Counters(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class MetricBatch(Message):
+class MetricBatch(PackedMessage):
     """All values of one metric on one node for one wall-clock window.
 
     ``window`` is the unix second at which the window began; ``values`` maps a granularity to
@@ -116,5 +112,3 @@ class MetricBatch(Message):
     values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     period: float = 1.0
     weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-
-    binary: ClassVar[bool] = True

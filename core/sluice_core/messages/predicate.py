@@ -21,6 +21,7 @@ import operator
 import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError
@@ -93,31 +94,16 @@ def compile_predicate(predicate: Predicate) -> Test:
         raise DecodeError(f"not a request predicate: `{reprlib.repr(predicate)}`") from error
 
 
-def _make_and(*parts: Predicate) -> Test:
+def _make_joined(absorbing: bool, *parts: Predicate) -> Test:
+    """AND of ``parts``, which False decides, or OR, which True decides."""
     tests = [compile_predicate(part) for part in parts]
 
     def test(facts: Facts) -> bool | None:
-        answer: bool | None = True
+        answer: bool | None = not absorbing
         for one in tests:
             value = one(facts)
-            if value is False:
-                return False
-            if value is None:
-                answer = None
-        return answer
-
-    return test
-
-
-def _make_or(*parts: Predicate) -> Test:
-    tests = [compile_predicate(part) for part in parts]
-
-    def test(facts: Facts) -> bool | None:
-        answer: bool | None = False
-        for one in tests:
-            value = one(facts)
-            if value is True:
-                return True
+            if value is absorbing:
+                return absorbing
             if value is None:
                 answer = None
         return answer
@@ -178,8 +164,8 @@ def _make_method(names: Sequence[str]) -> Test:
 
 
 _MAKERS: Final[dict[str, Callable[..., Test]]] = {
-    "and": _make_and,
-    "or": _make_or,
+    "and": partial(_make_joined, False),
+    "or": partial(_make_joined, True),
     "not": _make_not,
     "size": _make_size,
     "type": _make_type,

@@ -33,7 +33,7 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 
 from sluice_core.describe import Scalar
 from sluice_core.errors import DecodeError
-from sluice_core.messages.base import Message
+from sluice_core.messages.base import Message, tuple_fields
 from sluice_core.messages.policies import CONTAINER, TENANT, Entry
 
 GROUP: Final = "group"
@@ -60,12 +60,10 @@ class RegistryRecord(Message):
     name: str
 
     kinds: ClassVar[tuple[str, ...]] = ()
-    #: Fields that are lists of texts.
-    texts: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        for name in cls.texts:
+        for name in tuple_fields(cls, "tuple[str, ...]"):  # type: ignore[arg-type]
             found = data.get(name, ())
             if not isinstance(found, list | tuple) or not all(isinstance(one, str) for one in found):
                 raise DecodeError(f"`{name}` is `{found!r}`, expected a list of texts")
@@ -110,7 +108,6 @@ class Group(RegistryRecord):
     labels: Mapping[str, str] = field(default_factory=dict)
 
     kinds: ClassVar[tuple[str, ...]] = (GROUP, CONTAINER_GROUP)
-    texts = ("members",)
 
     def entry(self, created: int = 0, by: str = "", kind: str = "") -> Entry:
         kind = kind or (CONTAINER_GROUP if self.level == CONTAINER else GROUP)
@@ -164,7 +161,6 @@ class Term(RegistryRecord):
     values: tuple[str, ...] = ()
 
     kinds: ClassVar[tuple[str, ...]] = (TERM,)
-    texts = ("values",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +229,6 @@ class Metric(RegistryRecord):
     location: str = ""
 
     kinds: ClassVar[tuple[str, ...]] = (METRIC_ENTRY,)
-    texts = ("granularities",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,10 +259,8 @@ def named_records(entries: Mapping[str, Entry], cls: type[T], kind: str = "") ->
     found = {}
     for entry in entries.values():
         if entry.kind in cls.kinds and kind in ("", entry.kind):
-            try:
+            with contextlib.suppress(DecodeError):
                 found[entry.name] = cls.read(entry)
-            except DecodeError:
-                continue
     return found
 
 
