@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import NodeReport
@@ -21,15 +21,24 @@ from sluice_core.store.records import Gap
 
 log = logging.getLogger(__name__)
 
+#: Milliseconds that Redis may wait for a change: well below the time-out of a reply (``store.TIMEOUT``).
+LONGEST_BLOCK: Final = 3000
+
 
 def changes_after(
-    keys: Keys, epoch: int, block_ms: int, count: int, report: NodeReport | None = None
+    keys: Keys, epoch: int, block_ms: int = 0, count: int = 500, report: NodeReport | None = None
 ) -> Operation[list[Change] | Gap]:
-    """The next changes, at most ``count``; ``report`` is written on the way, in the same round trip."""
-    waiting: Command = ("BLOCK", block_ms) if block_ms > 0 else ()
+    """The changes that follow ``epoch``, at most ``count``, waiting ``block_ms`` for the first.
+
+    Empty when there is none.  ``report`` is written before, in the same round trip.  Changes of another history are
+    not left out: compare :attr:`Change.history`.
+
+    :param block_ms: milliseconds, at most :data:`LONGEST_BLOCK`
+    """
+    waiting: Command = ("BLOCK", min(block_ms, LONGEST_BLOCK)) if block_ms > 0 else ()
     read = ("XREAD", "COUNT", count, *waiting, "STREAMS", keys.changes, f"{epoch}-0")
     said = () if report is None else report_commands(keys, report)
-    return Operation((*said, read), lambda replies: _parse_changes(replies[-1], epoch))
+    return Operation((*said, read), lambda replies: _parse_changes(replies[-1], epoch), blocking=True)
 
 
 def _parse_changes(reply: Any, epoch: int) -> list[Change] | Gap:

@@ -25,12 +25,16 @@ Command = tuple[str | bytes | int | float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[T]):
-    """Commands (or one script), and ``parse`` from their replies; ``atomic`` puts them into MULTI/EXEC."""
+    """Commands (or one script), and ``parse`` from their replies; ``atomic`` puts them into MULTI/EXEC.
+
+    A ``blocking`` one may wait in Redis for what comes next.
+    """
 
     commands: tuple[Command, ...]
     parse: Callable[[list[Any]], T]
     atomic: bool = False
     script: Script | None = None
+    blocking: bool = False
 
 
 def scripted(

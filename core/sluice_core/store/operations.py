@@ -34,7 +34,7 @@ from sluice_core.store.scripts import ADOPT, POLICIES
 
 def head(keys: Keys) -> Operation[Head]:
     """The newest change."""
-    return Operation((("MGET", keys.history, keys.epoch),), lambda replies: _parse_head(replies[0]))
+    return Operation((("MGET", keys.history, keys.epoch),), lambda replies: parse_head(replies[0]))
 
 
 def head_and_adopted(keys: Keys) -> Operation[tuple[Head, Head]]:
@@ -42,12 +42,13 @@ def head_and_adopted(keys: Keys) -> Operation[tuple[Head, Head]]:
 
     def parse(replies: list[Any]) -> tuple[Head, Head]:
         *pair, raw = replies[0]
-        return _parse_head(pair), _parse_adopted(raw)
+        return parse_head(pair), _parse_adopted(raw)
 
     return Operation((("MGET", keys.history, keys.epoch, keys.adopted),), parse)
 
 
-def _parse_head(pair: list[bytes | None]) -> Head:
+def parse_head(pair: list[bytes | None]) -> Head:
+    """The head in the values of ``Keys.history`` and ``Keys.epoch``."""
     history, epoch = pair
     return Head() if history is None else Head(history.decode(), int(epoch or 0))
 
@@ -61,7 +62,7 @@ def _parse_adopted(raw: bytes | None) -> Head:
 def adopt(keys: Keys, by: str) -> Operation[Head]:
     """Tell agents to take what there is now, by a full reload; a wiped Redis becomes a new history."""
     names = (keys.history, keys.epoch, keys.adopted, keys.adoptions, keys.changes, keys.past)
-    return scripted(ADOPT, names, (uuid.uuid4().hex, by, f"{time.time():.3f}"), _parse_head)
+    return scripted(ADOPT, names, (uuid.uuid4().hex, by, f"{time.time():.3f}"), parse_head)
 
 
 def policy(keys: Keys, name: str) -> Operation[tuple[Policy, int] | None]:
@@ -136,7 +137,7 @@ def load(keys: Keys) -> Operation[FullState]:
     """All assignments, uploads and registry entries, and the epoch they stand at, read together."""
 
     def parse(replies: list[Any]) -> FullState:
-        at = _parse_head(replies[0])
+        at = parse_head(replies[0])
         found, broken = decode_all(Assignment, replies[1])
         uploads, _ = decode_all(Upload, replies[2])
         entries, _ = decode_all(Entry, replies[3])

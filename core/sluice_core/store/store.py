@@ -16,14 +16,12 @@ import redis
 import redis.asyncio
 import redis.exceptions
 
-from sluice_core.messages.nodes import NodeReport
-from sluice_core.messages.policies import Change
-from sluice_core.store import change_stream, operations
+from sluice_core.store import operations
 from sluice_core.store.blocking_connection import BlockingConnection
+from sluice_core.store.change_stream import changes_after
 from sluice_core.store.commit import commit
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Command, Operation
-from sluice_core.store.records import Gap
 from sluice_core.store.redis_urls import RedisAddress
 
 P = ParamSpec("P")
@@ -86,11 +84,7 @@ class _Operations:
     observed = _Method(operations.observed)
     host_report = _Method(operations.host_report)
     hosts = _Method(operations.hosts)
-
-    def _read_changes(
-        self, epoch: int, block_ms: int, count: int, report: NodeReport | None
-    ) -> Operation[list[Change] | Gap]:
-        return change_stream.changes_after(self.keys, epoch, min(block_ms, int(self.timeout * 600)), count, report)
+    changes_after = _Method(changes_after)
 
 
 class Store(_Operations):
@@ -124,16 +118,6 @@ class Store(_Operations):
                 pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
             return list(pipeline.execute())
 
-    def changes_after(
-        self, epoch: int, block_ms: int = 0, count: int = 500, report: NodeReport | None = None
-    ) -> list[Change] | Gap:
-        """The changes that follow ``epoch``, at most ``count``, waiting ``block_ms`` for the first.
-
-        Empty when there is none.  ``report`` is written before, in the same round trip.  Changes of another history
-        are not left out: compare :attr:`Change.history`.
-        """
-        return self.run(self._read_changes(epoch, block_ms, count, report))
-
     def close(self) -> None:
         """Close all connections."""
         self._address.close(self.client)
@@ -148,12 +132,18 @@ class AsyncStore(_Operations):
         self._spare: BlockingConnection | None = None
 
     async def run(self, operation: Operation[T]) -> T:
+        """Run an operation.
+
+        :raises PeerError: for a fault of Redis or of the network
+        """
         try:
             return operation.parse(await self._replies(operation))
         except _FAULTS as error:
             raise self._address.peer_error(error) from error
 
     async def _replies(self, operation: Operation[T]) -> list[Any]:
+        if operation.blocking:
+            return await self._blocking_replies(operation.commands)
         if len(operation.commands) == 1:
             command = operation.commands[0]
             try:
@@ -166,15 +156,6 @@ class AsyncStore(_Operations):
             for command in operation.commands:
                 pipeline.execute_command(*command)
             return list(await pipeline.execute())
-
-    async def changes_after(
-        self, epoch: int, block_ms: int = 0, count: int = 500, report: NodeReport | None = None
-    ) -> list[Change] | Gap:
-        operation = self._read_changes(epoch, block_ms, count, report)
-        try:
-            return operation.parse(await self._blocking_replies(operation.commands))
-        except _FAULTS as error:
-            raise self._address.peer_error(error) from error
 
     async def _blocking_replies(self, commands: tuple[Command, ...]) -> list[Any]:
         """Replies over a connection of its own, which is kept for the next blocking read.
@@ -199,6 +180,7 @@ class AsyncStore(_Operations):
             connection.close()
 
     async def close(self) -> None:
+        """Close all connections."""
         if self._spare is not None:
             self._spare.close()
             self._spare = None

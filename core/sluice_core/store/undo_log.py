@@ -17,6 +17,7 @@ from typing import Any, Final
 from sluice_core.store.change_stream import stream_fields
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation
+from sluice_core.store.operations import parse_head
 from sluice_core.store.records import Head
 
 #: Version name of the configuration as a whole, for ``Draft.expect``.
@@ -54,8 +55,7 @@ def replaced_since(keys: Keys, epoch: int) -> Operation[ReplacedDocuments]:
     )
 
     def parse(replies: list[Any]) -> ReplacedDocuments:
-        history, newest = replies[0]
-        head = Head() if history is None else Head(history.decode(), int(newest or 0))
+        head = parse_head(replies[0])
         first: dict[str, bytes] = {}
         later: dict[str, bytes] = {}
         for entry, raw in replies[2]:
