@@ -22,7 +22,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -124,17 +124,15 @@ def _truncated(path: Path, environment: Any) -> str:
     return f"snapshot `{path}` is truncated: {size} bytes, expected {wanted}" if size < wanted else ""
 
 
-class lmdb_errors(contextlib.AbstractContextManager[None]):
-    """Turn faults of LMDB and of the file system into :class:`SnapshotError`."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, lmdb.MapFullError | lmdb.MapResizedError):
-            return
-        if isinstance(error, lmdb.Error | OSError):
-            raise SnapshotError(f"snapshot `{self._path}`: {error}{_space_left(self._path)}") from error
+@contextlib.contextmanager
+def lmdb_errors(path: Path) -> Iterator[None]:
+    """Turn faults of LMDB and of the file system into :class:`SnapshotError`, but for a full or resized map."""
+    try:
+        yield
+    except (lmdb.MapFullError, lmdb.MapResizedError):
+        raise
+    except (lmdb.Error, OSError) as error:
+        raise SnapshotError(f"snapshot `{path}`: {error}{_space_left(path)}") from error
 
 
 def _space_left(path: Path) -> str:
@@ -153,3 +151,8 @@ def read_transaction(environment: Any, work: Callable[[Any], T]) -> T:
         environment.set_mapsize(0)
         with environment.begin(buffers=True) as transaction:
             return work(transaction)
+
+
+def read_value(environment: Any, key: bytes) -> bytes:
+    """The value under ``key``; empty when there is none."""
+    return read_transaction(environment, lambda transaction: bytes(transaction.get(key) or b""))

@@ -20,7 +20,7 @@ from sluice_core.messages.uploads import Upload
 from sluice_core.resolve import Candidates
 from sluice_core.snapshot import lmdb_adapter
 from sluice_core.snapshot.keys import SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, snapshot_keys, snapshot_placement_key
-from sluice_core.snapshot.lmdb_adapter import SnapshotError, boot_id, current_generation, lmdb_errors, read_transaction
+from sluice_core.snapshot.lmdb_adapter import SnapshotError, boot_id, current_generation, lmdb_errors, read_value
 from sluice_core.snapshot.records import STAMP, Meta, decode_record
 from sluice_core.snapshot.registry import referenced_group
 from sluice_core.snapshot.writer import SnapshotWriter, accept_all
@@ -78,9 +78,8 @@ class SnapshotReader:
         """The storage policy of new containers of ``account``; empty when none is said, never raises."""
         if self._environment is None or self._process != os.getpid():
             return ""
-        key = snapshot_placement_key(account)
         try:
-            return read_transaction(self._environment, lambda transaction: bytes(transaction.get(key) or b"")).decode()
+            return read_value(self._environment, snapshot_placement_key(account)).decode()
         except (lmdb.Error, UnicodeDecodeError) as error:
             self._complain(f"placement: {error}", -1)
             return ""
@@ -196,7 +195,7 @@ class SnapshotReader:
     def _read_uploads(self) -> None:
         """Take the uploads anew when they were written; those in use stay when they cannot be read."""
         try:
-            raw = read_transaction(self._environment, _raw_uploads)
+            raw = read_value(self._environment, SNAPSHOT_UPLOADS_KEY)
             if raw[:STAMP] != self._uploads_stamp:
                 self.uploads = tuple(map(Upload.from_data, decode_record(raw))) if raw else ()
                 self._uploads_stamp = raw[:STAMP]
@@ -207,7 +206,7 @@ class SnapshotReader:
         environment = lmdb_adapter.open_environment(path)
         try:
             with lmdb_errors(path):
-                meta = Meta.decode(read_transaction(environment, _raw_meta))
+                meta = Meta.decode(read_value(environment, SNAPSHOT_META_KEY))
         except (SnapshotError, DecodeError) as error:
             lmdb_adapter.release(path)
             raise SnapshotError(f"snapshot `{path}`: {error}") from error
@@ -220,15 +219,7 @@ class SnapshotReader:
         if self._environment is None:
             return None
         try:
-            return Meta.decode(read_transaction(self._environment, _raw_meta))
+            return Meta.decode(read_value(self._environment, SNAPSHOT_META_KEY))
         except (lmdb.Error, DecodeError) as error:
             self.problem = f"snapshot in `{self._folder}`: {error}"
             return None
-
-
-def _raw_uploads(transaction: Any) -> bytes:
-    return bytes(transaction.get(SNAPSHOT_UPLOADS_KEY) or b"")
-
-
-def _raw_meta(transaction: Any) -> bytes:
-    return bytes(transaction.get(SNAPSHOT_META_KEY) or b"")

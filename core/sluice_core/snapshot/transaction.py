@@ -41,24 +41,13 @@ Judge = Callable[[Assignment], str]
 Members = dict[str, dict[str, Any]]
 
 
-class SnapshotEdit:
-    """Changes to some records within one transaction; each record is read and written once."""
+class _Records:
+    """Assignments, uploads and registry entries as records; a subclass says where these are kept."""
 
-    def __init__(self, transaction: Any, serial: int) -> None:
-        self._transaction = transaction
+    def __init__(self) -> None:
         self._records: dict[bytes, Members] = {}
-        self.serial = serial
         #: How many more assignments readers see.
         self.grown = 0
-
-    def drop(self, name: str) -> None:
-        """Forget an assignment, if it is there."""
-        raw = self._transaction.pop(snapshot_index_key(name))
-        if raw is None:
-            return
-        key = IndexEntry.decode(raw).key
-        if key and self._members(key).pop(name, None) is not None:
-            self.grown -= 1
 
     def put(self, assignment: Assignment, refused: str) -> None:
         """File an assignment that is not there, or keep it aside as refused."""
@@ -69,7 +58,7 @@ class SnapshotEdit:
             filed = IndexEntry(record_key(assignment))
             self._members(filed.key)[assignment.id] = data
             self.grown += 1
-        self._transaction.put(snapshot_index_key(assignment.id), filed.encode())
+        self._keep(snapshot_index_key(assignment.id), filed.encode())
 
     def register(self, keyword: str, upload: Upload | None) -> None:
         """Put a filter registered at run time, or, where None, forget it."""
@@ -92,9 +81,38 @@ class SnapshotEdit:
         else:
             self._members(member.record).pop(mark["id"], None)
 
+    def _touches_groups(self) -> bool:
+        return any(key.startswith(SNAPSHOT_GROUP_PREFIX) for key in self._records)
+
+    def _members(self, key: bytes, name: str = "id") -> Members:
+        """The members of a record, by their field ``name``; changes of them are kept."""
+        return self._records.setdefault(key, {})
+
+    def _keep(self, key: bytes, value: bytes) -> None:
+        """Keep what is no record under ``key``; nothing, when ``value`` is empty."""
+        raise NotImplementedError
+
+
+class SnapshotEdit(_Records):
+    """Changes to some records within one transaction; each record is read and written once."""
+
+    def __init__(self, transaction: Any, serial: int) -> None:
+        super().__init__()
+        self._transaction = transaction
+        self.serial = serial
+
+    def drop(self, name: str) -> None:
+        """Forget an assignment, if it is there."""
+        raw = self._transaction.pop(snapshot_index_key(name))
+        if raw is None:
+            return
+        key = IndexEntry.decode(raw).key
+        if key and self._members(key).pop(name, None) is not None:
+            self.grown -= 1
+
     def finish(self, meta: Meta) -> None:
         """Write the records and where the snapshot stands now."""
-        if any(key.startswith(SNAPSHOT_GROUP_PREFIX) for key in self._records):
+        if self._touches_groups():
             self._members(EVERYTHING_KEY)  # written too, so that readers notice
         everything = self._records.pop(EVERYTHING_KEY, None)
         for key, members in self._records.items():
@@ -112,63 +130,44 @@ class SnapshotEdit:
     def _write(self, key: bytes, members: Members, there: bool) -> None:
         if there:
             self.serial += 1
-            self._transaction.put(key, encode_record(self.serial, encode_members(members)))
-        else:
-            self._transaction.delete(key)
+        self._keep(key, encode_record(self.serial, encode_members(members)) if there else b"")
 
     def _has_groups(self) -> bool:
         with self._transaction.cursor() as cursor:
             return bool(cursor.set_range(SNAPSHOT_GROUP_PREFIX)) and cursor.key().startswith(SNAPSHOT_GROUP_PREFIX)
 
     def _members(self, key: bytes, name: str = "id") -> Members:
-        found = self._records.get(key)
-        if found is None:
+        if key not in self._records:
             raw = self._transaction.get(key)
-            found = {} if raw is None else {one[name]: one for one in decode_record(raw)}
-            self._records[key] = found
-        return found
+            self._records[key] = {} if raw is None else {one[name]: one for one in decode_record(raw)}
+        return self._records[key]
 
 
-class SnapshotContents:
+class SnapshotContents(_Records):
     """The contents of a whole snapshot: ``entries`` are index entries and records without their stamps."""
 
     def __init__(self, loaded: FullState, judge: Judge) -> None:
+        super().__init__()
         self.refused = dict(loaded.broken)
-        self.entries: dict[bytes, bytes] = {
-            snapshot_index_key(name): IndexEntry(b"", name, reason).encode() for name, reason in loaded.broken.items()
-        }
-        records: dict[bytes, Members] = {}
+        self.entries: dict[bytes, bytes] = {SNAPSHOT_REGISTRY_KEY: REGISTRY_FORMAT}
+        for name, reason in loaded.broken.items():
+            self._keep(snapshot_index_key(name), IndexEntry(b"", name, reason).encode())
         for one in loaded.assignments:
-            reason, data = judge(one), one.to_data()
+            reason = judge(one)
             if reason:
                 self.refused[one.id] = reason
-                filed = IndexEntry(b"", one.id, reason, data)
-            else:
-                filed = IndexEntry(record_key(one))
-                records.setdefault(filed.key, {})[one.id] = data
-            self.entries[snapshot_index_key(one.id)] = filed.encode()
-        self.count = len(loaded.assignments) + len(loaded.broken) - len(self.refused)
+            self.put(one, reason)
         for entry in loaded.entries:
-            self._learn(entry, records)
-        if any(key.startswith(SNAPSHOT_GROUP_PREFIX) for key in records):
-            records.setdefault(EVERYTHING_KEY, {})
-        self.entries.update((key, encode_members(members)) for key, members in records.items())
-        if loaded.uploads:
-            uploads = {one.key: one.to_data() for one in loaded.uploads}
-            self.entries[SNAPSHOT_UPLOADS_KEY] = encode_members(uploads)
-        self.entries[SNAPSHOT_REGISTRY_KEY] = REGISTRY_FORMAT
+            self.learn(entry.key, entry)
+        for upload in loaded.uploads:
+            self.register(upload.key, upload)
+        if self._touches_groups():
+            self._members(EVERYTHING_KEY)
+        self.entries.update((key, encode_members(members)) for key, members in self._records.items())
 
-    def _learn(self, entry: Entry, records: dict[bytes, Members]) -> None:
-        if not is_kept(entry.key):
-            return
-        member = membership(entry.key)
-        if member is None:
-            storage_policy = storage_policy_of(entry)
-            if storage_policy:
-                self.entries[snapshot_placement_key(entry.name)] = storage_policy.encode()
-            return
-        mark = reference(member.level, member.group)
-        records.setdefault(member.record, {})[mark["id"]] = mark
+    def _keep(self, key: bytes, value: bytes) -> None:
+        if value:
+            self.entries[key] = value
 
 
 def fill(transaction: Any, entries: Mapping[bytes, bytes], meta: Meta) -> Meta:

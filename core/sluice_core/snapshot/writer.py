@@ -36,6 +36,7 @@ from sluice_core.snapshot.lmdb_adapter import (
     current_generation,
     lmdb_errors,
     read_transaction,
+    read_value,
 )
 from sluice_core.snapshot.records import IndexEntry, Meta, decode_record, is_record
 from sluice_core.snapshot.registry import REGISTRY_FORMAT, referenced_group
@@ -146,7 +147,7 @@ class SnapshotWriter:
         else:
             meta = replace(self._meta, history=loaded.history, epoch=loaded.epoch)
             self._meta = self._write(lambda transaction: make_equal(transaction, contents.entries, meta))
-        self._count, self.refused, self.incomplete = contents.count, contents.refused, False
+        self._count, self.refused, self.incomplete = contents.grown, contents.refused, False
         return replaced
 
     def assignments(self) -> list[Assignment]:
@@ -170,9 +171,7 @@ class SnapshotWriter:
         """The filters registered at run time."""
         if self._environment is None:
             return []
-        raw = read_transaction(
-            self._environment, lambda transaction: bytes(transaction.get(SNAPSHOT_UPLOADS_KEY) or b"")
-        )
+        raw = read_value(self._environment, SNAPSHOT_UPLOADS_KEY)
         return [Upload.from_data(one) for one in decode_record(raw)] if raw else []
 
     def reader_check(self) -> int:
@@ -216,14 +215,11 @@ class SnapshotWriter:
     def _enter(self, path: Path, environment: Any) -> None:
         """Work on an open environment from now on."""
         self._path, self._environment = path, environment
-        refused: dict[str, str] = {}
-        counted = 0
-        kept: bytes | None = None
 
-        def work(transaction: Any) -> Meta:
-            nonlocal counted, kept
-            kept = transaction.get(SNAPSHOT_REGISTRY_KEY)
+        def work(transaction: Any) -> tuple[Meta, bool, int, dict[str, str]]:
+            incomplete = transaction.get(SNAPSHOT_REGISTRY_KEY) != REGISTRY_FORMAT
             meta = Meta.decode(transaction.get(SNAPSHOT_META_KEY))
+            counted, refused = 0, {}
             with transaction.cursor() as cursor:
                 cursor.set_range(SNAPSHOT_INDEX_PREFIX)
                 for key, raw in cursor:
@@ -233,11 +229,11 @@ class SnapshotWriter:
                     counted += not filed.refused
                     if filed.refused:
                         refused[filed.name] = filed.refused
-            return meta
+            return meta, incomplete, counted, refused
 
         with lmdb_errors(path):
-            self._meta = read_transaction(environment, work)
-        self._count, self.refused, self.problem, self.incomplete = counted, refused, "", kept != REGISTRY_FORMAT
+            self._meta, self.incomplete, self._count, self.refused = read_transaction(environment, work)
+        self.problem = ""
 
     def _edit(
         self,
