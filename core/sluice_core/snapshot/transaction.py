@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from sluice_core.messages.policies import Assignment, Entry
-from sluice_core.messages.uploads import Upload
+from sluice_core.messages.uploads import FILTER_CODE, Upload, upload_key
 from sluice_core.snapshot.keys import (
     EVERYTHING_KEY,
     SNAPSHOT_GROUP_PREFIX,
@@ -39,6 +40,7 @@ from sluice_core.store.records import FullState
 
 Judge = Callable[[Assignment], str]
 Members = dict[str, dict[str, Any]]
+NameOf = Callable[[dict[str, Any]], str]
 
 
 class _Records:
@@ -60,12 +62,12 @@ class _Records:
             self.grown += 1
         self._keep(snapshot_index_key(assignment.id), filed.encode())
 
-    def register(self, keyword: str, upload: Upload | None) -> None:
-        """Put a filter registered at run time, or, where None, forget it."""
-        members = self._members(SNAPSHOT_UPLOADS_KEY, "keyword")
-        members.pop(keyword, None)
+    def register(self, key: str, upload: Upload | None) -> None:
+        """Put what was registered at run time under ``Upload.key``, or, where None, forget it."""
+        members = self._members(SNAPSHOT_UPLOADS_KEY, _key_of_upload)
+        members.pop(key, None)
         if upload is not None:
-            members[keyword] = upload.to_data()
+            members[key] = upload.to_data()
 
     def learn(self, key: str, entry: Entry | None) -> None:
         """Apply the registry entry ``key``; None deletes it."""
@@ -84,8 +86,8 @@ class _Records:
     def _touches_groups(self) -> bool:
         return any(key.startswith(SNAPSHOT_GROUP_PREFIX) for key in self._records)
 
-    def _members(self, key: bytes, name: str = "id") -> Members:
-        """The members of a record, by their field ``name``; changes of them are kept."""
+    def _members(self, key: bytes, name_of: NameOf = itemgetter("id")) -> Members:
+        """The members of a record by name; changes of them are kept."""
         return self._records.setdefault(key, {})
 
     def _keep(self, key: bytes, value: bytes) -> None:
@@ -136,10 +138,10 @@ class SnapshotEdit(_Records):
         with self._transaction.cursor() as cursor:
             return bool(cursor.set_range(SNAPSHOT_GROUP_PREFIX)) and cursor.key().startswith(SNAPSHOT_GROUP_PREFIX)
 
-    def _members(self, key: bytes, name: str = "id") -> Members:
+    def _members(self, key: bytes, name_of: NameOf = itemgetter("id")) -> Members:
         if key not in self._records:
             raw = self._transaction.get(key)
-            self._records[key] = {} if raw is None else {one[name]: one for one in decode_record(raw)}
+            self._records[key] = {} if raw is None else {name_of(one): one for one in decode_record(raw)}
         return self._records[key]
 
 
@@ -168,6 +170,10 @@ class SnapshotContents(_Records):
     def _keep(self, key: bytes, value: bytes) -> None:
         if value:
             self.entries[key] = value
+
+
+def _key_of_upload(data: Mapping[str, Any]) -> str:
+    return upload_key(data.get("kind", FILTER_CODE), data["keyword"])
 
 
 def fill(transaction: Any, entries: Mapping[bytes, bytes], meta: Meta) -> Meta:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice_core.messages.policies import Change
+from sluice_core.messages.uploads import METRIC_CODE, Upload
 from sluice_core.snapshot.reader import SnapshotError, SnapshotReader, SnapshotWriter
 from sluice_core.store.records import FullState, Head
 from sluice_core.testing import assignment
@@ -220,6 +222,7 @@ def test_a_writer_killed_in_the_middle_leaves_whole_changes(tmp_path):
     code = """
 import sys
 from sluice_core.messages.policies import Change
+from sluice_core.messages.uploads import METRIC_CODE, Upload
 from sluice_core.snapshot.reader import SnapshotWriter
 from sluice_core.store.records import FullState
 from sluice_core.testing import assignment
@@ -255,6 +258,7 @@ def test_a_full_disk_is_reported_and_the_last_snapshot_stays(tmp_path):
     code = """
 import resource, sys
 from sluice_core.messages.policies import Change
+from sluice_core.messages.uploads import METRIC_CODE, Upload
 from sluice_core.snapshot.reader import SnapshotError, SnapshotReader, SnapshotWriter
 from sluice_core.store.records import Head, FullState
 from sluice_core.testing import assignment
@@ -312,3 +316,13 @@ def test_a_hundred_thousand_assignments_load_within_seconds(writer):
     writer.reload(loaded(*many))
     assert writer.count == 100_000
     assert time.process_time() - begin < 10
+
+
+def test_an_uploaded_metric_is_replaced_and_dropped_by_its_key(writer):
+    metric = Upload("DELETES_SEC", "native", "python", "Deletes", "a" * 64, 9, kind=METRIC_CODE)
+    writer.reload(FullState("h", 1, (), uploads=(metric,)))
+    newer = replace(metric, revision=2)
+    writer.apply([Change(2, "h", 0.0, uploads=(newer,))])
+    assert writer.uploads() == [newer]
+    writer.apply([Change(3, "h", 0.0, upload_drops=(metric.key,))])
+    assert writer.uploads() == []
