@@ -69,7 +69,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         print("\n\n".join(explain(one, catalogue) for one in compiled))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

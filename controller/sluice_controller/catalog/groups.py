@@ -162,7 +162,7 @@ def resolve_member(level: str, text: str, catalogue: Catalogue) -> Member:
     :raises CallerError: when it cannot be one
     """
     reporter = Reporter(text)
-    target = resolve_target(ast.Target(level, NAME, ast.Word(text, (0, len(text)))), catalogue, reporter)
+    target = resolve_target(ast.Target(level, NAME, ast.Word(text, span=(0, len(text)))), catalogue, reporter)
     problems = reporter.all(ERROR)
     if target is None or problems:
         reason = problems[0].message if problems else f"expected a {level}"

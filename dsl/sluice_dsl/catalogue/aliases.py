@@ -27,8 +27,8 @@ def _expanded(action: Action, catalogue: Catalogue) -> Action:
     given = {one.name.text for one in action.parameters}
     # what the sentence says itself comes before what the alias brings; DELETE takes no parameters
     brought = tuple(
-        Parameter(Word(name, span), Word(value, span), span)
+        Parameter(Word(name, span=span), Word(value, span=span), span=span)
         for name, value in alias.params.items()
         if action.verb != "delete" and name not in given
     )
-    return replace(action, keyword=Word(alias.keyword, span), parameters=(*brought, *action.parameters))
+    return replace(action, keyword=Word(alias.keyword, span=span), parameters=(*brought, *action.parameters))

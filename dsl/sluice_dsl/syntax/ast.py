@@ -16,19 +16,25 @@ NOWHERE: Final[Span] = (0, 0)
 OPERATOR_SIGNS: Final = {"==": "="}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """Base of all nodes."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
 @dataclass(frozen=True, slots=True)
-class Word:
+class Word(Node):
     """A name, keyword or value.  Whether it was quoted makes no difference to what it says."""
 
     text: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return quote(self.text)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Target(Node):
     """``FOR`` whom: ``level`` is empty for a bare name and for a group.
 
     ``select`` is name, group or all; ``name`` is None for ALL and CLUSTER.
@@ -37,7 +43,6 @@ class Target:
     level: str
     select: str
     name: Word | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         if self.select == "all":
@@ -47,46 +52,42 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(Node):
     """``subject op value``; ``subject`` is in upper case, ``op`` one of < <= > >= == !=."""
 
     subject: Word
     op: str
     value: Word
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.subject} {OPERATOR_SIGNS.get(self.op, self.op)} {self.value}"
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(Node):
     """Binds stronger than AND."""
 
     part: Condition
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"NOT {_inside(self.part, And, Or)}"
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(Node):
     """Two or more parts; binds stronger than OR."""
 
     parts: tuple[Condition, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return " AND ".join(_inside(part, And, Or) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(Node):
     """Two or more parts."""
 
     parts: tuple[Condition, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return " OR ".join(_inside(part, Or) for part in self.parts)
@@ -100,19 +101,18 @@ def _inside(part: Condition, *weaker: type) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Node):
     """``name=value``; ``name`` is in lower case."""
 
     name: Word
     value: Word
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.name}={self.value}"
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class Action(Node):
     """``verb`` is set or delete, also where it was inherited; ``place`` and ``life`` may be empty.
 
     ``place_span`` and ``life_span`` are where those two stand.
@@ -123,7 +123,6 @@ class Action:
     parameters: tuple[Parameter, ...] = ()
     place: str = ""
     life: str = ""
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
     place_span: Span = field(default=NOWHERE, compare=False, repr=False)
     life_span: Span = field(default=NOWHERE, compare=False, repr=False)
 
@@ -137,22 +136,18 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(Node):
     """One policy."""
 
     target: Target
     actions: tuple[Action, ...]
     condition: Condition | None = None
     sustained: Word | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         when = f" WHEN {self.condition}" if self.condition else ""
         sustained = f" SUSTAINED {self.sustained}" if self.sustained else ""
         return f"FOR {self.target}{when}{sustained} DO {', '.join(map(str, self.actions))}"
-
-
-Node = Word | Target | Clause | Not | And | Or | Parameter | Action | Sentence
 
 
 def shift_spans(node: Any, by: int) -> Any:

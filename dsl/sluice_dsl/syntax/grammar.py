@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from pyparsing import (
@@ -120,23 +121,23 @@ def _chosen(what: str, *words: str) -> ParserElement:
 
 
 def _word(source: str, at: int, found: ParseResults) -> Word:
-    return Word(unquote(found[0]), (at, at + len(found[0])))
+    return Word(unquote(found[0]), span=(at, at + len(found[0])))
 
 
 def _upper(source: str, at: int, found: ParseResults) -> Word:
     word = _word(source, at, found)
-    return Word(word.text.upper(), word.span)
+    return replace(word, text=word.text.upper())
 
 
 def _lower(source: str, at: int, found: ParseResults) -> Word:
     word = _word(source, at, found)
-    return Word(word.text.lower(), word.span)
+    return replace(word, text=word.text.lower())
 
 
 def _value(source: str, at: int, found: ParseResults) -> Word:
     word = _word(source, at, found)
     bare = found[0][0] not in "'\""
-    return Word("".join(word.text.split()) if bare else word.text, word.span)
+    return replace(word, text="".join(word.text.split())) if bare else word
 
 
 def _span_of(*nodes: Any) -> Span:
@@ -148,39 +149,36 @@ def _make_target(source: str, at: int, found: ParseResults) -> Target:
     span = _span_of(*found)
     first, last = found[0], found[-1]
     if isinstance(first, Word):
-        return Target("", "name", first, span)
+        return Target("", "name", first, span=span)
     if first.text == "all":
-        return Target(last.text.removesuffix("s"), "all", None, span)
+        return Target(last.text.removesuffix("s"), "all", span=span)
     if first.text == "cluster":
-        return Target("cluster", "name", None, span)
-    return Target("", "group", last, span) if first.text == "group" else Target(first.text, "name", last, span)
+        return Target("cluster", "name", span=span)
+    if first.text == "group":
+        return Target("", "group", last, span=span)
+    return Target(first.text, "name", last, span=span)
 
 
 def _make_clause(source: str, at: int, found: ParseResults) -> Clause:
     subject, op, value = found
-    return Clause(subject, "==" if op == "=" else op, value, _span_of(subject, value))
+    return Clause(subject, "==" if op == "=" else op, value, span=_span_of(subject, value))
 
 
 def _make_not(source: str, at: int, found: ParseResults) -> Condition:
     *nots, part = found
     for start in reversed(nots):
-        part = Not(part, (start, part.span[1]))
+        part = Not(part, span=(start, part.span[1]))
     return part  # type: ignore[no-any-return]
 
 
-def _make_and(source: str, at: int, found: ParseResults) -> Condition:
+def _make_joined(kind: type[And | Or], found: ParseResults) -> Condition:
     parts = tuple(found)
-    return parts[0] if len(parts) == 1 else And(parts, _span_of(*parts))
-
-
-def _make_or(source: str, at: int, found: ParseResults) -> Condition:
-    parts = tuple(found)
-    return parts[0] if len(parts) == 1 else Or(parts, _span_of(*parts))
+    return parts[0] if len(parts) == 1 else kind(parts, span=_span_of(*parts))
 
 
 def _make_parameter(source: str, at: int, found: ParseResults) -> Parameter:
     name, value = found
-    return Parameter(name, value, _span_of(name, value))
+    return Parameter(name, value, span=_span_of(name, value))
 
 
 def _make_action(source: str, at: int, found: ParseResults) -> Action:
@@ -189,7 +187,7 @@ def _make_action(source: str, at: int, found: ParseResults) -> Action:
     keyword = next(one for one in found if isinstance(one, Word))
     parameters = tuple(one for one in found if isinstance(one, Parameter))
     span = _span_of(*found)
-    return Action(verb.text, keyword, parameters, place.text, life.text, span, place.span, life.span)
+    return Action(verb.text, keyword, parameters, place.text, life.text, place.span, life.span, span=span)
 
 
 def _make_sentence(source: str, at: int, found: ParseResults) -> Sentence:
@@ -197,7 +195,7 @@ def _make_sentence(source: str, at: int, found: ParseResults) -> Sentence:
     actions = tuple(_inheriting(one for one in parts if isinstance(one, Action)))
     condition = next((one for one in parts if isinstance(one, Clause | Not | And | Or)), None)
     sustained = next((one for one in parts if isinstance(one, Word)), None)
-    return Sentence(parts[0], actions, condition, sustained, (at, actions[-1].span[1]))
+    return Sentence(parts[0], actions, condition, sustained, span=(at, actions[-1].span[1]))
 
 
 def _inheriting(actions: Iterator[Action]) -> Iterator[Action]:
@@ -236,8 +234,8 @@ def _build() -> ParserElement:
     no = _terminal(rf"(?ai:NOT)(?!{BARE})", "`NOT`", lambda text, at, found: at)
     operand = (ZeroOrMore(no) + (group | clause).set_name("a condition")).set_parse_action(_make_not)
     operand.set_name("a condition")
-    both = (operand + ZeroOrMore(_keyword("AND") - operand)).set_parse_action(_make_and)
-    condition <<= (both + ZeroOrMore(_keyword("OR") - both)).set_parse_action(_make_or)
+    both = (operand + ZeroOrMore(_keyword("AND") - operand)).set_parse_action(partial(_make_joined, And))
+    condition <<= (both + ZeroOrMore(_keyword("OR") - both)).set_parse_action(partial(_make_joined, Or))
 
     do = _keyword("DO")
     lasting = (_keyword("SUSTAINED") - value.copy().set_name("a duration") - do) | do

@@ -151,10 +151,6 @@ def read_value(text: str, kind: str, bare: str = "") -> Scalar:
     return reader(text) if reader else read_quantity(text, kind, bare)
 
 
-def _read_text(text: str) -> Scalar:
-    return text
-
-
 def _read_truth(text: str) -> Scalar:
     if text.lower() not in _TRUTH:
         raise UnitError(f"expected true or false, got `{text}`")
@@ -169,7 +165,7 @@ def _read_list(text: str) -> Scalar:
 
 
 _READERS: Final[Mapping[str, Callable[[str], Scalar]]] = {
-    "str": _read_text,
+    "str": str,
     "bool": _read_truth,
     "list": _read_list,
 }

@@ -80,6 +80,6 @@ def test_quoting_is_undone_by_unquoting(text):
 
 
 def test_spans_play_no_part_in_equality():
-    node = Word("a", (1, 2))
+    node = Word("a", span=(1, 2))
     assert node == Word("a")
     assert shift_spans(node, 5).span == (6, 7)
