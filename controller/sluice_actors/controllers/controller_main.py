@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO, Final
 
 from sluice_actors.controllers import ipc
-from sluice_core.code.loader import load_class
+from sluice_core.code.loader import describe_error, load_class
 from sluice_core.control import Assign, Controller, ControllerInfo, Observation
 from sluice_core.errors import SluiceError
 
@@ -82,7 +82,7 @@ def _load(frame: Mapping[str, Any]) -> tuple[Controller, dict[str, Any]]:
     try:
         return found(), {"ready": True}
     except (Exception, SystemExit) as error:  # it is a stranger's, and may raise anything
-        raise SluiceError(f"it cannot be made: {_said(error)}") from error
+        raise SluiceError(f"it cannot be made: {describe_error(error)}") from error
 
 
 def _answer(controller: Controller, observation: Observation) -> dict[str, Any]:
@@ -93,24 +93,13 @@ def _answer(controller: Controller, observation: Observation) -> dict[str, Any]:
             if len(found) > MOST_ASSIGNS:
                 break
     except (Exception, SystemExit) as error:  # it is a stranger's, and may raise anything
-        raise SluiceError(_said(error)) from error
+        raise SluiceError(describe_error(error)) from error
     if len(found) > MOST_ASSIGNS:
         raise SluiceError(f"it answers with more than {MOST_ASSIGNS} assignments")
     odd = next((one for one in found if not isinstance(one, Assign)), None)
     if odd is not None:
         raise SluiceError(f"it answers with a `{type(odd).__name__}`, expected an Assign")
     return {"assigns": [one.to_data() for one in found]}
-
-
-def _said(error: BaseException) -> str:
-    """The error in one line, with the last line of the uploaded code that it came through."""
-    line, trace = 0, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename.startswith("<uploaded code"):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    where = f"line {line}: " if line else ""
-    return f"{where}{type(error).__name__}: {error}"
 
 
 def limit(memory: int) -> None:

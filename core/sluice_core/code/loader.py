@@ -18,6 +18,8 @@ from typing import Final
 from sluice_core.code.code_store import BadUpload
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE
 
+#: How the file name of uploaded code begins, in tracebacks.
+_ORIGIN: Final = "<uploaded code"
 _CODECS: Final = frozenset({"zstandard", "lz4", "isal", "cryptography", "pyarrow", "msgpack"})
 #: Kind → packages beside the standard library that the role's extra brings (a test compares with setup.cfg).
 OFFERED: Final[Mapping[str, frozenset[str]]] = {
@@ -87,7 +89,7 @@ def load_class(code: bytes, sha256: str, base: type, main: str = "") -> type:
     :raises BadUpload: when it cannot be loaded or has no such class
     """
     name = f"sluice_uploaded_{sha256}"
-    module = _module(code, name, f"<uploaded code {sha256[:12]}>")
+    module = _module(code, name, f"{_ORIGIN} {sha256[:12]}>")
     found = {
         one.__name__: one
         for one in vars(module).values()
@@ -119,16 +121,16 @@ def _module(code: bytes, name: str, origin: str) -> ModuleType:
     except BaseException as error:
         sys.modules.pop(name, None)
         if isinstance(error, Exception | SystemExit):
-            raise BadUpload(f"the code cannot be loaded: {_said(error, origin)}") from error
+            raise BadUpload(f"the code cannot be loaded: {describe_error(error)}") from error
         raise
     return module
 
 
-def _said(error: BaseException, origin: str) -> str:
-    """The error in one line, with the line of the uploaded code where it was raised."""
+def describe_error(error: BaseException) -> str:
+    """The error in one line, with the last line of uploaded code that it came through."""
     line, trace = 0, error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == origin:
+        if trace.tb_frame.f_code.co_filename.startswith(_ORIGIN):
             line = trace.tb_lineno
         trace = trace.tb_next
     where = f"line {line}: " if line else ""

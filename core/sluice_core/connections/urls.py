@@ -70,7 +70,19 @@ class ServerUrl:
 
         :raises OptionError: naming the option whose file cannot be used
         """
-        return tls_context(self.options)
+        authorities, certificate, key = (self.options.get(name) for name in TLS_OPTIONS[:3])
+        try:
+            context = ssl.create_default_context(cafile=authorities)
+        except (OSError, ssl.SSLError) as error:
+            raise OptionError(f"option `ssl_ca_certs`: cannot use `{authorities}`: {_reason(error)}") from error
+        if certificate is not None:
+            try:
+                context.load_cert_chain(certificate, key, password=_no_password)
+            except (OSError, ssl.SSLError) as error:
+                files = f"`{certificate}`" if key is None else f"`{certificate}` with `{key}`"
+                raise OptionError(f"option `ssl_certfile`: cannot use {files}: {_reason(error)}") from error
+        context.check_hostname = check_hostname(self.options)
+        return context
 
 
 def parse_url(url: str, schemes: Mapping[str, int], options: Iterable[str], forms: str) -> ServerUrl:
@@ -158,32 +170,12 @@ def _read_options(parts: SplitResult, known: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def tls_context(options: Mapping[str, object]) -> ssl.SSLContext:
-    """What TLS needs, by the options of :data:`TLS_OPTIONS`.
-
-    :raises OptionError: naming the option whose file cannot be used
-    """
-    authorities, certificate, key = (options.get(name) for name in TLS_OPTIONS[:3])
-    try:
-        context = ssl.create_default_context(cafile=None if authorities is None else str(authorities))
-    except (OSError, ssl.SSLError) as error:
-        raise OptionError(f"option `ssl_ca_certs`: cannot use `{authorities}`: {_reason(error)}") from error
-    if certificate is not None:
-        try:
-            context.load_cert_chain(str(certificate), None if key is None else str(key), password=_no_password)
-        except (OSError, ssl.SSLError) as error:
-            files = f"`{certificate}`" if key is None else f"`{certificate}` with `{key}`"
-            raise OptionError(f"option `ssl_certfile`: cannot use {files}: {_reason(error)}") from error
-    context.check_hostname = check_hostname(options)
-    return context
-
-
-def check_hostname(options: Mapping[str, object]) -> bool:
+def check_hostname(options: Mapping[str, str]) -> bool:
     """Whether the server's certificate must name the host.
 
     :raises OptionError: when that option is neither true nor false
     """
-    text = str(options.get("ssl_check_hostname", "true")).lower()
+    text = options.get("ssl_check_hostname", "true").lower()
     if text not in ("true", "false"):
         raise OptionError(f"option `ssl_check_hostname` is `{text}`, expected true or false")
     return text == "true"

@@ -2,14 +2,14 @@
 
 An agent reads the change stream for every change of the cluster.  Through redis-py's pipeline and streams one read
 costs more than everything else that the agent does for a change.  This connection does the least that is needed: it
-writes bytes, parses with hiredis, and runs one set of commands at a time.  redis-py resolves addresses.
+packs and parses with hiredis, and runs one set of commands at a time.  redis-py resolves addresses.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import hiredis
@@ -60,7 +60,7 @@ class BlockingConnection(asyncio.Protocol):
         self._answer, self._replies, self._wanted = loop.create_future(), [], len(commands)
         limit = loop.call_later(timeout, self._fail, TimeoutError(f"no answer within {timeout:g} s"))
         try:
-            self._transport.write(_packed(commands))
+            self._transport.write(b"".join(map(hiredis.pack_command, commands)))  # type: ignore[arg-type]
             replies = await self._answer
         finally:
             limit.cancel()
@@ -109,14 +109,3 @@ class BlockingConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._fail(error or ConnectionResetError("connection closed by redis"))
-
-
-def _packed(commands: Iterable[Command]) -> bytes:
-    """The commands as Redis reads them."""
-    parts: list[bytes] = []
-    for command in commands:
-        parts.append(b"*%d\r\n" % len(command))
-        for word in command:
-            raw = word if isinstance(word, bytes) else str(word).encode("utf-8", "surrogateescape")
-            parts.append(b"$%d\r\n%b\r\n" % (len(raw), raw))
-    return b"".join(parts)

@@ -30,7 +30,7 @@ import redis.exceptions
 import redis.retry
 import redis.sentinel
 
-from sluice_core.connections.urls import TLS_OPTIONS, check_hostname, parse_url, tls_context, whole_number
+from sluice_core.connections.urls import TLS_OPTIONS, check_hostname, parse_url, whole_number
 from sluice_core.errors import PeerError
 from sluice_core.options import OptionError
 from sluice_core.store.blocking_connection import BlockingConnection
@@ -142,7 +142,7 @@ class RedisAddress:
         if not self.secure:
             return None
         try:
-            return tls_context(self._link.options)
+            return self._link.tls()
         except OptionError as error:
             raise redis.exceptions.ConnectionError(str(error)) from error
 
