@@ -15,8 +15,7 @@ from typing import Any
 
 from sluice_core.errors import SluiceError
 
-_TRUE = frozenset({"true", "1", "yes", "on"})
-_FALSE = frozenset({"false", "0", "no", "off"})
+_TRUTH = configparser.ConfigParser.BOOLEAN_STATES
 
 
 class OptionError(SluiceError):
@@ -38,11 +37,9 @@ class Option:
         """
         if isinstance(self.default, bool):
             folded = text.strip().lower()
-            if folded in _TRUE:
-                return True
-            if folded in _FALSE:
-                return False
-            raise ValueError(f"expected true or false, got `{text}`")
+            if folded not in _TRUTH:
+                raise ValueError(f"expected true or false, got `{text}`")
+            return _TRUTH[folded]
         if isinstance(self.default, int):
             return int(text)
         if isinstance(self.default, float):

@@ -150,6 +150,7 @@ class Load(NamedTuple):
 
     @property
     def flow(self) -> Flow:
+        """The flow that this row is about."""
         return Flow(self.account, self.method, self.policy, self.container)
 
 
@@ -232,6 +233,7 @@ class Share(NamedTuple):
 
     @property
     def flow(self) -> Flow:
+        """The flow that this row is about."""
         return Flow(self.account, self.method, self.policy, self.container)
 
 

@@ -62,6 +62,7 @@ class CreditRequest(NamedTuple):
 
     @property
     def flow(self) -> Flow:
+        """The flow that this row is about."""
         return Flow(self.account, self.method, self.policy, self.container)
 
 
@@ -80,6 +81,7 @@ class CreditGrant(NamedTuple):
 
     @property
     def flow(self) -> Flow:
+        """The flow that this row is about."""
         return Flow(self.account, self.method, self.policy, self.container)
 
 
@@ -103,6 +105,7 @@ class TrafficSample(NamedTuple):
 
     @property
     def flow(self) -> Flow:
+        """The flow that this row is about."""
         return Flow(self.account, self.method, self.policy, self.container)
 
 
@@ -117,6 +120,7 @@ class Level(NamedTuple):
 
     @property
     def flow(self) -> Flow:
+        """The flow that this row is about."""
         return Flow(self.account, self.method, self.policy, self.container)
 
 

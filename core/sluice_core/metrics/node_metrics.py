@@ -57,10 +57,6 @@ NODE_METRICS: Final = (
     NodeMetric(_metric("NODE_NET_OUT", "bytes_per_second", "sent, all links"), "interface", "if_octets", "", "tx"),
 )  # fmt: skip
 
-_BY_SOURCE: Final = {(one.plugin, one.type): tuple(
-    other for other in NODE_METRICS if (other.plugin, other.type) == (one.plugin, one.type)
-) for one in NODE_METRICS}  # fmt: skip
-
 
 def collectd_routing_key(node: str) -> str:
     """What CollectD on ``node`` sends with: ``collectd.<node>``; dots in the name become ``_``."""
@@ -98,7 +94,9 @@ def _of_list(values: Any) -> Iterable[Reading]:
     part, interval = str(values["plugin_instance"]), float(values["interval"])
     if not (isfinite(interval) and interval > 0):
         raise ValueError(f"interval `{interval}`")
-    for metric in _BY_SOURCE.get((values["plugin"], values["type"]), ()):
+    for metric in NODE_METRICS:
+        if (metric.plugin, metric.type) != (values["plugin"], values["type"]):
+            continue
         if metric.instance and metric.instance != values["type_instance"]:
             continue
         numbers = dict(zip(values["dsnames"], values["values"], strict=True))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -196,14 +197,9 @@ def make_equal(transaction: Any, entries: Mapping[bytes, bytes], meta: Meta) -> 
             same.add(key)
     for key in gone:
         transaction.delete(key)
-    if any(key.startswith(SNAPSHOT_GROUP_PREFIX) for key in _different(entries, same, gone)):
+    if any(key.startswith(SNAPSHOT_GROUP_PREFIX) for key in chain(gone, entries.keys() - same)):
         same.discard(EVERYTHING_KEY)
     return _write_entries(transaction, [pair for pair in entries.items() if pair[0] not in same], meta)
-
-
-def _different(entries: Mapping[bytes, bytes], same: set[bytes], gone: list[bytes]) -> Iterator[bytes]:
-    yield from gone
-    yield from (key for key in entries if key not in same)
 
 
 def _write_entries(transaction: Any, entries: Sequence[tuple[bytes, bytes]], meta: Meta) -> Meta:

@@ -10,7 +10,7 @@ The stream is trimmed.  It reaches back to the ``before`` of its oldest change, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -60,8 +60,9 @@ def replaced_since(keys: Keys, epoch: int) -> Operation[ReplacedDocuments]:
         later: dict[str, bytes] = {}
         for entry, raw in replies[2]:
             into = first if _place(entry)[0] == epoch else later
-            for name, document in _documents(raw):
-                into.setdefault(name, document)
+            for name, document in stream_fields(raw).items():
+                if name != _BEFORE:
+                    into.setdefault(name.decode(), document)
         return ReplacedDocuments(head, _since(replies[1], head), first, later)
 
     return Operation(commands, parse, atomic=True)
@@ -78,9 +79,3 @@ def _since(oldest: list[Any], head: Head) -> int:
 def _place(entry: bytes) -> tuple[int, int]:
     epoch, _, part = entry.partition(b"-")
     return int(epoch), int(part)
-
-
-def _documents(raw: Any) -> Iterator[tuple[str, bytes]]:
-    for name, document in stream_fields(raw).items():
-        if name != _BEFORE:
-            yield name.decode(), document
