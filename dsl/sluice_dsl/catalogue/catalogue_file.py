@@ -13,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_core.describe import ActionInfo, MetricInfo, Parameter
+from sluice_core.describe import ActionInfo, MetricInfo
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Target
 from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.builtin_filters import freeze_lists, read_actions
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.diagnostics import closest_match
 
@@ -46,21 +47,12 @@ def load_catalogue(path: str | Path) -> Catalogue:
     return replace(default_catalogue(), **fields)
 
 
-def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
-
-
 def _actions(data: Any) -> dict[str, ActionInfo]:
-    found = {}
-    for one in data:
-        parameters = tuple(Parameter(**_tuples(parameter)) for parameter in one.get("parameters", ()))
-        info = ActionInfo(**_tuples({**one, "parameters": parameters}))
-        found[info.keyword.lower()] = info
-    return found
+    return {info.keyword.lower(): info for info in read_actions(data)}
 
 
 def _metrics(data: Any) -> dict[str, MetricInfo]:
-    found = [MetricInfo(**_tuples(one)) for one in data]
+    found = [MetricInfo(**freeze_lists(one)) for one in data]
     return {info.name.upper(): info for info in found}
 
 
