@@ -12,13 +12,9 @@ from sluice_core.code.plugins import load_plugins
 from sluice_core.describe import MetricInfo
 from sluice_core.metrics.node_metrics import NODE_METRICS
 from sluice_metrics.api import Metric
-from sluice_metrics.builtin.active_requests import ActiveRequests
+from sluice_metrics.builtin.bandwidth import GetBw, PutBw, Throughput
 from sluice_metrics.builtin.compressibility import Compressibility
-from sluice_metrics.builtin.get_bw import GetBw
-from sluice_metrics.builtin.gets_sec import GetsSec
-from sluice_metrics.builtin.put_bw import PutBw
-from sluice_metrics.builtin.puts_sec import PutsSec
-from sluice_metrics.builtin.throughput import Throughput
+from sluice_metrics.builtin.requests import ActiveRequests, GetsSec, PutsSec
 
 GROUP: Final = "sluice.metrics"
 

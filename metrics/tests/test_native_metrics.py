@@ -14,10 +14,8 @@ from sluice_core.messages.policies import CONTAINER, TENANT
 from sluice_core.messages.uploads import Upload
 from sluice_core.metrics.totals import Totals
 from sluice_metrics.api import WITH_OBJECTS, Metric
-from sluice_metrics.builtin.active_requests import ActiveRequests
 from sluice_metrics.builtin.compressibility import Compressibility
-from sluice_metrics.builtin.gets_sec import GetsSec
-from sluice_metrics.builtin.puts_sec import PutsSec
+from sluice_metrics.builtin.requests import ActiveRequests, GetsSec, PutsSec
 from sluice_metrics.meter.cell import MOST_COLUMNS
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.native import create_metric, load_metric, metric_info

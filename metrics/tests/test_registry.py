@@ -10,7 +10,7 @@ from sluice_core.code import plugins
 from sluice_core.describe import MetricInfo
 from sluice_metrics import registry
 from sluice_metrics.api import Metric
-from sluice_metrics.builtin.gets_sec import GetsSec
+from sluice_metrics.builtin.requests import GetsSec
 
 
 class Errors(Metric):

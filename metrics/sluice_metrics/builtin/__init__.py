@@ -1,1 +1,1 @@
-"""The metrics that Sluice ships, one file each."""
+"""The metrics that Sluice ships: of requests, of bytes, and of what uploads consist of."""

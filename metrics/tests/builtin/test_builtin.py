@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_metrics.builtin.active_requests import ActiveRequests
+from sluice_metrics.builtin.bandwidth import GetBw, PutBw, Throughput
 from sluice_metrics.builtin.compressibility import Compressibility
-from sluice_metrics.builtin.get_bw import GetBw
-from sluice_metrics.builtin.gets_sec import GetsSec
-from sluice_metrics.builtin.put_bw import PutBw
-from sluice_metrics.builtin.puts_sec import PutsSec
-from sluice_metrics.builtin.throughput import Throughput
+from sluice_metrics.builtin.requests import ActiveRequests, GetsSec, PutsSec
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.registry import BUILT_IN
 from sluice_metrics.testing import MetricContract, values, whole_request

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.metrics.totals import Totals
-from sluice_metrics.builtin.active_requests import ActiveRequests
-from sluice_metrics.builtin.get_bw import GetBw
-from sluice_metrics.builtin.gets_sec import GetsSec
+from sluice_metrics.builtin.bandwidth import GetBw
+from sluice_metrics.builtin.requests import ActiveRequests, GetsSec
 from sluice_metrics.meter.busiest import AGEING, BusiestObjects
 from sluice_metrics.meter.cell import Cell
 from sluice_metrics.meter.meter import Meter

@@ -8,9 +8,8 @@ import pytest
 
 from sluice_core.describe import MetricInfo
 from sluice_metrics.api import Metric
-from sluice_metrics.builtin.active_requests import ActiveRequests
-from sluice_metrics.builtin.gets_sec import GetsSec
-from sluice_metrics.builtin.put_bw import PutBw
+from sluice_metrics.builtin.bandwidth import PutBw
+from sluice_metrics.builtin.requests import ActiveRequests, GetsSec
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.testing import FakeClock, values, whole_request
 

@@ -10,7 +10,7 @@ import pytest
 from sluice_core.describe import MetricInfo
 from sluice_metrics.api import Metric
 from sluice_metrics.builtin.compressibility import Compressibility
-from sluice_metrics.builtin.puts_sec import PutsSec
+from sluice_metrics.builtin.requests import PutsSec
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.meter.sampling import MIN_SAMPLE, ONE_IN, PER_SECOND, VALUE_LIFETIME
 from sluice_metrics.testing import FakeClock, upload, values

@@ -11,7 +11,7 @@ import pytest
 from sluice_core.code.code_store import CodeStore
 from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.messages.uploads import Upload
-from sluice_metrics.builtin.puts_sec import PutsSec
+from sluice_metrics.builtin.requests import PutsSec
 from sluice_middleware.proxy.metric_loader import WorkerMetrics
 from sluice_middleware.proxy.metric_reporter import Reporter
 
