@@ -10,11 +10,12 @@ consecutive ranges hold each record once.  Without these headers nothing changes
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter, Scalar
+from sluice_core.describe import FILTER, PLACES, STORAGE_NODE, ActionInfo, Parameter, Scalar
 from sluice_filters.api import BadParameter, Filter, Hint, Stream
 from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
 from sluice_filters.csv.language import Condition
@@ -33,13 +34,38 @@ DIALECT_PARAMETERS: Final = (
     Parameter("multiline", "bool", "line ends inside quotes are data; false: each line is a record", default=True),
 )
 
+#: The description of a filter on CSV: it runs on GET, where the data lie unless a policy says otherwise.
+csv_info = functools.partial(
+    ActionInfo,
+    kind=FILTER,
+    places=PLACES,
+    default_place=STORAGE_NODE,
+    on_put=False,
+    on_get=True,
+    changes_content=True,
+    changes_length=True,
+)
 
-class CsvSelect(Filter):
+
+class CsvFilter(Filter):
+    """Base of filters on CSV, whose parameters hold ``DIALECT_PARAMETERS``."""
+
+    heavy: ClassVar[bool] = True
+
+    def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
+        """
+        :raises BadParameter: as of the base, and for a delimiter or quote that is no single ASCII character
+        """
+        super().__init__(params)
+        delimiter, quote = str(self.params["delimiter"]), str(self.params["quote"] or "")
+        self.dialect = Dialect.from_parameters(delimiter, quote, bool(self.params["multiline"]))
+
+
+class CsvSelect(CsvFilter):
     """Gives some columns and rows of CSV objects."""
 
-    info: ClassVar[ActionInfo] = ActionInfo(
+    info: ClassVar[ActionInfo] = csv_info(
         keyword="csv_select",
-        kind=FILTER,
         help="give only some columns and rows of CSV objects; clients may ask for fewer",
         parameters=(
             Parameter("columns", "list", "columns that may be read (names, or _1, _2, ...); empty: all", default=""),
@@ -53,16 +79,9 @@ class CsvSelect(Filter):
             ),
             *DIALECT_PARAMETERS,
         ),
-        places=(PROXY, STORAGE_NODE),
-        default_place=STORAGE_NODE,
         stage=200,
         protective=True,
-        on_put=False,
-        on_get=True,
-        changes_content=True,
-        changes_length=True,
     )
-    heavy: ClassVar[bool] = True
     asks: ClassVar[tuple[str, ...]] = (SELECT, RANGE)
 
     def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
@@ -72,7 +91,7 @@ class CsvSelect(Filter):
         header = str(self.params["header"])
         if header != "yes" and permitted.named():
             raise BadParameter(f"`header` is `{header}`, so columns are called _1, _2 and so on")
-        self._query = Query(dialect_of(self.params), header, permitted)
+        self._query = Query(self.dialect, header, permitted)
 
     def reads(self, hint: Hint) -> bool:
         return not self._query.permitted.empty or any(_asked(hint))
@@ -113,11 +132,6 @@ def _condition(text: str) -> Condition:
         return parse(text)
     except BadParameter as error:
         raise BadParameter(f"`where`: {error}") from error
-
-
-def dialect_of(params: Mapping[str, Scalar | None]) -> Dialect:
-    """The dialect that the parameters of a filter say."""
-    return Dialect.from_parameters(str(params["delimiter"]), str(params["quote"] or ""), bool(params["multiline"]))
 
 
 def _asked(hint: Hint) -> tuple[str, str]:

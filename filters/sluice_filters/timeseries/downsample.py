@@ -11,16 +11,15 @@ order there is ``order=none``, which keeps all groups until the end and takes ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar, Final
 
-from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter, Scalar
-from sluice_filters.api import Filter, FilterError, Hint, Stream
-from sluice_filters.csv.dialect import Dialect
+from sluice_core.describe import ActionInfo, Parameter
+from sluice_filters.api import FilterError, Hint, Stream
 from sluice_filters.csv.language import number_of
-from sluice_filters.csv.select import DIALECT_PARAMETERS, dialect_of
-from sluice_filters.timeseries.rows import SERIES_PARAMETERS, Row, RowStream, Series, field_at
-from sluice_filters.timeseries.timestamps import Clock, format_number, read_time
+from sluice_filters.csv.select import DIALECT_PARAMETERS, csv_info
+from sluice_filters.timeseries.rows import SERIES_PARAMETERS, Row, SeriesFilter, SeriesStream, field_at
+from sluice_filters.timeseries.timestamps import Clock, format_number
 
 #: Groups (series × intervals) that are held at once, some hundred bytes each.
 LARGEST: Final = 100_000
@@ -32,12 +31,11 @@ _FOLDS: Final[Mapping[str, Callable[[float, float], float]]] = {
 }
 
 
-class Downsample(Filter):
+class Downsample(SeriesFilter):
     """Gives one row per interval and series."""
 
-    info: ClassVar[ActionInfo] = ActionInfo(
+    info: ClassVar[ActionInfo] = csv_info(
         keyword="downsample",
-        kind=FILTER,
         help="give rows of a CSV time series averaged per interval and key, instead of all of them",
         parameters=(
             *SERIES_PARAMETERS,
@@ -51,26 +49,13 @@ class Downsample(Filter):
             ),
             *DIALECT_PARAMETERS,
         ),
-        places=(PROXY, STORAGE_NODE),
-        default_place=STORAGE_NODE,
         stage=210,
         protective=True,
-        on_put=False,
-        on_get=True,
-        changes_content=True,
-        changes_length=True,
         needs_whole_object=True,
     )
-    heavy: ClassVar[bool] = True
-
-    def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
-        super().__init__(params)
-        self._dialect = dialect_of(self.params)
-        self._series = Series(self.params)
 
     def reader(self, hint: Hint) -> Stream:
-        in_order = self.params["order"] == "time"
-        return _Downsampled(self._dialect, self._series, str(self.params["aggregate"]), in_order)
+        return _Downsampled(self)
 
 
 class _Group:
@@ -84,32 +69,27 @@ class _Group:
         self.counts = [0] * values
 
 
-class _Downsampled(RowStream):
-    def __init__(self, dialect: Dialect, series: Series, aggregate: str, in_order: bool) -> None:
-        super().__init__(dialect)
-        self._series = series
-        self._average = aggregate == "avg"
-        self._fold = _FOLDS[aggregate]
-        self._in_order = in_order
-        self._time = 0
-        self._keys: Sequence[int] = ()
-        self._values: Sequence[int] = ()
+class _Downsampled(SeriesStream):
+    def __init__(self, made_by: Downsample) -> None:
+        super().__init__(made_by)
+        self._average = made_by.params["aggregate"] == "avg"
+        self._fold = _FOLDS[str(made_by.params["aggregate"])]
+        self._in_order = made_by.params["order"] == "time"
         self._clock: Clock | None = None
         self._groups: dict[tuple[int, tuple[bytes, ...]], _Group] = {}
         self._latest: int | None = None
 
-    def begin(self, names: Sequence[str], header: Row) -> Row:
-        self._time, self._keys, self._values = self._series.places(self.dialect, names)
-        return [field_at(header, place) for place in (self._time, *self._keys, *self._values)]
+    def heading(self, header: Row) -> Row:
+        return [field_at(header, place) for place in (self.time, *self.keys, *self.values)]
 
     def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
-            found = read_time(self.dialect.value(field_at(row, self._time)), self._series.unit)
+            found = self.read_time(row)
             if found is None:
                 continue
             micros, clock = found
             self._clock = self._clock or clock
-            interval = micros // self._series.micros
+            interval = micros // self.series.micros
             if self._in_order and interval != self._latest:
                 if self._latest is not None and interval < self._latest:
                     raise FilterError(
@@ -121,15 +101,15 @@ class _Downsampled(RowStream):
             self._add(interval, row)
 
     def _add(self, interval: int, row: Row) -> None:
-        raw = [field_at(row, place) for place in self._keys]
+        raw = [field_at(row, place) for place in self.keys]
         key = (interval, tuple(map(self.dialect.value, raw)))
         group = self._groups.get(key)
         if group is None:
             if len(self._groups) >= LARGEST:
                 raise FilterError(f"`downsample` holds {LARGEST} series or intervals at most")
-            group = self._groups[key] = _Group(raw, len(self._values))
-        for index, place in enumerate(self._values):
-            number = number_of(self.dialect.value(field_at(row, place)))
+            group = self._groups[key] = _Group(raw, len(self.values))
+        for index, place in enumerate(self.values):
+            number = number_of(self.read_value(row, place))
             if number is None:
                 continue
             counted = group.counts[index]
@@ -141,7 +121,7 @@ class _Downsampled(RowStream):
         for (interval, _), group in groups.items():
             assert self._clock is not None
             yield [
-                self._clock.format(interval * self._series.micros),
+                self._clock.format(interval * self.series.micros),
                 *group.keys,
                 *map(self._result, group.totals, group.counts),
             ]
@@ -149,4 +129,4 @@ class _Downsampled(RowStream):
     def _result(self, total: float, count: int) -> bytes:
         if not count:
             return b""
-        return format_number(total / count if self._average else total, self._series.digits)
+        return format_number(total / count if self._average else total, self.series.digits)

@@ -1,4 +1,4 @@
-"""What filters on rows of CSV have in common: bytes in, rows of raw fields to a subclass, bytes out."""
+"""What filters on time series have in common: bytes in, rows of raw fields to a subclass, bytes out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from sluice_filters.api import BadParameter, FilterError, Stream
 from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
 from sluice_filters.csv.language import Column
 from sluice_filters.csv.query import Query, Selection, column_list, plan
+from sluice_filters.csv.select import CsvFilter
 from sluice_filters.csv.stream import LONGEST
-from sluice_filters.timeseries.timestamps import UNITS
+from sluice_filters.timeseries.timestamps import UNITS, Clock, read_time
 
 Row = list[bytes]
 
@@ -26,21 +27,66 @@ SERIES_PARAMETERS: Final = (
 )
 
 
-class RowStream(Stream):
+class Series:
+    """The columns of a time series, as its filter's parameters name them."""
+
+    def __init__(self, params: Mapping[str, Scalar | None]) -> None:
+        """
+        :raises BadParameter: when one is named twice
+        """
+        self._time = str(params["time"])
+        self._keys = _names(params["keys"])
+        self._values = _names(params["values"])
+        named = [self._time, *self._keys, *self._values]
+        twice = [name for name in named if named.count(name) > 1]
+        if twice:
+            raise BadParameter(f"column `{twice[0]}` is named twice in `time`, `keys` and `values`")
+        if not self._values:
+            raise BadParameter("`values` names no column")
+        self.unit = UNITS[str(params["unit"])]
+        self.digits = int(params["digits"] or 0)
+        self.micros = round(float(params["interval"] or 0) * 1_000_000)
+
+    def find_columns(self, dialect: Dialect, names: Sequence[str]) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        """Positions of time, keys and values.
+
+        :raises BadParameter: for columns that there are not
+        """
+        wanted = tuple(Column(name) for name in (self._time, *self._keys, *self._values))
+        found = plan(Query(dialect, requested=Selection(wanted)), names).columns or ()
+        keys = 1 + len(self._keys)
+        return found[0], found[1:keys], found[keys:]
+
+
+def _names(value: Scalar | None) -> list[str]:
+    return [column.name for column in column_list(str(value))] if value else []
+
+
+class SeriesFilter(CsvFilter):
+    """Base of such filters, whose parameters hold ``SERIES_PARAMETERS`` too."""
+
+    def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
+        super().__init__(params)
+        self.series = Series(self.params)
+
+
+class SeriesStream(Stream):
     """Cuts an object into a header and rows; subclasses say what becomes of them."""
 
-    def __init__(self, dialect: Dialect) -> None:
-        self.dialect = dialect
+    def __init__(self, made_by: SeriesFilter) -> None:
+        self.dialect = made_by.dialect
+        self.series = made_by.series
+        #: Positions of the time, the keys and the values, once the header was read.
+        self.time = 0
+        self.keys: Sequence[int] = ()
+        self.values: Sequence[int] = ()
         self._rest = b""
         self._wait = 0
         self._started = False
         self._headed = False
 
-    def begin(self, names: Sequence[str], header: Row) -> Row:
-        """The header as it is written.
-
-        :raises BadParameter: for columns that there are not
-        """
+    def heading(self, header: Row) -> Row:
+        """The header as it is written."""
         return header
 
     def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
@@ -50,6 +96,14 @@ class RowStream(Stream):
     def end(self) -> Iterator[Row]:
         """Rows that come at the end."""
         return iter(())
+
+    def read_time(self, row: Row) -> tuple[int, Clock] | None:
+        """When a row is of, in microseconds since 1970, and how that was written; None when it has no time."""
+        return read_time(self.read_value(row, self.time), self.series.unit)
+
+    def read_value(self, row: Row, place: int) -> bytes:
+        """What a field says; nothing when the row is too short."""
+        return self.dialect.value(row[place] if place < len(row) else b"")
 
     def feed(self, data: bytes) -> bytes:
         self._rest += data
@@ -82,46 +136,12 @@ class RowStream(Stream):
                 return b""
             self._headed = True
             names = [self.dialect.value(raw).decode("utf-8", "replace") for raw in header]
-            out = self._written([self.begin(names, header)])
+            self.time, self.keys, self.values = self.series.find_columns(self.dialect, names)
+            out = self._written([self.heading(header)])
         return out + self._written(self.rows(rows))
 
     def _written(self, rows: Iterator[Row] | Sequence[Row]) -> bytes:
         return b"".join([self.dialect.delimiter.join(row) + b"\n" for row in rows])
-
-
-class Series:
-    """The columns of a time series, as its filter's parameters name them."""
-
-    def __init__(self, params: Mapping[str, Scalar | None]) -> None:
-        """
-        :raises BadParameter: when one is named twice
-        """
-        self._time = str(params["time"])
-        self._keys = _names(params["keys"])
-        self._values = _names(params["values"])
-        named = [self._time, *self._keys, *self._values]
-        twice = [name for name in named if named.count(name) > 1]
-        if twice:
-            raise BadParameter(f"column `{twice[0]}` is named twice in `time`, `keys` and `values`")
-        if not self._values:
-            raise BadParameter("`values` names no column")
-        self.unit = UNITS[str(params["unit"])]
-        self.digits = int(params["digits"] or 0)
-        self.micros = round(float(params["interval"] or 0) * 1_000_000)
-
-    def places(self, dialect: Dialect, names: Sequence[str]) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """Positions of time, keys and values.
-
-        :raises BadParameter: for columns that there are not
-        """
-        wanted = tuple(Column(name) for name in (self._time, *self._keys, *self._values))
-        found = plan(Query(dialect, requested=Selection(wanted)), names).columns or ()
-        keys = 1 + len(self._keys)
-        return found[0], found[1:keys], found[keys:]
-
-
-def _names(value: Scalar | None) -> list[str]:
-    return [column.name for column in column_list(str(value))] if value else []
 
 
 def field_at(row: Row, place: int) -> bytes:
