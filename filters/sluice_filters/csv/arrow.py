@@ -39,23 +39,17 @@ def select(plan: Plan, text: bytes) -> bytes | None:
     return found
 
 
-def select_lines(plan: Plan, text: bytes) -> bytes | None:
-    """What ``plan`` keeps of ``text``, which ends with a line; None unless each line is a record."""
+def select_lines(plan: Plan, records: bytes) -> bytes | None:
+    """What ``plan`` keeps of ``records``, which ends with a line; None unless each line is a record."""
     dialect = plan.dialect
-    if b"\r" in text:
-        text = text.replace(b"\r\n", b"\n")
-        if b"\r" in text:
-            return None  # arrow would take it for a line end
-    if not _fits(text):
-        return None
-    text = text.lstrip(b"\n")
+    text = _prepared(records)
     if not text:
-        return b""
+        return text
     quoted = bool(dialect.quote) and dialect.quote in text
     if quoted and ((plan.where is None and plan.columns is not None) or not _closed(dialect, text)):
         return None
     wanted = plan.looked_at() if quoted else sorted({*plan.looked_at(), *(plan.columns or ())})
-    fields = _parse(text, dialect, _width(dialect, text), wanted, quoted)
+    fields = _parse(text, dialect, wanted, quoted)
     lines = _lines(text) if quoted or plan.columns is None else None
     if fields is None or (lines is not None and len(lines) != len(fields[-1])):
         return None
@@ -74,19 +68,12 @@ def _project(plan: Plan, text: bytes) -> bytes:
 
 def select_masked(plan: Plan, masked: Masked) -> bytes | None:
     """What ``plan`` keeps of the whole records in ``masked``; None when this engine cannot tell."""
-    text = masked.text
-    if b"\r" in text:
-        text = text.replace(b"\r\n", b"\n")
-        if b"\r" in text:
-            text = text.replace(b"\r", masked.lone)
-    if not _fits(text):
-        return None
-    text = text.lstrip(b"\n")
+    text = _prepared(masked.text, masked.lone)
     if not text:
-        return b""
+        return text
     unquoted = replace(plan.dialect, quote=b"")
     wanted = sorted({*plan.looked_at(), *(plan.columns or ())})
-    fields = _parse(text, unquoted, _width(unquoted, text), wanted, quoted=False)
+    fields = _parse(text, unquoted, wanted, quoted=False)
     if fields is None:
         return None
     keep = None
@@ -98,9 +85,20 @@ def select_masked(plan: Plan, masked: Masked) -> bytes | None:
     return masked.restore(_joined(lines if keep is None else lines.filter(keep)))
 
 
-def _fits(text: bytes) -> bool:
-    """Arrow drops a mark at the beginning of what it is given."""
-    return len(text) < _LARGEST and not text.startswith(BYTE_ORDER_MARK)
+def _prepared(text: bytes, lone: bytes = b"") -> bytes | None:
+    """``text`` as Arrow reads it: lines end with LF, the first is not empty; None when it does not fit there.
+
+    :param lone: stand-in for a CR that is data; without one such a CR does not fit: Arrow takes it for a line end
+    """
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n")
+        if b"\r" in text:
+            if not lone:
+                return None
+            text = text.replace(b"\r", lone)
+    if len(text) >= _LARGEST or text.startswith(BYTE_ORDER_MARK):  # Arrow drops a mark at the beginning
+        return None
+    return text.lstrip(b"\n")
 
 
 def _closed(dialect: Dialect, text: bytes) -> bool:
@@ -112,18 +110,13 @@ def _closed(dialect: Dialect, text: bytes) -> bool:
     return max(replace(dialect, multiline=True).ends(last), default=0) == len(last)
 
 
-def _width(dialect: Dialect, text: bytes) -> int:
-    """How many fields the first line has."""
-    return len(dialect.fields(text[: text.index(b"\n")]))
-
-
-def _parse(text: bytes, dialect: Dialect, width: int, wanted: Sequence[int], quoted: bool) -> Mapping[int, Any] | None:
+def _parse(text: bytes, dialect: Dialect, wanted: Sequence[int], quoted: bool) -> Mapping[int, Any] | None:
     """Fields by position, as binary arrays, null where empty without quotes; None when records are not all as wide.
 
     At -1 there is always one, for the number of rows.
     """
-    names = [str(place) for place in range(width)]
-    included = [names[place] for place in wanted if place < width]
+    names = [str(place) for place, _ in enumerate(dialect.fields(text[: text.index(b"\n")]))]
+    included = [names[place] for place in wanted if place < len(names)]
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(text),

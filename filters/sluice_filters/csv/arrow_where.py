@@ -8,19 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice_filters.csv.language import (
-    NUMBER,
-    WHOLE,
-    Column,
-    Compare,
-    Condition,
-    Group,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Operand,
-)
+from sluice_filters.csv import language
 from sluice_filters.csv.like import Pattern
 
 _OPERATORS: Final = {
@@ -33,8 +21,8 @@ _OPERATORS: Final = {
 }
 _SIMPLE: Final = {"prefix": pc.starts_with, "suffix": pc.ends_with, "inside": pc.match_substring}
 _IN_NUMBERS: Final = b"0123456789.+-eE"
-_NUMBER: Final = f"^(?:{NUMBER})$"
-_WHOLE: Final = f"^(?:{WHOLE})$"
+_NUMBER: Final = f"^(?:{language.NUMBER})$"
+_WHOLE: Final = f"^(?:{language.WHOLE})$"
 #: A 64-bit number has 18 digits for certain.
 _DIGITS: Final = 18
 
@@ -95,18 +83,18 @@ class Columns:
         return self._numbers[key]
 
 
-def evaluate(condition: Condition, columns: Columns) -> Any:
+def evaluate(condition: language.Condition, columns: Columns) -> Any:
     """A boolean array with nulls for unknown."""
     match condition:
-        case Compare():
+        case language.Compare():
             answer = _numeric(condition, columns) if condition.numeric else _textual(condition, columns)
-        case Like(operand, pattern):
+        case language.Like(operand, pattern):
             answer = _like(_text(operand, columns), pattern)
-        case IsNull(operand):
+        case language.IsNull(operand):
             answer = _is_null(operand, columns)
-        case Not(part):
+        case language.Not(part):
             answer = pc.invert(evaluate(part, columns))
-        case Group(word, parts):
+        case language.Group(word, parts):
             join = pc.and_kleene if word == "and" else pc.or_kleene
             answer = evaluate(parts[0], columns)
             for one in parts[1:]:
@@ -124,27 +112,24 @@ def _data(array: Any) -> bytes:
     return bytes(memoryview(buffer)[view[array.offset] : view[array.offset + len(array)]])
 
 
-def _text(operand: Operand, columns: Columns) -> Any:
+def _text(operand: language.Operand, columns: Columns) -> Any:
     """The values of a column, or a constant; None when there is no such column."""
-    if isinstance(operand, Column):
-        assert operand.index is not None, operand
-        return columns.texts(operand.index)
-    value = operand.value
-    return pa.scalar(value if isinstance(value, bytes) else repr(value).encode(), pa.binary())
+    if isinstance(operand, language.Column):
+        return columns.texts(operand.position)
+    return pa.scalar(operand.text, pa.binary())
 
 
-def _textual(condition: Compare, columns: Columns) -> Any:
+def _textual(condition: language.Compare, columns: Columns) -> Any:
     left, right = _text(condition.left, columns), _text(condition.right, columns)
     if left is None or right is None:
         return _UNKNOWN
     return _OPERATORS[condition.op](left, right)
 
 
-def _is_null(operand: Operand, columns: Columns) -> Any:
-    if isinstance(operand, Literal):
+def _is_null(operand: language.Operand, columns: Columns) -> Any:
+    if isinstance(operand, language.Literal):
         return pa.scalar(False)
-    assert operand.index is not None, operand
-    raw = columns.raw(operand.index)
+    raw = columns.raw(operand.position)
     return pa.scalar(True) if raw is None else pc.is_null(raw)
 
 
@@ -193,10 +178,10 @@ def _split(strings: Any, doubles: Any, exact: bool) -> tuple[Any, Any]:
 _UNKNOWN: Final = pa.scalar(None, pa.bool_())
 
 
-def _numeric(condition: Compare, columns: Columns) -> Any:
+def _numeric(condition: language.Compare, columns: Columns) -> Any:
     """Whole numbers among themselves exactly, else as doubles."""
     operands = (condition.left, condition.right)
-    exact = not any(isinstance(one, Literal) and isinstance(one.value, float) for one in operands)
+    exact = not any(isinstance(one, language.Literal) and isinstance(one.value, float) for one in operands)
     sides = [_number_side(one, columns, exact) for one in operands]
     if any(whole is None and double is None for whole, double in sides):
         return _UNKNOWN
@@ -211,10 +196,10 @@ def _numeric(condition: Compare, columns: Columns) -> Any:
     return pc.if_else(pc.is_valid(exact), exact, doubles)
 
 
-def _number_side(operand: Operand, columns: Columns, exact: bool) -> tuple[Any, Any]:
-    if isinstance(operand, Column):
-        assert operand.index is not None, operand
-        return (None, None) if columns.raw(operand.index) is None else columns.numbers(operand.index, exact)
+def _number_side(operand: language.Operand, columns: Columns, exact: bool) -> tuple[Any, Any]:
+    if isinstance(operand, language.Column):
+        place = operand.position
+        return (None, None) if columns.raw(place) is None else columns.numbers(place, exact)
     value = operand.value
     if isinstance(value, int):
         return pa.scalar(value, pa.int64()), None

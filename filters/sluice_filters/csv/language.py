@@ -25,8 +25,8 @@ The same conditions serve ``X-Csv-Select``, policies and S3 Select.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_filters.csv.like import Pattern
@@ -54,12 +54,23 @@ class Column:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def position(self) -> int:
+        """The index of a column that was resolved."""
+        assert self.index is not None, self
+        return self.index
+
 
 @dataclass(frozen=True, slots=True)
 class Literal:
     """A constant: text as bytes, or a number."""
 
     value: bytes | int | float
+
+    @property
+    def text(self) -> bytes:
+        """The value as it is compared with texts."""
+        return self.value if isinstance(self.value, bytes) else repr(self.value).encode()
 
 
 Operand = Column | Literal
@@ -121,6 +132,23 @@ def columns_of(condition: Condition) -> Iterator[Column]:
         case Group(_, parts):
             for one in parts:
                 yield from columns_of(one)
+
+
+def map_columns(condition: Condition, change: Callable[[Column], Column]) -> Condition:
+    """``condition`` with ``change(column)`` in the place of each of its columns."""
+
+    def changed(operand: Operand) -> Operand:
+        return change(operand) if isinstance(operand, Column) else operand
+
+    match condition:
+        case Compare(_, left, right, _):
+            return replace(condition, left=changed(left), right=changed(right))
+        case Like(operand, _) | IsNull(operand):
+            return replace(condition, operand=changed(operand))
+        case Not(part):
+            return Not(map_columns(part, change))
+        case Group(word, parts):
+            return Group(word, tuple(map_columns(one, change) for one in parts))
 
 
 def all_of(*conditions: Condition | None) -> Condition | None:

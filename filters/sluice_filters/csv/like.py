@@ -40,9 +40,10 @@ class Pattern:
 
 def pattern(text: bytes, escape: bytes = b"") -> Pattern:
     """What ``text`` means after LIKE; ``escape`` is one byte or none."""
-    pieces, plain = _pieces(text, escape)
-    expressions = [b"".join(piece) for piece in pieces]
-    simple = _simple(plain) if plain is not None else None
+    pieces = _pieces(text, escape)
+    expressions = [b"".join(_CHARACTER if mark is None else re.escape(mark) for mark in piece) for piece in pieces]
+    plain = [b"".join(mark for mark in piece if mark is not None) for piece in pieces]
+    simple = None if any(None in piece for piece in pieces) else _simple(plain)
     head = re.compile(expressions[0], re.DOTALL)
     if len(pieces) == 1:
         return Pattern(head, (), None, simple)
@@ -50,30 +51,18 @@ def pattern(text: bytes, escape: bytes = b"") -> Pattern:
     return Pattern(head, middle, re.compile(expressions[-1] + rb"\Z", re.DOTALL), simple)
 
 
-def _pieces(text: bytes, escape: bytes) -> tuple[list[list[bytes]], list[bytes] | None]:
-    """The expressions between ``%``, and the plain texts between them when there is no ``_``."""
-    pieces: list[list[bytes]] = [[]]
-    plain: list[bytes] | None = [b""]
-    place = 0
-    while place < len(text):
-        one = text[place : place + 1]
-        place += 1
-        if escape and one == escape:
-            one = text[place : place + 1]
-            place += 1
-        elif one == b"%":
+def _pieces(text: bytes, escape: bytes) -> list[list[bytes | None]]:
+    """The bytes between ``%``; None stands for ``_``."""
+    pieces: list[list[bytes | None]] = [[]]
+    marks = iter([text[place : place + 1] for place in range(len(text))])
+    for mark in marks:
+        if escape and mark == escape:
+            pieces[-1].append(next(marks, b""))
+        elif mark == b"%":
             pieces.append([])
-            if plain is not None:
-                plain.append(b"")
-            continue
-        elif one == b"_":
-            pieces[-1].append(_CHARACTER)
-            plain = None
-            continue
-        pieces[-1].append(re.escape(one))
-        if plain is not None:
-            plain[-1] += one
-    return pieces, plain
+        else:
+            pieces[-1].append(None if mark == b"_" else mark)
+    return pieces
 
 
 def _simple(plain: list[bytes]) -> tuple[str, bytes] | None:

@@ -7,18 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from sluice_filters.api import BadParameter
-from sluice_filters.csv.language import (
-    Column,
-    Compare,
-    Condition,
-    Group,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Operand,
-    number_of,
-)
+from sluice_filters.csv import language
 from sluice_filters.csv.like import Pattern, pattern
 
 KEYWORDS: Final = ("AND", "OR", "NOT", "IN", "LIKE", "ESCAPE", "BETWEEN", "IS", "NULL", "MISSING", "CAST", "AS")
@@ -36,7 +25,7 @@ _TOKEN: Final = re.compile(
 _END: Final = re.compile(r"\s*\Z")
 
 
-def parse(text: str, tables: Collection[str] = ()) -> Condition:
+def parse(text: str, tables: Collection[str] = ()) -> language.Condition:
     """The condition that ``text`` says.
 
     :param tables: names that may stand before a column (``s.name``), in lower case
@@ -110,21 +99,21 @@ class ConditionParser:
             raise self.expected(" or ".join(tokens))
         return found
 
-    def condition(self) -> Condition:
+    def condition(self) -> language.Condition:
         """OR binds least."""
         return self._joined("OR", lambda: self._joined("AND", self._negated))
 
-    def _joined(self, word: str, part: Callable[[], Condition]) -> Condition:
+    def _joined(self, word: str, part: Callable[[], language.Condition]) -> language.Condition:
         parts = [part()]
         while self.accept(word):
             parts.append(part())
-        return parts[0] if len(parts) == 1 else Group(word.lower(), tuple(parts))
+        return parts[0] if len(parts) == 1 else language.Group(word.lower(), tuple(parts))
 
-    def _negated(self) -> Condition:
+    def _negated(self) -> language.Condition:
         self._deeper()
         try:
             if self.accept("NOT"):
-                return Not(self._negated())
+                return language.Not(self._negated())
             if self.accept("("):
                 inner = self.condition()
                 self.expect(")")
@@ -138,7 +127,7 @@ class ConditionParser:
         if self._depth > _DEEPEST:
             raise self.fault(f"nested deeper than {_DEEPEST}")
 
-    def _test(self) -> Condition:
+    def _test(self) -> language.Condition:
         left, numeric = self.operand()
         if self.kind == "mark" and self.token in _COMPARISONS:
             op = _COMPARISONS[self.next()]
@@ -147,13 +136,13 @@ class ConditionParser:
         if self.accept("IS"):
             negated = self.accept("NOT") is not None
             self.expect("NULL", "MISSING")
-            return _maybe_not(negated, IsNull(left))
+            return _maybe_not(negated, language.IsNull(left))
         negated = self.accept("NOT") is not None
         word = self.expect("IN", "LIKE", "BETWEEN") if negated else self.accept("IN", "LIKE", "BETWEEN")
         if word is None:
             raise self.expected("a comparison, IN, LIKE, BETWEEN or IS")
         if word == "LIKE":
-            return _maybe_not(negated, Like(left, self._pattern()))
+            return _maybe_not(negated, language.Like(left, self._pattern()))
         if word == "IN":
             return _maybe_not(negated, self._among(left, numeric))
         low, low_number = self.operand()
@@ -161,40 +150,40 @@ class ConditionParser:
         high, high_number = self.operand()
         numeric = numeric or low_number or high_number
         parts = (self._compare(">=", left, low, numeric), self._compare("<=", left, high, numeric))
-        return _maybe_not(negated, Group("and", parts))
+        return _maybe_not(negated, language.Group("and", parts))
 
-    def _among(self, left: Operand, numeric: bool) -> Condition:
+    def _among(self, left: language.Operand, numeric: bool) -> language.Condition:
         self.expect("(")
-        parts: list[Condition] = []
+        parts: list[language.Condition] = []
         while not parts or self.accept(","):
             right, also = self.operand()
             parts.append(self._compare("==", left, right, numeric or also))
         self.expect(")")
-        return parts[0] if len(parts) == 1 else Group("or", tuple(parts))
+        return parts[0] if len(parts) == 1 else language.Group("or", tuple(parts))
 
-    def _compare(self, op: str, left: Operand, right: Operand, numeric: bool) -> Compare:
-        if isinstance(left, Literal) and isinstance(right, Column):
+    def _compare(self, op: str, left: language.Operand, right: language.Operand, numeric: bool) -> language.Compare:
+        if isinstance(left, language.Literal) and isinstance(right, language.Column):
             left, right, op = right, left, _MIRRORED.get(op, op)
         if numeric:
             left, right = self._as_number(left), self._as_number(right)
-        return Compare(op, left, right, numeric)
+        return language.Compare(op, left, right, numeric)
 
-    def _as_number(self, operand: Operand) -> Operand:
-        if not isinstance(operand, Literal) or not isinstance(operand.value, bytes):
+    def _as_number(self, operand: language.Operand) -> language.Operand:
+        if not isinstance(operand, language.Literal) or not isinstance(operand.value, bytes):
             return operand
-        number = number_of(operand.value)
+        number = language.number_of(operand.value)
         if number is None:
             raise self.fault(f"`{operand.value.decode('utf-8', 'replace')}` is compared as a number and is none")
-        return Literal(number)
+        return language.Literal(number)
 
-    def operand(self) -> tuple[Operand, bool]:
+    def operand(self) -> tuple[language.Operand, bool]:
         """A column, constant or CAST, and whether it is a number."""
         if self.kind == "number":
-            number = number_of(self.next().encode())
+            number = language.number_of(self.next().encode())
             assert number is not None
-            return Literal(number), True
+            return language.Literal(number), True
         if self.kind == "text":
-            return Literal(self.text()), False
+            return language.Literal(self.text()), False
         if self.is_word("CAST"):
             return self._cast()
         return self.column(), False
@@ -205,7 +194,7 @@ class ConditionParser:
             raise self.expected("a text in single quotes")
         return self.next()[1:-1].replace("''", "'").encode("utf-8", "surrogateescape")
 
-    def _cast(self) -> tuple[Operand, bool]:
+    def _cast(self) -> tuple[language.Operand, bool]:
         self.next()
         self.expect("(")
         self._deeper()
@@ -218,14 +207,14 @@ class ConditionParser:
         self.expect(")")
         return (self._as_number(operand) if numeric else operand), numeric
 
-    def column(self) -> Column:
+    def column(self) -> language.Column:
         """A column, with or without its table's name."""
         parts = [self.name()]
         while self.accept("."):
             parts.append(self.name())
         if len(parts) > 1 and parts[0].lower() in self._tables:
             del parts[0]
-        return Column(".".join(parts))
+        return language.Column(".".join(parts))
 
     def name(self) -> str:
         """A name, in double quotes or not."""
@@ -245,5 +234,5 @@ class ConditionParser:
         return pattern(text, escape)
 
 
-def _maybe_not(negated: bool, condition: Condition) -> Condition:
-    return Not(condition) if negated else condition
+def _maybe_not(negated: bool, condition: language.Condition) -> language.Condition:
+    return language.Not(condition) if negated else condition

@@ -10,19 +10,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from sluice_core.messages.predicate import OPERATORS
+from sluice_filters.csv import language
 from sluice_filters.csv.dialect import Dialect
-from sluice_filters.csv.language import (
-    Column,
-    Compare,
-    Condition,
-    Group,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Operand,
-    number_of,
-)
 from sluice_filters.csv.query import Plan, check_added
 
 #: Raw fields of a record in, None when it is unknown.
@@ -50,20 +39,20 @@ def select(plan: Plan, text: bytes) -> bytes:
     return b"\n".join([*kept, b""]) if kept else b""
 
 
-def compiled(condition: Condition, dialect: Dialect) -> Test:
+def compiled(condition: language.Condition, dialect: Dialect) -> Test:
     """``condition``, its columns resolved, as a function."""
     match condition:
-        case Compare():
+        case language.Compare():
             return _numeric(condition, dialect) if condition.numeric else _textual(condition, dialect)
-        case Like(operand, pattern):
+        case language.Like(operand, pattern):
             get = _getter(operand, dialect)
             return lambda fields: None if (value := get(fields)) is None else pattern.matches(value)
-        case IsNull(operand):
+        case language.IsNull(operand):
             return _is_null(operand)
-        case Not(part):
+        case language.Not(part):
             inner = compiled(part, dialect)
             return lambda fields: None if (value := inner(fields)) is None else not value
-        case Group(word, parts):
+        case language.Group(word, parts):
             return _group([compiled(one, dialect) for one in parts], absorbing=word == "or")
 
 
@@ -81,28 +70,23 @@ def _group(tests: Sequence[Test], absorbing: bool) -> Test:
     return test
 
 
-def _index(operand: Column) -> int:
-    assert operand.index is not None, operand
-    return operand.index
-
-
-def _getter(operand: Operand, dialect: Dialect) -> Getter:
+def _getter(operand: language.Operand, dialect: Dialect) -> Getter:
     """The value as text; None when the record has no such field."""
-    if isinstance(operand, Literal):
-        constant = operand.value if isinstance(operand.value, bytes) else repr(operand.value).encode()
+    if isinstance(operand, language.Literal):
+        constant = operand.text
         return lambda fields: constant
-    index = _index(operand)
+    index = operand.position
     return lambda fields: dialect.value(fields[index]) if index < len(fields) else None
 
 
-def _is_null(operand: Operand) -> Test:
-    if isinstance(operand, Literal):
+def _is_null(operand: language.Operand) -> Test:
+    if isinstance(operand, language.Literal):
         return lambda fields: False
-    index = _index(operand)
+    index = operand.position
     return lambda fields: index >= len(fields) or not fields[index]
 
 
-def _textual(condition: Compare, dialect: Dialect) -> Test:
+def _textual(condition: language.Compare, dialect: Dialect) -> Test:
     left, right = _getter(condition.left, dialect), _getter(condition.right, dialect)
     compare = OPERATORS[condition.op]
 
@@ -113,16 +97,16 @@ def _textual(condition: Compare, dialect: Dialect) -> Test:
     return test
 
 
-def _number(operand: Operand, dialect: Dialect) -> Callable[[Sequence[bytes]], Number | None]:
-    if isinstance(operand, Literal):
+def _number(operand: language.Operand, dialect: Dialect) -> Callable[[Sequence[bytes]], Number | None]:
+    if isinstance(operand, language.Literal):
         constant = operand.value
         assert not isinstance(constant, bytes), constant
         return lambda fields: constant
     get = _getter(operand, dialect)
-    return lambda fields: None if (value := get(fields)) is None else number_of(value)
+    return lambda fields: None if (value := get(fields)) is None else language.number_of(value)
 
 
-def _numeric(condition: Compare, dialect: Dialect) -> Test:
+def _numeric(condition: language.Compare, dialect: Dialect) -> Test:
     left, right = _number(condition.left, dialect), _number(condition.right, dialect)
     compare = OPERATORS[condition.op]
 

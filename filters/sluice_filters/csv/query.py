@@ -10,27 +10,16 @@ from __future__ import annotations
 import csv
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_filters.api import BadParameter, FilterError
 from sluice_filters.csv.dialect import Dialect
-from sluice_filters.csv.language import (
-    Column,
-    Compare,
-    Condition,
-    Group,
-    IsNull,
-    Like,
-    Not,
-    Operand,
-    all_of,
-    columns_of,
-)
+from sluice_filters.csv.language import Column, Condition, all_of, columns_of, map_columns
 
-#: First record: names that are written too, data, passed over, or names that are not written.
-HEADERS: Final = ("yes", "no", "ignore", "use")
+#: What policies and clients say of the first record: names that are written too, data, or passed over.
+HEADERS: Final = ("yes", "no", "ignore")
 #: Fields that records do not have and that are written empty, at most so many for one block.
 MOST_ADDED: Final = 32 << 20
 #: Characters of column names that an error shows.
@@ -64,6 +53,7 @@ class Query:
     """Everything that is wanted of one object."""
 
     dialect: Dialect
+    #: One of ``HEADERS``, or ``use``: names that are not written.
     header: str = "yes"
     permitted: Selection = Selection()
     requested: Selection = Selection()
@@ -120,20 +110,15 @@ def plan(query: Query, names: Sequence[str] | None) -> Plan:
     for one in query.permitted.mentioned():
         if _position(one, names) is None:  # those that there are, are not for the client to know
             raise BadParameter(f"no column `{one.name}`, which the policy on this object names")
-    permitted = [_find(one, names, None) for one in query.permitted.columns] if query.permitted.columns else None
-    allowed = None if permitted is None else frozenset(permitted)
-    requested = [_find(one, names, allowed) for one in query.requested.columns] if query.requested.columns else None
-    where = all_of(
-        _resolve(query.permitted.where, names, None) if query.permitted.where else None,
-        _resolve(query.requested.where, names, allowed) if query.requested.where else None,
-    )
+    permitted, condition = _resolve(query.permitted, names, None)
+    requested, requested_condition = _resolve(query.requested, names, None if permitted is None else set(permitted))
     columns = permitted if requested is None else requested
     if columns is not None and len(set(columns)) < len(columns):
         twice = next(one for one in columns if columns.count(one) > 1)
         raise BadParameter(
             f"column `{names[twice] if names and twice < len(names) else f'_{twice + 1}'}` is named twice"
         )
-    return Plan(query.dialect, None if columns is None else tuple(columns), where)
+    return Plan(query.dialect, columns, all_of(condition, requested_condition))
 
 
 def check_added(fields: int) -> None:
@@ -147,7 +132,20 @@ def check_added(fields: int) -> None:
         )
 
 
-def _find(column: Column, names: Sequence[str] | None, allowed: frozenset[int] | None) -> int:
+def _resolve(
+    selection: Selection, names: Sequence[str] | None, allowed: Set[int] | None
+) -> tuple[tuple[int, ...] | None, Condition | None]:
+    """The positions of the columns of ``selection``, and its condition with positions."""
+
+    def find(column: Column) -> int:
+        return _find(column, names, allowed)
+
+    columns = tuple(map(find, selection.columns)) if selection.columns else None
+    where = selection.where and map_columns(selection.where, lambda column: replace(column, index=find(column)))
+    return columns, where
+
+
+def _find(column: Column, names: Sequence[str] | None, allowed: Set[int] | None) -> int:
     """The position of ``column``."""
     index = _position(column, names)
     if index is not None and (allowed is None or index in allowed):
@@ -172,22 +170,3 @@ def _position(column: Column, names: Sequence[str] | None) -> int | None:
     folded = column.name.lower()
     alike = [place for place, name in enumerate(names or ()) if name.lower() == folded]
     return alike[0] if len(alike) == 1 else None
-
-
-def _resolve(condition: Condition, names: Sequence[str] | None, allowed: frozenset[int] | None) -> Condition:
-    """``condition`` with positions in its columns."""
-
-    def placed(operand: Operand) -> Operand:
-        if isinstance(operand, Column):
-            return replace(operand, index=_find(operand, names, allowed))
-        return operand
-
-    match condition:
-        case Compare(_, left, right, _):
-            return replace(condition, left=placed(left), right=placed(right))
-        case Like(operand, _) | IsNull(operand):
-            return replace(condition, operand=placed(operand))
-        case Not(part):
-            return Not(_resolve(part, names, allowed))
-        case Group(word, parts):
-            return Group(word, tuple(_resolve(one, names, allowed) for one in parts))

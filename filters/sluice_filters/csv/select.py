@@ -20,7 +20,7 @@ from sluice_filters.api import BadParameter, Filter, Hint, Stream
 from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
 from sluice_filters.csv.language import Condition
 from sluice_filters.csv.parser import parse
-from sluice_filters.csv.query import Query, Selection, column_list
+from sluice_filters.csv.query import HEADERS, Query, Selection, column_list
 from sluice_filters.csv.select_headers import narrow_query, read_range
 from sluice_filters.csv.stream import CsvStream
 
@@ -75,7 +75,7 @@ class CsvSelect(CsvFilter):
                 "str",
                 "the first record holds names (yes), data (no), or is passed over (ignore)",
                 default="yes",
-                choices=("yes", "no", "ignore"),
+                choices=HEADERS,
             ),
             *DIALECT_PARAMETERS,
         ),

@@ -18,12 +18,11 @@ from typing import Final
 from sluice_filters.api import BadParameter
 from sluice_filters.csv.dialect import Dialect
 from sluice_filters.csv.parser import parse
-from sluice_filters.csv.query import Query, Selection, column_list
+from sluice_filters.csv.query import HEADERS, Query, Selection, column_list
 
 _PARTS: Final = re.compile(r"""(?:[^;'"]|'[^']*'|"[^"]*")+""")
 _RANGE: Final = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
 _NAMES: Final = ("columns", "where", "header", "delimiter", "quote", "multiline")
-_HEADERS: Final = ("yes", "no", "ignore")
 _TRUTH: Final = {"yes": True, "no": False, "true": True, "false": False}
 
 
@@ -36,8 +35,8 @@ def narrow_query(query: Query, text: str) -> Query:
     columns = column_list(parts["columns"]) if "columns" in parts else None
     where = parse(parts["where"]) if "where" in parts else None
     header = parts.get("header", query.header).lower()
-    if header not in _HEADERS:
-        raise BadParameter(f"`header` is `{header}`, expected one of {', '.join(_HEADERS)}")
+    if header not in HEADERS:
+        raise BadParameter(f"`header` is `{header}`, expected one of {', '.join(HEADERS)}")
     found = replace(query, dialect=_dialect(query.dialect, parts), header=header, requested=Selection(columns, where))
     if not query.permitted.empty:
         _check_form(query, found)
