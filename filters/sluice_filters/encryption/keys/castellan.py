@@ -26,7 +26,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from castellan import key_manager
 from castellan.common import exception as castellan_errors
@@ -34,7 +34,7 @@ from castellan.common.utils import credential_factory
 from keystoneauth1.exceptions import ClientException
 from oslo_config import cfg
 
-from sluice_filters.encryption.keys.key_file import SECRET_SIZE, file_signature, read_private
+from sluice_filters.encryption.keys.key_file import SECRET_SIZE, read_private
 from sluice_filters.encryption.keys.ring import KeySourceError, Ring, WatchedKeys, check_key_id
 
 _GROUP: Final = "sluice"
@@ -50,27 +50,24 @@ Manager = Any
 Connect = Callable[[cfg.ConfigOpts], Manager]
 
 
-class CastellanSource:
-    """Secrets of a key manager, named by a configuration file."""
+class CastellanKeys(WatchedKeys):
+    """The keys that a castellan configuration names."""
 
     #: A key manager that is away is not asked at every request.
-    retry = 15.0
+    retry: ClassVar[float] = 15.0
     #: Seconds that anybody waits for it: castellan's own sessions would wait for ever.
-    limit = 5.0
+    limit: ClassVar[float] = 5.0
 
-    def __init__(self, path: str | Path, connect: Connect = key_manager.API) -> None:
-        self.path = Path(path)
-        self.name = f"key manager of `{path}`"
+    def __init__(
+        self, path: str | Path, connect: Connect = key_manager.API, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(path, f"key manager of `{path}`", clock)
         self._connect = connect
         self._fetched: dict[tuple[str, str], bytes] = {}
         self._asking: threading.Thread | None = None
 
-    def signature(self) -> object:
-        """Of the configuration file; secrets themselves never change."""
-        return file_signature(self.path)
-
     def read(self) -> Ring:
-        """The keys that the configuration names, as far as they can be had."""
+        """The keys that the configuration names, as far as they can be had; secrets themselves never change."""
         read_private(self.path)  # it holds a password
         try:
             conf = _configuration(self.path)
@@ -115,15 +112,6 @@ class CastellanSource:
                 problems.append(f"key `{key_id}`: {_words(error)}")
             except ValueError:  # of Barbican's client, and of what decodes a secret that is no symmetric key
                 problems.append(f"key `{key_id}`: expected the id of a secret that is an AES key")
-
-
-class CastellanKeys(WatchedKeys):
-    """The keys that a castellan configuration names; nothing is fetched before the first one is wanted."""
-
-    def __init__(
-        self, path: str | Path, connect: Connect = key_manager.API, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        super().__init__(CastellanSource(path, connect), clock)
 
 
 def _configuration(path: Path) -> cfg.ConfigOpts:

@@ -23,41 +23,14 @@ SECRET_SIZE: Final = 32
 _LARGEST_FILE: Final = 1 << 20
 
 
-class FileSource:
-    """A key file."""
-
-    retry = 0.0
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.name = f"key file `{path}`"
-
-    def signature(self) -> object:
-        """Of the file that has the name now: a rewrite by rename is another inode."""
-        return file_signature(self.path)
-
-    def read(self) -> Ring:
-        """The ring in the file."""
-        return parse_ring(read_private(self.path))
-
-
 class KeyFile(WatchedKeys):
-    """The keys in a key file; nothing is read before the first one is wanted."""
+    """The keys in a key file."""
 
     def __init__(self, path: str | Path, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(FileSource(path), clock)
+        super().__init__(path, f"key file `{path}`", clock)
 
-
-def file_signature(path: Path) -> tuple[int, ...]:
-    """Something that changes when the file does.
-
-    :raises KeySourceError: when there is no such file
-    """
-    try:
-        found = os.stat(path)
-    except OSError as error:
-        raise KeySourceError(error.strerror or str(error)) from error
-    return found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode
+    def read(self) -> Ring:
+        return parse_ring(read_private(self.path))
 
 
 def read_private(path: Path) -> bytes:

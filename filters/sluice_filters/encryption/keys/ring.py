@@ -1,19 +1,20 @@
-"""Rings of root secrets that follow a source: a key file or a key manager.
+"""Rings of root secrets that follow a source: a key file, or a key manager that a file names.
 
-Theory of operation.  A ring looks at its source at most once a second, and at once when a key is
-asked for that it does not have.  A source that cannot be read, or holds nonsense, never takes keys
-away: the last good ring stays and ``problem`` says what is wrong (it is logged once).  A process
-whose source is broken from the start runs, and refuses what needs a key, with that reason.  Neither
-problems nor errors ever hold a secret.
+Theory of operation.  A ring looks at its file at most once a second, and at once when a key is
+asked for that it does not have; it reads its source when the file changed, and after a failure.  A
+source that cannot be read, or holds nonsense, never takes keys away: the last good ring stays and
+``problem`` says what is wrong (it is logged once).  A process whose source is broken from the start
+runs, and refuses what needs a key, with that reason.  Neither problems nor errors ever hold a secret.
 """
 
 from __future__ import annotations
 
 import logging
-import time
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from pathlib import Path
+from typing import ClassVar, Final
 
 from sluice_core.errors import CallerError
 from sluice_filters.key_ring import MissingKey, is_key_id
@@ -45,30 +46,18 @@ class Ring:
     problem: str = ""
 
 
-class KeySource(Protocol):
-    """Where a ring comes from; ``retry`` is the least number of seconds between two failing reads."""
-
-    name: str
-    retry: float
-
-    def signature(self) -> object:
-        """Something cheap that is another whenever ``read`` would answer something else.
-
-        :raises KeySourceError: when there is nothing to read
-        """
-
-    def read(self) -> Ring:
-        """The keys.
-
-        :raises KeySourceError: with the reason
-        """
-
-
 class WatchedKeys:
-    """A ring that follows its source."""
+    """A ring that follows its source; nothing is read before the first key is wanted."""
 
-    def __init__(self, source: KeySource, clock: Callable[[], float] = time.monotonic) -> None:
-        self._source = source
+    #: Least number of seconds between two failing reads.
+    retry: ClassVar[float] = 0.0
+
+    def __init__(self, path: str | Path, name: str, clock: Callable[[], float]) -> None:
+        """
+        :param name: the source as errors name it
+        """
+        self.path = Path(path)
+        self.name = name
         self._clock = clock
         self._ring = Ring()
         self._seen: object = None
@@ -76,15 +65,22 @@ class WatchedKeys:
         #: What is wrong with the source now; empty when nothing is.
         self.problem = ""
 
+    def read(self) -> Ring:
+        """The keys of the source as it is now.
+
+        :raises KeySourceError: with the reason
+        """
+        raise NotImplementedError
+
     def active(self) -> str:
-        """As of :class:`~sluice_filters.encryption.keys.KeyRing`."""
+        """As of :class:`~sluice_filters.key_ring.KeyRing`."""
         self._look(_PATIENCE)
         if not self._ring.active:
             raise MissingKey(self._lacking("no active key"))
         return self._ring.active
 
     def secret(self, key_id: str) -> bytes:
-        """As of :class:`~sluice_filters.encryption.keys.KeyRing`."""
+        """As of :class:`~sluice_filters.key_ring.KeyRing`."""
         self._look(_PATIENCE)
         found = self._ring.secrets.get(key_id)
         if found is None:
@@ -100,24 +96,36 @@ class WatchedKeys:
         return tuple(sorted(self._ring.secrets))
 
     def _lacking(self, what: str) -> str:
-        return f"{what} in {self._source.name}" + (f": {self.problem}" if self.problem else "")
+        return f"{what} in {self.name}" + (f": {self.problem}" if self.problem else "")
 
     def _look(self, patience: float) -> None:
         """Follow the source, unless it was looked at less than ``patience`` seconds ago."""
         now = self._clock()
-        if now - self._looked < (max(patience, self._source.retry) if self.problem else patience):
+        if now - self._looked < (max(patience, self.retry) if self.problem else patience):
             return
         self._looked = now
         problem = ""
         try:
-            signature = self._source.signature()
+            signature = _signature(self.path)
             if signature != self._seen or self.problem:
-                self._ring = self._source.read()
+                self._ring = self.read()
                 self._seen = signature
                 problem = self._ring.problem
-                _log.info("%s was read, active key `%s`", self._source.name, self._ring.active)
+                _log.info("%s was read, active key `%s`", self.name, self._ring.active)
         except KeySourceError as error:
             problem = str(error)
         if problem and problem != self.problem:
-            _log.error("%s: %s; the keys read before stay", self._source.name, problem)
+            _log.error("%s: %s; the keys read before stay", self.name, problem)
         self.problem = problem
+
+
+def _signature(path: Path) -> tuple[int, ...]:
+    """Something that changes when the file of that name does: a rewrite by rename is another inode.
+
+    :raises KeySourceError: when there is no such file
+    """
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise KeySourceError(error.strerror or str(error)) from error
+    return found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode

@@ -13,7 +13,7 @@ from castellan.tests.unit.key_manager.mock_key_manager import MockKeyManager
 
 from sluice_filters.api import Hint, Surroundings
 from sluice_filters.encryption.encryption import Encryption
-from sluice_filters.encryption.keys.castellan import CastellanKeys, CastellanSource
+from sluice_filters.encryption.keys.castellan import CastellanKeys
 from sluice_filters.encryption.keys.options import open_keys
 from sluice_filters.key_ring import MissingKey
 from sluice_filters.testing import encode, run
@@ -139,7 +139,7 @@ def test_the_same_refusal_is_logged_once_whatever_the_request_was_called(place, 
 
 
 def test_a_key_manager_that_says_nothing_is_waited_for_once_and_what_comes_late_is_used(place, monkeypatch):
-    monkeypatch.setattr(CastellanSource, "limit", 0.05)
+    monkeypatch.setattr(CastellanKeys, "limit", 0.05)
     place.manager.silence = threading.Event()
     for _ in range(3):
         with pytest.raises(MissingKey, match=r"no answer within 0\.05 s"):
@@ -147,7 +147,7 @@ def test_a_key_manager_that_says_nothing_is_waited_for_once_and_what_comes_late_
         place.clock.now += 20
     assert place.manager.asked == 1
     place.manager.silence.set()
-    place.ring._source._asking.join()
+    place.ring._asking.join()
     assert (place.ring.active(), place.ring.secret("k2"), place.ring.problem) == ("k1", b"2" * 32, "")
     assert place.manager.asked == 2
 
