@@ -11,6 +11,7 @@ from operator import methodcaller
 from typing import Final
 
 from sluice_core.code.code_store import BadUpload
+from sluice_core.code.loader import refuse_failures
 from sluice_metrics.api import Metric
 from sluice_metrics.meter.meter import Meter
 
@@ -33,10 +34,8 @@ def check_answers(found: type[Metric]) -> None:
 
 
 def _create(found: type[Metric]) -> Metric:
-    try:
+    with refuse_failures("it cannot be made"):
         return found()
-    except Exception as error:
-        raise BadUpload(f"it cannot be made: {type(error).__name__}: {error}") from error
 
 
 def _questions() -> Iterator[tuple[str, Callable[[Metric], float]]]:
@@ -49,12 +48,10 @@ def _questions() -> Iterator[tuple[str, Callable[[Metric], float]]]:
 
 
 def _check_answer(found: type[Metric], name: str, one: Metric, other: Metric, ask: Callable[[Metric], float]) -> None:
-    try:
+    with refuse_failures(f"{name} fails"):
         answer = ask(one)
         again = (ask(one), ask(other))
         number = isinstance(answer, int | float) and isfinite(answer)
-    except Exception as error:
-        raise BadUpload(f"{name} fails: {type(error).__name__}: {error}") from error
     if not number:
         raise BadUpload(f"{name} is `{answer!r}`, expected a finite number")
     if again != (answer, answer):
@@ -76,12 +73,10 @@ def check_samples(found: type[Metric]) -> None:
     """A sample has an amount and a weight that depend on its bytes only."""
     one, other = _create(found), _create(found)
     for data in (upload[: found.sample_size] for upload in _UPLOADS if found.sample_size):
-        try:
+        with refuse_failures(f"sampled() of {len(data)} bytes fails"):
             amount, weight = first = one.sampled(data)
             again = (one.sampled(data), other.sampled(data))
             fine = isfinite(amount) and isfinite(weight) and amount >= 0 and weight > 0
-        except Exception as error:
-            raise BadUpload(f"sampled() of {len(data)} bytes fails: {type(error).__name__}: {error}") from error
         if not fine:
             raise BadUpload(f"sampled() of {len(data)} bytes is `{first}`, expected an amount and a weight above zero")
         if again != (first, first):

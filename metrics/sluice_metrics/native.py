@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from sluice_core.code.code_store import BadUpload
-from sluice_core.code.loader import load_class
+from sluice_core.code.loader import load_class, refuse_failures
 from sluice_core.describe import MetricInfo
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
 from sluice_core.messages.uploads import Upload
@@ -64,10 +64,8 @@ def create_metric(upload: Upload, code: bytes) -> Metric:
     :raises BadUpload: when it cannot be
     """
     found = load_metric(upload, code)
-    try:
+    with refuse_failures(f"metric `{upload.keyword}` cannot be made"):
         return found()
-    except Exception as error:
-        raise BadUpload(f"metric `{upload.keyword}` cannot be made: {type(error).__name__}: {error}") from error
 
 
 def refusal_reason(found: type[Metric], name: str = "") -> str:

@@ -6,7 +6,7 @@ It runs in a child (``sluice_core.code.sandbox_trial``), with Swift's interprete
 from __future__ import annotations
 
 from sluice_core.code.code_store import BadUpload
-from sluice_core.code.loader import load_class
+from sluice_core.code.loader import load_class, refuse_failures
 from sluice_core.code.sandbox_trial import Trial, Verdict, serve_trial
 from sluice_metrics.api import Metric
 from sluice_metrics.contract import check_contract
@@ -19,13 +19,11 @@ def judge(trial: Trial, code: bytes) -> Verdict:
     :raises BadUpload: when the code is unfit
     """
     found: type[Metric] = load_class(code, trial.sha256, Metric, trial.main)
-    try:
+    with refuse_failures("what it says of itself"):
         fault = refusal_reason(found, trial.keyword)
-        info = {} if fault else describe_metric(found)
-    except Exception as error:
-        raise BadUpload(f"what it says of itself: {type(error).__name__}: {error}") from error
-    if fault:
-        raise BadUpload(fault)
+        if fault:
+            raise BadUpload(fault)
+        info = describe_metric(found)
     try:
         check_contract(found)
     except BadUpload as error:

@@ -8,6 +8,7 @@ before it replaces code that does.
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.abc
 import importlib.util
 import sys
@@ -79,6 +80,21 @@ class _Loader(importlib.abc.InspectLoader):
 
     def is_package(self, fullname: str) -> bool:
         return False
+
+
+@contextlib.contextmanager
+def refuse_failures(what: str) -> Iterator[None]:
+    """Whatever uploaded code raises meanwhile makes it unfit.
+
+    :param what: what failed, as the reason begins
+    :raises BadUpload: with the exception and its text
+    """
+    try:
+        yield
+    except BadUpload:
+        raise
+    except Exception as error:
+        raise BadUpload(f"{what}: {type(error).__name__}: {error}") from error
 
 
 def load_class(code: bytes, sha256: str, base: type, main: str = "") -> type:

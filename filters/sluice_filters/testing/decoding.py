@@ -50,27 +50,24 @@ class DecodingContract(FilterSuite):
             assert run(self.decoded(records), cut(stored, step)) == data
 
     def test_truncated_data_are_noticed_at_every_point(self) -> None:
-        for stored, records in self._transformed():
+        for _, stored, records in self._transformed():
             for length in range(len(stored)):
                 assert outcome(self.decoded(records), stored[:length]) is None, length
 
     def test_appended_and_doubled_data_are_noticed(self) -> None:
-        for stored, records in self._transformed():
+        for _, stored, records in self._transformed():
             for more in (b"\0", stored[:1], stored):
                 assert outcome(self.decoded(records), stored + more) is None
 
     def test_every_damaged_byte_is_noticed_or_harmless(self) -> None:
         if not self.checked:
             return
-        for data in self.samples:
-            stored, records = self.coded(data)
-            if not records:
-                continue
+        for data, stored, records in self._transformed():
             for bad in damaged(stored):
                 assert outcome(self.decoded(records), bad) in (None, data)
 
     def test_a_record_with_a_wrong_value_is_refused_or_harmless(self) -> None:
-        for stored, records in self._transformed():
+        for _, stored, records in self._transformed():
             inner = records[-1]["r"]
             for name in inner:
                 for wrong in _NONSENSE:

@@ -85,6 +85,9 @@ class FilterSuite:
         plain = [run(self.decoded(records), [stored]) if records else stored for stored, records in (one, other)]
         return len(one[0]) == len(other[0]) and plain[0] == plain[1]
 
-    def _transformed(self) -> Iterator[Coded]:
-        """Stored bytes and records of the samples that were changed."""
-        return (pair for pair in map(self.coded, self.samples) if pair[1])
+    def _transformed(self) -> Iterator[tuple[bytes, bytes, Records]]:
+        """The samples that were changed: plain bytes, stored bytes and records."""
+        for data in self.samples:
+            stored, records = self.coded(data)
+            if records:
+                yield data, stored, records

@@ -6,6 +6,7 @@ whoever only wants the description loads no code.  The version of such a filter 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, Final
@@ -18,16 +19,15 @@ from sluice_filters.api import Filter
 
 #: What the registration says of a filter, and so not its code.
 _REGISTERED: Final = frozenset({"keyword", "kind", "version", "environment"})
-_TOLD: Final = tuple(one.name for one in fields(ActionInfo) if one.name not in _REGISTERED)
+_DECLARED: Final = frozenset(one.name for one in fields(ActionInfo)) - _REGISTERED
 _OF_PARAMETER: Final = frozenset(one.name for one in fields(Parameter))
-_LISTS: Final = ("places",)
 
 
 def declared_fields(info: ActionInfo) -> dict[str, Any]:
     """What a filter says of itself, as ``Upload.info`` keeps it: JSON data."""
-    said = {name: getattr(info, name) for name in _TOLD}
-    said["parameters"] = [{**asdict(one), "choices": list(one.choices)} for one in info.parameters]
-    return {**said, **{name: list(said[name]) for name in _LISTS}}
+    said = {name: value for name, value in asdict(info).items() if name in _DECLARED}
+    data: dict[str, Any] = json.loads(json.dumps(said))
+    return data
 
 
 def native_info(upload: Upload) -> ActionInfo:
@@ -37,11 +37,12 @@ def native_info(upload: Upload) -> ActionInfo:
     """
     if upload.environment != NATIVE:
         raise BadUpload(f"filter `{upload.keyword}` is for `{upload.environment}`, expected `{NATIVE}`")
-    said = {name: upload.info[name] for name in _TOLD if name in upload.info}
+    said = {name: value for name, value in upload.info.items() if name in _DECLARED}
     try:
         values: dict[str, Any] = {"help": f"uploaded filter, revision {upload.revision}", **said}
         values["parameters"] = tuple(map(_parameter, said.get("parameters", ())))
-        values |= {name: tuple(said[name]) for name in _LISTS if name in said}
+        if "places" in values:
+            values["places"] = tuple(values["places"])
         return ActionInfo(keyword=upload.keyword, kind=FILTER, version=upload.revision, environment=NATIVE, **values)
     except (TypeError, ValueError, AttributeError) as error:
         raise BadUpload(f"description of filter `{upload.keyword}`: {error}") from error

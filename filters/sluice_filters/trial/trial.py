@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sluice_core.code.code_store import BadUpload
-from sluice_core.code.loader import load_class
+from sluice_core.code.loader import load_class, refuse_failures
 from sluice_core.code.sandbox_trial import Trial, Verdict, serve_trial
 from sluice_core.describe import NATIVE
 from sluice_core.errors import SluiceError
@@ -50,27 +50,16 @@ class _Keys:
         return _KEY
 
 
-@contextlib.contextmanager
-def failing_while(what: str) -> Iterator[None]:
-    """Whatever uploaded code raises makes it unfit, with ``what`` in front."""
-    try:
-        yield
-    except BadUpload:
-        raise
-    except Exception as error:
-        raise BadUpload(f"{what}: {type(error).__name__}: {error}") from error
-
-
 def try_filter(trial: Trial, code: bytes) -> Verdict:
     """
     :raises BadUpload: when the code is unfit
     """
     found: type[Filter] = load_class(code, trial.sha256, Filter, trial.main)
-    with failing_while("what it says of itself"):
+    with refuse_failures("what it says of itself"):
         fault = unfit_reason(found, trial.keyword)
-        info = None if fault else declared_fields(found.info)
-    if fault or info is None:
-        raise BadUpload(fault)
+        if fault:
+            raise BadUpload(fault)
+        info = declared_fields(found.info)
     try:
         _check_contract(found, trial)
     except BadUpload as error:
@@ -98,7 +87,7 @@ def _with_trial_keys(found: type[Filter], revision: int) -> type[Filter]:
 
 def _made(found: type[Filter]) -> Filter | None:
     """An instance with default parameters; None when it needs some."""
-    with failing_while("it cannot be made with its defaults"):
+    with refuse_failures("it cannot be made with its defaults"):
         try:
             return found()
         except BadParameter:
@@ -123,7 +112,7 @@ def _check_directions(made: Filter, found: type[Filter]) -> None:
         for data in SAMPLES:
             _read(made, data)
     if info.on_request:
-        with failing_while("accompanying a request"):
+        with refuse_failures("accompanying a request"):
             try_requests(made)
 
 
@@ -140,7 +129,7 @@ def _cuts(data: bytes) -> Iterator[list[bytes]]:
 
 def _encode(made: Filter, data: bytes, pieces: Iterable[bytes]) -> tuple[bytes, Records]:
     """Stored bytes and records, as they come back from JSON."""
-    with failing_while(f"encoding {len(data)} bytes"):
+    with refuse_failures(f"encoding {len(data)} bytes"):
         chain = ChainEncoder([made], _hint(data))
         stored = run(chain, pieces)
         text = json.dumps(chain.records())
@@ -150,6 +139,14 @@ def _encode(made: Filter, data: bytes, pieces: Iterable[bytes]) -> tuple[bytes, 
         raise BadUpload(f"its record of {len(data)} bytes takes {len(text)}, expected at most {_LARGEST_RECORD}")
     records: Records = json.loads(text)
     return stored, records
+
+
+def _transformed(made: Filter, samples: Iterable[bytes]) -> Iterator[tuple[bytes, bytes, Records]]:
+    """The ``samples`` that it changes, with stored bytes and records."""
+    for data in samples:
+        stored, records = _encode(made, data, [data])
+        if records:
+            yield data, stored, records
 
 
 def _hint(data: bytes) -> Hint:
@@ -162,7 +159,7 @@ def _round_trip(made: Filter, found: type[Filter], data: bytes, pieces: Iterable
         if stored != data:
             raise BadUpload(f"it changes {len(data)} bytes, but gives no record of that")
         return
-    with failing_while(f"its record of {len(data)} bytes"):
+    with refuse_failures(f"its record of {len(data)} bytes"):
         size = found.plain_size(records[0]["r"])
     if size != len(data):
         raise BadUpload(f"its record of {len(data)} bytes says that they are {size}")
@@ -172,16 +169,13 @@ def _round_trip(made: Filter, found: type[Filter], data: bytes, pieces: Iterable
 
 
 def _decoded(found: type[Filter], records: Records, pieces: Iterable[bytes], size: int) -> bytes:
-    with failing_while(f"decoding {size} bytes"):
+    with refuse_failures(f"decoding {size} bytes"):
         return run(chain_decoder(records, {found.info.keyword: found}), pieces)
 
 
 def _damage(made: Filter, found: type[Filter]) -> None:
     """Damage should be noticed; where it is not, the length must show what is missing or too much, as hosts know it."""
-    for data in (_SHORT, _TEXT):
-        stored, records = _encode(made, data, [data])
-        if not records:
-            continue
+    for data, stored, records in _transformed(made, (_SHORT, _TEXT)):
         for bad in (stored[:-1], stored[: len(stored) // 2]):
             given = _outcome(found, records, bad)
             if given is not None and not (len(given) < len(data) and data.startswith(given)):
@@ -198,7 +192,7 @@ def _damage(made: Filter, found: type[Filter]) -> None:
 
 def _outcome(found: type[Filter], records: Records, stored: bytes) -> bytes | None:
     """What is decoded; None when the damage was noticed, which may be said by a ``FilterError`` only."""
-    with failing_while("decoding damaged bytes, where CorruptData is expected"):
+    with refuse_failures("decoding damaged bytes, where CorruptData is expected"):
         try:
             return run(chain_decoder(records, {found.info.keyword: found}), [stored])
         except FilterError:
@@ -207,13 +201,10 @@ def _outcome(found: type[Filter], records: Records, stored: bytes) -> bytes | No
 
 def _ranges(made: Filter, found: type[Filter]) -> None:
     known = {found.info.keyword: found}
-    for data in (b"x", _SHORT, _TEXT, _NOISE):
-        stored, records = _encode(made, data, [data])
-        if not records:
-            continue
+    for data, stored, records in _transformed(made, (b"x", _SHORT, _TEXT, _NOISE)):
         marks = sorted({0, 1, len(data) // 3, len(data) // 2, len(data) - 1, len(data)})
         for start, stop in ((one, two) for one in marks for two in marks if one < two):
-            with failing_while(f"reading the bytes {start} to {stop} of {len(data)}"):
+            with refuse_failures(f"reading the bytes {start} to {stop} of {len(data)}"):
                 given = read_range(stored, records, known, start, stop)
             if given != data[start:stop]:
                 raise BadUpload(f"the bytes {start} to {stop} of {len(data)} are others when read alone")
@@ -226,17 +217,15 @@ def _check_earlier_revision(revision: Revision, found: type[Filter], folder: Pat
         older: type[Filter] = load_class(code, revision.sha256, Filter, revision.main)
         if unfit_reason(older, found.info.keyword) or not older.info.reversible:
             return
-        bound = _with_trial_keys(older, revision.number)
-        stored = [(data, *_encode(bound(), data, [data])) for data in SAMPLES]
+        made = _with_trial_keys(older, revision.number)()
+        kept = list(_transformed(made, SAMPLES))
     except SluiceError:
         return  # it stores nothing here
     if not found.info.reversible:
         raise BadUpload(f"it cannot undo what revision {revision.number} stored, since it is not reversible")
-    for data, raw, records in stored:
-        if not records:
-            continue
-        with failing_while(f"undoing what revision {revision.number} stored"):
-            given = run(chain_decoder(records, {found.info.keyword: found}), [raw])
+    for data, stored, records in kept:
+        with refuse_failures(f"undoing what revision {revision.number} stored"):
+            given = run(chain_decoder(records, {found.info.keyword: found}), [stored])
         if given != data:
             raise BadUpload(f"it gives other bytes back than revision {revision.number} was given")
 
@@ -246,7 +235,7 @@ def _check_earlier_revision(revision: Revision, found: type[Filter], folder: Pat
 
 def _pass(made: Filter, data: bytes) -> None:
     """A filter that runs on PUT and is not reversible."""
-    with failing_while(f"encoding {len(data)} bytes"):
+    with refuse_failures(f"encoding {len(data)} bytes"):
         stream = made.encoder(_hint(data))
         out = run(stream, [data])
         record: Any = stream.record()
@@ -259,7 +248,7 @@ def _pass(made: Filter, data: bytes) -> None:
 def _read(made: Filter, data: bytes) -> None:
     """A filter that transforms what is read; it may refuse samples, in our words."""
     out = data
-    with failing_while(f"reading {len(data)} bytes"), contextlib.suppress(SluiceError):
+    with refuse_failures(f"reading {len(data)} bytes"), contextlib.suppress(SluiceError):
         hint = _hint(data)
         if made.reads(hint):
             made.span(hint)
