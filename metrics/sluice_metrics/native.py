@@ -12,12 +12,11 @@ from typing import Any, Final
 from sluice_core.code.code_store import BadUpload
 from sluice_core.code.loader import load_class, refuse_failures
 from sluice_core.describe import MetricInfo
-from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
+from sluice_core.messages.policies import CLUSTER, OBJECT
 from sluice_core.messages.uploads import Upload
-from sluice_metrics.api import Metric
+from sluice_metrics.api import WITH_OBJECTS, Metric
 
 UNITS: Final = ("count", "per_second", "bytes", "bytes_per_second", "seconds", "fraction", "ratio")
-_LEVELS: Final = (OBJECT, CONTAINER, TENANT, CLUSTER)
 #: Seconds; nodes publish what workers count each second.
 _PERIOD: Final = 1.0
 #: Of an upload that a metric may want to see.
@@ -77,13 +76,13 @@ def refusal_reason(found: type[Metric], name: str = "") -> str:
         return f"the code calls itself `{info.name}`, expected `{name}`"
     if not isinstance(found.sample_size, int) or not 0 <= found.sample_size <= _MOST_SAMPLED:
         return f"sample_size `{found.sample_size}`, expected 0 to {_MOST_SAMPLED}"
-    levels = set(info.granularities)
+    levels, known = set(info.granularities), ", ".join(WITH_OBJECTS)
     mean = bool(found.sample_size)
     rules = (
         (_is_name(info.name), f"name `{info.name}`, expected upper case letters, digits and `_`"),
         (info.unit in UNITS, f"unit `{info.unit}`, expected one of {', '.join(UNITS)}"),
         (bool(info.help), "it has no `help`"),
-        (bool(levels) and levels <= set(_LEVELS), f"granularities {levels}, expected some of {', '.join(_LEVELS)}"),
+        (bool(levels) and levels <= set(WITH_OBJECTS), f"granularities {levels}, expected some of {known}"),
         (info.period == _PERIOD, f"period `{info.period}`, expected {_PERIOD:g}: nodes publish each second"),
         (isinstance(found.gauge, bool), f"gauge `{found.gauge}`, expected True or False"),
         (not (OBJECT in levels and (found.gauge or mean)), "only totals are counted for single objects"),

@@ -163,7 +163,7 @@ class Meter:
         self._of_objects: list[bool] = []
         self.names: tuple[str, ...] = ()
         self.gauges: tuple[str, ...] = ()
-        self.sampler = Sampler(self, (), clock)
+        self.sampler = Sampler(self, clock)
         #: The busiest objects; None when no metric counts objects.
         self.objects: BusiestObjects | None = None
         #: Event and metric → how often it failed (once: it is then switched off for that event).
@@ -256,9 +256,8 @@ class Meter:
     def reconnected(self) -> None:
         """Another agent listens now: every row is news again (levels above all)."""
         for cell in self._all_cells():
-            if not cell.dirty and any(cell.values):
-                cell.dirty = True
-                self._dirty.append(cell)
+            if any(cell.values):
+                self.touch(cell)
 
     # What follows is for Handle and Sampler.
 
@@ -319,17 +318,16 @@ class Meter:
         """Compute which metrics answer which event."""
         self.on_admitted = {}
         self.on_ended = {}
-        numbered = list(enumerate(self._metrics))
-        self.on_received = tuple(
-            (n, metric.received, self._of_objects[n]) for n, metric in numbered if self._answers("received", n)
-        )
-        self.on_sent = tuple(
-            (n, metric.sent, self._of_objects[n]) for n, metric in numbered if self._answers("sent", n)
-        )
+        self.on_received = self._answers("received")
+        self.on_sent = self._answers("sent")
 
-    def _answers(self, event: str, number: int) -> bool:
-        overridden = getattr(type(self._metrics[number]), event) is not getattr(Metric, event)
-        return overridden and (event, number) not in self._off
+    def _answers(self, event: str) -> _Answers:
+        """What the metrics answer to ``event`` that override it and are not switched off."""
+        return tuple(
+            (number, getattr(metric, event), self._of_objects[number])
+            for number, metric in enumerate(self._metrics)
+            if getattr(type(metric), event) is not getattr(Metric, event) and (event, number) not in self._off
+        )
 
     def _find(self, path: str) -> Cell | None:
         cell = self._cells.get(path)

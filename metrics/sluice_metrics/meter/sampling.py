@@ -63,16 +63,13 @@ class Sample:
 class Sampler:
     """Rations and keeps the samples of one worker."""
 
-    def __init__(self, meter: Sampled, metrics: Iterable[tuple[int, int, Metric]], clock: Callable[[], float]) -> None:
-        """
-        :param metrics: as of :meth:`measuring`
-        """
+    def __init__(self, meter: Sampled, clock: Callable[[], float]) -> None:
         self._meter = meter
         self._clock = clock
         self._credit = PER_SECOND
         self._credited = clock()
         self._last: dict[Cell, float] = {}
-        self.measuring(metrics)
+        self.measuring(())
 
     def measuring(self, metrics: Iterable[tuple[int, int, Metric]]) -> None:
         """Measure these from now on, samples that are being taken included.
@@ -84,8 +81,7 @@ class Sampler:
 
     def without(self, number: int) -> None:
         """Metric ``number`` is switched off."""
-        self._metrics = [one for one in self._metrics if one[0] != number]
-        self.size = max((metric.sample_size for _, _, metric in self._metrics), default=0)
+        self.measuring([one for one in self._metrics if one[0] != number])
 
     def begin(self, tenant: Cell, container: Cell) -> Sample | None:
         """What collects the upload that begins, when it is one to be looked into."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
-from sluice_metrics.api import Metric
+from sluice_core.messages.policies import CLUSTER, OBJECT
+from sluice_metrics.api import WITH_OBJECTS, Metric
 from sluice_metrics.contract import check_answers, check_host, check_level, check_samples
 from sluice_metrics.meter.meter import Meter, RequestHandle, Row
 from sluice_metrics.native import UNITS
@@ -72,7 +72,7 @@ class MetricContract:
         assert info.unit in UNITS
         assert info.help
         assert info.period > 0
-        assert set(info.granularities) <= {OBJECT, TENANT, CONTAINER, CLUSTER}
+        assert set(info.granularities) <= set(WITH_OBJECTS)
         assert not (OBJECT in info.granularities and (self.metric.gauge or self.metric.sample_size)), "totals only"
         assert not (self.metric.gauge and self.metric.sample_size), "a level or a mean"
         assert not (self.metric.sample_size and CLUSTER in info.granularities), "means are not added up"
