@@ -117,6 +117,19 @@ class NeedIndex:
     stop: int
 
 
+def window_parts(window: Window | None, count: int, what: str) -> tuple[int, int]:
+    """The first part (frame, segment) of a window and the one behind its last; of all ``count`` without a window.
+
+    :raises CorruptData: when the window's state does not name them
+    """
+    if window is None:
+        return 0, count
+    match window.state:
+        case [int(first), int(stop)] if 0 <= first < stop <= count:
+            return first, stop
+    raise CorruptData(f"window of {what} `{window.state!r}`, expected two numbers up to {count}")
+
+
 class TeamStream(Stream):
     """The encoder of several filters at once."""
 

@@ -14,7 +14,6 @@ from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parame
 from sluice_core.messages.predicate import Facts, Test, compile_predicate
 from sluice_filters.api import (
     BadParameter,
-    CorruptData,
     Filter,
     FilterError,
     Hint,
@@ -122,13 +121,7 @@ class Compression(Filter):
         return FrameEncoder(self._engine, self._level, frame, self._min_size, self._min_gain)
 
     def decoder(self, record: Record, window: Window | None = None) -> Stream:
-        layout = read_record(record)
-        if window is None:
-            return FrameDecoder(layout)
-        match window.state:
-            case [int(first), int(stop)] if 0 <= first < stop <= layout.count:
-                return FrameDecoder(layout, (first, stop))
-        raise CorruptData(f"window of frames `{window.state!r}`, expected two numbers up to {layout.count}")
+        return FrameDecoder(read_record(record), window)
 
     def locate(self, record: Record, start: int, stop: int) -> Window | NeedIndex:
         layout = read_record(record)

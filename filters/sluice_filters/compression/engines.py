@@ -8,6 +8,7 @@ they work, and take any buffer.  Bytes behind the end of a packed frame are padd
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -42,11 +43,7 @@ class Engine:
 
 
 def _gzip_packer(level: int) -> Packer:
-    def pack(data: Buffer) -> bytes:
-        packed: bytes = isal_zlib.compress(data, level, _RAW_DEFLATE)
-        return packed
-
-    return pack
+    return functools.partial(isal_zlib.compress, level=level, wbits=_RAW_DEFLATE)
 
 
 def _gzip_unpacker() -> Unpacker:
@@ -66,16 +63,8 @@ def _gzip_unpacker() -> Unpacker:
 
 
 def _lz4_packer(level: int) -> Packer:
-    if level:
-        options: dict[str, object] = {"mode": "high_compression", "compression": level, "store_size": False}
-    else:
-        options = {"mode": "fast", "store_size": False}
-
-    def pack(data: Buffer) -> bytes:
-        packed: bytes = lz4.block.compress(data, **options)
-        return packed
-
-    return pack
+    options = {"mode": "high_compression", "compression": level} if level else {"mode": "fast"}
+    return functools.partial(lz4.block.compress, store_size=False, **options)
 
 
 def _lz4_unpacker() -> Unpacker:

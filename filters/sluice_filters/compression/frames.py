@@ -26,9 +26,10 @@ from typing import Final
 
 from isal import isal_zlib
 
-from sluice_filters.api import CorruptData, Record, Stream
+from sluice_filters.api import CorruptData, Record, Stream, Window
 from sluice_filters.compression.engines import ENGINES, Engine
 from sluice_filters.compression.layout import HEADER_SIZE, FrameLayout, open_index, unpack_lengths, write_record
+from sluice_filters.stream import window_parts
 
 _HEADER: Final = struct.Struct("<IIII")
 _RAW: Final = 0x8000_0000
@@ -136,14 +137,17 @@ class FrameEncoder(Stream):
 
 
 class FrameDecoder(Stream):
-    """Restores frames ``first`` to ``stop - 1`` of an object; all of them without ``frames``."""
+    """Restores an object, or the frames of a window."""
 
-    def __init__(self, layout: FrameLayout, frames: tuple[int, int] | None = None) -> None:
+    def __init__(self, layout: FrameLayout, window: Window | None = None) -> None:
+        """
+        :raises CorruptData: when the window is none of this layout
+        """
         self._layout = layout
         self._unpack = ENGINES[layout.engine].unpacker()
-        self._next, self._stop = frames or (0, layout.count)
+        self._next, self._stop = window_parts(window, layout.count, "frames")
         self._lengths = layout.lengths
-        self._whole = frames is None
+        self._whole = window is None
         self._seen: list[int] = []
         self._tail = layout.stored - layout.frames_end if self._whole else 0
         self._buffer = bytearray()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from isal import isal_zlib
@@ -177,7 +177,7 @@ def read_record(record: Record) -> FrameLayout:
     if tail is not None and not layout.count + INDEX_CRC_SIZE <= stored - tail <= layout.count * _VARINT_SIZE + 4:
         raise CorruptData(f"compression record: `{stored - tail}` bytes of index for {layout.count} frames")
     if "index" in record:
-        return FrameLayout(engine, size, stored, frame, tail, _lengths(record, layout.count, layout.frames_end))
+        return replace(layout, lengths=_lengths(record, layout.count, layout.frames_end))
     if tail is None:
         raise CorruptData("compression record: neither `index` nor `tail`")
     return layout

@@ -10,6 +10,7 @@ behind a closing quote) is refused: the plain engine takes it.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from dataclasses import dataclass, field
 from typing import Final
@@ -46,15 +47,13 @@ def mask(dialect: Dialect, text: bytes) -> Masked | None:
         return None
     joiner, *stand_ins = (free[place : place + 1] for place in range(_NEEDED))
     originals = (dialect.delimiter, b"\n", b"\r")
-    there, back = (
-        bytes.maketrans(b"".join(originals), b"".join(stand_ins)),
-        bytes.maketrans(b"".join(stand_ins), b"".join(originals)),
-    )
     if quoted:
-        done = _mask_quoted(dialect, text, joiner, there)
+        table = bytes.maketrans(b"".join(originals), b"".join(stand_ins))
+        done = _mask_quoted(dialect, text, joiner, table)
         if done is None:
             return None
         text = done
+    back = bytes.maketrans(b"".join(stand_ins), b"".join(originals))
     return Masked(text, back, tuple(zip(stand_ins, originals, strict=True)), stand_ins[2])
 
 
@@ -85,10 +84,6 @@ def _irregular(delimiter: bytes, joiner: bytes) -> re.Pattern[bytes]:
 def _free(dialect: Dialect, text: bytes) -> bytes | None:
     """Four bytes that the text does not hold."""
     taken = dialect.delimiter + dialect.quote
-    found = bytearray()
-    for one in _CANDIDATES:
-        if one not in text and one not in taken:
-            found.append(one)
-            if len(found) == _NEEDED:
-                return bytes(found)
-    return None
+    free = (one for one in _CANDIDATES if one not in text and one not in taken)
+    found = bytes(itertools.islice(free, _NEEDED))
+    return found if len(found) == _NEEDED else None

@@ -17,7 +17,7 @@ from typing import Final
 
 from sluice_filters.api import FilterError, Stream
 from sluice_filters.csv import plain
-from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
+from sluice_filters.csv.dialect import BYTE_ORDER_MARK
 from sluice_filters.csv.mask import Masked, mask
 from sluice_filters.csv.query import Plan, Query, plan
 
@@ -36,33 +36,6 @@ def arrow_engine() -> ModuleType | None:
     return arrow
 
 
-class _Block:
-    """Some text that begins with a record; ``masked`` where it was needed to know where records end."""
-
-    def __init__(self, dialect: Dialect, text: bytes, masked: Masked | None = None) -> None:
-        self._dialect = dialect
-        self._ends = text if masked is None else masked.text
-        self.text = text
-        self.masked = masked
-
-    def complete(self) -> int:
-        """How many of its bytes are whole records."""
-        return self._dialect.complete(self.text) if self.masked is None else self._ends.rfind(b"\n") + 1
-
-    def first_from(self, place: int) -> int:
-        """Where the first record that begins at ``place`` or later begins."""
-        if self.masked is None or place <= 0:
-            return self._dialect.first_from(self.text, place)
-        return self._ends.find(b"\n", place - 1) + 1 or len(self.text)
-
-    def part(self, start: int, stop: int) -> _Block:
-        """The bytes ``[start, stop)``."""
-        if start == 0 and stop == len(self.text):
-            return self
-        masked = self.masked and replace(self.masked, text=self.masked.text[start:stop])
-        return _Block(self._dialect, self.text[start:stop], masked)
-
-
 class CsvStream(Stream):
     """Feeds an object, gives the rows that ``query`` keeps."""
 
@@ -74,6 +47,8 @@ class CsvStream(Stream):
         """
         self._query = query
         self._dialect = query.dialect
+        #: Of masked text, where each line end ends a record.
+        self._unquoted = replace(query.dialect, quote=b"")
         self._engine = arrow_engine() if vectorised else None
         self._block = self.gather = block
         self._kept = 0
@@ -166,29 +141,33 @@ class CsvStream(Stream):
         masked = mask(self._dialect, text) if joins and self._engine is not None else None
         if final and masked is not None and not masked.text.endswith(b"\n"):
             masked = None  # a quoted field that never ends
-        return self._selected(self._next(_Block(self._dialect, text, masked), final))
+        begin, end, complete = self._find_range(text, masked, final)
+        self._place += complete
+        self._keep(text[complete:], final)
+        if masked is not None:
+            masked = replace(masked, text=masked.text[begin:end])
+        return self._selected(text[begin:end], masked)
 
-    def _next(self, block: _Block, final: bool) -> _Block:
-        """The whole records of ``block`` that are in the range."""
-        complete = len(block.text) if final else block.complete()
-        begin = block.first_from(min(self._query.first - self._place, complete))
+    def _find_range(self, text: bytes, masked: Masked | None, final: bool) -> tuple[int, int, int]:
+        """Where the whole records of ``text`` that are in the range begin and end, and where all whole ones end."""
+        dialect, ends = (self._dialect, text) if masked is None else (self._unquoted, masked.text)
+        complete = len(text) if final else dialect.complete(ends)
+        begin = dialect.first_from(ends, min(self._query.first - self._place, complete))
         end, last = complete, self._query.last
         if last is not None and self._place + complete > last:
-            end = min(block.first_from(max(last + 1 - self._place, 0)), complete)
+            end = min(dialect.first_from(ends, max(last + 1 - self._place, 0)), complete)
             self.done = True
-        self._place += complete
-        self._keep(block.text[complete:], final)
-        return block.part(begin, max(begin, end))
+        return begin, max(begin, end), complete
 
-    def _selected(self, block: _Block) -> bytes:
+    def _selected(self, text: bytes, masked: Masked | None) -> bytes:
         assert self._plan is not None
         found: bytes | None = None
-        if block.text and self._engine is not None:
-            if block.masked is not None:
-                found = self._engine.select_masked(self._plan, block.masked)
+        if text and self._engine is not None:
+            if masked is not None:
+                found = self._engine.select_masked(self._plan, masked)
             else:
-                found = self._engine.select(self._plan, block.text)
-        return plain.select(self._plan, block.text) if found is None else found
+                found = self._engine.select(self._plan, text)
+        return plain.select(self._plan, text) if found is None else found
 
     def _keep(self, rest: bytes, final: bool) -> None:
         if len(rest) > LONGEST:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from sluice_filters.api import CorruptData, FilterError, Record, Stream, Window
+from sluice_filters.stream import window_parts
 
 #: Plain bytes of one segment that a decoder takes: bounds what it ever holds.
 SMALLEST_SEGMENT: Final = 16
@@ -117,7 +118,7 @@ class SegmentDecoder(Stream):
         """
         self._layout = layout
         self._sealer = seal
-        self._next, self._stop = _segments(layout, window)
+        self._next, self._stop = window_parts(window, layout.count, "segments")
         self._held = bytearray()
 
     def feed(self, data: bytes) -> bytes:
@@ -150,13 +151,3 @@ class SegmentDecoder(Stream):
         plain = self._sealer.open(self._next, self._next == self._layout.count - 1, stored)
         self._next += 1
         return plain
-
-
-def _segments(layout: SegmentLayout, window: Window | None) -> tuple[int, int]:
-    """First segment and the one behind the last of a window."""
-    if window is None:
-        return 0, layout.count
-    match window.state:
-        case [int(first), int(stop)] if 0 <= first < stop <= layout.count:
-            return first, stop
-    raise CorruptData(f"window of segments `{window.state!r}`, expected two numbers up to {layout.count}")

@@ -46,7 +46,6 @@ def _through(stream: Stream | None) -> None:
 
 def _call(place: str, method: str) -> Call:
     size = len(_BODY) if method == "PUT" else None
-    environ = {"REQUEST_METHOD": method, "PATH_INFO": "/v1/AUTH_trial/trial/trial.txt", "QUERY_STRING": ""}
     headers = Headers({} if size is None else {"Content-Length": str(size)})
     return Call(
         place=place,
@@ -60,7 +59,7 @@ def _call(place: str, method: str) -> Call:
         content_type="text/plain",
         authorize=lambda: None,
         send=_nobody,
-        environ=dict(environ),
+        environ={"REQUEST_METHOD": method, "PATH_INFO": "/v1/AUTH_trial/trial/trial.txt", "QUERY_STRING": ""},
     )
 
 
