@@ -16,7 +16,7 @@ from typing import Final
 from sluice_core.errors import CallerError
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, parse_ring, read_private, render_ring
 from sluice_filters.encryption.keys.ring import KeySourceError, Ring
-from sluice_filters.encryption.sealing import key_check
+from sluice_filters.encryption.sealing import derive_key_check
 from sluice_filters.key_ring import is_key_id
 
 DEFAULT_PATH: Final = "/etc/sluice/keys.json"
@@ -88,7 +88,7 @@ def _add(options: argparse.Namespace) -> None:
 def _list(options: argparse.Namespace) -> None:
     ring = parse_ring(read_private(options.file))
     for key_id, secret in sorted(ring.secrets.items()):
-        print(f"{key_id}  check {key_check(secret).hex()}" + ("  active" if key_id == ring.active else ""))
+        print(f"{key_id}  check {derive_key_check(secret).hex()}" + ("  active" if key_id == ring.active else ""))
 
 
 def _activate(options: argparse.Namespace) -> None:

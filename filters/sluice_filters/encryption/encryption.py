@@ -11,8 +11,8 @@ from typing import ClassVar
 
 from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter, Scalar
 from sluice_filters.api import BadParameter, Filter, Hint, Record, Stream, Window
-from sluice_filters.encryption.sealing import SealedObject, open_record
-from sluice_filters.encryption.segments import SegmentDecoder, SegmentEncoder
+from sluice_filters.encryption.sealing import open_record, seal_object
+from sluice_filters.encryption.segments import SegmentDecoder
 from sluice_filters.key_ring import is_key_id
 
 
@@ -56,8 +56,7 @@ class Encryption(Filter):
         """
         ring = self.surroundings.keys
         key_id = ring.active() if self._key is None else self._key
-        sealed = SealedObject(key_id, ring.secret(key_id), self.segment)
-        return SegmentEncoder(sealed.keys, self.segment, sealed.record)
+        return seal_object(key_id, ring.secret(key_id), self.segment)
 
     def decoder(self, record: Record, window: Window | None = None) -> Stream:
         """As of the base.

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from sluice_filters.api import CorruptData, FilterError, Record
-from sluice_filters.encryption.segments import LARGEST_SEGMENT, SMALLEST_SEGMENT, Buffer, SegmentLayout
+from sluice_filters.encryption.segments import LARGEST_SEGMENT, SMALLEST_SEGMENT, Buffer, SegmentEncoder, SegmentLayout
 from sluice_filters.key_ring import KeyRing, MissingKey, is_key_id
 from sluice_filters.stream import record_number
 
@@ -50,7 +50,7 @@ def _expand(secret: bytes, salt: bytes | None, info: bytes, length: int) -> byte
     return HKDF(algorithm=SHA256(), length=length, salt=salt, info=info).derive(secret)
 
 
-def key_check(secret: bytes) -> bytes:
+def derive_key_check(secret: bytes) -> bytes:
     """Eight bytes that tell two root secrets of the same name apart and say nothing of either."""
     return _expand(secret, None, _CHECK_INFO, _CHECK_SIZE)
 
@@ -91,27 +91,16 @@ class ObjectKeys:
         return hmac.digest(self._mac, said, "sha256")[:_MAC_SIZE]
 
 
-class SealedObject:
-    """An object that is being encrypted: keys under a salt of its own, and its record at the end."""
+def seal_object(key_id: str, secret: bytes, segment: int) -> SegmentEncoder:
+    """An encoder of one object, in segments of so many plain bytes, under keys with a salt of their own."""
+    salt = os.urandom(SALT_SIZE)
+    keys = ObjectKeys(secret, salt)
+    said = {"v": FORMAT, "key": key_id, "check": _text(derive_key_check(secret)), "salt": _text(salt)}
 
-    def __init__(self, key_id: str, secret: bytes, segment: int) -> None:
-        self._key_id = key_id
-        self._check = key_check(secret)
-        self._salt = os.urandom(SALT_SIZE)
-        self._segment = segment
-        self.keys = ObjectKeys(secret, self._salt)
+    def describe(size: int) -> Record:
+        return {**said, "size": size, "seg": segment, "mac": _text(keys.mac(key_id, size, segment))}
 
-    def record(self, size: int) -> Record:
-        """What is written beside an object of ``size`` bytes."""
-        return {
-            "v": FORMAT,
-            "key": self._key_id,
-            "check": _text(self._check),
-            "salt": _text(self._salt),
-            "size": size,
-            "seg": self._segment,
-            "mac": _text(self.keys.mac(self._key_id, size, self._segment)),
-        }
+    return SegmentEncoder(keys, segment, describe)
 
 
 def _text(value: bytes) -> str:
@@ -147,7 +136,7 @@ def open_record(record: Record, ring: KeyRing) -> tuple[SegmentLayout, ObjectKey
     keys = ObjectKeys(secret, salt)
     if not hmac.compare_digest(keys.mac(key_id, size, segment), mac):
         # a wrong key must not look like damage: whoever finds damage puts the file away
-        if check != _text(key_check(secret)):
+        if check != _text(derive_key_check(secret)):
             raise MissingKey(f"key `{key_id}` is not the one of this name that the object was encrypted with")
         raise CorruptData("encryption record: not as it was written")
     return SegmentLayout(size, segment, TAG_SIZE), keys
