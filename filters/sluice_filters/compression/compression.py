@@ -25,7 +25,7 @@ from sluice_filters.api import (
 )
 from sluice_filters.compression.engines import ENGINES, LARGEST_FRAME
 from sluice_filters.compression.frames import PROBE, FrameDecoder, FrameEncoder
-from sluice_filters.compression.layout import complete_record, frame_size_for, read_record
+from sluice_filters.compression.layout import choose_frame_size, complete_record, read_record
 
 #: Types that are compressed already.  PDF and WAV are not here: many shrink, and the first bytes tell.
 _COMPRESSED = """
@@ -117,7 +117,7 @@ class Compression(Filter):
     def encoder(self, hint: Hint) -> Stream:
         if not self.applies(hint):
             return Transparent()
-        frame = self._frame or frame_size_for(hint.size)
+        frame = self._frame or choose_frame_size(hint.size)
         return FrameEncoder(self._engine, self._level, frame, self._min_size, self._min_gain)
 
     def decoder(self, record: Record, window: Window | None = None) -> Stream:

@@ -28,7 +28,7 @@ INDEX_CRC_SIZE: Final = 4
 _VARINT_SIZE: Final = 4
 
 
-def frame_size_for(size: int | None) -> int:
+def choose_frame_size(size: int | None) -> int:
     """Plain bytes per frame for an object of ``size``: 256 KiB to 8 MiB, at most 256 frames if it can be.
 
     256 frames keep the index inline (four bytes of varint at most, base64 of 1 KiB).
@@ -73,7 +73,7 @@ def unpack_lengths(data: bytes) -> tuple[int, ...]:
     return tuple(lengths)
 
 
-def sealed_index(lengths: Iterable[int]) -> bytes:
+def seal_index(lengths: Iterable[int]) -> bytes:
     """The index as it stands at the tail: varints and their CRC-32."""
     packed = pack_lengths(lengths)
     return packed + isal_zlib.crc32(packed).to_bytes(INDEX_CRC_SIZE, "little")
@@ -134,7 +134,7 @@ def write_record(engine: str, size: int, frame: int, lengths: Sequence[int]) -> 
     if len(index) <= INLINE_INDEX:
         record["index"] = index
         return record, b""
-    tail = sealed_index(lengths)
+    tail = seal_index(lengths)
     record["tail"] = stored
     record["stored"] = stored + len(tail)
     return record, tail

@@ -37,7 +37,7 @@ _NUMBER: Final = re.compile(NUMBER.encode())
 _WHOLE: Final = re.compile(WHOLE.encode())
 
 
-def number_of(value: bytes) -> int | float | None:
+def parse_number(value: bytes) -> int | float | None:
     """The number that a field's value is, or None."""
     if _WHOLE.fullmatch(value):
         return int(value)
@@ -119,7 +119,7 @@ class Group:
 Condition = Compare | Like | IsNull | Not | Group
 
 
-def columns_of(condition: Condition) -> Iterator[Column]:
+def list_columns(condition: Condition) -> Iterator[Column]:
     """Every column that ``condition`` looks at."""
     match condition:
         case Compare(_, left, right, _):
@@ -128,10 +128,10 @@ def columns_of(condition: Condition) -> Iterator[Column]:
             if isinstance(operand, Column):
                 yield operand
         case Not(part):
-            yield from columns_of(part)
+            yield from list_columns(part)
         case Group(_, parts):
             for one in parts:
-                yield from columns_of(one)
+                yield from list_columns(one)
 
 
 def map_columns(condition: Condition, change: Callable[[Column], Column]) -> Condition:

@@ -38,7 +38,7 @@ class Pattern:
         return self.tail.search(text, found.end()) is not None
 
 
-def pattern(text: bytes, escape: bytes = b"") -> Pattern:
+def compile_pattern(text: bytes, escape: bytes = b"") -> Pattern:
     """What ``text`` means after LIKE; ``escape`` is one byte or none."""
     pieces = _pieces(text, escape)
     expressions = [b"".join(_CHARACTER if mark is None else re.escape(mark) for mark in piece) for piece in pieces]

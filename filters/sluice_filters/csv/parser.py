@@ -8,7 +8,7 @@ from typing import Final
 
 from sluice_filters.api import BadParameter
 from sluice_filters.csv import language
-from sluice_filters.csv.like import Pattern, pattern
+from sluice_filters.csv.like import Pattern, compile_pattern
 
 KEYWORDS: Final = ("AND", "OR", "NOT", "IN", "LIKE", "ESCAPE", "BETWEEN", "IS", "NULL", "MISSING", "CAST", "AS")
 TEXT_TYPES: Final = ("STRING", "VARCHAR", "CHAR")
@@ -171,7 +171,7 @@ class ConditionParser:
     def _as_number(self, operand: language.Operand) -> language.Operand:
         if not isinstance(operand, language.Literal) or not isinstance(operand.value, bytes):
             return operand
-        number = language.number_of(operand.value)
+        number = language.parse_number(operand.value)
         if number is None:
             raise self.fault(f"`{operand.value.decode('utf-8', 'replace')}` is compared as a number and is none")
         return language.Literal(number)
@@ -179,7 +179,7 @@ class ConditionParser:
     def operand(self) -> tuple[language.Operand, bool]:
         """A column, constant or CAST, and whether it is a number."""
         if self.kind == "number":
-            number = language.number_of(self.next().encode())
+            number = language.parse_number(self.next().encode())
             assert number is not None
             return language.Literal(number), True
         if self.kind == "text":
@@ -231,7 +231,7 @@ class ConditionParser:
             escape = self.text()
             if len(escape) != 1:
                 raise self.fault(f"ESCAPE is `{escape.decode()}`, expected one ASCII character")
-        return pattern(text, escape)
+        return compile_pattern(text, escape)
 
 
 def _maybe_not(negated: bool, condition: language.Condition) -> language.Condition:

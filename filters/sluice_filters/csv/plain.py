@@ -23,7 +23,7 @@ Number = int | float
 def select(plan: Plan, text: bytes) -> bytes:
     """What ``plan`` keeps of ``text``, whole records."""
     dialect = plan.dialect
-    test = compiled(plan.where, dialect) if plan.where is not None else None
+    test = compile_condition(plan.where, dialect) if plan.where is not None else None
     places = sorted(plan.columns or ())
     kept: list[bytes] = []
     added = 0
@@ -39,7 +39,7 @@ def select(plan: Plan, text: bytes) -> bytes:
     return b"\n".join([*kept, b""]) if kept else b""
 
 
-def compiled(condition: language.Condition, dialect: Dialect) -> Test:
+def compile_condition(condition: language.Condition, dialect: Dialect) -> Test:
     """``condition``, its columns resolved, as a function."""
     match condition:
         case language.Compare():
@@ -50,10 +50,10 @@ def compiled(condition: language.Condition, dialect: Dialect) -> Test:
         case language.IsNull(operand):
             return _is_null(operand)
         case language.Not(part):
-            inner = compiled(part, dialect)
+            inner = compile_condition(part, dialect)
             return lambda fields: None if (value := inner(fields)) is None else not value
         case language.Group(word, parts):
-            return _group([compiled(one, dialect) for one in parts], absorbing=word == "or")
+            return _group([compile_condition(one, dialect) for one in parts], absorbing=word == "or")
 
 
 def _group(tests: Sequence[Test], absorbing: bool) -> Test:
@@ -103,7 +103,7 @@ def _number(operand: language.Operand, dialect: Dialect) -> Callable[[Sequence[b
         assert not isinstance(constant, bytes), constant
         return lambda fields: constant
     get = _getter(operand, dialect)
-    return lambda fields: None if (value := get(fields)) is None else language.number_of(value)
+    return lambda fields: None if (value := get(fields)) is None else language.parse_number(value)
 
 
 def _numeric(condition: language.Compare, dialect: Dialect) -> Test:

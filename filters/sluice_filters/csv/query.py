@@ -16,7 +16,7 @@ from typing import Final
 
 from sluice_filters.api import BadParameter, FilterError
 from sluice_filters.csv.dialect import Dialect
-from sluice_filters.csv.language import Column, Condition, all_of, columns_of, map_columns
+from sluice_filters.csv.language import Column, Condition, all_of, list_columns, map_columns
 
 #: What policies and clients say of the first record: names that are written too, data, or passed over.
 HEADERS: Final = ("yes", "no", "ignore")
@@ -41,7 +41,7 @@ class Selection:
 
     def mentioned(self) -> list[Column]:
         """Every column that is chosen or looked at."""
-        return [*(self.columns or ()), *(columns_of(self.where) if self.where else ())]
+        return [*(self.columns or ()), *(list_columns(self.where) if self.where else ())]
 
     def named(self) -> bool:
         """Whether it takes the header to know which columns are meant."""
@@ -85,7 +85,7 @@ class Plan:
 
     def looked_at(self) -> tuple[int, ...]:
         """Positions that the condition needs."""
-        found = {one.index for one in columns_of(self.where)} if self.where else set()
+        found = {one.index for one in list_columns(self.where)} if self.where else set()
         return tuple(sorted(index for index in found if index is not None))
 
     def heading(self) -> Plan:
@@ -93,7 +93,7 @@ class Plan:
         return replace(self, where=None)
 
 
-def column_list(text: str) -> tuple[Column, ...]:
+def parse_columns(text: str) -> tuple[Column, ...]:
     """Columns separated by commas; a name that holds one stands in double quotes."""
     rows = list(csv.reader([text], skipinitialspace=True))
     names = [name.strip() for name in rows[0]] if rows else []
@@ -102,7 +102,7 @@ def column_list(text: str) -> tuple[Column, ...]:
     return tuple(Column(name) for name in names)
 
 
-def plan(query: Query, names: Sequence[str] | None) -> Plan:
+def make_plan(query: Query, names: Sequence[str] | None) -> Plan:
     """``query`` on an object whose header is ``names`` (None: it has none, or it was not read).
 
     :raises BadParameter: for columns that there are not, or that the policy holds back

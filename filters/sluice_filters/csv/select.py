@@ -20,7 +20,7 @@ from sluice_filters.api import BadParameter, Filter, Hint, Stream
 from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
 from sluice_filters.csv.language import Condition
 from sluice_filters.csv.parser import parse
-from sluice_filters.csv.query import HEADERS, Query, Selection, column_list
+from sluice_filters.csv.query import HEADERS, Query, Selection, parse_columns
 from sluice_filters.csv.select_headers import narrow_query, read_range
 from sluice_filters.csv.stream import CsvStream
 
@@ -87,7 +87,7 @@ class CsvSelect(CsvFilter):
     def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
         super().__init__(params)
         columns, where = str(self.params["columns"] or ""), str(self.params["where"] or "")
-        permitted = Selection(column_list(columns) if columns else None, _condition(where) if where else None)
+        permitted = Selection(parse_columns(columns) if columns else None, _condition(where) if where else None)
         header = str(self.params["header"])
         if header != "yes" and permitted.named():
             raise BadParameter(f"`header` is `{header}`, so columns are called _1, _2 and so on")

@@ -18,7 +18,7 @@ from typing import Final
 from sluice_filters.api import BadParameter
 from sluice_filters.csv.dialect import Dialect
 from sluice_filters.csv.parser import parse
-from sluice_filters.csv.query import HEADERS, Query, Selection, column_list
+from sluice_filters.csv.query import HEADERS, Query, Selection, parse_columns
 
 _PARTS: Final = re.compile(r"""(?:[^;'"]|'[^']*'|"[^"]*")+""")
 _RANGE: Final = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
@@ -32,7 +32,7 @@ def narrow_query(query: Query, text: str) -> Query:
     :raises BadParameter: for what cannot be understood, or is not for the client to say
     """
     parts = _parts(_unicode(text))
-    columns = column_list(parts["columns"]) if "columns" in parts else None
+    columns = parse_columns(parts["columns"]) if "columns" in parts else None
     where = parse(parts["where"]) if "where" in parts else None
     header = parts.get("header", query.header).lower()
     if header not in HEADERS:

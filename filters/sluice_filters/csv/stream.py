@@ -19,7 +19,7 @@ from sluice_filters.api import FilterError, Stream
 from sluice_filters.csv import plain
 from sluice_filters.csv.dialect import BYTE_ORDER_MARK
 from sluice_filters.csv.mask import Masked, mask
-from sluice_filters.csv.query import Plan, Query, plan
+from sluice_filters.csv.query import Plan, Query, make_plan
 
 BLOCK: Final = 1 << 20
 #: A longer record is no CSV: a quote that is never closed.
@@ -60,7 +60,7 @@ class CsvStream(Stream):
         self._header = query.has_header and start == 0
         #: The columns' names, once the header was read.
         self.names: tuple[str, ...] | None = None
-        self._plan: Plan | None = None if self._header else plan(query, None)
+        self._plan: Plan | None = None if self._header else make_plan(query, None)
 
     def feed(self, data: bytes) -> bytes:
         if self.done:
@@ -122,7 +122,7 @@ class CsvStream(Stream):
         if self._query.header in ("yes", "use"):
             values = map(self._dialect.value, self._dialect.fields(record))
             self.names = tuple(value.decode("utf-8", "replace") for value in values)
-        self._plan = plan(self._query, self.names)
+        self._plan = make_plan(self._query, self.names)
         if self._query.header != "yes" or not self._query.begins(self._place + start):
             return b"", end
         return plain.select(self._plan.heading(), record + b"\n"), end

@@ -131,18 +131,18 @@ class _Guard(Visit):
             if found.code == 404:
                 return ""
             raise FilterError(f"object is not deleted, since it cannot be read for keeping: {found.status}")
-        name = bin_name(call.container, call.object, time.time())
+        name = make_bin_name(call.container, call.object, time.time())
         kept = call.send(
             "PUT",
             (call.account, self._guard.bin, name),
-            headers={**kept_headers(found.headers), "X-Delete-After": str(self._guard.keep)},
+            headers={**copy_headers(found.headers), "X-Delete-After": str(self._guard.keep)},
             body=found.body,
             stored=True,
         )
         _close(kept)
         if kept.code not in (201, 404):
             raise FilterError(f"object is not deleted, since it cannot be kept: {kept.status}")
-        return right_after(found.headers.get(_MOMENT, "")) if kept.code == 201 else None
+        return _next_timestamp(found.headers.get(_MOMENT, "")) if kept.code == 201 else None
 
     def _make_bin(self) -> None:
         made = self._call.send("PUT", (self._call.account, self._guard.bin))
@@ -153,7 +153,7 @@ class _Guard(Visit):
             )
 
 
-def right_after(moment: str) -> str:
+def _next_timestamp(moment: str) -> str:
     """The next moment as Swift writes it (``swift.common.utils.Timestamp``): unix seconds, a step is 10 µs.
 
     :raises FilterError: when ``moment`` is none
@@ -164,7 +164,7 @@ def right_after(moment: str) -> str:
         raise FilterError(f"object is not deleted, since nobody says when it was written: `{moment}`") from None
 
 
-def kept_headers(headers: Headers) -> dict[str, str]:
+def copy_headers(headers: Headers) -> dict[str, str]:
     """What must be sent with the bytes of a stored object so that the copy is what it is."""
     kept = {name: headers[name] for name in _KEPT if name in headers}
     for name, value in headers.items():
@@ -175,7 +175,7 @@ def kept_headers(headers: Headers) -> dict[str, str]:
     return kept
 
 
-def bin_name(container: str, name: str, now: float) -> str:
+def make_bin_name(container: str, name: str, now: float) -> str:
     """Where in the bin an object is kept; names that would be too long are cut and told apart by a digest.
 
     Names of Swift's own (versions of objects) hold zero bytes, which no other container takes.

@@ -16,9 +16,9 @@ from typing import ClassVar, Final
 
 from sluice_core.describe import ActionInfo, Parameter
 from sluice_filters.api import FilterError, Hint, Stream
-from sluice_filters.csv.language import number_of
+from sluice_filters.csv.language import parse_number
 from sluice_filters.csv.select import DIALECT_PARAMETERS, csv_info
-from sluice_filters.timeseries.rows import SERIES_PARAMETERS, Row, SeriesFilter, SeriesStream, field_at
+from sluice_filters.timeseries.rows import SERIES_PARAMETERS, Row, SeriesFilter, SeriesStream, read_field
 from sluice_filters.timeseries.timestamps import Clock, format_number
 
 #: Groups (series × intervals) that are held at once, some hundred bytes each.
@@ -80,7 +80,7 @@ class _Downsampled(SeriesStream):
         self._latest: int | None = None
 
     def heading(self, header: Row) -> Row:
-        return [field_at(header, place) for place in (self.time, *self.keys, *self.values)]
+        return [read_field(header, place) for place in (self.time, *self.keys, *self.values)]
 
     def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
@@ -101,7 +101,7 @@ class _Downsampled(SeriesStream):
             self._add(interval, row)
 
     def _add(self, interval: int, row: Row) -> None:
-        raw = [field_at(row, place) for place in self.keys]
+        raw = [read_field(row, place) for place in self.keys]
         key = (interval, tuple(map(self.dialect.value, raw)))
         group = self._groups.get(key)
         if group is None:
@@ -109,7 +109,7 @@ class _Downsampled(SeriesStream):
                 raise FilterError(f"`downsample` holds {LARGEST} series or intervals at most")
             group = self._groups[key] = _Group(raw, len(self.values))
         for index, place in enumerate(self.values):
-            number = number_of(self.read_value(row, place))
+            number = parse_number(self.read_value(row, place))
             if number is None:
                 continue
             counted = group.counts[index]

@@ -9,7 +9,7 @@ from sluice_core.describe import Parameter, Scalar
 from sluice_filters.api import BadParameter, FilterError, Stream
 from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
 from sluice_filters.csv.language import Column
-from sluice_filters.csv.query import Query, Selection, column_list, plan
+from sluice_filters.csv.query import Query, Selection, make_plan, parse_columns
 from sluice_filters.csv.select import CsvFilter
 from sluice_filters.csv.stream import LONGEST
 from sluice_filters.timeseries.timestamps import UNITS, Clock, read_time
@@ -53,13 +53,13 @@ class Series:
         :raises BadParameter: for columns that there are not
         """
         wanted = tuple(Column(name) for name in (self._time, *self._keys, *self._values))
-        found = plan(Query(dialect, requested=Selection(wanted)), names).columns or ()
+        found = make_plan(Query(dialect, requested=Selection(wanted)), names).columns or ()
         keys = 1 + len(self._keys)
         return found[0], found[1:keys], found[keys:]
 
 
 def _names(value: Scalar | None) -> list[str]:
-    return [column.name for column in column_list(str(value))] if value else []
+    return [column.name for column in parse_columns(str(value))] if value else []
 
 
 class SeriesFilter(CsvFilter):
@@ -144,6 +144,6 @@ class SeriesStream(Stream):
         return b"".join([self.dialect.delimiter.join(row) + b"\n" for row in rows])
 
 
-def field_at(row: Row, place: int) -> bytes:
+def read_field(row: Row, place: int) -> bytes:
     """A raw field; empty when the row is too short."""
     return row[place] if place < len(row) else b""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-from sluice_filters.csv.language import number_of
+from sluice_filters.csv.language import parse_number
 
 #: Microseconds of what a plain number counts.
 UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -42,7 +42,7 @@ def read_time(value: bytes, unit: int) -> tuple[int, Clock] | None:
 
     :param unit: microseconds of what a plain number counts
     """
-    number = number_of(value)
+    number = parse_number(value)
     if number is not None:
         micros = number * unit
         if not abs(micros) < _LATEST:

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from sluice_core.describe import ActionInfo, Parameter
 from sluice_filters.api import FilterError, Hint, Stream
-from sluice_filters.csv.language import number_of
+from sluice_filters.csv.language import parse_number
 from sluice_filters.csv.select import DIALECT_PARAMETERS, csv_info
 from sluice_filters.timeseries.rows import SERIES_PARAMETERS, Row, SeriesFilter, SeriesStream
 from sluice_filters.timeseries.timestamps import Clock, format_number
@@ -78,6 +78,6 @@ class _Upsampled(SeriesStream):
 
     def _line(self, first: Row, second: Row, place: int) -> tuple[float, float] | None:
         """A value at both ends of a gap, None unless both are numbers."""
-        begin = number_of(self.read_value(first, place))
-        end = number_of(self.read_value(second, place))
+        begin = parse_number(self.read_value(first, place))
+        end = parse_number(self.read_value(second, place))
         return None if begin is None or end is None else (float(begin), float(end))

@@ -15,7 +15,7 @@ from sluice_filters.compression import layout
 from sluice_filters.compression.compression import COMPRESSED_TYPES, Compression
 from sluice_filters.compression.engines import ENGINES
 from sluice_filters.compression.frames import PROBE
-from sluice_filters.compression.layout import HEADER_SIZE, frame_size_for, pack_lengths, read_record, unpack_lengths
+from sluice_filters.compression.layout import HEADER_SIZE, choose_frame_size, pack_lengths, read_record, unpack_lengths
 from sluice_filters.testing import cut, outcome, run
 
 KIB = 1024
@@ -190,12 +190,12 @@ def test_noise_in_a_text_is_stored_raw_at_almost_no_cost():
     ],
 )
 def test_frames_grow_with_the_object(size, frame):
-    assert frame_size_for(size) == frame
+    assert choose_frame_size(size) == frame
 
 
 @given(size=st.integers(1, 2 << 30))
 def test_the_index_of_an_object_up_to_2_gib_is_inline_even_if_nothing_shrinks(size):
-    frame = frame_size_for(size)
+    frame = choose_frame_size(size)
     lengths = [frame + HEADER_SIZE] * -(-size // frame)
     record, tail = layout.write_record("zstd", size, frame, lengths)
     assert not tail

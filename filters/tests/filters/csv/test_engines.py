@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from sluice_filters.csv import arrow, plain
 from sluice_filters.csv.dialect import Dialect
-from sluice_filters.csv.language import number_of
-from sluice_filters.csv.like import pattern
+from sluice_filters.csv.language import parse_number
+from sluice_filters.csv.like import compile_pattern
 from sluice_filters.csv.parser import parse
-from sluice_filters.csv.query import Column, Query, Selection, plan
+from sluice_filters.csv.query import Column, Query, Selection, make_plan
 from sluice_filters.csv.stream import CsvStream
 from sluice_filters.testing import run
 
@@ -134,11 +134,11 @@ def test_values_are_those_that_the_standard_library_reads(rows):
 
 @given(st.text("0123456789.+-eE x", max_size=12))
 def test_numbers_are_the_same_to_both_engines(text):
-    number = number_of(text.encode())
+    number = parse_number(text.encode())
     condition = parse("_1 = 0 OR _1 < 0 OR _1 > 0")
     row = text.encode() + b",x\n"
     kept = [
-        engine.select(plan(Query(Dialect(), "no", requested=Selection(None, condition)), None), row)
+        engine.select(make_plan(Query(Dialect(), "no", requested=Selection(None, condition)), None), row)
         for engine in (arrow, plain)
     ]
     assert kept == [row if number is not None else b""] * 2
@@ -154,8 +154,8 @@ def test_numbers_are_the_same_to_both_engines(text):
     ],
 )  # fmt: skip
 def test_numbers_are_recognised(text, number):
-    assert number_of(text.encode()) == number
-    assert type(number_of(text.encode())) is type(number)
+    assert parse_number(text.encode()) == number
+    assert type(parse_number(text.encode())) is type(number)
 
 
 def test_whole_numbers_are_compared_exactly():
@@ -173,7 +173,7 @@ def test_whole_numbers_are_compared_exactly():
     ],
 )  # fmt: skip
 def test_like_patterns_match_as_in_sql(like, text, expected):
-    assert pattern(like.encode()).matches(text.encode()) is expected
+    assert compile_pattern(like.encode()).matches(text.encode()) is expected
 
 
 def test_a_long_record_that_has_no_end_costs_little_memory():
@@ -188,4 +188,4 @@ def test_a_long_record_that_has_no_end_costs_little_memory():
 
 
 def test_like_does_not_backtrack_without_end():
-    assert not pattern(b"%a" * 40 + b"%b").matches(b"a" * 20_000)
+    assert not compile_pattern(b"%a" * 40 + b"%b").matches(b"a" * 20_000)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_filters.api import BadParameter, FilterError
-from sluice_filters.requests.delete_guard import DeleteGuard, bin_name, kept_headers
+from sluice_filters.requests.delete_guard import DeleteGuard, copy_headers, make_bin_name
 from sluice_filters.requests.tagging import Tagging
 from sluice_filters.visits import Call, Headers, Reply
 
@@ -241,27 +241,27 @@ def test_an_object_that_cannot_be_kept_is_not_deleted(store, where, statuses, re
 
 def test_a_large_objects_manifest_keeps_the_size_that_listings_show():
     headers = Headers({"Content-Type": "video/x", "X-Static-Large-Object": "True", "X-Object-Sysmeta-Slo-Size": "77"})
-    found = kept_headers(headers)
+    found = copy_headers(headers)
     assert found["Content-Type"] == "video/x;swift_bytes=77"
     assert found["X-Static-Large-Object"] == "True"
 
 
 def test_backend_headers_are_not_kept():
     headers = Headers({"X-Object-Sysmeta-Ec-Etag": "x", "X-Timestamp": "1", "Last-Modified": "x", "X-Delete-At": "9"})
-    assert kept_headers(headers) == {}
+    assert copy_headers(headers) == {}
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_a_name_in_the_bin_is_never_too_long_and_has_no_zero_bytes(container, name):
     for longer in (1, 400):
-        found = bin_name(container, name * longer, 1234.5)
+        found = make_bin_name(container, name * longer, 1234.5)
         assert len(found.encode("utf-8", "surrogateescape")) <= 1024
         assert "\0" not in found
         assert found.endswith("/0000001234.500000")
 
 
 def test_names_that_were_cut_stay_apart():
-    names = {bin_name("c", "x" * 2000 + tail, 1.0) for tail in ("a", "b", "c")}
+    names = {make_bin_name("c", "x" * 2000 + tail, 1.0) for tail in ("a", "b", "c")}
     assert len(names) == 3
 
 
