@@ -39,7 +39,7 @@ def path(tmp_path):
 @pytest.fixture
 def agent(path):
     """Gives credit as a test wants, at ``path``."""
-    from sluice_middleware.testing.agent import FakeAgent
+    from tests.support.middleware.credit_agent import FakeAgent
 
     made = FakeAgent(path)
     yield made
@@ -50,7 +50,7 @@ def agent(path):
 @pytest.fixture
 def clock():
     """Goes on when it is told to."""
-    from sluice_middleware.testing.agent import Clock
+    from tests.support.middleware.credit_agent import Clock
 
     return Clock()
 

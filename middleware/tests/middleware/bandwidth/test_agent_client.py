@@ -4,6 +4,7 @@ import logging
 import time
 
 import pytest
+from tests.support.middleware.credit_agent import LIMIT, acquire_in_background, grant_all, grant_nothing
 
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import Flow
@@ -11,7 +12,6 @@ from sluice_core.messages.credit import FREE, CreditGrant, CreditHello, Grant, P
 from sluice_middleware.bandwidth import agent_client, wait_queue
 from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditClient
 from sluice_middleware.swift import green
-from sluice_middleware.testing.agent import LIMIT, acquire_in_background, grant_all, grant_nothing
 
 FLOW = Flow("AUTH_a", "GET")
 OTHER = Flow("AUTH_b", "GET", 1, "c")

@@ -2,6 +2,8 @@
 
 import os
 
+from tests.support.middleware.credit_agent import FakeAgent
+
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import NO_CLASS, Flow
 from sluice_core.messages.credit import (
@@ -19,7 +21,6 @@ from sluice_middleware.bandwidth import agent_client, client_registry
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.counters import split_report
 from sluice_middleware.swift import green
-from sluice_middleware.testing.agent import FakeAgent
 
 FLOW = Flow("AUTH_a", "GET")
 

@@ -6,6 +6,7 @@ import os
 from wsgiref.validate import validator
 
 import pytest
+from tests.support.middleware.credit_agent import FakeAgent, grant_all, grant_free, grant_nothing
 from tests.support.middleware.reads import Node
 
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
@@ -20,7 +21,6 @@ from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import Request
 from sluice_middleware.testing import FixedPolicies, ProxyStack
-from sluice_middleware.testing.agent import FakeAgent, grant_all, grant_free, grant_nothing
 from sluice_middleware.wsgi.response import UpstreamResponse
 
 PATH = "/v1/AUTH_a/c/o"

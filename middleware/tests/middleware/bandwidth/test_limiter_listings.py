@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from tests.support.middleware.credit_agent import FakeAgent, grant_all, grant_nothing
 
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, Flow
@@ -10,7 +11,6 @@ from sluice_core.messages.credit import CreditGrant, Grant
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.swift import green
-from sluice_middleware.testing.agent import FakeAgent, grant_all, grant_nothing
 from sluice_middleware.wsgi.response import UpstreamResponse
 
 TARGET = ("AUTH_a", "c", "o")

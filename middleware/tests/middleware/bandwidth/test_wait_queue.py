@@ -4,6 +4,7 @@ import itertools
 import time
 
 import pytest
+from tests.support.middleware.credit_agent import LIMIT, Clock, FakeAgent, grant_nothing
 
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Flow
@@ -13,7 +14,6 @@ from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditClient
 from sluice_middleware.bandwidth.bodies import ThrottledBody
 from sluice_middleware.bandwidth.wait_queue import LEAST_TURN
 from sluice_middleware.swift import green
-from sluice_middleware.testing.agent import LIMIT, Clock, FakeAgent, grant_nothing
 
 FLOW = Flow("AUTH_a", GET)
 KB = 1024

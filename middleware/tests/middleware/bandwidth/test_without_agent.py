@@ -1,12 +1,12 @@
 """A worker whose agent is away: flows that it never had, and what may be owed."""
 
 import pytest
+from tests.support.middleware.credit_agent import acquire_in_background, grant_all, grant_free, grant_nothing
 
 from sluice_core.messages.bandwidth import GET, PUT, Flow
 from sluice_core.messages.credit import CreditGrant, Grant, PriorityUpdate, Renegotiate
 from sluice_middleware.bandwidth.token_account import BURST, LEAST, TokenAccount
 from sluice_middleware.swift import green
-from sluice_middleware.testing.agent import acquire_in_background, grant_all, grant_free, grant_nothing
 
 KNOWN, NEW = Flow("AUTH_a", GET), Flow("AUTH_b", GET)
 KB = 1024

@@ -4,6 +4,7 @@ import os
 import time
 
 import pytest
+from tests.support.middleware.credit_agent import FakeAgent, grant_all, grant_nothing
 
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import REPLICATION_FLOW
@@ -12,7 +13,6 @@ from sluice_middleware.bandwidth import client_registry
 from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditClient
 from sluice_middleware.replication.replication_throttle import MOST_DEBT, MOST_SAVED, AgentThrottle
 from sluice_middleware.swift import green
-from sluice_middleware.testing.agent import FakeAgent, grant_all, grant_nothing
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from swift.common.concurrency import GreenPool
 from swift.common.ring import RingBuilder
+from tests.support.middleware.credit_agent import FakeAgent, grant_free, grant_nothing
 from tests.support.middleware.object_server import Log, swift_conf
 
 from sluice_aio.base.ports import free_port, probe
@@ -25,7 +26,6 @@ from sluice_middleware.replication.replication_throttle import MOST_SAVED, Agent
 from sluice_middleware.replication.rsync_throttle import suffix_sizes
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import POLICIES
-from sluice_middleware.testing.agent import FakeAgent, grant_free, grant_nothing
 
 pytestmark = pytest.mark.service
 

@@ -4,12 +4,12 @@ import io
 import logging
 
 import pytest
+from tests.support.middleware.request_filters import Breaking, spy
 
 from sluice_core.testing import assignment
 from sluice_filters.api import FilterError
 from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.testing import ProxyStack
-from sluice_middleware.testing.request_filters import Breaking, spy
 
 PATH = "/v1/AUTH_a/c/o"
 BODY = b"the plain object, in plain words" * 100

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import pytest
+from tests.support.middleware.request_filters import Counting, Upper, spy
 
 from sluice_core.describe import FILTER, ActionInfo
 from sluice_core.testing import assignment
@@ -11,7 +12,6 @@ from sluice_filters.testing.fake_filters import HeadedXor
 from sluice_filters.visits import Headers, Reply
 from sluice_middleware.swift.proxy_api import Response
 from sluice_middleware.testing import ProxyStack
-from sluice_middleware.testing.request_filters import Counting, Upper, spy
 
 PATH = "/v1/AUTH_a/c/o"
 BODY = b"the plain object, in plain words" * 100
