@@ -22,7 +22,7 @@ from sluice_core.errors import PeerError
 from sluice_core.options import Option, OptionError
 from sluice_filters.visits import Call, Visit
 from sluice_middleware.cache.store import POLICIES, CacheStore, open_store
-from sluice_middleware.cache.visit import CacheParameters, WriteVisit, read_visit
+from sluice_middleware.cache.visit import WriteVisit, read_visit
 from sluice_middleware.swift import green
 from sluice_middleware.swift.cache_api import get_container_info
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
@@ -69,7 +69,6 @@ class NodeCache:
         self._next_try = {"marks": 0.0, "store": 0.0}
         self._app: App | None = None
         self._there: dict[tuple[str, str], float] = {}
-        self._parameters: dict[int, tuple[Mapping[str, Any], CacheParameters]] = {}
 
     # -- for the proxy -----------------------------------------------------------------------
 
@@ -86,7 +85,7 @@ class NodeCache:
         if key is None:
             return None
         kind = WriteVisit if call.method == "PUT" else read_visit
-        return kind(self, call, key, self._parameters_of(params))
+        return kind(self, call, key, params)
 
     def write(self, app: App, env: Env, key: bytes) -> UpstreamResponse:
         """Make a write, and tell that it began and how it ended."""
@@ -195,17 +194,6 @@ class NodeCache:
             keep(*given)
         except Exception:  # nobody waits for it, so nobody else would tell
             self._logger.exception("sluice: cache: an object was not kept")
-
-    # -- how ---------------------------------------------------------------------------------
-
-    def _parameters_of(self, params: Mapping[str, Any]) -> CacheParameters:
-        """The parameters, read once per policy; they are a dictionary of a filter that lives as long."""
-        known = self._parameters.get(id(params))
-        if known is None or known[0] is not params:
-            if len(self._parameters) > 1000:
-                self._parameters.clear()
-            known = self._parameters[id(params)] = (params, CacheParameters(params))
-        return known[1]
 
 
 class _Watched:

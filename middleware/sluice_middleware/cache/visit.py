@@ -40,18 +40,6 @@ _PASSING: Final = frozenset({"Date", "Connection", "Transfer-Encoding", "X-Trans
 _ENCRYPTED: Final = "swift.callback.fetch_crypto_keys"
 
 
-class CacheParameters:
-    """The policy's parameters."""
-
-    __slots__ = ("admit", "max_size", "strict", "ttl")
-
-    def __init__(self, params: Mapping[str, Any]) -> None:
-        self.max_size: int = params["max_size"]
-        self.strict: bool = params["mode"] == "strict"
-        self.ttl: float = params["ttl"]
-        self.admit: int = params["admit"]
-
-
 class Collector(Stream):
     """Keeps what passes, up to ``limit`` bytes; ``pieces`` is None once it gave up."""
 
@@ -96,13 +84,17 @@ class WorkerCache(Protocol):
 class CacheVisit(Visit):
     """A visit that may keep a body; the base of both directions."""
 
-    def __init__(self, cache: WorkerCache, call: Call, key: bytes, params: CacheParameters) -> None:
+    def __init__(self, cache: WorkerCache, call: Call, key: bytes, params: Mapping[str, Any]) -> None:
+        """
+        :param params: of the policy's filter ``caching``
+        """
         self._cache = cache
         self._store = cache.store
         self._call = call
         self._key = key
         self._params = params
         self._collector: Collector | None = None
+        self._snapshot: MarkSnapshot | None = None
         self._reserved = 0
 
     def _collect(self, size: int) -> Stream | None:
@@ -135,17 +127,14 @@ class CacheVisit(Visit):
 class WriteVisit(CacheVisit):
     """A PUT."""
 
-    def __init__(self, cache: WorkerCache, call: Call, key: bytes, params: CacheParameters) -> None:
-        super().__init__(cache, call, key, params)
-        self._etag = ""
-        self._snapshot: MarkSnapshot | None = None
+    _etag = ""
 
     def body_in(self) -> Stream | None:
-        if self._protected() or (self._call.size or 0) > self._params.max_size:
+        if self._protected() or (self._call.size or 0) > self._params["max_size"]:
             return None
-        if self._store.sketch.add(self._key) < self._params.admit:
+        if self._store.sketch.add(self._key) < self._params["admit"]:
             return None
-        return self._collect(self._params.max_size if self._call.size is None else self._call.size)
+        return self._collect(self._params["max_size"] if self._call.size is None else self._call.size)
 
     def response(self, reply: Reply) -> Reply:
         if self._collector is not None and reply.code == 201 and not self._protected():
@@ -160,7 +149,7 @@ class WriteVisit(CacheVisit):
             self._cache.store_later(self._store.keep, self._key, self._snapshot, headers, body, False)
 
 
-def read_visit(cache: WorkerCache, call: Call, key: bytes, params: CacheParameters) -> ReadVisit | None:
+def read_visit(cache: WorkerCache, call: Call, key: bytes, params: Mapping[str, Any]) -> ReadVisit | None:
     """What accompanies a GET or HEAD; None when it is nothing to the cache, as most misses are."""
     environ = call.environ
     if config_true_value(environ.get("HTTP_X_NEWEST", "")) or not environ.keys().isdisjoint(_UNUSUAL):
@@ -172,9 +161,8 @@ def read_visit(cache: WorkerCache, call: Call, key: bytes, params: CacheParamete
 class ReadVisit(CacheVisit):
     """A GET or HEAD."""
 
-    def __init__(self, cache: WorkerCache, call: Call, key: bytes, params: CacheParameters) -> None:
+    def __init__(self, cache: WorkerCache, call: Call, key: bytes, params: Mapping[str, Any]) -> None:
         super().__init__(cache, call, key, params)
-        self._snapshot: MarkSnapshot | None = None
         self._headers: dict[str, str] = {}
         self._entry = self._store.table.find(key)
 
@@ -190,7 +178,7 @@ class ReadVisit(CacheVisit):
         call = self._call
         if call.method != "GET" or "HTTP_RANGE" in call.environ:
             return False
-        return self._store.sketch.add(self._key) >= self._params.admit
+        return bool(self._store.sketch.add(self._key) >= self._params["admit"])
 
     def request(self) -> Reply | None:
         if self._entry is not None:
@@ -210,7 +198,7 @@ class ReadVisit(CacheVisit):
         length = reply.headers.get("Content-Length", "")
         if self._snapshot is None or reply.code != 200 or not length.isdecimal() or self._protected():
             return None
-        if int(length) > self._params.max_size or write_stamp(reply.headers) < self._store.marks.newest(self._key):
+        if int(length) > self._params["max_size"] or write_stamp(reply.headers) < self._store.marks.newest(self._key):
             return None
         self._headers = cacheable_headers(reply.headers)
         return self._collect(int(length))
@@ -242,7 +230,7 @@ class ReadVisit(CacheVisit):
     def _reply(self, entry: IndexEntry, content: CachedFile, now: float) -> Reply | None:
         """The answer with ``content``, which is closed now or with the answer."""
         try:
-            if self._params.strict or not self._is_sure(entry, now):
+            if self._is_strict() or not self._is_sure(entry, now):
                 found = self._confirmed(entry, content, now)
                 if found is None:
                     content.close()
@@ -257,8 +245,11 @@ class ReadVisit(CacheVisit):
             self._store.forget(entry)
             return None
 
+    def _is_strict(self) -> bool:
+        return bool(self._params["mode"] == "strict")
+
     def _is_sure(self, entry: IndexEntry, now: float) -> bool:
-        return now < entry.checked + self._params.ttl and self._store.unchanged(entry) and self._cache.is_trusted()
+        return now < entry.checked + self._params["ttl"] and self._store.unchanged(entry) and self._cache.is_trusted()
 
     def _confirmed(self, entry: IndexEntry, content: CachedFile, now: float) -> dict[str, str] | None:
         """Ask the disks: the object's headers when it still is what is kept, else None.
@@ -269,8 +260,8 @@ class ReadVisit(CacheVisit):
         store = self._store
         snapshot = store.snapshot(self._key)
         newest = store.marks.newest(self._key)
-        unchanged = store.unchanged(entry) and now < entry.checked + self._params.ttl
-        everybody = self._params.strict or not (newest or unchanged)
+        unchanged = store.unchanged(entry) and now < entry.checked + self._params["ttl"]
+        everybody = self._is_strict() or not (newest or unchanged)
         reply = self._call.send("HEAD", headers={"X-Newest": "true"} if everybody else {}, stored=True)
         close_if_possible(reply.body)
         store.table.count("validations")
