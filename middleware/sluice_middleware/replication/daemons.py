@@ -15,7 +15,6 @@ from typing import Any
 from sluice_middleware.replication import ssync_throttle
 from sluice_middleware.replication.replication_throttle import AgentThrottle, ThrottledCopy
 from sluice_middleware.replication.rsync_throttle import (
-    FifoLock,
     RsyncMeter,
     is_short,
     limited_command,
@@ -33,7 +32,7 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
     def __init__(self, conf: dict[str, Any], logger: Any = None) -> None:
         super().__init__(conf, logger)
         self.throttle = AgentThrottle(conf, self.logger)
-        self._turns = FifoLock()
+        self._turns = green.FifoLock()
         #: Partition → bytes of the run that is about to begin there.
         self._sizes: dict[str, float] = {}
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -31,8 +30,6 @@ LEAD: Final = 0.5
 FASTEST: Final = 4.0
 #: Seconds between two looks at what a run has moved.
 _LOOK: Final = 0.25
-#: Seconds after which one who waits for his turn looks by himself.
-_LONG: Final = 60.0
 _BWLIMIT: Final = "--bwlimit="
 _PID: Final = re.compile(r"^\S+ \S+ \[(\d+)\]", re.MULTILINE)
 _SENT: Final = re.compile(r"\] sent ([\d.,']+) bytes ")
@@ -110,34 +107,6 @@ def is_short(size: float, rate: float) -> bool:
 def run_rate(size: float, rate: float) -> float:
     """Bytes per second for a run of ``size`` bytes (infinite: unknown), so that it ends :data:`LEAD` seconds early."""
     return rate / max(1.0 - LEAD * rate / max(size, 1.0), 1.0 / FASTEST)
-
-
-class FifoLock:
-    """A lock of green threads that serves them first come, first served."""
-
-    def __init__(self) -> None:
-        self._queue: deque[green.InterruptibleSleep] = deque()
-
-    def __enter__(self) -> None:
-        sleep = green.InterruptibleSleep()
-        self._queue.append(sleep)
-        try:
-            while self._queue[0] is not sleep:
-                sleep.wait(_LONG)
-        except BaseException:  # killed while it waited
-            self._leave(sleep)
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self._leave(self._queue[0])
-
-    def _leave(self, sleep: green.InterruptibleSleep) -> None:
-        first = self._queue[0] is sleep
-        self._queue.remove(sleep)
-        if first and self._queue:
-            self._queue[0].wake()
 
 
 class RsyncMeter:

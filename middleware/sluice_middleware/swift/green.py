@@ -15,11 +15,13 @@ from contextlib import suppress
 from typing import Any, Final, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from swift.common.concurrency import Event, hubs, patcher, sleep, spawn, spawn_n, tpool, trampoline
+from swift.common.concurrency import Event, Semaphore, hubs, patcher, sleep, spawn, spawn_n, tpool, trampoline
 
 T = TypeVar("T")
 #: What threads of :func:`start_thread` are called.
 IO_THREAD: Final = "sluice-io"
+#: A lock of green threads, a context manager: eventlet's semaphore serves who waits first come, first served.
+FifoLock = Semaphore
 
 
 class Pending(Protocol):

@@ -50,11 +50,6 @@ class PendingStep:
         self._event = event
         self._step = lease.start(function, level, event.set)
 
-    @property
-    def finished(self) -> bool:
-        """Whether :meth:`wait` would return at once."""
-        return self._step.finished
-
     def wait(self) -> Any:
         """What the step returned; raises what it raised.
 
@@ -97,10 +92,6 @@ class StreamThread:
                 self._lease.release()
                 self._lease, self._level = other, level
         return PendingStep(self._lease, function, level, self._notifier.event())
-
-    def run(self, function: Callable[[], Any]) -> Any:
-        """The same, and wait for it."""
-        return self.start(function).wait()
 
     def send(self, function: Callable[[], Any]) -> None:
         """Have ``function`` called in the thread, whatever comes of it."""

@@ -10,7 +10,6 @@ from sluice_middleware.replication.rsync_throttle import (
     FASTEST,
     LEAD,
     RUN_SECONDS,
-    FifoLock,
     is_short,
     limited_command,
     parse_bwlimit,
@@ -106,7 +105,7 @@ def test_sizes_are_those_of_all_files_and_what_is_gone_is_left_out(tmp_path):
 
 
 def test_the_lock_is_fifo_and_a_killed_waiter_leaves_it():
-    turns, order = FifoLock(), []
+    turns, order = green.FifoLock(), []
 
     def go(name):
         with turns:
