@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from sluice_core.messages.bandwidth import Flow
@@ -34,46 +35,32 @@ MOST_DEBT: Final = 1.0
 _LOOK: Final = 0.1
 
 
+@dataclass(slots=True, eq=False)
 class TokenAccount:
     """Credit of ``flow``; ``requested`` bytes are on their way, ``free`` says that none is needed for now."""
 
-    __slots__ = (
-        "_clock",
-        "_filled",
-        "_idle",
-        "_looked",
-        "_newcomer",
-        "_passed",
-        "_speed",
-        "_target",
-        "ceiling",
-        "credit",
-        "detached",
-        "flow",
-        "free",
-        "rate",
-        "requested",
-    )
+    flow: Flow
+    clock: Callable[[], float] = time.monotonic
+    free: bool = False
+    #: The agent is away.
+    detached: bool = False
+    #: Bytes per second while detached; None before the first grant, or after a grant without a limit.
+    rate: float | None = None
+    #: Bytes that may pass now; negative while there is debt.
+    credit: int = 0
+    requested: int = 0
+    #: Bytes per second that policies bound it to, over the whole cluster, as far as is known here; 0: none.
+    ceiling: float = 0.0
+    _filled: float = field(init=False)
+    _looked: float = field(init=False)
+    _passed: int = 0
+    _speed: float = 0.0
+    _target: int = LEAST
+    _idle: bool = False
+    _newcomer: float | None = None
 
-    def __init__(self, flow: Flow, clock: Callable[[], float] = time.monotonic) -> None:
-        self.flow = flow
-        self.free = False
-        #: The agent is away.
-        self.detached = False
-        #: Bytes per second while detached; None before the first grant, or after a grant without a limit.
-        self.rate: float | None = None
-        #: Bytes that may pass now; negative while there is debt.
-        self.credit = 0
-        self.requested = 0
-        #: Bytes per second that policies bound it to, over the whole cluster, as far as is known here; 0: none.
-        self.ceiling = 0.0
-        self._clock = clock
-        self._filled = self._looked = clock()
-        self._passed = 0
-        self._speed = 0.0
-        self._target = LEAST
-        self._idle = False
-        self._newcomer: float | None = None
+    def __post_init__(self) -> None:
+        self._filled = self._looked = self.clock()
 
     # -- what passes ---------------------------------------------------------------------------
 
@@ -186,7 +173,7 @@ class TokenAccount:
         """
         if not self.detached:
             self.detached = True
-            self._filled = self._clock()
+            self._filled = self.clock()
             self._newcomer = None if newcomer is None else max(newcomer, _CRAWL)
 
     def reattach(self, connected_anew: bool = False) -> None:
@@ -207,7 +194,7 @@ class TokenAccount:
         rate = self._pace
         if rate is None:
             return False
-        now = self._clock()
+        now = self.clock()
         gained = int((now - self._filled) * rate)
         if gained > 0:
             self._filled += gained / rate
@@ -219,7 +206,7 @@ class TokenAccount:
 
     def _ahead(self) -> int:
         """Bytes to hold in advance: for :data:`AHEAD` seconds at the greater of measured speed and rate."""
-        now = self._clock()
+        now = self.clock()
         passed = now - self._looked
         if passed >= _LOOK:
             speed = self._passed / passed

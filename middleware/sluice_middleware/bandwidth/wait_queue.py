@@ -18,6 +18,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from sluice_core.messages.bandwidth import Flow
@@ -178,6 +179,7 @@ class FlowQueue:
         self.serve()
 
 
+@dataclass(slots=True, eq=False)
 class Transfer:
     """One body: call :meth:`acquire` or :meth:`acquire_some` before its bytes pass, :meth:`close` after the last.
 
@@ -185,40 +187,21 @@ class Transfer:
     end, so that a caller that finds ``account.free`` may add to ``moved`` itself: the shortest way for most pieces.
     """
 
-    __slots__ = (
-        "_open",
-        "_patience",
-        "_progress",
-        "_seen",
-        "_source",
-        "account",
-        "counter",
-        "moved",
-        "object_transfer",
-        "queue",
-    )
+    source: CreditSource
+    queue: FlowQueue | None
+    counter: FlowCounter
+    #: Seconds that one piece waits at most.
+    patience: float
+    object_transfer: ObjectTransfer | None = None
+    #: The account that is charged; one that is free where there is no queue.
+    account: TokenAccount = field(init=False)
+    moved: int = 0
+    _seen: int = 0
+    _open: bool = True
+    _progress: Callable[[], int] | None = None
 
-    def __init__(
-        self,
-        source: CreditSource,
-        queue: FlowQueue | None,
-        counter: FlowCounter,
-        patience: float,
-        object_transfer: ObjectTransfer | None = None,
-    ) -> None:
-        """
-        :param patience: seconds that one piece waits at most
-        """
-        self.queue = queue
-        #: The account that is charged; one that is free where there is no queue.
-        self.account = _UNCHARGED if queue is None else queue.account
-        self.object_transfer = object_transfer
-        self._source = source
-        self.counter = counter
-        self._patience = patience
-        self._open = True
-        self.moved = self._seen = 0
-        self._progress: Callable[[], int] | None = None
+    def __post_init__(self) -> None:
+        self.account = _UNCHARGED if self.queue is None else self.queue.account
 
     def count_from(self, progress: Callable[[], int]) -> None:
         """Take the number of bytes from ``progress`` instead of counting them here."""
@@ -237,7 +220,7 @@ class Transfer:
         """Wait until ``size`` bytes may pass, and count them."""
         queue = self.queue
         if queue is not None and not self.account.free and size and self._open:
-            queue.acquire(size, size, self.counter, self._patience)
+            queue.acquire(size, size, self.counter, self.patience)
         self.moved += size
 
     def acquire_some(self, size: int) -> int:
@@ -247,7 +230,7 @@ class Transfer:
         """
         queue = self.queue
         if queue is not None and not self.account.free and size and self._open:
-            size = queue.acquire(size, min(size, LEAST_TURN), self.counter, self._patience)
+            size = queue.acquire(size, min(size, LEAST_TURN), self.counter, self.patience)
         self.moved += size
         return size
 
@@ -255,7 +238,7 @@ class Transfer:
         """Count ``size`` bytes that have passed, and charge them, so that later ones wait for the debt."""
         if self.queue is not None:
             self.queue.account.charge(size)
-            self._source.request_credit(self.queue)
+            self.source.request_credit(self.queue)
         self.moved += size
 
     @property
@@ -273,4 +256,4 @@ class Transfer:
         if self._open:
             self.update_counters()
             self._open = False
-            self._source.transfer_closed(self)
+            self.source.transfer_closed(self)

@@ -9,6 +9,7 @@ client sent them, and judged when there are enough or no more come.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import InitVar, dataclass, field
 from typing import Any, Final
 
 from sluice_metrics.meter.meter import RequestHandle
@@ -21,57 +22,46 @@ from sluice_middleware.swift.proxy_api import close_if_possible
 PARTS: Final = frozenset({"SLO", "DLO", "SSC", "VW", "OV", "SW", "LO", "SLU"})
 
 
+@dataclass(slots=True, eq=False)
 class RequestMetrics:
     """The metric events of one request, in the words of WSGI.
 
     Bytes of every request count; requests that are parts of another one count no operation.
     """
 
-    __slots__ = (
-        "_alive",
-        "_came",
-        "_handle",
-        "_method",
-        "_operation",
-        "_progress",
-        "_sample",
-        "_told",
-        "begun",
-        "went",
-    )
+    handle: RequestHandle
+    method: str
+    #: ``swift.source`` of the request.
+    source: InitVar[str | None]
+    #: Those that somebody looks at each second; it is among them until it ended.
+    alive: set[RequestMetrics] | None = None
+    #: Swift has authorized the upload.
+    begun: bool = False
+    #: Plain bytes that were sent.
+    went: int = 0
+    _came: int = 0
+    _told: tuple[int, int] = (0, 0)
+    _operation: bool = field(init=False)
+    _sample: Sample | None = None
+    _progress: Callable[[], int] | None = None
 
-    def __init__(
-        self, handle: RequestHandle, method: str, source: str | None, alive: set[RequestMetrics] | None = None
-    ) -> None:
-        """
-        :param alive: those that somebody looks at each second; it is among them until it ended
-        """
-        self._handle = handle
-        self._method = method
+    def __post_init__(self, source: str | None) -> None:
         self._operation = source not in PARTS
-        #: Swift has authorized the upload.
-        self.begun = False
-        self._sample: Sample | None = None
-        #: Bytes that came and went, plain.
-        self._came = self.went = 0
-        self._told = (0, 0)
-        self._progress: Callable[[], int] | None = None
-        self._alive = alive
-        if alive is not None:
-            alive.add(self)
+        if self.alive is not None:
+            self.alive.add(self)
 
     def upload_admitted(self) -> None:
         """Swift reads the body and so has authorized the upload; may be told again."""
         if not self.begun:
             self.begun = True
             if self._operation:
-                self._handle.admitted(self._method)
-                self._sample = self._handle.sample()
+                self.handle.admitted(self.method)
+                self._sample = self.handle.sample()
 
     def answered(self, status: str) -> None:
         """The answer starts with ``status``; Swift let the request in unless it says otherwise."""
         if self._operation and not status.startswith(("401", "403")):
-            self._handle.admitted(self._method)
+            self.handle.admitted(self.method)
 
     def received(self, data: bytes) -> None:
         """Plain bytes came."""
@@ -89,19 +79,19 @@ class RequestMetrics:
             self.went = self._progress()
         (came, went), self._told = self._told, (self._came, self.went)
         if self._came > came:
-            self._handle.received(self._method, self._came - came)
+            self.handle.received(self.method, self._came - came)
         if self.went > went:
-            self._handle.sent(self._method, self.went - went)
+            self.handle.sent(self.method, self.went - went)
 
     def end(self) -> None:
         """Nothing more will happen; may be told again."""
         self.flush()
-        if self._alive is not None:
-            self._alive.discard(self)
+        if self.alive is not None:
+            self.alive.discard(self)
         if self._sample is not None:
             self._no_more()
         if self._operation:
-            self._handle.ended(self._method)
+            self.handle.ended(self.method)
 
     def _no_more(self) -> None:
         sample, self._sample = self._sample, None
