@@ -20,10 +20,9 @@ import logging
 import os
 import socket
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import ClassVar, Final
 
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.errors import DecodeError
@@ -40,13 +39,12 @@ from sluice_core.messages.credit import (
     pack,
     unpack,
 )
+from sluice_middleware.agent_connection import AgentConnection, Logger, worker_name
 from sluice_middleware.bandwidth.counters import FlowCounters, ObjectTransfer, split_report
 from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.bandwidth.wait_queue import FlowQueue, Transfer
 from sluice_middleware.swift import green
-
-Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 #: Seconds without a message after which the agent counts as away.
 SILENCE: Final = 2.0
@@ -62,8 +60,12 @@ _SAY_AGAIN: Final = 60.0
 _TRUNCATED: Final = 2 * MESSAGE_LIMIT
 
 
-class CreditClient:
+class CreditClient(AgentConnection):
     """Queues and counters of one worker; ``tick`` is called by a timer each second and never raises."""
+
+    away_text: ClassVar[str] = "sluice: no agent gives credit at `%s`: %s"
+    back_text: ClassVar[str] = "sluice: the agent gives credit at `%s` again"
+    lost_text: ClassVar[str] = "sluice: lost the agent's line for credit at `%s`: %s"
 
     def __init__(
         self,
@@ -79,11 +81,10 @@ class CreditClient:
         :param side: ``proxy`` or ``storage_node``
         :param server: ``ip:port`` of the object server, on its side
         """
+        super().__init__(path + CREDIT_SUFFIX, logger or logging.getLogger(__name__))
         self.side = side
         #: Number of pieces that passed without credit.
         self.unpaid = 0
-        self._log = logger or logging.getLogger(__name__)
-        self._path = path + CREDIT_SUFFIX
         self._hello = CreditHello("", side, os.getpid(), server, policies or {})
         self._clock = clock
         self._queues: dict[Flow, FlowQueue] = {}
@@ -92,10 +93,8 @@ class CreditClient:
         self._agent_state = AgentState()
         self._resting: set[FlowQueue] = set()
         self._sweeping = False
-        self._socket: socket.socket | None = None
         self._heard = clock()
         self._detached = True
-        self._away = False
         self._said = -_SAY_AGAIN
 
     # -- for transfers -------------------------------------------------------------------------
@@ -174,7 +173,7 @@ class CreditClient:
         if now - self._said >= _SAY_AGAIN:
             self._said = now
             account = queue.account
-            self._log.warning(
+            self._logger.warning(
                 "sluice: %s of `%s` waited %g s for credit and went on without; %d pieces since the start",
                 account.flow.method,
                 account.flow.path,
@@ -206,13 +205,13 @@ class CreditClient:
 
     def tick(self) -> None:
         """Connect unless connected, report what moved, return credit of idle accounts."""
-        if self._socket is None and not self._connect():
+        if self._socket is None and not self._say_hello():
             return
         self._update_counters()
         changed = self._counters.changed()
         rows = self._counters.rows(changed.counters)
         for raw in split_report(time.time(), rows, tuple(changed.objects)):
-            if not self._send(raw):
+            if not self.send(raw):
                 break
         else:
             self._counters.delivered(changed.counters)
@@ -229,7 +228,7 @@ class CreditClient:
         try:
             connection.shutdown(socket.SHUT_RDWR)  # its reader closes it
         except OSError as error:
-            self._log.debug("sluice: line for credit: %s", error)
+            self._logger.debug("sluice: line for credit: %s", error)
         self._detach_all()
 
     # -- how -----------------------------------------------------------------------------------
@@ -244,23 +243,11 @@ class CreditClient:
         for transfer in self._transfers:
             transfer.update_counters()
 
-    def _connect(self) -> bool:
-        self._hello = replace(self._hello, worker=f"{os.getpid()}-{uuid.uuid4().hex[:12]}")
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        connection.setblocking(False)
-        try:
-            connection.connect(self._path)
-            connection.send(pack(self._hello))
-        except OSError as error:
-            connection.close()
-            if not self._away:
-                self._log.warning("sluice: no agent gives credit at `%s`: %s", self._path, error)
-            self._away = True
+    def _say_hello(self) -> bool:
+        self._hello = replace(self._hello, worker=worker_name())
+        connection = self.connect(pack(self._hello))
+        if connection is None:
             return False
-        if self._away:
-            self._log.info("sluice: the agent gives credit at `%s` again", self._path)
-        self._away = False
-        self._socket = connection
         self._heard = self._clock()
         self._detached = False
         self._update_counters()
@@ -280,7 +267,7 @@ class CreditClient:
             except BlockingIOError:
                 return True
             except OSError as error:
-                self._log.warning("sluice: lost the agent's line for credit: %s", error)
+                self._logger.warning(self.lost_text, self._path, error)
                 break
             if not raw:
                 break
@@ -300,7 +287,7 @@ class CreditClient:
         try:
             message = unpack(raw)
         except DecodeError as error:
-            self._log.error("sluice: the agent speaks of credit in another way: %s", error)
+            self._logger.error("sluice: the agent speaks of credit in another way: %s", error)
             return
         if isinstance(message, Grant):
             self._grant(message)
@@ -351,22 +338,7 @@ class CreditClient:
             self.disconnect()  # totals begin anew with the next hello
 
     def _send_request(self, asked: CreditRequest) -> bool:
-        return self._send(pack(Ask((asked,))))
-
-    def _send(self, raw: bytes) -> bool:
-        """True when the socket took it."""
-        if self._socket is None:
-            return False
-        try:
-            self._socket.send(raw)
-        except BlockingIOError:
-            return False
-        except OSError as error:
-            self._log.warning("sluice: lost the agent's line for credit: %s", error)
-            self._away = True
-            self.disconnect()
-            return False
-        return True
+        return self.send(pack(Ask((asked,))))
 
 
 def _asked(queue: FlowQueue, size: int) -> CreditRequest:

@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 
 from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_core.options import read_options
+from sluice_middleware.agent_connection import Logger
 from sluice_middleware.bandwidth import agent_client, client_registry
 from sluice_middleware.bandwidth.wait_queue import Transfer
 from sluice_middleware.object_server.diskfile.disk_filters import OPTIONS, PREFIX
@@ -169,7 +170,7 @@ class AgentThrottledCopy(ThrottledCopy):
 class AgentThrottle:
     """Opens the copies of one daemon, by the agent that its configuration names, if it names one."""
 
-    def __init__(self, conf: Mapping[str, Any], logger: agent_client.Logger | None = None) -> None:
+    def __init__(self, conf: Mapping[str, Any], logger: Logger | None = None) -> None:
         """
         :param conf: of the daemon; only our options are looked at
         :raises OptionError: unknown ones and bad values, all at once

@@ -217,7 +217,7 @@ def agent(path):
 def reporter(path):
     made = Reporter(path, meter(), {"noop": 1}, lambda: "gen-1", logging.getLogger("test"))
     yield made
-    made.close()
+    made.disconnect()
 
 
 def test_a_worker_says_hello_and_then_what_changed(agent, reporter):

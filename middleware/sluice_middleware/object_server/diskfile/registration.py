@@ -7,20 +7,17 @@ hello to the agent and stays connected.  The agent leaves its verdict in a file 
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
-import uuid
 from pathlib import Path
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import STORAGE_STATE_SUFFIX, Hello, StorageState
+from sluice_middleware.agent_connection import AgentConnection, Logger, worker_name
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters
 from sluice_middleware.object_server.diskfile.stored_metadata import VERSION
 from sluice_middleware.swift import green
-
-Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 OBJECT_SERVER: Final = "object-server"
 
@@ -49,32 +46,23 @@ class NodeReadiness:
         return self._verdict
 
 
-class AgentRegistration:
+class AgentRegistration(AgentConnection):
     """Keeps one process known to its agent; ``tick`` is called by a timer and never raises."""
 
     def __init__(self, path: str, role: str, tools: DiskFilters, logger: Logger) -> None:
-        self._path = path
+        super().__init__(path, logger)
         self._role = role
         self._tools = tools
-        self._logger = logger
-        self._worker = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
-        self._socket: socket.socket | None = None
-        self._away = False
+        self._worker = worker_name()
 
     def tick(self) -> None:
         """Connect and say hello unless that was done, the agent is still there, and nothing new can be told."""
         if self._tools.refresh():
-            self.close()
+            self.disconnect()
         if self._socket is not None and not self._is_alive(self._socket):
-            self.close()
+            self.disconnect()
         if self._socket is None:
-            self._connect()
-
-    def close(self) -> None:
-        """Leave the agent, which remembers us."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+            self.connect(self._hello().encode())
 
     def _is_alive(self, connection: socket.socket) -> bool:
         try:
@@ -83,23 +71,6 @@ class AgentRegistration:
             return True  # nothing to hear, as ever
         except OSError:
             return False
-
-    def _connect(self) -> None:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        connection.setblocking(False)
-        try:
-            connection.connect(self._path)
-            connection.send(self._hello().encode())
-        except OSError as error:
-            connection.close()
-            if not self._away:
-                self._logger.warning("sluice: no agent at `%s`: %s", self._path, error)
-            self._away = True
-            return
-        if self._away:
-            self._logger.info("sluice: agent at `%s` is back", self._path)
-        self._away = False
-        self._socket = connection
 
     def _hello(self) -> Hello:
         filters = self._tools.filters

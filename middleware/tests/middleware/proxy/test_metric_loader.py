@@ -112,4 +112,4 @@ def test_the_agent_hears_of_new_columns_before_it_gets_them_and_nothing_is_lost(
             again = Hello.decode(second.recv(1 << 17))
             assert (again.worker, tuple(again.metrics)) == (hello.worker, ("PUTS_SEC", "DELETES_SEC"))
             assert rows(second)["AUTH_a"] == (2, 1)
-    reporter.close()
+    reporter.disconnect()

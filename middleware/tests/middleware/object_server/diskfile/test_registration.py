@@ -192,7 +192,7 @@ def test_a_daemon_says_hello_and_is_no_reader_of_the_snapshot(paths):
         assert "noop" not in hello.stored
         assert agent.workers.count == 1
         assert agent.workers.not_reading("another snapshot") == []
-        one.close()
+        one.disconnect()
 
 
 def test_a_daemon_without_an_agent_retries(paths, caplog):
@@ -206,7 +206,7 @@ def test_a_daemon_without_an_agent_retries(paths, caplog):
             one.tick()
             agent.turn(1)
     assert "is back" in caplog.text
-    one.close()
+    one.disconnect()
 
 
 @pytest.fixture
