@@ -187,14 +187,14 @@ def feed_worker_answer(raw: bytes) -> None:
 
 def feed_objects(raw: bytes) -> None:
     """Metadata of objects, as the middlewares find them."""
-    from sluice_middleware.object_server.diskfile import stored_metadata, transform_context
+    from sluice_middleware.object_server.diskfile import request_context, stored_metadata
     from sluice_middleware.wsgi import sysmeta
 
     text = raw.decode("latin-1")
     for decode in (
         sysmeta.decode_chain,
         stored_metadata.StoredMetadata.decode,
-        transform_context.parse_steps,
+        request_context.parse_steps,
         sysmeta.filter_keywords,
     ):
         with contextlib.suppress(DecodeError):

@@ -4,10 +4,10 @@ Place in the pipeline.  It replaces ``egg:swift#object`` in ``[app:object-server
 storage policies in swift.conf names the disk files.  A paste filter cannot do this: the requests that SSYNC makes
 pass no filter, they call the application itself.
 
-Theory of operation.  For the time of a call the controller notes which transform a PUT asks for
-(:mod:`transform_context`), and whether the request is replication (:mod:`replication_context`); disk files that are
-opened meanwhile read these notes.  A refusal of a disk file becomes a 409 (``sysmeta.REFUSED``): a 5xx would count
-against the device, and Swift's proxy would soon suppress it for all objects.
+Theory of operation.  For the time of a call the controller notes which transform a PUT asks for, and whether the
+request is replication (:mod:`request_context`); disk files that are opened meanwhile read these notes.  A refusal of
+a disk file becomes a 409 (``sysmeta.REFUSED``): a 5xx would count against the device, and Swift's proxy would soon
+suppress it for all objects.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sluice_middleware.object_server.diskfile import replication_context, transform_context
+from sluice_middleware.object_server.diskfile import request_context
 from sluice_middleware.object_server.diskfile.disk_filters import Refused, Unreadable
 from sluice_middleware.swift import diskfile_api as swift
 from sluice_middleware.swift.diskfile_api import public
@@ -29,7 +29,7 @@ class ObjectController(swift.ObjectController):  # type: ignore[misc]
 
     def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """As of Swift's; SSYNC calls it again for each object it brings."""
-        with transform_context.transform_scope(env), replication_context.replication_scope(env):
+        with request_context.request_scope(env):
             body: Iterable[bytes] = super().__call__(env, start_response)
             return body
 

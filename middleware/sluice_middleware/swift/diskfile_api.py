@@ -18,6 +18,10 @@ from swift.common.storage_policy import POLICIES, PolicyError
 from swift.common.swob import HTTPConflict, Request
 from swift.common.utils import drop_buffer_cache, fdatasync, public
 from swift.obj.diskfile import (
+    BaseDiskFile,
+    BaseDiskFileManager,
+    BaseDiskFileReader,
+    BaseDiskFileWriter,
     DiskFile,
     DiskFileManager,
     DiskFileReader,

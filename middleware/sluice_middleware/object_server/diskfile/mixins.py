@@ -20,29 +20,29 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sluice_core.errors import SluiceError
 from sluice_core.messages.bandwidth import GET, Flow
 from sluice_filters.api import CorruptData, Hint
 from sluice_middleware.bandwidth.client_registry import agent_state
 from sluice_middleware.bandwidth.io_levels import AgentState
-from sluice_middleware.object_server.diskfile import replication_context, transform_context
+from sluice_middleware.object_server.diskfile import request_context
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Refused, Unreadable
 from sluice_middleware.object_server.diskfile.reader import OpaqueReader, SkippedReader
 from sluice_middleware.object_server.diskfile.registration import OBJECT_SERVER, daemon_role, register
+from sluice_middleware.object_server.diskfile.request_context import RequestedTransform
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
 from sluice_middleware.object_server.diskfile.streams import DecodedStreamFile, StreamFile, diskfile_flow
-from sluice_middleware.object_server.diskfile.transform_context import RequestedTransform
 from sluice_middleware.object_server.iosched.stream_scheduler import StreamScheduler, log_devices
-from sluice_middleware.swift.diskfile_api import DiskFileError, get_part_path, read_metadata
-
-if TYPE_CHECKING:
-    from sluice_middleware.swift.diskfile_api import DiskFile as _DiskFile
-    from sluice_middleware.swift.diskfile_api import DiskFileManager as _Manager
-else:
-    _DiskFile = _Manager = object
+from sluice_middleware.swift.diskfile_api import (
+    BaseDiskFile,
+    BaseDiskFileManager,
+    DiskFileError,
+    get_part_path,
+    read_metadata,
+)
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]
 
@@ -51,7 +51,7 @@ _DATA: Final = ".data"
 _NO_AGENT: Final = AgentState()
 
 
-class DiskFileMixin(_DiskFile):  # type: ignore[misc]
+class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
     """For disk files of Swift; ``decoded_reader_cls`` and ``stream_reader_cls`` are their reader with our mixins."""
 
     _fp: Any
@@ -150,7 +150,7 @@ class DiskFileMixin(_DiskFile):  # type: ignore[misc]
         return self._content_length
 
 
-class ManagerMixin(_Manager):  # type: ignore[misc]
+class ManagerMixin(BaseDiskFileManager):  # type: ignore[misc]
     """For managers of Swift."""
 
     def __init__(self, conf: Mapping[str, Any], logger: Logger) -> None:
@@ -170,8 +170,7 @@ class ManagerMixin(_Manager):  # type: ignore[misc]
     def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
         """A disk file that obeys the intent of the request that is being served."""
         found = super().get_diskfile(*args, **kwargs)
-        found.transform = transform_context.current_transform()
-        found.replication_flow = replication_context.current_flow()
+        found.transform, found.replication_flow = request_context.current_request()
         found.scheduler = None if self.scheduler.disabled else self.scheduler
         return found
 

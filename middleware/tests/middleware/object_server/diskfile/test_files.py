@@ -15,7 +15,7 @@ from tests.support.middleware.object_server import CODED, REPLICATED, StorageNod
 
 from sluice_filters.api import FilterError, Hint, Stream
 from sluice_filters.testing.fake_filters import HeadedXor
-from sluice_middleware.object_server.diskfile import transform_context
+from sluice_middleware.object_server.diskfile import request_context
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 from sluice_middleware.swift.diskfile_api import POLICIES, Request
@@ -237,7 +237,7 @@ def test_a_plain_file_reads_and_seeks_like_any_file(node, chain):
 
 def test_writing_nothing_is_nothing(node):
     disk_file = node.manager().get_diskfile("sda", "0", "a", "c", "o", POLICIES[0])
-    disk_file.transform = transform_context.RequestedTransform(intent("xor")[sysmeta.NODE])
+    disk_file.transform = request_context.RequestedTransform(intent("xor")[sysmeta.NODE])
     with disk_file.create() as writer:
         writer.write(b"")
         assert writer.chunks_finished() == (0, hashlib.md5(b"").hexdigest())
@@ -321,10 +321,10 @@ def test_the_reader_hides_the_file_descriptor(node):
 
 def test_a_nested_request_has_its_own_transform(node):
     outer = {"REQUEST_METHOD": "PUT", "HTTP_X_OBJECT_SYSMETA_SLUICE_NODE": "outer", "CONTENT_TYPE": "a/b"}
-    with transform_context.transform_scope(outer):
-        with transform_context.transform_scope({"REQUEST_METHOD": "PUT"}):
-            assert transform_context.current_transform() is None
-        assert transform_context.current_transform() == transform_context.RequestedTransform("outer", "a/b")
-        with transform_context.transform_scope({**outer, "REQUEST_METHOD": "GET"}):
-            assert transform_context.current_transform() is None
-    assert transform_context.current_transform() is None
+    with request_context.request_scope(outer):
+        with request_context.request_scope({"REQUEST_METHOD": "PUT"}):
+            assert request_context.current_request().transform is None
+        assert request_context.current_request().transform == request_context.RequestedTransform("outer", "a/b")
+        with request_context.request_scope({**outer, "REQUEST_METHOD": "GET"}):
+            assert request_context.current_request().transform is None
+    assert request_context.current_request().transform is None

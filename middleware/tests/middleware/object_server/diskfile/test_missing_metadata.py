@@ -3,14 +3,14 @@
 import pytest
 
 from sluice_core.errors import DecodeError
-from sluice_middleware.object_server.diskfile import stored_metadata, transform_context
+from sluice_middleware.object_server.diskfile import request_context, stored_metadata
 from sluice_middleware.wsgi import sysmeta
 
 DEEP = "[" * 5000
 
 
 @pytest.mark.parametrize(
-    "decode", [sysmeta.decode_chain, stored_metadata.StoredMetadata.decode, transform_context.parse_steps]
+    "decode", [sysmeta.decode_chain, stored_metadata.StoredMetadata.decode, request_context.parse_steps]
 )
 def test_deeply_nested_metadata_are_refused(decode):
     with pytest.raises(DecodeError):

@@ -10,8 +10,8 @@ from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Hint
 from sluice_filters.basic.xor import Xor
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Refused
+from sluice_middleware.object_server.diskfile.request_context import RequestedTransform
 from sluice_middleware.object_server.diskfile.stored_metadata import StoredMetadata
-from sluice_middleware.object_server.diskfile.transform_context import RequestedTransform
 
 
 def wanted(keyword, version):

@@ -8,14 +8,14 @@ from tests.support.middleware.object_server import StorageNode, swift_conf
 from sluice_core.messages.bandwidth import GET, NO_CLASS, PUT, REPLICATION_FLOW, Flow
 from sluice_core.messages.credit import IDLE
 from sluice_middleware.bandwidth.io_levels import AgentState
-from sluice_middleware.object_server.diskfile import replication_context
+from sluice_middleware.object_server.diskfile import request_context
 from sluice_middleware.object_server.diskfile.streams import StreamFile
 from sluice_middleware.object_server.iosched import io_priority, stream_scheduler
 from sluice_middleware.object_server.iosched.stream_scheduler import STEP
 
 BODY = random.Random(5).randbytes(2 * STEP)
 COPY = {"X-Backend-Replication": "True"}
-ENV = {"HTTP_X_BACKEND_REPLICATION": "True"}
+ENV = {"REQUEST_METHOD": "GET", "HTTP_X_BACKEND_REPLICATION": "True"}
 
 
 @pytest.fixture
@@ -40,10 +40,10 @@ def test_replication_streams_do_not_use_the_tenants_io_level(node, monkeypatch, 
 
 
 def test_a_nested_request_has_its_own_replication_flag():
-    assert replication_context.current_flow() is None
-    with replication_context.replication_scope(ENV):
-        assert replication_context.current_flow() == REPLICATION_FLOW
-        with replication_context.replication_scope({}):
-            assert replication_context.current_flow() is None
-        assert replication_context.current_flow() == REPLICATION_FLOW
-    assert replication_context.current_flow() is None
+    assert request_context.current_request().replication_flow is None
+    with request_context.request_scope(ENV):
+        assert request_context.current_request().replication_flow == REPLICATION_FLOW
+        with request_context.request_scope({"REQUEST_METHOD": "GET"}):
+            assert request_context.current_request().replication_flow is None
+        assert request_context.current_request().replication_flow == REPLICATION_FLOW
+    assert request_context.current_request().replication_flow is None

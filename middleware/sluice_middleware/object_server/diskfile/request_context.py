@@ -1,8 +1,9 @@
-"""Carries the transform that a PUT requests to the disk file that runs it.
+"""What disk files must know of the request that is served: the transform that a PUT asks for, and whether it copies.
 
-The proxy says in system metadata (``sysmeta.NODE``) what storage nodes shall do to an object.  SSYNC makes its
-requests below all paste filters, so only the object server's own ``__call__`` sees every PUT: it notes the
-intent for the time of the call, and whoever makes a disk file meanwhile takes it from here.
+The proxy says in system metadata (``sysmeta.NODE``) what storage nodes shall do to an object.  The bytes of replication
+belong to no tenant and have the I/O level of replication.  SSYNC makes its requests below all paste filters, so only
+the object server's own ``__call__`` sees every request: it notes this context for the time of the call, and whoever
+makes a disk file meanwhile takes it from here.
 """
 
 from __future__ import annotations
@@ -12,20 +13,28 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sluice_core.errors import DecodeError
+from sluice_core.messages.bandwidth import REPLICATION_FLOW, Flow
 from sluice_middleware.wsgi import sysmeta
 
-_VARIABLE: Final = "HTTP_" + sysmeta.NODE.upper().replace("-", "_")
+_TRANSFORM_ENV: Final = "HTTP_" + sysmeta.NODE.upper().replace("-", "_")
+_REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedTransform:
+class RequestedTransform(NamedTuple):
     """A PUT's ``value`` of the intent header, and the type that its filters may ask for."""
 
     value: str
     content_type: str | None = None
+
+
+class RequestContext(NamedTuple):
+    """``replication_flow`` is the flow of copies between storage nodes, None for what clients want."""
+
+    transform: RequestedTransform | None = None
+    replication_flow: Flow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +46,27 @@ class TransformStep:
     params: Mapping[str, Any]
 
 
-_current: ContextVar[RequestedTransform | None] = ContextVar("sluice_intent", default=None)
+_OF_CLIENTS: Final = RequestContext()
+_current: ContextVar[RequestContext] = ContextVar("sluice_request", default=_OF_CLIENTS)
 _AS_IT_IS: Final = nullcontext()
 
 
-def current_transform() -> RequestedTransform | None:
-    """The transform of the PUT that is served in this context."""
+def current_request() -> RequestContext:
+    """Of the request that is served in this thread of control."""
     return _current.get()
 
 
-def transform_scope(env: Mapping[str, Any]) -> AbstractContextManager[None]:
+def request_scope(env: Mapping[str, Any]) -> AbstractContextManager[None]:
     """While a request is served; requests that it makes inside have their own."""
-    value = env.get(_VARIABLE) if env["REQUEST_METHOD"] == "PUT" else None
-    if not value and _current.get() is None:
-        return _AS_IT_IS  # by far the most frequent
-    return _serving(RequestedTransform(value, env.get("CONTENT_TYPE")) if value else None)
+    value = env.get(_TRANSFORM_ENV) if env["REQUEST_METHOD"] == "PUT" else None
+    transform = RequestedTransform(value, env.get("CONTENT_TYPE")) if value else None
+    context = RequestContext(transform, REPLICATION_FLOW if _REPLICATION_ENV in env else None)
+    return _AS_IT_IS if context == _current.get() else _serving(context)
 
 
 @contextmanager
-def _serving(intent: RequestedTransform | None) -> Iterator[None]:
-    token = _current.set(intent)
+def _serving(context: RequestContext) -> Iterator[None]:
+    token = _current.set(context)
     try:
         yield
     finally:
