@@ -9,15 +9,12 @@ instead.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from sluice_middleware.swift.diskfile_api import DiskFileReader as _Reader
-else:
-    _Reader = object
+from sluice_middleware.swift.diskfile_api import BaseDiskFileReader
 
 
-class RangeReaderMixin(_Reader):  # type: ignore[misc]
+class RangeReaderMixin(BaseDiskFileReader):  # type: ignore[misc]
     """For readers of Swift whose ``_fp`` can be told in ``seek`` where reading will stop."""
 
     def app_iter_range(self, start: int | None, stop: int | None) -> Iterator[bytes]:

@@ -10,23 +10,18 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, MutableMapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sluice_core.messages.bandwidth import PUT
 from sluice_middleware.object_server.diskfile.streams import diskfile_flow
 from sluice_middleware.object_server.iosched.stream_scheduler import STEP, PendingStep, StreamScheduler, StreamThread
-from sluice_middleware.swift.diskfile_api import drop_buffer_cache, fdatasync
-
-if TYPE_CHECKING:
-    from sluice_middleware.swift.diskfile_api import DiskFileWriter as _Writer
-else:
-    _Writer = object
+from sluice_middleware.swift.diskfile_api import BaseDiskFileWriter, drop_buffer_cache, fdatasync
 
 #: Keeps Swift's writer from syncing by itself: the bytes since its last sync never reach this.
 _NEVER: Final = 1 << 62
 
 
-class StreamWriterMixin(_Writer):  # type: ignore[misc]
+class StreamWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
     """For writers of Swift, replicated and erasure-coded; ``streams`` is set by the disk file."""
 
     scheduler: StreamScheduler | None = None
