@@ -50,14 +50,17 @@ def keep_alive() -> bytes:
     return _event("Cont")
 
 
-def progress(scanned: int, processed: int, returned: int) -> bytes:
-    """How far it is."""
-    return _event("Progress", _figures("Progress", scanned, processed, returned), "text/xml")
+def figures(kind: str, scanned: int, processed: int, returned: int) -> bytes:
+    """Bytes read, bytes after decompression, bytes of records.
 
-
-def stats(scanned: int, processed: int, returned: int) -> bytes:
-    """What it came to: bytes read, bytes after decompression, bytes of records."""
-    return _event("Stats", _figures("Stats", scanned, processed, returned), "text/xml")
+    :param kind: ``Progress`` on the way, ``Stats`` at the end
+    """
+    inner = (
+        f"<BytesScanned>{scanned}</BytesScanned><BytesProcessed>{processed}</BytesProcessed>"
+        f"<BytesReturned>{returned}</BytesReturned>"
+    )
+    text = f'<?xml version="1.0" encoding="UTF-8"?><{kind}>{inner}</{kind}>'
+    return _event(kind, text.encode(), "text/xml")
 
 
 def end() -> bytes:
@@ -68,11 +71,3 @@ def end() -> bytes:
 def failure(code: str, text: str) -> bytes:
     """Something went wrong after the answer began."""
     return message({":message-type": "error", ":error-code": code, ":error-message": text[:_LONGEST]})
-
-
-def _figures(root: str, scanned: int, processed: int, returned: int) -> bytes:
-    inner = (
-        f"<BytesScanned>{scanned}</BytesScanned><BytesProcessed>{processed}</BytesProcessed>"
-        f"<BytesReturned>{returned}</BytesReturned>"
-    )
-    return f'<?xml version="1.0" encoding="UTF-8"?><{root}>{inner}</{root}>'.encode()

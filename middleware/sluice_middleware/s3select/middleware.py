@@ -25,7 +25,7 @@ from sluice_middleware.s3select import event_stream
 from sluice_middleware.s3select.output import Formatter
 from sluice_middleware.s3select.request import LONGEST, SelectRequest, read_request
 from sluice_middleware.swift import green
-from sluice_middleware.swift.proxy_api import close_if_possible
+from sluice_middleware.swift.proxy_api import close_if_possible, reiterate
 from sluice_middleware.swift.s3api import S3Error, S3Object, SelectApi, get_logger, is_s3api
 
 Env = dict[str, Any]
@@ -88,10 +88,8 @@ class SelectResponse:
         self._format = Formatter(request)
         self._request = request
         self._scanned = self._processed = self._returned = 0
-        self._messages = self._run()
-        self._first: list[bytes] = []
         try:
-            self._first += [one for one in (next(self._messages, None),) if one is not None]
+            self._messages: Iterator[bytes] = iter(reiterate(self._run()))
         except BaseException:
             self.close()
             raise
@@ -100,8 +98,6 @@ class SelectResponse:
         return self
 
     def __next__(self) -> bytes:
-        if self._first:
-            return self._first.pop()
         try:
             return next(self._messages)
         except SluiceError as error:
@@ -122,13 +118,13 @@ class SelectResponse:
                 break
             if self._scanned - shown >= _STEP or (not shown and self._scanned >= _PATIENCE):
                 shown = self._scanned
-                yield self._progress()
+                yield self._figures("Progress") if self._request.progress else event_stream.keep_alive()
         if not self._format.full:
             yield from self._records(self._stream.finish())
         yield from self._sent(self._format.finish())
         if self._request.progress:
-            yield self._progress()
-        yield event_stream.stats(self._scanned, self._processed, self._returned)
+            yield self._figures("Progress")
+        yield self._figures("Stats")
         yield event_stream.end()
 
     def _records(self, rows: bytes) -> Iterator[bytes]:
@@ -138,24 +134,20 @@ class SelectResponse:
         self._returned += len(data)
         return event_stream.records(data)
 
-    def _progress(self) -> bytes:
-        if self._request.progress:
-            return event_stream.progress(self._scanned, self._processed, self._returned)
-        return event_stream.keep_alive()
+    def _figures(self, kind: str) -> bytes:
+        return event_stream.figures(kind, self._scanned, self._processed, self._returned)
 
     def _plain(self) -> Iterator[bytes]:
         """The object's bytes, decompressed if they are compressed."""
-        if not self._request.gzip:
-            for piece in self._body:
-                self._scanned += len(piece)
-                if piece:
-                    yield piece
-            return
-        inflate = _Inflate()
+        inflate = _Inflate() if self._request.gzip else None
         for piece in self._body:
             self._scanned += len(piece)
-            yield from inflate.feed(piece)
-        inflate.finish()
+            if inflate is not None:
+                yield from inflate.feed(piece)
+            elif piece:
+                yield piece
+        if inflate is not None:
+            inflate.finish()
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
