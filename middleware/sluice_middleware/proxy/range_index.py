@@ -44,7 +44,7 @@ class RangeIndex:
         if span is None:
             return None
         answer = UpstreamResponse(app, {**env, "HTTP_RANGE": f"bytes={span[0]}-{span[1] - 1}"})
-        if sysmeta.find_chain(answer.headers) == value:
+        if sysmeta.find_header(answer.headers, sysmeta.CHAIN) == value:
             return answer
         drain_and_close(answer.body)
         del self._known[env["PATH_INFO"]]

@@ -123,7 +123,7 @@ class TransformedObject:
         answer = UpstreamResponse(self._app, _sub_environment(self._env, start, stop))
         same = (
             answer.code == (200 if start is None else 206)
-            and sysmeta.find_chain(answer.headers) == self._chain
+            and sysmeta.find_header(answer.headers, sysmeta.CHAIN) == self._chain
             and sysmeta.find_header(answer.headers, "Etag") == self._stored_etag
         )
         if not same:

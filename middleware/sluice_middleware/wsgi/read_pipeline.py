@@ -72,11 +72,11 @@ def apply_filters(answer: UpstreamResponse, filters: Sequence[Filter], hint: Hin
         body = LengthCheckedBody(body, int(length))
     try:
         stream = chain_reader(list(reversed(filters)), hint)
-        body = PrefetchedBody(DecodedBody(body, stream, any(one.heavy for one in filters)))
     except BaseException:
         close_if_possible(body)
         raise
-    answer.status, answer.headers, answer.body = "200 OK", valid_headers(answer.headers), body
+    answer.body = DecodedBody(body, stream, any(one.heavy for one in filters)).started(PATIENCE)
+    answer.status, answer.headers = "200 OK", valid_headers(answer.headers)
 
 
 class LengthCheckedBody:
@@ -102,30 +102,3 @@ class LengthCheckedBody:
     def close(self) -> None:
         """Give the connection back."""
         close_if_possible(self._body)
-
-
-class PrefetchedBody:
-    """A body whose first output is there; so what fails at once is known before the answer starts."""
-
-    def __init__(self, body: DecodedBody) -> None:
-        """
-        :raises SluiceError: what the filter raised
-        """
-        self._body = body
-        self._first: list[bytes] = []
-        while not self._first and not body.finished and body.consumed < PATIENCE:
-            piece = body.step()
-            if piece:
-                self._first.append(piece)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        if self._first:
-            return self._first.pop()
-        return next(self._body)
-
-    def close(self) -> None:
-        """Give the connection back."""
-        self._body.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Self
 
@@ -90,13 +91,14 @@ class DecodedBody:
                 return plain
         raise StopIteration
 
-    def started(self) -> Self:
+    def started(self, patience: float = math.inf) -> Self:
         """With the first output ready: what fails at once is known before an answer starts.
 
+        :param patience: bytes of input after which to start without output
         :raises SluiceError: what a filter raised; the body is closed then
         """
         try:
-            while not self._first and not self.finished:
+            while not self._first and not self.finished and self.consumed < patience:
                 self._first = self.step()
         except BaseException:
             self.close()

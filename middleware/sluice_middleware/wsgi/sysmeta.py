@@ -62,7 +62,6 @@ PREFIX: Final = "x-object-sysmeta-sluice-"
 OVERRIDE_PREFIX: Final = "x-object-sysmeta-container-update-override-"
 
 _CHAIN_FOLDED: Final = CHAIN.lower()
-_CHAIN_LENGTH: Final = len(CHAIN)
 _NODE_FOLDED: Final = NODE.lower()
 _LENGTHS: Final = (len(CHAIN), len(NODE))
 _LONGEST_REASON: Final = 1000
@@ -92,14 +91,6 @@ def decode_chain(value: str) -> tuple[dict[str, Any], ...]:
     if not well_formed or not records:
         raise DecodeError(f"object metadata `{CHAIN}` names no filters", value.encode())
     return tuple(records)
-
-
-def find_chain(headers: Iterable[tuple[str, str]]) -> str | None:
-    """Value of the chain header of an answer, or None; on every GET, hence the length test first."""
-    for name, value in headers:
-        if len(name) == _CHAIN_LENGTH and name.lower() == _CHAIN_FOLDED:
-            return value
-    return None
 
 
 def find_chain_and_node(headers: Iterable[tuple[str, str]]) -> tuple[str | None, str | None]:
