@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from sluice_core.describe import STORAGE_NODE
@@ -30,7 +31,7 @@ from sluice_filters.api import Filter, Hint
 from sluice_filters.visits import Headers, Reply
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.swift.proxy_api import POLICIES, REPL_POLICY, HTTPConflict, Request, get_logger
-from sluice_middleware.wsgi import backend_headers, read_pipeline, sysmeta
+from sluice_middleware.wsgi import read_pipeline, sysmeta
 from sluice_middleware.wsgi.inputs import IterableInput
 from sluice_middleware.wsgi.policy_lookup import Target, decoded_path, logical_object, request_facts, upload_facts
 from sluice_middleware.wsgi.request_filters import METHODS, FilterHost, RequestFilters
@@ -50,9 +51,13 @@ _NOT_WHOLE: Final = frozenset(
         "x-object-sysmeta-ec-frag-index",
     }
 )
-_READ_ENV: Final = "HTTP_" + sysmeta.READ.upper().replace("-", "_")
 #: Options that stand in ``[DEFAULT]`` with a prefix, for disk files and daemons too.
 _SHARED: Final = ("agent_socket", "key_file", "key_manager_conf")
+#: What a sub-request has of the request that it belongs to.
+_PASSED_ON: Final = (
+    *("PATH_INFO", "SCRIPT_NAME", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "wsgi.errors"),
+    *("HTTP_X_TIMESTAMP", "HTTP_X_BACKEND_STORAGE_POLICY_INDEX", "HTTP_X_TRANS_ID"),
+)
 #: Bytes of an unwanted body that are read at once.
 _DROPPED: Final = 1 << 16
 #: A PUT with one of these carries the object in a MIME envelope, with footers behind it.
@@ -110,7 +115,7 @@ class StorageMiddleware:
             else:
                 name = logical_object(target)[2]
                 facts = upload_facts(env, name) if method == "PUT" else request_facts(env, name)
-                visitors = lookup.request_filters(candidates, facts, FilterHost.STORAGE_NODE)
+                visitors = lookup.request_filters(candidates, facts, STORAGE_NODE)
                 answer = self._accompanied(env, target, visitors) if visitors else self._plain(env, target)
         except SluiceError as error:
             self.logger.error("sluice: %s %s refused: %s", method, env["PATH_INFO"], error)
@@ -126,13 +131,13 @@ class StorageMiddleware:
 
     def _accompanied(self, env: Env, target: Target, visitors: Sequence[Filter]) -> UpstreamResponse:
         host = FilterHost(
-            place=FilterHost.STORAGE_NODE,
+            place=STORAGE_NODE,
             logger=self.logger,
             authorize=lambda: None,  # who may do what is the proxy's business
-            sender=lambda _: _Sender(self.app, env, target),
+            sender=lambda _: partial(_send, self.app, env, target),
             is_protective=self.context.lookup.is_protective,
         )
-        intended = sysmeta.filter_keywords(env.get(backend_headers.NODE_ENV))
+        intended = sysmeta.filter_keywords(env.get(sysmeta.NODE_ENV))
         request_filters = RequestFilters(
             host, env, target, intended, bodies=not any(name in env for name in _ENVELOPED)
         )
@@ -142,7 +147,7 @@ class StorageMiddleware:
 
     def _plain(self, env: Env, target: Target) -> UpstreamResponse:
         """The object server's answer, through the filters that the proxy asked for."""
-        text = env.pop(_READ_ENV, None)
+        text = env.pop(sysmeta.READ_ENV, None)
         if text is None or env["REQUEST_METHOD"] != "GET":
             return UpstreamResponse(self.app, env)
         request = ReadRequest.parse(text)
@@ -178,34 +183,25 @@ class StorageMiddleware:
         return found
 
 
-class _Sender:
+def _send(
+    app: App,
+    server_env: Env,
+    target: Target,
+    method: str,
+    path: tuple[str, str, str] | tuple[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    body: Iterable[bytes] | None = None,
+    query: str = "",
+    stored: bool = False,
+) -> Reply:
     """``Call.send`` on a storage node: to its own object server, for the same device and partition."""
-
-    def __init__(self, app: App, env: Env, target: Target) -> None:
-        self._app = app
-        self._env = env
-        self._target = target
-
-    def __call__(
-        self,
-        method: str,
-        path: tuple[str, str, str] | tuple[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        body: Iterable[bytes] | None = None,
-        query: str = "",
-        stored: bool = False,
-    ) -> Reply:
-        if path is not None and path != self._target:
-            return Reply("501 Not Implemented", Headers(), [b"sluice: a storage node reaches its own object only\n"])
-        kept = ("PATH_INFO", "SCRIPT_NAME", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "wsgi.errors")
-        env = {name: self._env[name] for name in kept if name in self._env}
-        for name in ("HTTP_X_TIMESTAMP", "HTTP_X_BACKEND_STORAGE_POLICY_INDEX", "HTTP_X_TRANS_ID"):
-            if name in self._env:
-                env[name] = self._env[name]
-        set_headers(env, headers or {})
-        env |= {"REQUEST_METHOD": method, "QUERY_STRING": query, "wsgi.input": IterableInput(body or ())}
-        answer = UpstreamResponse(self._app, env)
-        return Reply(answer.status, Headers(answer.headers), answer.body)
+    if path is not None and path != target:
+        return Reply("501 Not Implemented", Headers(), [b"sluice: a storage node reaches its own object only\n"])
+    env: Env = {name: server_env[name] for name in _PASSED_ON if name in server_env}
+    set_headers(env, headers or {})
+    env |= {"REQUEST_METHOD": method, "QUERY_STRING": query, "wsgi.input": IterableInput(body or ())}
+    answer = UpstreamResponse(app, env)
+    return Reply(answer.status, Headers(answer.headers), answer.body)
 
 
 def _object_of(env: Env) -> Target | None:

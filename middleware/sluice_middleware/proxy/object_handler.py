@@ -19,6 +19,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import Final
 
+from sluice_core.describe import PROXY
 from sluice_core.errors import PeerError, SluiceError
 from sluice_core.resolve import Candidates
 from sluice_filters.api import Filter, Hint
@@ -59,7 +60,6 @@ COVERED_BY_READ_FILTERS: Final = "sluice.reads.covered"
 _FOR_CLIENTS: Final = (None, "SYM", "SLO", "DLO")
 #: In the environment of a GET: what storage nodes are offered to run, for the first request for its object.
 OFFERED_STEPS: Final = "sluice.push"
-_READ_ENV: Final = "HTTP_" + sysmeta.READ.upper().replace("-", "_")
 #: How often a GET is asked anew when its object changes between two requests for parts of it.
 _TRIES: Final = 3
 
@@ -110,17 +110,17 @@ class ObjectHandler:
         name = logical_object(target)[2]
         putting = env["REQUEST_METHOD"] == "PUT"
         facts = upload_facts(env, name) if putting else request_facts(env, name)
-        found = self.lookup.request_filters(candidates, facts, FilterHost.PROXY)
+        found = self.lookup.request_filters(candidates, facts, PROXY)
         visitors = [one for one in found if one.info.keyword not in passed]
         if not visitors:
             return self._plain(env, target, candidates)
         env.pop(OFFERED_STEPS, None)  # visits see the object, not what a filter makes of it
         host = FilterHost(
-            place=FilterHost.PROXY,
+            place=PROXY,
             logger=self.logger,
             authorize=lambda: subrequests.authorize(self.app, env),
-            sender=lambda behind: subrequests.SubrequestSender(
-                self.app, partial(self.handle, passed={*passed, *behind}), env, target
+            sender=lambda behind: partial(
+                subrequests.send_subrequest, self.app, partial(self.handle, passed={*passed, *behind}), env, target
             ),
             is_protective=self.lookup.is_protective,
         )
@@ -217,11 +217,11 @@ class ObjectHandler:
         offer = env.pop(OFFERED_STEPS, None)
         if offer is None or not subrequests.is_replicated(self.app, env):
             return UpstreamResponse(self.app, env)
-        env[_READ_ENV] = offer
+        env[sysmeta.READ_ENV] = offer
         try:
             return UpstreamResponse(self.app, env)
         finally:
-            del env[_READ_ENV]
+            del env[sysmeta.READ_ENV]
 
     def _decode(self, env: Env, target: Target, answer: UpstreamResponse, chain: str) -> None:
         """Make the answer that of the plain object."""

@@ -41,7 +41,7 @@ from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, Worker
 StartResponse = Callable[..., Any]
 
 #: Backend headers of ours that nobody to the left may send.
-_OURS: Final = tuple("HTTP_" + name.upper().replace("-", "_") for name in (sysmeta.READ, sysmeta.REFUSED))
+_OURS: Final = (sysmeta.READ_ENV, sysmeta.REFUSED_ENV)
 _CONDITIONS: Final = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_UNMODIFIED_SINCE")
 _RANGES: Final = ("HTTP_RANGE", "HTTP_IF_RANGE")
 #: Swift's servers take headers of some 8 KB.
@@ -89,7 +89,8 @@ class ReadsMiddleware:
             return self.app(env, start_response)
         env.setdefault("swift.infocache", {})[COVERED_BY_READ_FILTERS] = covering
         try:
-            answer = self._head(env, target, candidates) if _is_head(env) else self._get(env, target, candidates)
+            respond = self._head if env["REQUEST_METHOD"] == "HEAD" else self._get
+            answer = respond(env, target, candidates)
         except BadParameter as error:
             return decoding.refuse(env, error, start_response)
         except SluiceError as error:
@@ -183,10 +184,6 @@ class ReadsMiddleware:
         hint = plan.hint if plan.head is not None else _learned(plan.hint, answer)
         read_pipeline.apply_filters(answer, left, replace(hint, size=None) if ran else hint)
         return answer
-
-
-def _is_head(env: Env) -> bool:
-    return bool(env["REQUEST_METHOD"] == "HEAD")
 
 
 def _etag(answer: UpstreamResponse) -> str:

@@ -60,59 +60,55 @@ def is_replicated(app: App, env: Env) -> bool:
     return policy is not None and bool(policy.policy_type == REPL_POLICY)
 
 
-class SubrequestSender:
-    """``Call.send`` of a visit: requests that start below it."""
+def send_subrequest(
+    app: App,
+    handler: Handler,
+    client_env: Env,
+    client_target: tuple[str, str, str],
+    method: str,
+    path: Path | None = None,
+    headers: Mapping[str, str] | None = None,
+    body: Iterable[bytes] | None = None,
+    query: str = "",
+    stored: bool = False,
+) -> Reply:
+    """``Call.send`` of a visit: a request that starts below it.
 
-    def __init__(self, app: App, handler: Handler, env: Env, target: tuple[str, str, str]) -> None:
-        """
-        :param app: answers requests for containers and for objects as they are stored
-        :param handler: answers requests for plain objects, past the request filters that saw the request already
-        :param env: the client's request for ``target``
-        """
-        self._app = app
-        self._handler = handler
-        self._env = env
-        self._target = target
+    :param app: answers requests for containers and for objects as they are stored
+    :param handler: answers requests for plain objects, past the request filters that saw the request already
+    :param client_env: the client's request for ``client_target``
+    """
+    target = path or client_target
+    env = _sub_environment(client_env, method, target, headers or {}, body, query)
+    given = env["wsgi.input"]
+    try:
+        if stored:
+            env["swift.content_type_overridden"] = True  # what is written back is what Swift itself had stored
+        if stored or len(target) == 2:
+            answer = UpstreamResponse(app, env)
+        else:
+            answer = handler(env, target)
+    except SluiceError as error:
+        return Reply("503 Service Unavailable", Headers(), [f"sluice: {error}\n".encode()])
+    finally:
+        given.close()
+    return Reply(answer.status, Headers(answer.headers), answer.body)
 
-    def __call__(
-        self,
-        method: str,
-        path: Path | None = None,
-        headers: Mapping[str, str] | None = None,
-        body: Iterable[bytes] | None = None,
-        query: str = "",
-        stored: bool = False,
-    ) -> Reply:
-        target = path or self._target
-        env = self._environment(method, target, headers or {}, body, query)
-        given = env["wsgi.input"]
-        try:
-            if stored:
-                env["swift.content_type_overridden"] = True  # what is written back is what Swift itself had stored
-            if stored or len(target) == 2:
-                answer = UpstreamResponse(self._app, env)
-            else:
-                answer = self._handler(env, target)
-        except SluiceError as error:
-            return Reply("503 Service Unavailable", Headers(), [f"sluice: {error}\n".encode()])
-        finally:
-            given.close()
-        return Reply(answer.status, Headers(answer.headers), answer.body)
 
-    def _environment(
-        self, method: str, target: Path, headers: Mapping[str, str], body: Iterable[bytes] | None, query: str
-    ) -> Env:
-        path = "/v1/" + "/".join(target)
-        wire = path.encode("utf-8", "surrogateescape").decode("latin-1")
-        env: Env = make_pre_authed_env(
-            self._env, method, wire, agent="%(orig)s Sluice", query_string=query, swift_source=SOURCE
-        )
-        set_headers(env, headers)
-        if _RESERVED in self._env:
-            env[_RESERVED] = self._env[_RESERVED]
-        env["wsgi.input"] = IterableInput(() if body is None else body)
-        if body is None:
-            env["CONTENT_LENGTH"] = "0"
-        elif "CONTENT_LENGTH" not in env:
-            env["HTTP_TRANSFER_ENCODING"] = "chunked"
-        return env
+def _sub_environment(
+    client_env: Env, method: str, target: Path, headers: Mapping[str, str], body: Iterable[bytes] | None, query: str
+) -> Env:
+    path = "/v1/" + "/".join(target)
+    wire = path.encode("utf-8", "surrogateescape").decode("latin-1")
+    env: Env = make_pre_authed_env(
+        client_env, method, wire, agent="%(orig)s Sluice", query_string=query, swift_source=SOURCE
+    )
+    set_headers(env, headers)
+    if _RESERVED in client_env:
+        env[_RESERVED] = client_env[_RESERVED]
+    env["wsgi.input"] = IterableInput(() if body is None else body)
+    if body is None:
+        env["CONTENT_LENGTH"] = "0"
+    elif "CONTENT_LENGTH" not in env:
+        env["HTTP_TRANSFER_ENCODING"] = "chunked"
+    return env

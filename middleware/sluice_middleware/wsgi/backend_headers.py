@@ -12,7 +12,6 @@ from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.policy_lookup import SelectedFilter
 from sluice_middleware.wsgi.response import Env, UpstreamResponse
 
-NODE_ENV: Final = "HTTP_" + sysmeta.NODE.upper().replace("-", "_")
 #: The name of our own requests in Swift's logs.
 SOURCE: Final = "SLU"
 
@@ -29,7 +28,7 @@ def encode_steps(chosen: Sequence[SelectedFilter]) -> list[dict[str, Any]]:
 def write_steps(env: Env, chosen: Sequence[SelectedFilter]) -> None:
     """Name the filters that storage nodes run, in a header of the PUT."""
     if chosen:
-        env[NODE_ENV] = json.dumps(encode_steps(chosen), separators=(",", ":"), sort_keys=True)
+        env[sysmeta.NODE_ENV] = json.dumps(encode_steps(chosen), separators=(",", ":"), sort_keys=True)
 
 
 def raise_if_refused(answer: UpstreamResponse) -> None:

@@ -17,9 +17,8 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.errors import SluiceError
 from sluice_filters.api import Filter, FilterError, Stream
 from sluice_filters.pipe import Pipe
@@ -41,9 +40,6 @@ METHODS: Final = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})
 @dataclass(frozen=True, slots=True)
 class FilterHost:
     """What differs between the places; ``sender`` makes a sender for those behind the named filters."""
-
-    PROXY: ClassVar[str] = PROXY
-    STORAGE_NODE: ClassVar[str] = STORAGE_NODE
 
     place: str
     logger: logging.Logger | logging.LoggerAdapter[Any]

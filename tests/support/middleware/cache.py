@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sluice_core.describe import PROXY
 from sluice_core.options import read_options
 from sluice_filters.api import Filter, Surroundings
 from sluice_filters.requests.caching import Caching
@@ -154,9 +155,7 @@ class Worker:
         """An answer whose body nobody has read."""
         env = environment(method, path, body, headers, self.container_status)
         target = tuple(path.split("/", 4)[2:])
-        host = FilterHost(
-            FilterHost.PROXY, log, self._authorize, lambda behind: self._sender(env), self.protective.__contains__
-        )
+        host = FilterHost(PROXY, log, self._authorize, lambda behind: self._sender(env), self.protective.__contains__)
         stored_by = self.protective if method == "PUT" else ()
         request_filters = RequestFilters(host, env, target, stored_by)  # type: ignore[arg-type]
 

@@ -19,7 +19,6 @@ from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import REPLICATION_FLOW, Flow
 from sluice_middleware.wsgi import sysmeta
 
-_TRANSFORM_ENV: Final = "HTTP_" + sysmeta.NODE.upper().replace("-", "_")
 _REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
 
 
@@ -58,7 +57,7 @@ def current_request() -> RequestContext:
 
 def request_scope(env: Mapping[str, Any]) -> AbstractContextManager[None]:
     """While a request is served; requests that it makes inside have their own."""
-    value = env.get(_TRANSFORM_ENV) if env["REQUEST_METHOD"] == "PUT" else None
+    value = env.get(sysmeta.NODE_ENV) if env["REQUEST_METHOD"] == "PUT" else None
     transform = RequestedTransform(value, env.get("CONTENT_TYPE")) if value else None
     context = RequestContext(transform, REPLICATION_FLOW if _REPLICATION_ENV in env else None)
     return _AS_IT_IS if context == _current.get() else _serving(context)
