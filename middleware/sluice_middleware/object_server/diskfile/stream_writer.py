@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from sluice_core.messages.bandwidth import PUT
 from sluice_middleware.object_server.diskfile.streams import diskfile_flow
-from sluice_middleware.object_server.iosched.stream_scheduler import STEP, PendingStep, StreamScheduler, StreamThread
+from sluice_middleware.object_server.iosched.stream_scheduler import STEP, StreamScheduler, StreamThread
+from sluice_middleware.object_server.iosched.threads import ThreadStep
 from sluice_middleware.swift.diskfile_api import BaseDiskFileWriter, drop_buffer_cache, fdatasync
 
 #: Keeps Swift's writer from syncing by itself: the bytes since its last sync never reach this.
@@ -31,7 +32,7 @@ class StreamWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
     _last_sync: int
     _upload_size: int
     _thread: StreamThread | None = None
-    _call: PendingStep | None = None
+    _call: ThreadStep | None = None
     #: Up to where it is written as plain Swift writes it.
     _plain = 0
     _waiting: list[bytes]

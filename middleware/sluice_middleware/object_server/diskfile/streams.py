@@ -25,7 +25,8 @@ from sluice_core.messages.bandwidth import Flow
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
 from sluice_middleware.object_server.diskfile.reader import RangeReaderMixin
 from sluice_middleware.object_server.iosched import page_cache
-from sluice_middleware.object_server.iosched.stream_scheduler import STEP, PendingStep, StreamScheduler, StreamThread
+from sluice_middleware.object_server.iosched.stream_scheduler import STEP, StreamScheduler, StreamThread
+from sluice_middleware.object_server.iosched.threads import ThreadStep
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import drop_buffer_cache
 
@@ -61,7 +62,7 @@ class StreamFile:
         self._stop = size
         self._block = b""
         self._at = 0
-        self._ahead: PendingStep | None = None
+        self._ahead: ThreadStep | None = None
         self._move: tuple[int, int | None] | None = None
         self._sure = 0  # up to where the page cache has it all
         self._turn = 0
@@ -178,7 +179,7 @@ class StreamFile:
         self._sure = self._place + size if known else 0
         return known
 
-    def _begin(self, thread: StreamThread) -> PendingStep:
+    def _begin(self, thread: StreamThread) -> ThreadStep:
         left = self._stop - self._place
         return thread.start(functools.partial(self._step, self._taken(), min(left, STEP) if left > 0 else _BEYOND))
 

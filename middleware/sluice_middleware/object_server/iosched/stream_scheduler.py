@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,8 +17,7 @@ from sluice_core.messages.bandwidth import Flow
 from sluice_core.options import Option, OptionError
 from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.object_server.iosched import io_priority
-from sluice_middleware.object_server.iosched.threads import IoThreads
-from sluice_middleware.object_server.iosched.threads import ThreadLease as _ThreadLease
+from sluice_middleware.object_server.iosched.threads import IoThreads, ThreadLease, ThreadStep
 from sluice_middleware.swift import green
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]
@@ -43,63 +43,39 @@ OPTIONS: Final = (
 STEP: Final = 1 << 20
 
 
-class PendingStep:
-    """A step under way in a stream's thread."""
-
-    def __init__(self, lease: _ThreadLease, function: Callable[[], Any], level: int, event: green.ThreadEvent) -> None:
-        self._event = event
-        self._step = lease.start(function, level, event.set)
-
-    def wait(self) -> Any:
-        """What the step returned; raises what it raised.
-
-        Other green threads go on meanwhile, and take their turn even when the step is over: what comes fast, as from
-        the page cache, would else keep them from theirs.
-        """
-        self._event.wait()
-        return self._step.outcome()
-
-
+@dataclass(eq=False)
 class StreamThread:
     """A thread while the stream of one flow has it; another when the flow's level changed."""
 
-    def __init__(
-        self,
-        threads: IoThreads,
-        lease: _ThreadLease,
-        notifier: green.Notifier,
-        agent_state: Callable[[], AgentState],
-        flow: Flow,
-    ) -> None:
-        self._threads = threads
-        self._lease = lease
-        self._level = agent_state().level(flow)
-        self._notifier = notifier
-        self.agent_state = agent_state
-        self._flow = flow
+    threads: IoThreads
+    lease: ThreadLease
+    notifier: green.Notifier
+    agent_state: Callable[[], AgentState]
+    flow: Flow
+    level: int
 
     @property
     def busy(self) -> bool:
         """Whether a step is not over yet."""
-        return self._lease.busy
+        return self.lease.busy
 
-    def start(self, function: Callable[[], Any]) -> PendingStep:
+    def start(self, function: Callable[[], Any]) -> ThreadStep:
         """Call ``function`` in the thread, after all that was started before, with the flow's priority."""
-        level = self.agent_state().level(self._flow)
-        if level != self._level and not self._lease.busy:
-            other = self._threads.lend(level)
+        level = self.agent_state().level(self.flow)
+        if level != self.level and not self.lease.busy:
+            other = self.threads.lend(level)
             if other is not None:
-                self._lease.release()
-                self._lease, self._level = other, level
-        return PendingStep(self._lease, function, level, self._notifier.event())
+                self.lease.release()
+                self.lease, self.level = other, level
+        return self.lease.start(function, level, self.notifier.event())
 
     def send(self, function: Callable[[], Any]) -> None:
         """Have ``function`` called in the thread, whatever comes of it."""
-        self._lease.start(function, self._level)
+        self.lease.start(function, self.level)
 
     def release(self, last: Callable[[], Any] | None = None) -> None:
         """Give the thread back, and have ``last`` called once nothing is under way any more."""
-        self._lease.release(last)
+        self.lease.release(last)
 
 
 class StreamScheduler:
@@ -136,11 +112,12 @@ class StreamScheduler:
         if found is None:
             found = _threads[place] = (self._make(), green.Notifier())
         threads, notifier = found
-        lease = threads.lend(self.agent_state().level(flow))
+        level = self.agent_state().level(flow)
+        lease = threads.lend(level)
         if lease is None:
             _say_once(self._logger, f"all {self._most} threads for streams are lent, further streams go without")
             return None
-        return StreamThread(threads, lease, notifier, self.agent_state, flow)
+        return StreamThread(threads, lease, notifier, self.agent_state, flow, level)
 
     def _make(self) -> IoThreads:
         def set_level(level: int) -> None:

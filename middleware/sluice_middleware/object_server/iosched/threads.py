@@ -16,7 +16,7 @@ from _queue import Empty, SimpleQueue  # of ``queue`` Swift puts a green one in 
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from sluice_core.messages.bandwidth import NO_CLASS
 
@@ -26,17 +26,24 @@ IDLE_SECONDS: Final = 10.0
 Start = Callable[[Callable[[], None]], None]
 
 
+class StepEvent(Protocol):
+    """Set in the thread when a step is over; waited for by who started it."""
+
+    def set(self) -> None:
+        """Wake who waits; must not raise."""
+
+    def wait(self) -> Any:
+        """Wait until it is set."""
+
+
 class ThreadStep:
     """One call in a thread."""
 
-    __slots__ = ("_error", "_function", "_result", "_tell", "finished", "level")
+    __slots__ = ("_error", "_event", "_function", "_result", "finished", "level")
 
-    def __init__(self, function: Callable[[], Any], level: int, tell: Callable[[], None] | None) -> None:
-        """
-        :param tell: called in the thread when the step is over; must not raise
-        """
+    def __init__(self, function: Callable[[], Any], level: int, event: StepEvent | None) -> None:
         self._function: Callable[[], Any] | None = function
-        self._tell = tell
+        self._event = event
         self._result: Any = None
         self._error: BaseException | None = None
         self.level = level
@@ -51,11 +58,17 @@ class ThreadStep:
             self._error = error
         function = None
         self.finished = True
-        if self._tell is not None:
-            self._tell()
+        if self._event is not None:
+            self._event.set()
 
-    def outcome(self) -> Any:
-        """What the call returned; raises what it raised.  To be asked once, when it is over."""
+    def wait(self) -> Any:
+        """What the call returned; raises what it raised.  To be called once, when the step has an event.
+
+        Others go on meanwhile, and take their turn even when the step is over: what comes fast, as from the page
+        cache, would else keep them from theirs.
+        """
+        if self._event is not None:
+            self._event.wait()
         error, self._error = self._error, None
         result, self._result = self._result, None
         if error is not None:
@@ -106,14 +119,14 @@ class ThreadLease:
         """Whether a step is not over yet."""
         return self._last is not None and not self._last.finished
 
-    def start(self, function: Callable[[], Any], level: int, tell: Callable[[], None] | None = None) -> ThreadStep:
+    def start(self, function: Callable[[], Any], level: int, event: StepEvent | None = None) -> ThreadStep:
         """Have ``function`` called after all that was started before; with I/O of ``level``.
 
         :raises ValueError: after :meth:`leave`
         """
         if self._thread is None:
             raise ValueError("the thread was given back")
-        step = self._last = ThreadStep(function, level, tell)
+        step = self._last = ThreadStep(function, level, event)
         self._thread.steps.put(step)
         return step
 

@@ -36,9 +36,9 @@ class Pool:
 def after(lane, function=lambda: None, level=NO_CLASS):
     """What comes of a step, once it is over."""
     over = threading.Event()
-    step = lane.start(function, level, over.set)
+    step = lane.start(function, level, over)
     assert over.wait(PATIENCE)
-    return step.outcome()
+    return step.wait()
 
 
 def rested(pool, lane, level=NO_CLASS):
