@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Final
 
 from sluice_core.describe import STORAGE_NODE
 from sluice_middleware.agent_connection import Logger
@@ -13,11 +14,12 @@ from sluice_middleware.swift.proxy_api import POLICIES
 
 #: One per process, hub, agent and side; a fork starts anew, and so does a server that Swift loads a second time.
 _clients: dict[tuple[int, int, str, str], CreditClient] = {}
+_NO_AGENT: Final = AgentState()
 
 
 def agent_state(path: str, side: str = STORAGE_NODE) -> AgentState:
-    """What the agent said last to this process."""
-    return shared_client(path, side).agent_state()
+    """What the agent at ``path`` said last to this process; without a path there is no agent, and no objective."""
+    return shared_client(path, side).agent_state() if path else _NO_AGENT
 
 
 def shared_client(path: str, side: str = STORAGE_NODE, server: str = "", logger: Logger | None = None) -> CreditClient:

@@ -50,7 +50,7 @@ class Application(swift.Application):  # type: ignore[misc]
         super().__init__(conf, *args, **kwargs)
         given = {name: str(value) for name, value in conf.items() if name.startswith(PREFIX)}
         path = str(read_options(OPTIONS, given, "proxy-server.conf [app:proxy-server]")["sluice_agent_socket"])
-        self.spares: Callable[[], Mapping[str, float]] = (lambda: agent_state(path, PROXY).spares) if path else dict
+        self.spares: Callable[[], Mapping[str, float]] = lambda: agent_state(path, PROXY).spares
 
     def get_controller(self, req: Any) -> tuple[Any, dict[str, Any]]:
         """As of Swift's."""
@@ -85,7 +85,7 @@ def weighted_order(
         return list(nodes)
     mean = sum(told) / len(told)
     # draws without replacement: the smallest of exponential variables, each with its weight as rate
-    keys = [_exponential(draw()) / max(mean if one is None else one, _LEAST) ** 2 for one in known]
+    keys = [-math.log(1.0 - draw()) / max(mean if one is None else one, _LEAST) ** 2 for one in known]
     return [nodes[place] for place in sorted(range(len(nodes)), key=keys.__getitem__)]
 
 
@@ -96,10 +96,6 @@ def find_spare(node: Node, spares: Mapping[str, float]) -> float | None:
         here = [spare for server, spare in spares.items() if server.rpartition(":")[0] == node["ip"]]
         found = here[0] if len(here) == 1 else None
     return found
-
-
-def _exponential(uniform: float) -> float:
-    return -math.log(1.0 - uniform)
 
 
 def app_factory(global_conf: dict[str, Any], **local_conf: str) -> Application:

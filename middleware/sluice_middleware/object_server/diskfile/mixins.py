@@ -26,7 +26,6 @@ from sluice_core.errors import SluiceError
 from sluice_core.messages.bandwidth import GET, Flow
 from sluice_filters.api import CorruptData, Hint
 from sluice_middleware.bandwidth.client_registry import agent_state
-from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.object_server.diskfile import request_context
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Refused, Unreadable
@@ -47,8 +46,6 @@ from sluice_middleware.swift.diskfile_api import (
 Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 _DATA: Final = ".data"
-#: The state where no agent is configured: no objective, no I/O levels.
-_NO_AGENT: Final = AgentState()
 
 
 class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
@@ -161,8 +158,7 @@ class ManagerMixin(BaseDiskFileManager):  # type: ignore[misc]
         self.disk_filters = DiskFilters(conf, logger)
         self._node = register(self.disk_filters, logger)
         self._skipped: dict[str, int] = {}
-        socket = self.disk_filters.options["sluice_agent_socket"]
-        state = partial(agent_state, socket) if socket else lambda: _NO_AGENT
+        state = partial(agent_state, self.disk_filters.options["sluice_agent_socket"])
         self.scheduler = StreamScheduler(self.disk_filters.options, state, logger)
         if not self.scheduler.disabled and daemon_role(logger) == OBJECT_SERVER:
             log_devices(self.devices, logger)
