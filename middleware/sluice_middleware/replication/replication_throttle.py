@@ -14,13 +14,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 from typing import Any, Final, Self
 
+from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_core.options import read_options
 from sluice_middleware.agent_connection import Logger
-from sluice_middleware.bandwidth import agent_client, client_registry
+from sluice_middleware.bandwidth import client_registry
+from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.wait_queue import Transfer
 from sluice_middleware.object_server.diskfile.disk_filters import OPTIONS, PREFIX
 from sluice_middleware.swift import green
@@ -38,44 +39,9 @@ _LEAST: Final = 64 * 1024
 
 
 class ThrottledCopy:
-    """One copy under way, a context manager.  The base class is that without an agent: no cap, no count."""
+    """One copy under way, a context manager, with credit from the node's agent."""
 
-    def rate(self) -> float | None:
-        """Bytes per second that this process may move; None without a cap.  Waits for the agent's first grant."""
-        return None
-
-    def acquire(self, size: int) -> None:
-        """Wait until ``size`` bytes may move, and count them."""
-
-    def wait_for_debt(self) -> None:
-        """Wait until this process as a whole owes nothing."""
-
-    def reserve(self, size: int) -> None:
-        """Charge ``size`` bytes before they move; :meth:`__exit__` refunds what did not move."""
-
-    def record(self, size: int) -> None:
-        """Count ``size`` bytes that have moved, and charge those that were not reserved to later copies."""
-
-    def held_back(self) -> contextlib.AbstractContextManager[None]:
-        """While it is entered the copy counts as waiting: it moves more slowly than it could."""
-        return contextlib.nullcontext()
-
-    def wait_for_share(self) -> None:
-        """Wait until the node has its share of the cap, if this process copied nothing of late."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        """No more bytes move."""
-
-
-class AgentThrottledCopy(ThrottledCopy):
-    """A copy that gets its credit from the node's agent."""
-
-    def __init__(self, throttle: AgentThrottle, client: agent_client.CreditClient, device: str) -> None:
+    def __init__(self, throttle: AgentThrottle, client: CreditClient, device: str) -> None:
         self._throttle = throttle
         self._client = client
         self._device = device
@@ -84,6 +50,7 @@ class AgentThrottledCopy(ThrottledCopy):
         self._reserved = 0
 
     def rate(self) -> float | None:
+        """Bytes per second that this process may move; None without a cap.  Waits for the agent's first grant."""
         if not self._heard:
             self._heard = True
             if self._transfer.rate is None:
@@ -91,16 +58,21 @@ class AgentThrottledCopy(ThrottledCopy):
         return self._transfer.rate
 
     def acquire(self, size: int) -> None:
+        """Wait until ``size`` bytes may move, and count them."""
         self._transfer.acquire(size)
 
     def wait_for_debt(self) -> None:
-        """As of the base class; takes longer than one payment, since no other node waits meanwhile."""
+        """Wait until this process as a whole owes nothing.
+
+        Takes longer than one payment, since no other node waits meanwhile.
+        """
         queue, end = self._transfer.queue, time.monotonic() + MOST_DEBT
         self._transfer.acquire(1)
         while queue is not None and queue.account.credit < 0 and time.monotonic() < end:
             self._transfer.acquire(1)
 
     def reserve(self, size: int) -> None:
+        """Charge ``size`` bytes before they move; :meth:`__exit__` refunds what did not move."""
         queue = self._transfer.queue
         if queue is not None and not queue.account.free:
             queue.account.charge(size)
@@ -108,6 +80,7 @@ class AgentThrottledCopy(ThrottledCopy):
             self._reserved += size
 
     def record(self, size: int) -> None:
+        """Count ``size`` bytes that have moved, and charge those that were not reserved to later copies."""
         paid = min(size, self._reserved)
         self._reserved -= paid
         self._transfer.moved += paid
@@ -123,6 +96,7 @@ class AgentThrottledCopy(ThrottledCopy):
 
     @contextlib.contextmanager
     def held_back(self) -> Iterator[None]:
+        """While it is entered the copy counts as waiting: it moves more slowly than it could."""
         self._transfer.counter.update(time.monotonic(), waiting=1)
         try:
             yield
@@ -130,7 +104,10 @@ class AgentThrottledCopy(ThrottledCopy):
             self._transfer.counter.update(time.monotonic(), waiting=-1)
 
     def wait_for_share(self) -> None:
-        """As of the base class; a bit of what is saved meanwhile is there for what comes."""
+        """Wait until the node has its share of the cap, if this process copied nothing of late.
+
+        A bit of what is saved meanwhile is there for what comes.
+        """
         queue = self._transfer.queue
         if queue is None or self._transfer.rate is None or queue.account.detached or not self._throttle.is_idle():
             return
@@ -146,9 +123,10 @@ class AgentThrottledCopy(ThrottledCopy):
         finally:
             self._refund(saved)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
         self._refund(self._reserved)
         self._throttle.copy_closed()
         self._transfer.close()
@@ -178,13 +156,14 @@ class AgentThrottle:
         given = {name: str(value) for name, value in conf.items() if name.startswith(PREFIX)}
         self._path = str(read_options(OPTIONS, given, "object-server.conf [DEFAULT]")["sluice_agent_socket"])
         self._logger = logger
+        #: Connected to nobody, so that nothing is capped.
+        self._unlimited = CreditClient("", STORAGE_NODE)
         self._left: float | None = None
 
     def open(self, device: str) -> ThrottledCopy:
         """A copy of what is on ``device``; the first one connects to the agent, after the daemon's fork."""
-        if not self._path:
-            return ThrottledCopy()
-        return AgentThrottledCopy(self, client_registry.shared_client(self._path, logger=self._logger), device)
+        client = client_registry.shared_client(self._path, logger=self._logger) if self._path else self._unlimited
+        return ThrottledCopy(self, client, device)
 
     def is_idle(self) -> bool:
         """Whether no copy ended of late."""

@@ -16,7 +16,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from sluice_middleware.replication.replication_throttle import ThrottledCopy
@@ -125,9 +124,7 @@ class RsyncMeter:
     def __enter__(self) -> None:
         green.start_green(self._look_on)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._over = True
         self._sleep.wake()
         found = _SENT.search(self._text())

@@ -182,4 +182,4 @@ def test_a_deletion_is_not_charged(pair, paid):
 
 
 def test_a_throttled_file_has_the_length_of_its_file():
-    assert ThrottledFile(SimpleNamespace(content_length=7), ThrottledCopy()).content_length == 7
+    assert ThrottledFile(SimpleNamespace(content_length=7), Purse()).content_length == 7
