@@ -6,6 +6,7 @@ import heapq
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from sluice_core.messages.bandwidth import MOST_OBJECTS, Flow, MovedObject
@@ -15,28 +16,29 @@ from sluice_core.messages.credit import MESSAGE_LIMIT, TrafficReport, TrafficSam
 _ENDED: Final = 1000
 
 
+@dataclass(slots=True, eq=False)
 class FlowCounter:
-    """Totals of one flow on one device: bytes moved, transfers open and waiting, and the seconds of both."""
+    """Totals of one flow on one device: bytes moved, transfers open and waiting, and the seconds of both.
 
-    __slots__ = ("_at", "_busy", "_held", "_since", "device", "flow", "moved", "open", "waiting")
+    ``at`` is the second until which these are added up.
+    """
 
-    def __init__(self, flow: Flow, device: str, now: float) -> None:
-        self.flow = flow
-        self.device = device
-        self.moved = 0
-        self.open = 0
-        self.waiting = 0
-        self._busy = 0.0
-        self._held = 0.0
-        self._at = now
-        self._since = 0
+    flow: Flow
+    device: str
+    at: float
+    moved: int = 0
+    open: int = 0
+    waiting: int = 0
+    _busy: float = 0.0
+    _held: float = 0.0
+    _since: int = 0
 
     def update(self, now: float, opened: int = 0, waiting: int = 0) -> None:
         """Change the numbers of open and of waiting transfers from ``now`` on."""
-        passed = max(0.0, now - self._at)
+        passed = max(0.0, now - self.at)
         self._busy += passed * self.open
         self._held += passed * self.waiting
-        self._at = now
+        self.at = now
         self.open += opened
         self.waiting += waiting
 
@@ -56,18 +58,16 @@ class FlowCounter:
         )
 
 
+@dataclass(slots=True, eq=False)
 class ObjectTransfer:
     """One object under transfer; ``moved`` is counted by its transfer, ``range`` as in ``0-end``."""
 
-    __slots__ = ("device", "flow", "moved", "oid", "range", "reported")
-
-    def __init__(self, flow: Flow, device: str, oid: str, span: str) -> None:
-        self.flow = flow
-        self.device = device
-        self.oid = oid
-        self.range = span
-        self.moved = 0
-        self.reported = 0
+    flow: Flow
+    device: str
+    oid: str
+    range: str
+    moved: int = 0
+    reported: int = 0
 
 
 class ChangedCounters(NamedTuple):

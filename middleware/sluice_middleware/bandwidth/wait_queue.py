@@ -63,34 +63,28 @@ class CreditSource(Protocol):
         """Called once when a transfer closes."""
 
 
+@dataclass(slots=True, eq=False)
 class Waiter:
     """A green thread that waits for credit for ``size`` bytes, at least for ``least``; ``paid`` is what it got."""
 
-    __slots__ = ("least", "paid", "patience", "size", "sleep")
-
-    def __init__(self, size: int, least: int, patience: float) -> None:
-        self.size = size
-        self.least = least
-        self.patience = patience
-        self.paid = 0
-        self.sleep = green.InterruptibleSleep()
+    size: int
+    least: int
+    patience: float
+    paid: int = 0
+    sleep: green.InterruptibleSleep = field(default_factory=green.InterruptibleSleep)
 
 
+@dataclass(slots=True, eq=False)
 class FlowQueue:
     """The waiters of one flow before its account; ``open`` counts its open transfers."""
 
-    __slots__ = ("_clock", "_source", "account", "bytes_waiting", "open", "waiters")
-
-    def __init__(
-        self, account: TokenAccount, source: CreditSource, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.account = account
-        self.open = 0
-        #: Bytes that all waiters wait for.
-        self.bytes_waiting = 0
-        self.waiters: deque[Waiter] = deque()
-        self._source = source
-        self._clock = clock
+    account: TokenAccount
+    source: CreditSource
+    clock: Callable[[], float] = time.monotonic
+    open: int = 0
+    #: Bytes that all waiters wait for.
+    bytes_waiting: int = 0
+    waiters: deque[Waiter] = field(default_factory=deque)
 
     def acquire(self, size: int, least: int, counter: FlowCounter, patience: float) -> int:
         """Wait until ``size`` bytes may pass, or a part of at least ``least``; the number of bytes charged.
@@ -98,12 +92,12 @@ class FlowQueue:
         :param patience: seconds after which they pass without credit and are debt
         """
         if not self.waiters and self.account.try_charge(size):
-            self._source.request_credit(self)
+            self.source.request_credit(self)
             return size
         waiter = Waiter(size, least, patience)
         self.waiters.append(waiter)
         self.bytes_waiting += size
-        counter.update(self._clock(), waiting=1)
+        counter.update(self.clock(), waiting=1)
         try:
             self._wait(waiter)
         except BaseException:
@@ -111,7 +105,7 @@ class FlowQueue:
                 self.account.refund(waiter.paid)
             raise
         finally:
-            counter.update(self._clock(), waiting=-1)
+            counter.update(self.clock(), waiting=-1)
             if not waiter.paid:
                 self._leave(waiter)
             self.serve()
@@ -129,7 +123,7 @@ class FlowQueue:
             waiter.sleep.wake()
         if queue and moved:
             queue[0].sleep.wake()  # how long it has to wait is another question now
-        self._source.request_credit(self)
+        self.source.request_credit(self)
 
     def detach(self, newcomer: float | None) -> None:
         """The agent is away: the account fills itself, and the first waiter computes its waiting time again.
@@ -151,17 +145,17 @@ class FlowQueue:
         return max(waiter.least, int(soon)) if soon < waiter.size else waiter.size
 
     def _wait(self, waiter: Waiter) -> None:
-        begun = self._clock()
+        begun = self.clock()
         end = begun + waiter.patience
         self._check_agent(begun)
         while not waiter.paid:
-            left = end - self._clock()
+            left = end - self.clock()
             if left <= 0:
                 size = self._turn_size(waiter)
                 self._leave(waiter)
                 waiter.paid = size
                 self.account.add_debt(size)
-                self._source.count_unpaid(self)
+                self.source.count_unpaid(self)
                 break
             pause = _LOOK
             if self.waiters[0] is waiter:
@@ -174,8 +168,8 @@ class FlowQueue:
         self.bytes_waiting -= waiter.size
 
     def _check_agent(self, begun: float) -> None:
-        if self._source.is_silent(begun):
-            self._source.detach(self)
+        if self.source.is_silent(begun):
+            self.source.detach(self)
         self.serve()
 
 
