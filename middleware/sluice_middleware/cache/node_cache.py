@@ -24,7 +24,7 @@ from sluice_filters.visits import Call, Visit
 from sluice_middleware.cache.store import POLICIES, CacheStore, open_store
 from sluice_middleware.cache.visit import WriteVisit, read_visit
 from sluice_middleware.swift import green
-from sluice_middleware.swift.cache_api import get_container_info
+from sluice_middleware.swift.proxy_api import get_container_info
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]

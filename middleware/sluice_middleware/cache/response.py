@@ -13,7 +13,7 @@ from isal import isal_zlib
 
 from sluice_filters.visits import Headers, Reply
 from sluice_middleware.cache.files import PIECE, CachedFile
-from sluice_middleware.swift.cache_api import (
+from sluice_middleware.swift.proxy_api import (
     Request,
     Response,
     multi_range_iterator,

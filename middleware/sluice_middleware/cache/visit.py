@@ -21,8 +21,7 @@ from sluice_middleware.cache.files import CachedFile
 from sluice_middleware.cache.index import IndexEntry
 from sluice_middleware.cache.response import build_reply
 from sluice_middleware.cache.store import CacheStore, MarkSnapshot, write_stamp
-from sluice_middleware.swift.cache_api import config_true_value
-from sluice_middleware.swift.proxy_api import close_if_possible, normalize_etag
+from sluice_middleware.swift.proxy_api import close_if_possible, config_true_value, normalize_etag
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import Env
 

@@ -10,16 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from swift.common.utils import Timestamp
+
 from sluice_core.describe import PROXY
 from sluice_core.options import read_options
 from sluice_filters.api import Filter, Surroundings
 from sluice_filters.requests.caching import Caching
 from sluice_filters.visits import Headers, Reply
 from sluice_middleware.cache.node_cache import OPTIONS, NodeCache, open_cache
-from sluice_middleware.swift.cache_api import (
+from sluice_middleware.swift.proxy_api import (
     Request,
     Response,
-    Timestamp,
     resolve_etag_is_at_header,
     resolve_ignore_range_header,
 )
