@@ -26,7 +26,7 @@ from sluice_middleware.s3select.output import Formatter
 from sluice_middleware.s3select.request import LONGEST, SelectRequest, read_request
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import close_if_possible, reiterate
-from sluice_middleware.swift.s3api import S3Error, S3Object, SelectApi, get_logger, is_s3api
+from sluice_middleware.swift.s3api import GetObject, S3Error, SelectApi, get_logger, is_s3api
 
 Env = dict[str, Any]
 App = Callable[[Env, Callable[..., Any]], Iterable[bytes]]
@@ -59,12 +59,12 @@ class S3Select:
             return answer
         return self._s3api(env, start_response)
 
-    def _answer(self, body: bytes, item: S3Object) -> Iterable[bytes]:
+    def _answer(self, body: bytes, get_object: GetObject) -> Iterable[bytes]:
         """The messages of one answer; the first of them is there, so what fails at once is an error instead."""
         request = read_request(body)
         start = max(request.query.first - 1, 0)
         headers = {"Range": f"bytes={start}-"} if start else {}
-        response = item.get(headers)
+        response = get_object(headers)
         if response.status_int != 206:
             start = 0
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from swift.common.middleware.s3api.acl_handlers import ObjectAclHandler
@@ -20,8 +21,11 @@ from swift.common.utils import get_logger
 Env = dict[str, Any]
 
 
-#: Parsed body and request in, what answers it out.
-Answering = Callable[[bytes, "S3Object"], Iterable[bytes]]
+#: The answer to a GET of the object that a request is about, as its sender may read it, by more headers of the GET;
+#: errors are S3's own and raised.
+GetObject = Callable[[Mapping[str, str]], Any]
+#: The body of a request, and how its object is read, in; what answers it out.
+Answering = Callable[[bytes, GetObject], Iterable[bytes]]
 #: Headers of the POST that say nothing of the GET it becomes.
 _OF_THE_POST = ("HTTP_RANGE", "HTTP_IF_RANGE", "CONTENT_TYPE", "HTTP_CONTENT_MD5", "HTTP_TRANSFER_ENCODING")
 
@@ -40,19 +44,6 @@ class S3Error(ErrorResponse):  # type: ignore[misc]
         self._code = code
         # XML has no control characters
         super().__init__("".join(one if one.isprintable() else " " for one in message), status=status)
-
-
-class S3Object:
-    """The object that a request is about, to be read as its sender may."""
-
-    def __init__(self, app: Any, request: Any) -> None:
-        self._app = app
-        self._request = request
-
-    def get(self, headers: Mapping[str, str]) -> Any:
-        """The answer to a GET; errors are S3's own and raised."""
-        query = {"version-id": self._request.params["versionId"]} if "versionId" in self._request.params else {}
-        return self._request.get_response(self._app, "GET", headers=dict(headers), query=query)
 
 
 class SelectApi(S3ApiMiddleware):  # type: ignore[misc]
@@ -80,8 +71,12 @@ class SelectApi(S3ApiMiddleware):  # type: ignore[misc]
         req.environ["wsgi.input"] = io.BytesIO()
         req.environ["CONTENT_LENGTH"] = "0"
         req.set_acl_handler(ObjectAclHandler(req, self.logger))
-        events = self._answering(body, S3Object(self.app, req))
+        events = self._answering(body, partial(self._get_object, req))
         return HTTPOk(app_iter=events, headers={"Content-Type": "application/octet-stream"})
+
+    def _get_object(self, request: Any, headers: Mapping[str, str]) -> Any:
+        query = {"version-id": request.params["versionId"]} if "versionId" in request.params else {}
+        return request.get_response(self.app, "GET", headers=dict(headers), query=query)
 
 
 def parse_xml(text: bytes) -> Any:
