@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sluice_core.errors import PeerError, SluiceError
@@ -63,45 +64,41 @@ def prepare_download(env: Env) -> None:
         env[_IGNORE_RANGE] = csv_append(env.get(_IGNORE_RANGE), sysmeta.CHAIN)
 
 
+@dataclass(eq=False)
 class TransformedObject:
-    """One transformed object as its answer describes it."""
+    """One transformed object as its answer describes it.
 
-    def __init__(
-        self,
-        app: App,
-        env: Env,
-        answer: UpstreamResponse,
-        value: str,
-        filters: Mapping[str, type[Filter]],
-        account: str = "",
-    ) -> None:
+    ``value`` is that of the chain header.  ``account`` is whose object it is; isolated filters want to know.
+    ``content_type`` is what the last answer with bytes of the object said.
+    """
+
+    app: App
+    env: Env
+    answer: UpstreamResponse
+    value: str
+    filters: Mapping[str, type[Filter]]
+    account: str = ""
+    content_type: str | None = None
+
+    def __post_init__(self) -> None:
         """
-        :param account: whose object it is; isolated filters want to know
         :raises SluiceError: when the metadata make no sense or a filter is missing here
         """
-        self._app = app
-        self._env = env
-        self._answer = answer
-        self._body: Iterable[bytes] | None = answer.body
-        self._chain = value
-        self._stored_etag = sysmeta.find_header(answer.headers, "Etag")
-        self._filters = filters
-        self._account = account
-        #: As the last answer with bytes of the object said.
-        self.content_type: str | None = None
-        self.records = sysmeta.decode_chain(value)
+        self._body: Iterable[bytes] | None = self.answer.body
+        self._stored_etag = sysmeta.find_header(self.answer.headers, "Etag")
+        self.records = sysmeta.decode_chain(self.value)
         self.size = chain.plain_size(self.records)
-        self.missing = chain.missing(self.records, filters)
+        self.missing = chain.missing(self.records, self.filters)
 
     def headers(self, size: int | None) -> Headers:
         """The answer's headers for the plain object."""
-        return sysmeta.plain_headers(self._answer.headers, size)
+        return sysmeta.plain_headers(self.answer.headers, size)
 
     def read_range(self, start: int, stop: int) -> Iterator[bytes]:
         """The plain bytes ``[start, stop)``, fetched by as few stored bytes as the filters allow."""
-        if not chain.can_seek(self.records, self._filters):
+        if not chain.can_seek(self.records, self.filters):
             return slice_body(self.read_all().started(), start, stop)
-        search = chain.locate(self.records, self._filters, start, stop)
+        search = chain.locate(self.records, self.filters, start, stop)
         try:
             first, last = next(search)
             while True:
@@ -120,10 +117,10 @@ class TransformedObject:
         if reused is not None:
             return reused
         self.close()
-        answer = UpstreamResponse(self._app, _sub_environment(self._env, start, stop))
+        answer = UpstreamResponse(self.app, _sub_environment(self.env, start, stop))
         same = (
             answer.code == (200 if start is None else 206)
-            and sysmeta.find_header(answer.headers, sysmeta.CHAIN) == self._chain
+            and sysmeta.find_header(answer.headers, sysmeta.CHAIN) == self.value
             and sysmeta.find_header(answer.headers, "Etag") == self._stored_etag
         )
         if not same:
@@ -142,25 +139,25 @@ class TransformedObject:
 
         :raises SluiceError: when that cannot be, for want of a key say
         """
-        return chain.chain_decoder(self.records, self._filters, Hint(account=self._account))
+        return chain.chain_decoder(self.records, self.filters, Hint(account=self.account))
 
     def _heavy(self) -> bool:
-        return any(self._filters[record["f"]].heavy for record in self.records)
+        return any(self.filters[record["f"]].heavy for record in self.records)
 
     def close(self) -> None:
         """Let go of the first answer's body, unless somebody took it over."""
         if self._body is not None:
             body, self._body = self._body, None
-            discard_body(body, self._answer)
+            discard_body(body, self.answer)
 
     def _reuse(self, start: int | None, stop: int | None) -> Iterable[bytes] | None:
         """The first answer's body where it holds ``[start, stop)``; it can be used once."""
-        span = stored_span(self._answer)
+        span = stored_span(self.answer)
         if span is None or self._body is None:
             return None
         first, last = span
         if start is None or stop is None:
-            if self._answer.code != 200:
+            if self.answer.code != 200:
                 return None
             body, self._body = self._body, None
             return body

@@ -10,6 +10,7 @@ too.  A key that is missing is no such error:
 from __future__ import annotations
 
 import errno
+import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, Final
@@ -47,7 +48,7 @@ class DecodedFile:
         self._size = size
         self._filters = tools.filters
         self._hint = hint
-        self._run: Callable[..., Any] = green.run_in_thread if threads and tools.is_heavy(stored) else _at_once
+        self._run: Callable[..., Any] = green.run_in_thread if threads and tools.is_heavy(stored) else operator.call
         self._records: Sequence[Any] = stored.records  # grow by indexes that are fetched
         self._position = 0
         self._stop = size
@@ -61,7 +62,7 @@ class DecodedFile:
 
     def decode_inline(self) -> None:
         """From now on whoever reads has a thread: decode there."""
-        self._run = _at_once
+        self._run = operator.call
 
     def tell(self) -> int:
         """Plain offset of the next byte."""
@@ -183,7 +184,3 @@ class DecodedFile:
             found: Located = done.value
         self._records = found.records
         return found
-
-
-def _at_once(function: Callable[[], bytes]) -> bytes:
-    return function()
