@@ -13,6 +13,7 @@ reading time, *undo* gives back what *do* took.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from sluice_core.code.code_store import BadUpload
@@ -51,18 +52,16 @@ class SandboxTeam(Team):
         """Take note of a filter that was made for this environment."""
 
     def encoder(self, steps: Sequence[Filter], hint: Hint) -> TeamStream:
-        session = self.session([_step(one, DO) for one in steps], hint)
-        return guard.GuardedEncoder(session, [_uploaded(one) for one in steps], self.limits)
+        ours = [_uploaded(one) for one in steps]
+        return guard.GuardedEncoder(self.session([_do(one) for one in ours], hint), ours, self.limits)
 
     def reader(self, steps: Sequence[Filter], hint: Hint) -> Stream:
-        backwards = list(reversed(steps))
-        session = self.session([_step(one, DO) for one in backwards], hint)
-        return guard.GuardedEncoder(session, [_uploaded(one) for one in backwards], self.limits)
+        return self.encoder(steps[::-1], hint)
 
     def decoder(self, steps: Sequence[tuple[Filter, Record]], hint: Hint) -> Stream:
         marks = [guard.StepRecord.parse(record) for _, record in steps]
         undo = [
-            Step(one.info.keyword, mark.code, mark.main, mark.params, UNDO)
+            replace(_do(_uploaded(one)), code=mark.code, main=mark.main, params=mark.params, direction=UNDO)
             for (one, _), mark in zip(reversed(steps), reversed(marks), strict=True)
         ]
         keywords = [one.info.keyword for one, _ in steps]
@@ -88,6 +87,6 @@ def _uploaded(one: Filter) -> IsolatedFilter:
     return one
 
 
-def _step(one: Filter, direction: str) -> Step:
-    upload = _uploaded(one).upload
-    return Step(upload.keyword, upload.sha256, upload.main, _uploaded(one).given_parameters(), direction)
+def _do(one: IsolatedFilter) -> Step:
+    upload, params = one.upload, one.given_parameters()
+    return Step(upload.keyword, upload.sha256, upload.main, params, DO, upload.language, upload.dependencies)

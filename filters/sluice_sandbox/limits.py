@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from sluice_core.describe import Scalar
@@ -54,13 +54,18 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One filter in one direction; ``code`` is the SHA-256 of what runs, ``main`` where it begins."""
+    """One filter in one direction; ``code`` is the SHA-256 of what runs, ``main`` where it begins.
+
+    ``language`` and ``dependencies`` (name → SHA-256) are those of the upload.
+    """
 
     keyword: str
     code: str
     main: str
     params: Mapping[str, Scalar]
     direction: str = DO
+    language: str = ""
+    dependencies: Mapping[str, str] = field(default_factory=dict)
 
 
 class Session(Protocol):

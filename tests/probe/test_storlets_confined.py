@@ -177,13 +177,13 @@ def test_a_link_to_another_tenants_socket_is_not_followed(trial, bench):
         "report['victim'] = os.path.exists('/tmp/victim')",
         "if not report['victim']:",
         "    os.unlink('/mnt/channels/' + name)",
-        f"    os.symlink('../{victim.scope}/' + name, '/mnt/channels/' + name)",
+        f"    os.symlink('../{victim.sockets.name}/' + name, '/mnt/channels/' + name)",
     ]
     assert trial(["attempt('mark', lambda: open('/tmp/victim', 'w').close())"], "AUTH_victim") == {"mark": "None"}
     assert trial(lines, "AUTH_victim") == {"victim": True}
     for _ in range(2):
         assert trial(lines, "AUTH_thief") == {"victim": False}
-        folder = trial.team.container("AUTH_thief").paths.host_pipe_dir
+        folder = trial.team.container("AUTH_thief").sockets
         assert [name for name in os.listdir(folder) if os.path.exists(os.path.join(folder, name))]
 
 

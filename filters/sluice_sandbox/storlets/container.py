@@ -4,26 +4,26 @@ What a container may: one processor's worth of time, the limits' memory, some pr
 it sees: the image (read-only), the library (read-only), its tenant's filters (read-only), and the folder
 of its sockets.  No network, no capabilities, no new privileges, an ordinary user, no device of the host.
 
-Storlets' class gives the paths, the command's shape and the protocol; overridden is what does not
-hold under load: starting (which image, never pulled; replaced rather than stopped; one at a time over
-all processes of the node), waiting (with limits, without blocking green threads) and naming (node and
-tenant, so that several nodes share an engine).
+Paths inside, the command's shape and the protocol are those of Storlets.  Its own class is not used: importing it makes
+the whole process green, and it does not hold under load.  Here a missing image is never pulled, a container is replaced
+rather than stopped, one at a time over all processes of the node, waiting has limits and blocks no green thread, and
+names have node and tenant in them, so that several nodes share an engine.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import logging
 import os
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
+import docker
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.types import LogConfig, Mount
 from storlets.sbus import command as sbus
 
 from sluice_filters.api import FilterError
@@ -32,31 +32,13 @@ from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import commands, wire
 from sluice_sandbox.storlets.waiting import file_lock, pause
 
-
-@contextlib.contextmanager
-def _unpatched() -> Iterator[None]:
-    """Storlets' gateway makes its whole process green when imported; not ours."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # eventlet warns of itself
-        import eventlet  # noqa: TID251  # not to use it: to keep Storlets from using it on us
-    kept, eventlet.monkey_patch = eventlet.monkey_patch, lambda *args, **kwargs: None
-    try:
-        yield
-    finally:
-        eventlet.monkey_patch = kept
-
-
-with _unpatched():
-    import docker
-    from docker.errors import APIError, DockerException, ImageNotFound, NotFound
-    from docker.types import LogConfig, Mount
-    from storlets.gateway.gateways.docker.runtime import DockerRunTimeSandbox
-
 _TEMPORARY: Final = "/tmp"  # noqa: S108  # a container's own, of limited size
 _PING: Final = 0.01
 _RPC: Final = 15.0
 _MODULE: Final = "sluice_sandbox.storlets.factory"
-_log = logging.getLogger(__name__)
+#: Socket of the factory, beside those of the daemons.
+FACTORY: Final = "factory_pipe"
+_LIBRARY: Final = "/usr/local/lib/storlets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,30 +77,26 @@ class _Full(Unavailable):
     """Something forked in the container until nothing was left."""
 
 
-class Container(DockerRunTimeSandbox):  # type: ignore[misc]
-    """The container of ``account`` at ``place``; nothing happens before it is asked for something."""
+class Container:
+    """The container of ``account`` at ``place``; nothing happens before it is asked for something.
+
+    ``name`` is what the engine calls it.  ``sockets`` and ``code`` are folders on the host, mounted as
+    ``sockets_inside`` and ``code_inside``.
+    """
 
     def __init__(self, account: str, place: ContainerSettings, limits: Limits) -> None:
-        scope = hashlib.sha256(account.encode()).hexdigest()[:16]
-        conf = {
-            "pipes_dir": str(place.folder / place.node / "pipes"),
-            "storlets_dir": str(place.folder / place.node / "code"),
-            "storlet_daemon_thread_pool_size": place.runs,
-        }
-        super().__init__(scope, conf, _log)
         self.account = account
         self.place = place
         self.limits = limits
-        self.paths.host_storlet_native_lib_dir = str(place.library)
-
-    @property
-    def name(self) -> str:
-        """What the engine calls it."""
-        return self._get_container_name(self.place.image)
+        scope = hashlib.sha256(account.encode()).hexdigest()[:16]
+        self.name = f"sluice-{place.node}-{scope}"
+        self.sockets, self.sockets_inside = place.folder / place.node / "pipes" / scope, Path("/mnt/channels")
+        self.code, self.code_inside = place.folder / place.node / "code" / scope, Path("/var/lib/storlets")
+        self._lock = place.folder / place.node / "locks" / scope
 
     def socket_of(self, name: str) -> str:
         """Where the daemon ``name`` listens, on the host."""
-        return str(self.paths.get_host_storlet_pipe(name))
+        return str(self.sockets / name)
 
     def ensure(self, name: str, main: str, language: str, classpath: str) -> None:
         """Make sure that the container runs and the daemon ``name`` in it.
@@ -126,7 +104,7 @@ class Container(DockerRunTimeSandbox):  # type: ignore[misc]
         :raises Unavailable: when it cannot be
         """
         try:
-            with file_lock(self._lock(), self.place.patience):
+            with self._alone():
                 if self.ping(name):
                     return  # somebody was faster
                 if not self.ping():
@@ -146,22 +124,21 @@ class Container(DockerRunTimeSandbox):  # type: ignore[misc]
         :param unless: asked when it is our turn; True when that is not needed any more
         """
         try:
-            with file_lock(self._lock(), self.place.patience):
+            with self._alone():
                 if unless is None or not unless():
                     with self._engine() as client:
                         self._remove(client)
         except (DockerException, OSError) as error:
             raise Unavailable(f"container of `{self.account}` cannot be replaced: {error}") from error
 
-    def ping(self, name: str | None = None) -> bool:
+    def ping(self, name: str = FACTORY) -> bool:
         """Whether the factory, or the daemon ``name``, answers at once."""
-        path = self.paths.host_factory_pipe if name is None else self.socket_of(name)
         try:
-            return bool(commands.call(path, sbus.SBUS_CMD_PING, {}, timeout=2.0)["status"])
+            return bool(commands.call(self.socket_of(name), sbus.SBUS_CMD_PING, {}, timeout=2.0)["status"])
         except (OSError, TimeoutError, ValueError, KeyError):
             return False
 
-    def wait(self, name: str | None = None) -> None:
+    def wait(self, name: str = FACTORY) -> None:
         """Until the factory, or the daemon ``name``, answers.
 
         :raises Unavailable: when it does not in time
@@ -176,7 +153,7 @@ class Container(DockerRunTimeSandbox):  # type: ignore[misc]
         """Start the container, in place of what there may be; call it alone."""
         self._make_folders()
         try:
-            self._restart(self.place.image)
+            self._start()
         except ImageNotFound as error:
             raise Unavailable(
                 f"the engine has no image `{self.place.image}`; see `sluice-sandbox image build`"
@@ -185,39 +162,46 @@ class Container(DockerRunTimeSandbox):  # type: ignore[misc]
             raise Unavailable(f"container of `{self.account}` cannot be started: {error}") from error
         self.wait()
 
-    def _lock(self) -> Path:
-        folder = self.place.folder / self.place.node / "locks"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return folder / str(self.scope)
+    def _alone(self) -> AbstractContextManager[None]:
+        """One at a time, over all processes of the node.
+
+        :raises TimeoutError: when it is not our turn in time
+        """
+        self._lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return file_lock(self._lock, self.place.patience)
 
     def _make_folders(self) -> None:
         """What is mounted; only its own user gets into the folder of the sockets."""
-        code, pipes = Path(self.paths.host_storlet_base_dir), Path(self.paths.host_pipe_dir)
-        for folder in (code.parent, pipes.parent):
+        for folder in (self.code.parent, self.sockets.parent):
             folder.mkdir(parents=True, exist_ok=True, mode=0o711)
-        code.mkdir(exist_ok=True, mode=0o755)
-        pipes.mkdir(exist_ok=True, mode=0o700)
+        self.code.mkdir(exist_ok=True, mode=0o755)
+        self.sockets.mkdir(exist_ok=True, mode=0o700)
         if os.geteuid() == 0:
-            os.chown(pipes, self.place.user(), -1)
+            os.chown(self.sockets, self.place.user(), -1)
 
-    def _restart(self, container_image_name: str) -> None:
+    def _start(self) -> None:
+        image = self.place.image
         with self._engine() as client:
-            client.images.get(container_image_name)  # else the engine would ask a registry for it
+            client.images.get(image)  # else the engine would ask a registry for it
             self._remove(client)
             mine = client.containers.list(sparse=True, filters={"label": f"sluice.node={self.place.node}"})
             if len(mine) >= self.limits.tenants:
                 raise Unavailable(f"{len(mine)} tenants have containers on this node, expected at most that many")
-            client.containers.create(container_image_name, **self._settings()).start()
+            client.containers.create(image, **self._settings()).start()
 
     def _settings(self) -> dict[str, Any]:
         """Everything about the container; a test compares it with what the engine made of it."""
         memory = self.limits.memory
         return {
             "name": self.name,
-            "command": self._get_container_command(self.name),
-            "entrypoint": self._get_container_entrypoint(),
-            "environment": {**self._get_container_environment(), "PYTHONDONTWRITEBYTECODE": "1"},
-            "mounts": self._get_mounts(),
+            "command": self._command(),
+            "entrypoint": ["python3"],
+            "environment": {"PYTHONPATH": f"{_LIBRARY}/python", "PYTHONDONTWRITEBYTECODE": "1"},
+            "mounts": [
+                Mount(str(self.sockets_inside), str(self.sockets), type="bind"),
+                Mount(str(self.code_inside), str(self.code), type="bind", read_only=True),
+                Mount(_LIBRARY, str(self.place.library), type="bind", read_only=True),
+            ],
             "user": f"{self.place.user()}:{self.place.user()}",
             "labels": {"managed_by": "sluice", "sluice.node": self.place.node, "sluice.account": self.account},
             "network_mode": "none",
@@ -237,24 +221,8 @@ class Container(DockerRunTimeSandbox):  # type: ignore[misc]
             "working_dir": _TEMPORARY,
         }
 
-    def _get_mounts(self) -> list[Mount]:
-        paths = self.paths
-        mounts = (
-            (paths.host_pipe_dir, paths.sandbox_pipe_dir, False),
-            (paths.host_storlet_base_dir, paths.sandbox_storlet_base_dir, True),
-            (paths.host_storlet_native_lib_dir, paths.sandbox_storlet_native_lib_dir, True),
-        )
-        return [
-            Mount(target=target, source=source, type="bind", read_only=read_only)
-            for source, target, read_only in mounts
-        ]
-
-    def _get_container_name(self, container_image_name: str) -> str:
-        return f"sluice-{self.place.node}-{self.scope}"
-
-    def _get_container_command(self, container_name: str) -> list[str]:
-        paths = self.paths
-        return ["-m", _MODULE, paths.sandbox_factory_pipe, str(self.limits.idle), paths.sandbox_storlet_base_dir]
+    def _command(self) -> list[str]:
+        return ["-m", _MODULE, str(self.sockets_inside / FACTORY), str(self.limits.idle), str(self.code_inside)]
 
     def _remove(self, client: docker.DockerClient) -> None:
         """The container is gone when this returns, also one that was going already."""
@@ -278,12 +246,12 @@ class Container(DockerRunTimeSandbox):  # type: ignore[misc]
             "storlet_path": classpath,
             "storlet_name": name,
             "storlet_main": main,
-            "uds_path": self.paths.get_sbox_storlet_pipe(name),
+            "uds_path": str(self.sockets_inside / name),
             "log_level": "OFF",
-            "pool_size": self.storlet_daemon_thread_pool_size,
+            "pool_size": self.place.runs,
         }
         try:
-            answer = commands.call(self.paths.host_factory_pipe, sbus.SBUS_CMD_START_DAEMON, params, _RPC)
+            answer = commands.call(self.socket_of(FACTORY), sbus.SBUS_CMD_START_DAEMON, params, _RPC)
         except (OSError, TimeoutError, ValueError) as error:
             raise Unavailable(f"container of `{self.account}` does not answer: {error}") from error
         if answer.get("message") == wire.NO_PROCESSES:

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import CallerError
@@ -17,7 +17,9 @@ from sluice_sandbox.docker import image
 from sluice_sandbox.docker.locations import cache_folder, state_folder
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import library as storlets_library
-from sluice_sandbox.storlets.team import StorletTeam
+
+if TYPE_CHECKING:
+    from sluice_sandbox.storlets.team import StorletTeam
 
 PREFIX: Final = "storlets_"
 #: Name → type and help, as the documentation shows them.
@@ -50,7 +52,8 @@ def storlet_team(options: Mapping[str, str], store: CodeStore) -> StorletTeam | 
     given = _given(options)
     if "engine" not in given:
         return None
-    from sluice_sandbox.storlets.container import ContainerSettings  # needs Storlets, and docker's client
+    from sluice_sandbox.storlets.container import ContainerSettings  # these need Storlets, and docker's client
+    from sluice_sandbox.storlets.team import StorletTeam
 
     folder = Path(given.get("folder", state_folder() / "storlets"))
     jars = sorted(Path(given.get("cache", cache_folder())).glob("java-*"))

@@ -14,8 +14,7 @@ A stream has ended when every storlet's daemon has said so (see ``agent``), noth
 unread in any pipe, and the output is at its end.  Everything else is :class:`SandboxFault`: a trailer with a
 reason, no trailer (killed), no byte in either direction for ``patience`` seconds.
 
-``feed`` never waits for output, only for room; what a storlet cannot take while it gives a lot waits here.  The newest
-piece of output is kept back until the next one or the proven end, so a stream that fails is never complete.
+``feed`` never waits for output, only for room; what a storlet cannot take while it gives a lot waits here.
 """
 
 from __future__ import annotations
@@ -40,11 +39,10 @@ from storlets.sbus.file_description import (
 from sluice_filters.api import FilterError
 from sluice_sandbox.limits import Limits, SandboxFault
 from sluice_sandbox.storlets import commands, wire
-from sluice_sandbox.storlets.stage import JAVA, Stage, StorletDaemons, StorletTask, printable, reconcile_counts
+from sluice_sandbox.storlets.container import FACTORY, Container
+from sluice_sandbox.storlets.stage import JAVA, Stage, StorletTask, printable, reconcile_counts
 from sluice_sandbox.storlets.waiting import PIPE_SIZE, pause, pipe, read_now, unread_bytes, wait, write_now
 
-#: Socket of the factory, beside those of the daemons.
-FACTORY: Final = "factory_pipe"
 _ATTEMPTS: Final = 3
 _HEARD: Final = 4096
 _QUEUE_POLL: Final = 0.005
@@ -58,7 +56,7 @@ class StorletRun:
     """A :class:`~sluice_sandbox.api.Session` through ``tasks`` in ``container``; begun by the first byte or the end."""
 
     def __init__(
-        self, container: StorletDaemons, tasks: Sequence[StorletTask], limits: Limits, size: int | None, undoes: bool
+        self, container: Container, tasks: Sequence[StorletTask], limits: Limits, size: int | None, undoes: bool
     ) -> None:
         self._container = container
         self._tasks = tasks
@@ -69,7 +67,6 @@ class StorletRun:
         self._open: set[int] = set()
         self._in = self._out = -1
         self._pending = memoryview(b"")
-        self._held: list[bytes] = []
         self._buffer = memoryview(bytearray(PIPE_SIZE))
         self._taken = self._given = 0
         self._over = False
@@ -83,11 +80,10 @@ class StorletRun:
             found: list[bytes] = []
             room = _ENOUGH
             while self._pending and room > 0:
-                got = self._turn(found)
-                room -= got
+                room -= self._turn(found)
             if not found:
                 self._read(found)
-            return self._passed(found)
+            return self._passed_on(found)
 
     def finish(self) -> bytes:
         """See :class:`~sluice_sandbox.api.Session`."""
@@ -107,7 +103,7 @@ class StorletRun:
                     raise SandboxFault(f"filter `{stage.task.keyword}` ended before its input, {left} bytes were left")
             self._over = True
             self._let_go()
-            return self._passed(found, last=True)
+            return self._passed_on(found)
 
     def counts(self) -> list[tuple[int, int]]:
         """See :class:`~sluice_sandbox.api.Session`; what a storlet did past our counting its neighbour tells."""
@@ -255,12 +251,10 @@ class StorletRun:
         waiting = " and ".join(f"`{one.task.keyword}`" for one in self._stages if one.end is None)
         raise SandboxFault(f"filter {waiting} did nothing for {self._limits.patience:g} s")
 
-    def _passed(self, found: list[bytes], last: bool = False) -> bytes:
-        """What may be passed on: the newest piece waits for the next one, or for the proof that it is the last."""
-        self._given += sum(map(len, found))
-        pieces = self._held + found
-        self._held = [] if last else pieces[-1:]
-        return b"".join(pieces if last else pieces[:-1])
+    def _passed_on(self, found: list[bytes]) -> bytes:
+        data = b"".join(found)
+        self._given += len(data)
+        return data
 
     def _names(self) -> str:
         return "filter " + " and ".join(f"`{one.keyword}`" for one in self._tasks)
@@ -283,10 +277,7 @@ class StorletRun:
         self._let_go()
         for stage in stages:
             if stage.end is None:
-                self._cancel(stage)
-
-    def _cancel(self, stage: Stage) -> None:
-        self._tell(stage.task.name, sbus.SBUS_CMD_CANCEL, None, stage.id)
+                self._tell(stage.task.name, sbus.SBUS_CMD_CANCEL, None, stage.id)
 
     def _tell(self, name: str, command: str, params: dict[str, str] | None, task: str | None = None) -> None:
         """A command whose answer nobody waits for."""

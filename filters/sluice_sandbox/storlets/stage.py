@@ -6,29 +6,13 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 JAVA: Final = "java"
 _JAVA_START: Final = b"About to invoke storlet\n"
 _JAVA_END: Final = b"Storlet invocation done\n"
 _PYTHON_START: Final = b"S"
 _STATUS_LIMIT: Final = 64 * 1024
-
-
-class StorletDaemons(Protocol):
-    """What a run needs of its container."""
-
-    def socket_of(self, name: str) -> str:
-        """Where the daemon ``name`` listens."""
-
-    def ensure(self, name: str, main: str, language: str, classpath: str) -> None:
-        """Make sure that it listens."""
-
-    def replace(self, unless: Any = None) -> None:
-        """Remove the container."""
-
-    def ping(self, name: str | None = None) -> bool:
-        """Whether the daemon answers."""
 
 
 @dataclass(frozen=True, slots=True)

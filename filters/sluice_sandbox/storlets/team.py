@@ -17,20 +17,17 @@ import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from sluice_core.code.code_store import CodeStore
 from sluice_core.describe import STORLET, Scalar
-from sluice_core.messages.uploads import Upload
-from sluice_filters.api import Filter, FilterError, Hint, Record, Stream, TeamStream
+from sluice_filters.api import Filter, FilterError, Hint, Stream
 from sluice_sandbox.api import SandboxTeam
-from sluice_sandbox.isolated import IsolatedFilter
-from sluice_sandbox.limits import Limits, Session, Step
+from sluice_sandbox.limits import DO, Limits, Session, Step
 from sluice_sandbox.optional import OPTIONAL, OptionalReader
-
-if TYPE_CHECKING:
-    from sluice_sandbox.storlets.container import Container, ContainerSettings
-    from sluice_sandbox.storlets.stage import StorletTask
+from sluice_sandbox.storlets.container import Container, ContainerSettings
+from sluice_sandbox.storlets.run import StorletRun
+from sluice_sandbox.storlets.stage import StorletTask
 
 DIRECTION: Final = "sluice_direction"
 _LANGUAGES: Final = ("python", "java")
@@ -41,70 +38,48 @@ class StorletTeam(SandboxTeam):
 
     environment = STORLET
     heavy: ClassVar[bool] = False  # it waits in green threads, and must not in others
+    container_class: ClassVar[type[Container]] = Container
 
     def __init__(self, place: ContainerSettings, store: CodeStore, limits: Limits | None = None) -> None:
         super().__init__(limits)
-        from sluice_sandbox.storlets import container as storlets_container
-        from sluice_sandbox.storlets import run, stage
-
-        self._container_class: type[Container] = storlets_container.Container
-        self._task_class, self._run_class = stage.StorletTask, run.StorletRun
         self.place = place
         self._store = store
         self._containers: dict[str, Container] = {}
-        self._uploads: dict[str, Upload] = {}
         self._ready: set[Path] = set()
 
     def container(self, account: str) -> Container:
         """The container of ``account``, which may not run."""
         found = self._containers.get(account)
         if found is None:
-            found = self._containers[account] = self._container_class(account, self.place, self.limits)
+            found = self._containers[account] = self.container_class(account, self.place, self.limits)
         return found
 
-    def encoder(self, steps: Sequence[Filter], hint: Hint) -> TeamStream:
-        self._know(steps)
-        return super().encoder(steps, hint)
-
     def reader(self, steps: Sequence[Filter], hint: Hint) -> Stream:
-        self._know(steps)
         if all(one.params.get(OPTIONAL) is True for one in steps):
             return OptionalReader(lambda: super(StorletTeam, self).reader(steps, hint))
         return super().reader(steps, hint)
-
-    def decoder(self, steps: Sequence[tuple[Filter, Record]], hint: Hint) -> Stream:
-        self._know([one for one, _ in steps])
-        return super().decoder(steps, hint)
 
     def session(self, steps: Sequence[Step], hint: Hint) -> Session:
         if not hint.account:
             raise FilterError(f"filter `{steps[0].keyword}` runs in its tenant's container, and no tenant is known")
         container = self.container(hint.account)
-        undoes = any(step.direction != "do" for step in steps)
-        return self._run_class(
-            container, [self._task(container, step) for step in steps], self.limits, hint.size, undoes
-        )
-
-    def _know(self, steps: Sequence[Filter]) -> None:
-        for one in steps:
-            if isinstance(one, IsolatedFilter):
-                self._uploads[one.upload.keyword] = one.upload
+        undoes = any(step.direction != DO for step in steps)
+        return StorletRun(container, [self._task(container, step) for step in steps], self.limits, hint.size, undoes)
 
     def _task(self, container: Container, step: Step) -> StorletTask:
-        upload = self._uploads[step.keyword]
-        if upload.language not in _LANGUAGES:
-            raise FilterError(f"filter `{step.keyword}` is in `{upload.language}`, expected {' or '.join(_LANGUAGES)}")
-        files = {_file_name(step, upload.language): step.code, **upload.dependencies}
+        if step.language not in _LANGUAGES:
+            raise FilterError(f"filter `{step.keyword}` is in `{step.language}`, expected {' or '.join(_LANGUAGES)}")
+        files = {_file_name(step): step.code, **step.dependencies}
         name = _daemon_name(step, files)
-        folder = Path(container.paths.get_host_storlet_dir(name))
+        folder = container.code / name
         if folder not in self._ready:
             self._place(folder, files)
             self._ready.add(folder)
-        inside = str(container.paths.get_sbox_storlet_dir(name))
+        inside = str(container.code_inside / name)
         classpath = ":".join(f"{inside}/{file}" for file in files)
         params = {key: _as_text(value) for key, value in step.params.items()}
         params |= {DIRECTION: step.direction, "storlet_execution_path": inside}
-        return self._task_class(step.keyword, name, step.main, upload.language, classpath, params)
+        return StorletTask(step.keyword, name, step.main, step.language, classpath, params)
 
     def _place(self, folder: Path, files: Mapping[str, str]) -> None:
         """The verified code of one storlet where its tenant's container sees it: all files or none."""
@@ -124,12 +99,12 @@ class StorletTeam(SandboxTeam):
             new.rmdir()
 
 
-def _file_name(step: Step, language: str) -> str:
+def _file_name(step: Step) -> str:
     """What the file has to be called for its language to find ``step.main`` in it.
 
     :raises FilterError: when ``main`` is none of that language
     """
-    if language == "java":
+    if step.language == "java":
         return "storlet.jar"
     module, dot, name = step.main.partition(".")
     if not (dot and module.isidentifier() and name.isidentifier()):

@@ -33,8 +33,7 @@ class BareContainer(Container):
 
     def __init__(self, account: str, place: ContainerSettings, limits: Limits) -> None:
         super().__init__(account, place, limits)
-        self.paths.sandbox_pipe_dir = self.paths.host_pipe_dir
-        self.paths.sandbox_storlet_base_dir = self.paths.host_storlet_base_dir
+        self.sockets_inside, self.code_inside = self.sockets, self.code
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
 
@@ -47,22 +46,20 @@ class BareContainer(Container):
         if self.process is not None:
             self.process.kill()
             self.process.wait()
-            for entry in Path(self.paths.host_pipe_dir).iterdir():
+            for entry in self.sockets.iterdir():
                 entry.unlink()
 
-    def _restart(self, container_image_name: str) -> None:
+    def _start(self) -> None:
         self.end()
         self.starts += 1
-        command = [sys.executable, *self._get_container_command(self.name)]
+        command = [sys.executable, *self._command()]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
 
 class BareTeam(StorletTeam):
     """Storlets in bare containers; streams of nobody belong to ``ACCOUNT``."""
 
-    def __init__(self, place: ContainerSettings, store: CodeStore, limits: Limits | None = None) -> None:
-        super().__init__(place, store, limits)
-        self._container_class = BareContainer
+    container_class = BareContainer
 
     @classmethod
     @contextmanager

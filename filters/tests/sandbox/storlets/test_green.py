@@ -68,7 +68,7 @@ def test_a_storlet_that_waits_stops_nobody(tmp_path):
     assert Path(tmp_path / "sign").exists()
 
 
-def test_loading_the_gateway_leaves_a_plain_process_plain():
+def test_loading_the_container_leaves_a_plain_process_plain():
     code = (
         "import select, socket, threading; before = select.select, socket.socket, threading.Thread.start\n"
         "import sluice_sandbox.storlets.container, os\n"
