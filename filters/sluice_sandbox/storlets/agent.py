@@ -142,15 +142,17 @@ def kill_orphans(known: set[int]) -> None:
                 os.waitpid(child, 0)
 
 
-def ended_children(known: set[int]) -> list[int]:
-    """Those of ``known`` that ended since the last time."""
-    found = []
-    for child in known:
+def pop_ended(children: dict[str, int]) -> list[int]:
+    """The process ids of those ``children`` (name → process id) that ended; they are no longer in the dictionary."""
+    ended = {}
+    for name, child in children.items():
         with contextlib.suppress(ChildProcessError):
             if os.waitpid(child, os.WNOHANG)[0] == 0:
                 continue
-        found.append(child)
-    return found
+        ended[name] = child
+    for name in ended:
+        del children[name]
+    return list(ended.values())
 
 
 def close_others(*kept: int) -> None:

@@ -15,7 +15,7 @@ from collections import deque
 from typing import Any, Final
 
 from storlets.agent.common.server import CommandSuccess, command_handler
-from storlets.agent.daemon.files import StorletInputFile, StorletOutputFile
+from storlets.agent.daemon.files import StorletInputFile, StorletLogger, StorletOutputFile
 from storlets.agent.daemon.server import StorletDaemon
 
 from sluice_sandbox.storlets import wire
@@ -24,9 +24,9 @@ from sluice_sandbox.storlets.agent import (
     PollingServer,
     close_others,
     die_with_parent,
-    ended_children,
     exit_now,
     kill_orphans,
+    pop_ended,
     trailer,
 )
 
@@ -78,34 +78,23 @@ class CountedOutput(StorletOutputFile):  # type: ignore[misc]
             self.write(line)
 
 
-class PipeLogger:
-    """The logger that a storlet gets: some kilobytes of text, which nobody has to read."""
+class PipeLogger(StorletLogger):  # type: ignore[misc]
+    """The logger that a storlet gets: some kilobytes of text, which nobody has to read.
+
+    The descriptor stays that of the daemon, which writes the end of the run to it: no file is opened over it.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._left = _LOG_LIMIT
 
-    def _emit(self, level: str, text: object) -> None:
+    def _emit_log(self, level: str, text: object) -> None:
         line = f"{level}: {text}\n".encode(errors="replace").replace(b"\0", b"?")[: self._left]
         self._left -= len(line)
         if line:
             os.write(self._descriptor, line)
 
-    def debug(self, text: object) -> None:
-        self._emit("DEBUG", text)
-
-    def info(self, text: object) -> None:
-        self._emit("INFO", text)
-
-    def warning(self, text: object) -> None:
-        self._emit("WARNING", text)
-
-    warn = warning
-
-    def error(self, text: object) -> None:
-        self._emit("ERROR", text)
-
-    exception = error
+    exception = StorletLogger.error
 
 
 class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
@@ -137,11 +126,8 @@ class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
         return CommandSuccess("OK")
 
     def after_event(self) -> None:
-        ended = set(ended_children(set(self.task_id_to_pid.values())))
-        for task, pid in list(self.task_id_to_pid.items()):
-            if pid in ended:
-                del self.task_id_to_pid[task]
-                self._clear_up(pid)
+        for pid in pop_ended(self.task_id_to_pid):
+            self._clear_up(pid)
         self._start_waiting()
 
     def has_work(self) -> bool:

@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any, Final
 
-from storlets.agent.common.server import EXIT_SUCCESS
+from storlets.agent.common.server import EXIT_SUCCESS, CommandFailure, CommandSuccess, command_handler
 from storlets.agent.daemon_factory.server import SDaemonError, StorletDaemonFactory
 
 from sluice_sandbox.storlets import wire
@@ -23,9 +23,9 @@ from sluice_sandbox.storlets.agent import (
     PollingServer,
     close_others,
     die_with_parent,
-    ended_children,
     exit_now,
     kill_orphans,
+    pop_ended,
     quiet_logger,
 )
 from sluice_sandbox.storlets.daemon import Daemon
@@ -42,47 +42,45 @@ class Factory(PollingServer, StorletDaemonFactory):  # type: ignore[misc]
         self._code = code
         self._worked: dict[int, float] = {}
 
+    @command_handler  # type: ignore[untyped-decorator]
     def start_daemon(self, dtg: Any) -> Any:
         """Asked when nobody answers for that daemon, so one that is there lost its socket or hangs."""
-        self._main = dtg.params["storlet_main"]
-        lost = self.storlet_name_to_pid.pop(dtg.params["storlet_name"], None)
+        params = dtg.params
+        name, language = params["storlet_name"], params["daemon_language"].lower()
+        starters = {"java": self._start_java, "python": self._start_python}
+        lost = self.storlet_name_to_pid.pop(name, None)
         if lost is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(lost, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(lost, 0)
-            kill_orphans(set(self.storlet_name_to_pid.values()))
-        return super().start_daemon(dtg)
+            self._end(lost)
+        if language not in starters:
+            return CommandFailure(f"`{language}` is no language of storlets")
+        self.storlet_name_to_pipe_name[name] = params["uds_path"]
+        try:
+            self.storlet_name_to_pid[name] = starters[language](params)
+        except SDaemonError as error:
+            return CommandFailure(str(error))
+        return CommandSuccess("OK")
 
-    start_daemon.is_command_handler = True  # type: ignore[attr-defined]
+    def _start_java(self, params: dict[str, Any]) -> int:
+        """Storlets' own daemon, which is pinged until it listens.
 
-    def get_jvm_args(self, *args: Any) -> tuple[list[str], dict[str, str]]:
-        command, env = super().get_jvm_args(*args)
-        command[2] = self._main
-        return [command[0], *_JVM_OPTIONS, *command[1:]], env
-
-    def get_python_args(self, *args: Any) -> tuple[list[str], dict[str, str]]:
-        _, _, name, pool, path, *_ = args
-        return ["python", self._main, path, str(pool)], {"folder": f"{self._code}/{name}"}
-
-    def spawn_subprocess(self, pargs: list[str], env: dict[str, str], storlet_name: str) -> None:
-        if pargs[0] == "python":
-            self.storlet_name_to_pid[storlet_name] = self._fork(pargs, env["folder"])
-            return
-        if not os.access(pargs[0], os.X_OK):
+        :raises SDaemonError: when there is no Java
+        """
+        names = ("daemon_language", "storlet_path", "storlet_main", "pool_size", "uds_path", "log_level")
+        command, env = self.get_jvm_args(*(params[name] for name in names))
+        if not os.access(command[0], os.X_OK):
             raise SDaemonError("this image has no Java")
-        path = self.storlet_name_to_pipe_name[storlet_name]
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        process = subprocess.Popen(pargs, env=env, stdin=subprocess.DEVNULL)
-        self.storlet_name_to_pid[storlet_name] = process.pid
+            os.unlink(params["uds_path"])
+        process = subprocess.Popen([command[0], *_JVM_OPTIONS, *command[1:]], env=env, stdin=subprocess.DEVNULL)
         self._worked[process.pid] = time.monotonic() + _LOADING
+        return process.pid
 
-    def _fork(self, pargs: list[str], folder: str) -> int:
-        """A Python daemon; returns as soon as it listens.
+    def _start_python(self, params: dict[str, Any]) -> int:
+        """A daemon forked from here; returns as soon as it listens.
 
         :raises SDaemonError: when the filter cannot be loaded
         """
+        folder = f"{self._code}/{params['storlet_name']}"
         reader, writer = os.pipe2(os.O_CLOEXEC)
         try:
             pid = os.fork()
@@ -92,7 +90,7 @@ class Factory(PollingServer, StorletDaemonFactory):  # type: ignore[misc]
             raise SDaemonError(wire.NO_PROCESSES) from error
         if pid == 0:
             os.close(reader)
-            _be_daemon(writer, folder, pargs[1], pargs[2], int(pargs[3]), self.idle)
+            _be_daemon(writer, folder, params["storlet_main"], params["uds_path"], params["pool_size"], self.idle)
         os.close(writer)
         try:
             ready, _, _ = select.select([reader], [], [], _LOADING)
@@ -100,19 +98,21 @@ class Factory(PollingServer, StorletDaemonFactory):  # type: ignore[misc]
         finally:
             os.close(reader)
         if answer != b"+":
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            kill_orphans(set(self.storlet_name_to_pid.values()))
+            self._end(pid)
             raise SDaemonError(f"cannot be loaded: {answer.decode(errors='replace') or 'it ended'}")
         return pid
 
+    def _end(self, pid: int) -> None:
+        """Kill a daemon, and what it leaves behind."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+        kill_orphans(set(self.storlet_name_to_pid.values()))
+
     def after_event(self) -> None:
-        ended = set(ended_children(set(self.storlet_name_to_pid.values())))
-        for name, pid in list(self.storlet_name_to_pid.items()):
-            if pid in ended:
-                del self.storlet_name_to_pid[name]
-                self._worked.pop(pid, None)
+        for pid in pop_ended(self.storlet_name_to_pid):
+            self._worked.pop(pid, None)
         self._end_idle_java()
         kill_orphans(set(self.storlet_name_to_pid.values()))
 
