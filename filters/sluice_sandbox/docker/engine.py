@@ -8,10 +8,9 @@ stops its containers and its containerd.
 from __future__ import annotations
 
 import contextlib
-import http.client
 import os
 import shutil
-import socket
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -29,44 +28,24 @@ _DEEPEST: Final = "run/containerd/containerd.sock.ttrpc"
 class DockerEngine:
     """dockerd with everything in ``folder``; also a context manager that starts, waits and stops.
 
-    With ``tied`` the kernel kills it when the thread that started it ends; only for tests, since
-    containerd then outlives it until the next :meth:`start` or :meth:`stop`.
+    ``url`` is what clients are given as ``DOCKER_HOST``.  The engine writes ``pid_file``, by which a later process
+    finds and stops it.
     """
 
-    name = "dockerd"
-    patience = 60.0
-
-    def __init__(self, folder: str | Path, tied: bool = False) -> None:
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).absolute()
-        self.tied = tied
+        self.url = f"unix://{self.folder / 'docker.sock'}"
+        self.log = self.folder / "dockerd.log"
+        self.pid_file = self.folder / "dockerd.pid"
         self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def socket(self) -> Path:
-        """The socket that it listens on."""
-        return self.folder / "docker.sock"
-
-    @property
-    def url(self) -> str:
-        """What clients are given as ``DOCKER_HOST``."""
-        return f"unix://{self.socket}"
-
-    @property
-    def log(self) -> Path:
-        """The log file."""
-        return self.folder / "dockerd.log"
-
-    @property
-    def pid_file(self) -> Path:
-        """Written by the engine; by it a later process finds and stops it."""
-        return self.folder / "dockerd.pid"
 
     @property
     def pid(self) -> int | None:
         """Process id of the engine that serves this folder, whoever started it; None when none lives."""
         if self._process is not None and self._process.poll() is None:
             return self._process.pid
-        return self._recorded()
+        pid = _pid_in(self.pid_file)
+        return pid if pid is not None and _command_of(pid) == "dockerd" else None
 
     @property
     def running(self) -> bool:
@@ -104,7 +83,7 @@ class DockerEngine:
             return
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o711)
         self._end_containerd()
-        argv = ["setpriv", "--pdeathsig", "KILL", "--", *self.argv()] if self.tied else self.argv()
+        argv = self.argv()
         with open(self.log, "ab") as log:
             try:
                 self._process = subprocess.Popen(
@@ -115,27 +94,27 @@ class DockerEngine:
 
     def answers(self) -> bool:
         """True when it serves."""
-        connection = _UnixConnection(self.socket, timeout=2.0)
-        try:
-            connection.request("GET", "/_ping")
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+        from docker.errors import DockerException  # 0.1 s, which those who only start or stop it need not wait
 
-    def wait_ready(self, timeout: float | None = None) -> None:
+        from sluice_sandbox.docker.client import docker_client
+
+        try:
+            with docker_client(self.url, 2.0) as client:
+                return bool(client.ping())
+        except (DockerException, OSError):
+            return False
+
+    def wait_ready(self, timeout: float = 60.0) -> None:
         """Return as soon as it serves.
 
         :raises PeerError: when it ended, or does not serve within ``timeout`` seconds
         """
-        limit = self.patience if timeout is None else timeout
-        deadline = time.monotonic() + limit
+        deadline = time.monotonic() + timeout
         while not self.answers():
             if self._process is not None and self._process.poll() is not None:
                 raise PeerError(f"dockerd ended instead of serving: {self._tail()}")
             if time.monotonic() > deadline:
-                raise PeerError(f"dockerd does not serve on `{self.socket}` after {limit:g} s: {self._tail()}")
+                raise PeerError(f"dockerd does not serve on `{self.url}` after {timeout:g} s: {self._tail()}")
             time.sleep(_POLL)
 
     def stop(self, timeout: float = 20.0) -> None:
@@ -148,13 +127,13 @@ class DockerEngine:
             with contextlib.suppress(PeerError):
                 self.start()
                 self.wait_ready()
-        self._end(15, timeout)
+        self._end(signal.SIGTERM, timeout)
         for place in reversed(self._mounted()):
             subprocess.run(["umount", place], stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
     def kill(self) -> None:
         """SIGKILL, as a fault would; images stay, :meth:`start` brings it back."""
-        self._end(9, 10.0)
+        self._end(signal.SIGKILL, 10.0)
 
     def __enter__(self) -> Self:
         try:
@@ -168,18 +147,14 @@ class DockerEngine:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _end(self, signal: int, timeout: float) -> None:
-        pid = self.pid
-        if pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal)
-            deadline = time.monotonic() + timeout
-            while self.pid is not None:
-                if time.monotonic() > deadline:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, 9)
-                    deadline += timeout
-                time.sleep(_POLL)
+    def _end(self, first: int, timeout: float) -> None:
+        number, deadline = first, time.monotonic()
+        while (pid := self.pid) is not None:
+            if time.monotonic() >= deadline:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+                number, deadline = signal.SIGKILL, deadline + timeout
+            time.sleep(_POLL)
         if self._process is not None:
             self._process.wait()
         self._end_containerd()
@@ -190,7 +165,7 @@ class DockerEngine:
         pid = _pid_in(pid_file)
         while pid is not None and _command_of(pid) == "containerd":
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, 9)
+                os.kill(pid, signal.SIGKILL)
             time.sleep(_POLL)
         pid_file.unlink(missing_ok=True)
 
@@ -199,28 +174,11 @@ class DockerEngine:
         places = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
         return [place for place in places if place.startswith(f"{self.folder}/")]
 
-    def _recorded(self) -> int | None:
-        pid = _pid_in(self.pid_file)
-        return pid if pid is not None and _command_of(pid) == "dockerd" else None
-
     def _tail(self) -> str:
         try:
             return self.log.read_bytes()[-2000:].decode("utf-8", "replace")
         except OSError:
             return ""
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket, without a client library: the engine must be startable alone."""
-
-    def __init__(self, path: Path, timeout: float) -> None:
-        super().__init__("docker", timeout=timeout)
-        self._path = str(path)
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
 
 
 def _pid_in(path: Path) -> int | None:
