@@ -21,10 +21,9 @@ from sluice_core.messages.uploads import FILTER_CODE, Upload
 from sluice_core.options import Option
 from sluice_filters.api import Filter, Surroundings
 from sluice_filters.trial.native import native_filter
-from sluice_sandbox.api import SandboxTeam
+from sluice_sandbox.api import SandboxTeam, uploaded_filters
 from sluice_sandbox.storlets import options as storlets_options
 from sluice_sandbox.storlets.invocation import StorletInvocation, invocation_filter
-from sluice_sandbox.uploads import uploaded_filters
 
 OPTIONS: Final = (
     Option("code_dir", "", "folder where the node's agent keeps uploaded code; empty: no uploaded filters"),

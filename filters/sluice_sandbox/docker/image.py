@@ -9,7 +9,6 @@ unchanged one is never made twice.  No code of ours or of Storlets is in it: tha
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -17,12 +16,13 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from sluice_core.errors import CallerError, PeerError
+from sluice_sandbox.files import file_lock
 
 REPOSITORY: Final = "sluice-storlets"
 LABEL: Final = "sluice.image"
@@ -128,7 +128,7 @@ def root_file_system(recipe: ImageRecipe, cache: Path, say: Say = lambda line: N
     """
     cache.mkdir(parents=True, exist_ok=True)
     tarball = cache / f"rootfs-{recipe.digest()[:16]}.tar"
-    with _alone(cache / "lock"):
+    with file_lock(cache / "lock"):
         if not tarball.exists():
             say(f"making a Debian {recipe.suite} with {', '.join(recipe.packages)} (a minute the first time)")
             with tempfile.TemporaryDirectory(dir=cache, prefix="making-") as folder:
@@ -172,14 +172,3 @@ def _pack(root: Path, tarball: Path) -> None:
     inside = tuple(f"{name}/" for name in _EMPTIED)
     with tarfile.open(tarball, "w") as archive:
         archive.add(root, arcname=".", filter=chosen)
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """One process at a time."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -17,13 +17,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
 from sluice_core.errors import SluiceError
+from sluice_sandbox.files import create_folder
 
 #: What an uploaded Python filter may import besides the standard library, with the modules it consists of.
 PACKAGES: Final = {
@@ -59,17 +59,9 @@ def build(folder: Path, packages: Sequence[str] = tuple(PACKAGES)) -> Path:
     :raises JailUnavailable: when something that belongs into it cannot be found
     """
     root = folder / f"root-{_stamp(packages)}"
-    if root.is_dir():
-        return root
-    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".root-", dir=folder) as temporary:
-        made = Path(temporary) / "root"
-        _fill(made, packages)
-        try:
-            made.rename(root)
-        except OSError:
-            if not root.is_dir():  # another one was faster
-                raise
+    if not root.is_dir():
+        with create_folder(root) as made:
+            _fill(made, packages)
     return root
 
 
@@ -122,15 +114,12 @@ def _copy_module(name: str, target: Path) -> None:
 
 def _copy_libraries(root: Path, files: Sequence[Path]) -> None:
     """Whatever the dynamic linker wants for ``files``, flat in ``/lib``; the linker where it must be."""
-    for library in sorted(set(_libraries(files))):
-        target = root / "lib" / library.name
-        if not target.exists():
-            shutil.copy2(library.resolve(), target)
     linker = _linker(files[0])
-    target = root / str(linker).lstrip("/")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if not target.exists():
-        shutil.copy2(linker.resolve(), target)
+    targets = {root / "lib" / library.name: library for library in _libraries(files)}
+    targets.setdefault(root / str(linker).lstrip("/"), linker)
+    for target, source in targets.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source.resolve(), target)
 
 
 def _libraries(files: Iterable[Path]) -> Iterator[Path]:

@@ -15,10 +15,10 @@ from sluice_core.describe import STORLET
 from sluice_core.errors import PeerError
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Hint
+from sluice_sandbox.api import uploaded_filters
 from sluice_sandbox.storlets import library as storlets_library
 from sluice_sandbox.storlets.container import ContainerSettings
 from sluice_sandbox.storlets.team import StorletTeam
-from sluice_sandbox.uploads import uploaded_filters
 
 ACCOUNT: Final = "AUTH_sluice-sandbox-check"
 _CODE: Final = b"""

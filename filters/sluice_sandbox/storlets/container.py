@@ -28,9 +28,10 @@ from storlets.sbus import command as sbus
 
 from sluice_filters.api import FilterError
 from sluice_sandbox.docker.client import docker_client
+from sluice_sandbox.files import file_lock
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import commands, wire
-from sluice_sandbox.storlets.waiting import file_lock, pause
+from sluice_sandbox.storlets.waiting import pause
 
 _TEMPORARY: Final = "/tmp"  # noqa: S108  # a container's own, of limited size
 _PING: Final = 0.01

@@ -18,6 +18,7 @@ from typing import Final
 
 from sluice_core.code.archives import unpack
 from sluice_core.errors import PeerError
+from sluice_sandbox.files import create_folder
 
 LIBRARIES: Final = (
     ("com.google.code.gson", "gson", "2.14.0"),
@@ -43,16 +44,13 @@ def build(cache: Path, say: Say = lambda line: None) -> Path:
     if target.is_dir():
         return target
     say(f"building the Java daemon of Storlets {wanted}")
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache, prefix="making-") as folder:
-        work, jars = Path(folder), Path(folder, "jars")
-        jars.mkdir()
+    with create_folder(target) as jars, tempfile.TemporaryDirectory(prefix="making-", dir=cache) as folder:
+        work = Path(folder)
         source = _source(work, wanted)
         _libraries(work, jars)
         _compile(source, jars)
         for path in (jars, *jars.iterdir()):
             path.chmod(0o755)
-        jars.rename(target)
     return target
 
 

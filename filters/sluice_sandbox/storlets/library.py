@@ -8,18 +8,17 @@ made once per content and never changed: its name is the digest of what is in it
 from __future__ import annotations
 
 import compileall
-import contextlib
 import hashlib
 import importlib.util
 import os
 import py_compile
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from sluice_core.errors import PeerError
+from sluice_sandbox.files import create_folder
 
 #: Of Storlets: the agent and the wire, nothing of the gateway or of Swift.
 _STORLETS: Final = ("__init__.py", "agent", "sbus")
@@ -43,9 +42,9 @@ def prepare(cache: Path, java: Path | None = None) -> Path:
     for name, source in sorted(files.items()):
         digest.update(f"{name}\0{hashlib.sha256(source.read_bytes()).hexdigest()}\n".encode())
     folder = cache / f"library-{digest.hexdigest()[:16]}"
-    if not folder.is_dir():
-        cache.mkdir(parents=True, exist_ok=True)
-        new = Path(tempfile.mkdtemp(dir=cache, prefix="making-"))
+    if folder.is_dir():
+        return folder
+    with create_folder(folder) as new:
         for name, source in files.items():
             target = new / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -54,9 +53,6 @@ def prepare(cache: Path, java: Path | None = None) -> Path:
         compileall.compile_dir(new, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
         for root, _, _ in os.walk(new):
             os.chmod(root, 0o755)  # noqa: S103  # read by whoever runs filters
-        with contextlib.suppress(OSError):  # another process was faster
-            new.rename(folder)
-        shutil.rmtree(new, ignore_errors=True)
     return folder
 
 

@@ -12,9 +12,7 @@ be left out when it fails in time (``optional``).
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
@@ -23,6 +21,7 @@ from sluice_core.code.code_store import CodeStore
 from sluice_core.describe import STORLET, Scalar
 from sluice_filters.api import Filter, FilterError, Hint, Stream
 from sluice_sandbox.api import SandboxTeam
+from sluice_sandbox.files import create_folder
 from sluice_sandbox.limits import DO, Limits, Session, Step
 from sluice_sandbox.optional import OPTIONAL, OptionalReader
 from sluice_sandbox.storlets.container import Container, ContainerSettings
@@ -73,7 +72,8 @@ class StorletTeam(SandboxTeam):
         name = _daemon_name(step, files)
         folder = container.code / name
         if folder not in self._ready:
-            self._place(folder, files)
+            if not folder.is_dir():
+                self._place(folder, files)
             self._ready.add(folder)
         inside = str(container.code_inside / name)
         classpath = ":".join(f"{inside}/{file}" for file in files)
@@ -83,20 +83,11 @@ class StorletTeam(SandboxTeam):
 
     def _place(self, folder: Path, files: Mapping[str, str]) -> None:
         """The verified code of one storlet where its tenant's container sees it: all files or none."""
-        if folder.is_dir():
-            return
-        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-        new = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
-        for name, sha256 in files.items():
-            (new / name).write_bytes(self._store.read(sha256))
-            (new / name).chmod(0o444)
-        new.chmod(0o755)
-        with contextlib.suppress(OSError):  # another process was faster
-            new.rename(folder)
-        if new.is_dir():
-            for left in new.iterdir():
-                left.unlink()
-            new.rmdir()
+        with create_folder(folder) as new:
+            for name, sha256 in files.items():
+                (new / name).write_bytes(self._store.read(sha256))
+                (new / name).chmod(0o444)
+            new.chmod(0o755)
 
 
 def _file_name(step: Step) -> str:

@@ -1,4 +1,4 @@
-"""Pipes and locks that suit whoever calls: a green thread in Swift waits alone (``waiting``).
+"""Pipes that suit whoever calls: a green thread in Swift waits alone (``waiting``).
 
 No descriptor of ours ever blocks in the kernel.  Bytes are moved by ``readv`` and ``writev``: unlike ``read`` and
 ``write`` nobody makes them green, so "nothing now" stays an answer.
@@ -10,17 +10,13 @@ import fcntl
 import os
 import struct
 import termios
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from time import monotonic
+from contextlib import suppress
 from typing import Final
 
 from sluice_sandbox.waiting import pause as pause
 from sluice_sandbox.waiting import wait as wait
 
 PIPE_SIZE: Final = 256 * 1024
-_LOCK_POLL: Final = 0.01
 
 
 def read_now(descriptor: int, buffer: memoryview) -> bytes | None:
@@ -53,25 +49,3 @@ def unread_bytes(descriptor: int) -> int:
     answer = fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4)
     count: int = struct.unpack("i", answer)[0]
     return count
-
-
-@contextmanager
-def file_lock(path: Path, patience: float) -> Iterator[None]:
-    """One process and one green thread at a time.
-
-    :raises TimeoutError: when it is not our turn within ``patience`` seconds
-    """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    deadline = monotonic() + patience
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if monotonic() > deadline:
-                    raise TimeoutError(f"`{path.name}` is held for more than {patience:g} s") from None
-                pause(_LOCK_POLL)
-        yield
-    finally:
-        os.close(descriptor)

@@ -12,11 +12,10 @@ from sluice_core.errors import NotFound
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import BadParameter
 from sluice_filters.basic.noop import Noop
-from sluice_sandbox.api import SandboxTeam, filter_class
+from sluice_sandbox.api import SandboxTeam, filter_class, uploaded_filters
 from sluice_sandbox.descriptions import describe_upload
 from sluice_sandbox.guard import GuardedEncoder
 from sluice_sandbox.limits import Limits
-from sluice_sandbox.uploads import uploaded_filters
 
 CODE = b"class Main: pass\n"
 DIGEST = hashlib.sha256(CODE).hexdigest()

@@ -19,6 +19,7 @@ from sluice_core.code.code_store import CodeStore
 from sluice_core.describe import STORLET
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter
+from sluice_sandbox.api import uploaded_filters
 from sluice_sandbox.docker import image
 from sluice_sandbox.docker.engine import DockerEngine
 from sluice_sandbox.docker.locations import cache_folder
@@ -26,7 +27,6 @@ from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import library as storlets_library
 from sluice_sandbox.storlets.container import ContainerSettings
 from sluice_sandbox.storlets.team import StorletTeam
-from sluice_sandbox.uploads import uploaded_filters
 
 
 @dataclass(frozen=True)

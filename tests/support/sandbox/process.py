@@ -24,9 +24,8 @@ import wasmtime
 from sluice_core.code.code_store import CodeStore
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter
-from sluice_sandbox.api import SandboxTeam
+from sluice_sandbox.api import SandboxTeam, uploaded_filters
 from sluice_sandbox.limits import Limits
-from sluice_sandbox.uploads import uploaded_filters
 
 #: Filters in Python, as somebody would upload them.
 NOOP: Final = b"""

@@ -20,10 +20,10 @@ from sluice_core.code.code_store import CodeStore
 from sluice_core.describe import STORLET
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter, Hint
+from sluice_sandbox.api import uploaded_filters
 from sluice_sandbox.limits import Limits, Session, Step
 from sluice_sandbox.storlets.container import Container, ContainerSettings
 from sluice_sandbox.storlets.team import StorletTeam
-from sluice_sandbox.uploads import uploaded_filters
 
 ACCOUNT = "AUTH_test"
 

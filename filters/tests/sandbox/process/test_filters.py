@@ -13,9 +13,9 @@ from sluice_filters.api import FilterError, Hint
 from sluice_filters.chain import ChainEncoder, chain_decoder, chain_reader
 from sluice_filters.testing import FilterContract, cut, run
 from sluice_filters.testing.fake_filters import HeadedXor as NativeXor
+from sluice_sandbox.api import uploaded_filters
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.process.session import ProcessTeam
-from sluice_sandbox.uploads import uploaded_filters
 
 KEY = {"name": "key", "type": "int", "minimum": 0, "maximum": 255, "default": 90}
 UPPER = b"""

@@ -12,7 +12,7 @@ from sluice_core.code.code_store import CodeStore
 from sluice_filters.api import Hint
 from sluice_filters.chain import ChainEncoder, chain_decoder, chain_reader
 from sluice_filters.testing import FilterContract, cut, run
-from sluice_sandbox.uploads import uploaded_filters
+from sluice_sandbox.api import uploaded_filters
 from sluice_sandbox.wasm.session import PIECE, WasmTeam
 
 KEY = {"name": "key", "type": "int", "minimum": 0, "maximum": 255, "default": 90}

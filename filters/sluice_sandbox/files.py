@@ -1,0 +1,57 @@
+"""Folders that are whole or not there, and locks: several processes of a node want the same at once."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from sluice_sandbox.waiting import pause
+
+_LOCK_POLL: Final = 0.01
+
+
+@contextmanager
+def create_folder(target: Path) -> Iterator[Path]:
+    """An empty folder to be filled, which becomes ``target`` at the end of the block.
+
+    When another process was faster, ``target`` is what that one made.  When the block fails, nothing is left.
+    """
+    target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as temporary:
+        made = Path(temporary, "made")
+        made.mkdir()
+        yield made
+        try:
+            made.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+
+
+@contextmanager
+def file_lock(path: Path, patience: float = math.inf) -> Iterator[None]:
+    """One process and one green thread at a time.
+
+    :raises TimeoutError: when it is not our turn within ``patience`` seconds
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = monotonic() + patience
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if monotonic() > deadline:
+                    raise TimeoutError(f"`{path.name}` is held for more than {patience:g} s") from None
+                pause(_LOCK_POLL)
+        yield
+    finally:
+        os.close(descriptor)
