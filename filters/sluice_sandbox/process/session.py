@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import json
 import os
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,11 +50,6 @@ _MAX_PATH: Final = 107
 def tenant_socket(folder: Path, tenant: str) -> Path:
     """Where the workers of ``tenant`` listen; names of tenants may be long and hold anything."""
     return folder / f"t-{hashlib.sha256(tenant.encode()).hexdigest()[:24]}"
-
-
-def wait(descriptor: int, reading: bool, writing: bool, seconds: float) -> bool:
-    """Until ``descriptor`` can be read or written; False when ``seconds`` passed."""
-    return waiting.wait([descriptor] * reading, [descriptor] * writing, seconds)
 
 
 class _Socket(_socket.socket):
@@ -91,7 +87,7 @@ class SupervisorClient:
             line.send(json.dumps({"op": op, "tenant": tenant}).encode() + b"\n")
             answer = b""
             while seconds and not answer.endswith(b"\n"):
-                if not wait(line.fileno(), True, False, seconds):
+                if not waiting.wait([line.fileno()], [], seconds):
                     raise PeerError(f"the sandbox supervisor did not answer for {seconds:.0f} s")
                 piece = line.recv(4096)
                 if not piece:
@@ -198,8 +194,7 @@ class ProcessSession:
             raise FilterError(f"filter {self._title()} cannot run: {error}") from error
         connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, _BUFFER)
         head = wire.encode_head([_described(one) for one in steps])
-        rights = b"".join(code.to_bytes(4, "little") for code in codes)
-        connection.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+        socket.send_fds(connection, [head], codes)  # type: ignore[arg-type]  # it is one without Python's wrapper
         return connection
 
     def _connect(self) -> _Socket:
@@ -220,13 +215,13 @@ class ProcessSession:
 
     def _await(self, out: list[bytes], writing: bool) -> None:
         """Wait until something moves, and take what came."""
-        seconds = self._team.limits.patience
-        descriptor = self._connection.fileno()
-        if not self._answered and not wait(descriptor, True, writing, BUSY):
+        readers = [self._connection.fileno()]
+        writers = readers if writing else []
+        if not self._answered and not waiting.wait(readers, writers, BUSY):
             self._answered = True
             self._want_more()
         began = time.monotonic()
-        if not wait(descriptor, True, writing, seconds):
+        if not waiting.wait(readers, writers, self._team.limits.patience):
             raise SandboxFault(f"filter {self._title()} stood still for {time.monotonic() - began:.0f} s")
         self._take(out)
 

@@ -16,11 +16,10 @@ An uploaded file defines a class, by the name that was registered::
 
 from __future__ import annotations
 
-import _socket
-import array
 import json
 import os
 import select
+import socket
 import sys
 from typing import Final
 
@@ -29,7 +28,6 @@ from sluice_sandbox.process.worker_steps import LoadedCode, SharedCounters, Step
 
 _BACKLOG: Final = 1024 * 1024
 _STREAMS: Final = 200
-_RIGHTS: Final = _socket.CMSG_SPACE(wire.MAX_STEPS * 4)
 _FAIR: Final = 8
 #: A worker may have 600 descriptors; code that leaves so many behind loses them.
 _DESCRIPTORS: Final = 500
@@ -38,8 +36,10 @@ _DESCRIPTORS: Final = 500
 class WorkerStream:
     """One connection."""
 
-    def __init__(self, connection: _socket.socket, library: LoadedCode, steps: StepChain) -> None:
+    def __init__(self, connection: socket.socket, library: LoadedCode, steps: StepChain) -> None:
         self.connection = connection
+        #: What epoll waits for.
+        self.events = 0
         self._library = library
         self._steps = steps
         self._head = bytearray()
@@ -71,12 +71,8 @@ class WorkerStream:
         return True
 
     def _receive(self) -> bytes:
-        data, extra, _, _ = self.connection.recvmsg(wire.MAX_HEAD, _RIGHTS)
-        for level, kind, rights in extra:
-            if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
-                numbers = array.array("i")
-                numbers.frombytes(rights[: len(rights) - len(rights) % numbers.itemsize])
-                self.descriptors += numbers
+        data, descriptors, _, _ = socket.recv_fds(self.connection, wire.MAX_HEAD, wire.MAX_STEPS)
+        self.descriptors += descriptors
         if not data:
             raise ConnectionResetError("gone before it began")
         return data
@@ -134,6 +130,7 @@ class WorkerStream:
         self.descriptors.clear()
 
     def close(self) -> None:
+        """Give the connection and the descriptors of the code back."""
         self._drop()
         self.connection.close()
 
@@ -141,18 +138,18 @@ class WorkerStream:
 class Worker:
     """Serves streams until it is killed."""
 
-    def __init__(self, listener: _socket.socket, page: SharedCounters, limits: dict[str, float]) -> None:
+    def __init__(self, listener: socket.socket, page: SharedCounters, limits: dict[str, float]) -> None:
         self._listener = listener
         self._page = page
         self._seconds = (limits["cpu"], limits["cpu_per_mb"] / 1e6)
         self._library = LoadedCode()
         self._streams: dict[int, WorkerStream] = {}
-        self._interests: dict[int, int] = {}
         self._epoll = select.epoll()
         self._accepting = False
         self._own = set(filter(_is_open, range(_DESCRIPTORS + 100)))
 
     def run(self) -> None:
+        """Accept and serve streams for ever; the supervisor ends it with a signal."""
         listening = self._listener.fileno()
         while True:
             self._accept_if_room(listening)
@@ -172,16 +169,15 @@ class Worker:
 
     def _accept(self) -> None:
         try:
-            descriptor, _ = self._listener._accept()  # type: ignore[attr-defined]
+            connection, _ = self._listener.accept()
         except BlockingIOError:
             return
-        connection = _socket.socket(fileno=descriptor)
         connection.setblocking(False)
-        connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, _BACKLOG)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BACKLOG)
         stream = WorkerStream(connection, self._library, StepChain(self._page, self._seconds))
-        self._streams[descriptor] = stream
+        self._streams[connection.fileno()] = stream
         self._page.streams(len(self._streams))
-        self._serve(descriptor, stream)
+        self._serve(connection.fileno(), stream)
 
     def _serve(self, descriptor: int, stream: WorkerStream) -> None:
         try:
@@ -197,23 +193,18 @@ class Worker:
         self._wait(descriptor, stream, wanted)
 
     def _wait(self, descriptor: int, stream: WorkerStream, wanted: int) -> None:
-        before = self._interests.get(descriptor, 0)
-        if wanted == before != 0:
-            return
+        before, stream.events = stream.events, wanted
         if not wanted:
             if before:
                 self._epoll.unregister(descriptor)
-                del self._interests[descriptor]
             del self._streams[descriptor]
             self._page.streams(len(self._streams))
             stream.close()
             self._tidy()
-            return
-        if before:
-            self._epoll.modify(descriptor, wanted)
-        else:
+        elif not before:
             self._epoll.register(descriptor, wanted)
-        self._interests[descriptor] = wanted
+        elif wanted != before:
+            self._epoll.modify(descriptor, wanted)
 
     def _tidy(self) -> None:
         """Close what code left open, before there are no descriptors left to take streams with."""
@@ -249,15 +240,14 @@ def _cramped() -> bool:
     return tried[-1] >= _DESCRIPTORS
 
 
-def _listener(control: int) -> _socket.socket:
+def _listener(control: int) -> socket.socket:
     """Say that we are up, and wait to be told whom to serve; the supervisor may hold us as a spare until then."""
-    line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, control)
-    line.send(b"+")
-    _, extra, _, _ = line.recvmsg(1, _RIGHTS)
-    line.close()
-    if not extra:
+    with socket.socket(fileno=control) as line:
+        line.send(b"+")
+        _, descriptors, _, _ = socket.recv_fds(line, 1, 1)
+    if not descriptors:
         sys.exit(0)
-    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, int.from_bytes(extra[0][2][:4], sys.byteorder))
+    listener = socket.socket(fileno=descriptors[0])
     listener.setblocking(False)
     return listener
 

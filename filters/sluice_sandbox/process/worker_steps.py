@@ -22,13 +22,16 @@ class SharedCounters:
         self._cells = memoryview(self._map).cast("Q")
 
     def enter(self) -> None:
+        """Worker: a tenant's code begins to run."""
         self._cells[0] += 1
         self._cells[1] = 1
 
     def leave(self) -> None:
+        """Worker: it came back."""
         self._cells[1] = 0
 
     def streams(self, count: int) -> None:
+        """Worker: ``count`` streams are open now; this too is a movement that the supervisor sees."""
         self._cells[2] = count
         self._cells[0] += 1
 
@@ -37,6 +40,7 @@ class SharedCounters:
         return self._cells[0], self._cells[1] != 0, self._cells[2]
 
     def close(self) -> None:
+        """Unmap the page; nothing may be read or written any more."""
         self._cells.release()
         self._map.close()
 
@@ -108,6 +112,10 @@ class StepChain:
         self.counts: list[list[int]] = []
 
     def start(self, library: LoadedCode, steps: list[dict[str, Any]], descriptors: list[int]) -> None:
+        """Make an instance of each step; the code of each is read from its descriptor unless ``library`` has it.
+
+        :raises StepFault: when code cannot be loaded or its class raises
+        """
         for number, (step, descriptor) in enumerate(zip(steps, descriptors, strict=True)):
             self._page.enter()
             try:
@@ -121,22 +129,26 @@ class StepChain:
                 self._page.leave()
             self.counts.append([0, 0])
 
-    def feed(self, data: bytes, first: int = 0) -> bytes:
-        for number in range(first, len(self._steps)):
+    def feed(self, data: bytes) -> bytes:
+        """What comes out of the last step for ``data``.
+
+        :raises StepFault: when a step raises, gives something else than bytes, or took too much processor time
+        """
+        for number in range(len(self._steps)):
             if not data:
                 break
-            self.counts[number][0] += len(data)
-            data = self._call(number, self._steps[number].feed, data)
+            data = self._feed_step(number, data)
         return data
 
     def finish(self) -> bytes:
+        """What comes out of the last step when the first is at its end; raises as :meth:`feed`."""
         rest = b""
         for number, step in enumerate(self._steps):
-            fed = self.feed_one(number, rest) if rest else b""
+            fed = self._feed_step(number, rest) if rest else b""
             rest = fed + self._call(number, step.finish)
         return rest
 
-    def feed_one(self, number: int, data: bytes) -> bytes:
+    def _feed_step(self, number: int, data: bytes) -> bytes:
         self.counts[number][0] += len(data)
         return self._call(number, self._steps[number].feed, data)
 
