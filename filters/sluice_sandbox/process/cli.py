@@ -1,4 +1,4 @@
-"""``python -m sluice_sandbox.process.cli``: run the node's supervisor of jailed workers in the foreground."""
+"""``sluice-sandbox serve``: run the node's supervisor of jailed workers in the foreground."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import asyncio
 import logging
 import pwd
 import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -56,28 +55,15 @@ def settings(options: argparse.Namespace) -> Settings:
         owner = pwd.getpwnam(options.owner).pw_uid if options.owner else None
     except KeyError as error:
         raise SluiceError(f"no user `{options.owner}` on this machine") from error
-    known = {one.name for one in fields(Limits)} & set(_HELP)
-    limits = Limits(**{name: getattr(options, name) for name in known})
+    limits = Limits(**{name: getattr(options, name) for name in _HELP})
     return Settings(options.folder, options.cache, limits, packages, owner, options.first_uid)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until told to stop; 1 when it cannot."""
+    """Serve until told to stop.
+
+    :raises SluiceError: for settings that cannot be, or when this machine cannot hold a jail
+    """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    try:
-        asyncio.run(serve(settings(options), lambda: print("ready", flush=True)))
-    except SluiceError as error:
-        print(f"sluice-sandbox: {error}", file=sys.stderr)
-        return 1
+    asyncio.run(serve(settings(options), lambda: print("ready", flush=True)))
     return 0
-
-
-def main(argv: list[str] | None = None) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="sluice_sandbox.process.cli", description=__doc__)
-    add_arguments(parser)
-    return run(parser.parse_args(argv))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

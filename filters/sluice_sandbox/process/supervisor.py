@@ -17,18 +17,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import signal
 import time
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any, Final
 
 from sluice_core.errors import SluiceError
 from sluice_sandbox.jail.root import JailUnavailable
 from sluice_sandbox.process.jail_pool import JailPool, Settings
 from sluice_sandbox.process.session import CONTROL, tenant_socket
-from sluice_sandbox.process.tenant import JailedWorker, Tenant
+from sluice_sandbox.process.tenant import JailedWorker, Tenant, restrict_socket
 
 LOOK: Final = 0.5
 #: A worker that lived shorter than this is not replaced before somebody asks.
@@ -62,7 +60,7 @@ class Supervisor:
             left.unlink(missing_ok=True)
         await self._jails.open()
         self._server = await asyncio.start_unix_server(self._answer, folder / CONTROL, limit=_MAX_LINE)
-        self._own(folder / CONTROL)
+        restrict_socket(folder / CONTROL, self._settings.owner)
         self._looking = asyncio.create_task(self._look_again())
         available = self._jails.groups.available
         _log.info("sandbox at `%s`, root `%s`, groups for %s", folder, self._jails.root, available)
@@ -83,17 +81,9 @@ class Supervisor:
             slot, jail, member = spare
             self._leaving.append(Tenant("", self._settings.folder, slot, jail, spare=member))
         for tenant in [*self._tenants.values(), *self._leaving]:
-            tenant.kill()
-            for member in list(tenant.workers):
-                self._release(tenant, member)
-            tenant.close()
+            self._close_tenant(tenant)
         self._tenants.clear()
         self._leaving.clear()
-
-    def _own(self, path: Path) -> None:
-        path.chmod(0o600)
-        if self._settings.owner is not None:
-            os.chown(path, self._settings.owner, -1)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -191,6 +181,12 @@ class Supervisor:
         tenant.workers.remove(member)
         member.close()
 
+    def _close_tenant(self, tenant: Tenant) -> None:
+        tenant.kill()
+        for member in list(tenant.workers):
+            self._release(tenant, member)
+        tenant.close()
+
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -240,10 +236,7 @@ class Supervisor:
         self._kill_still(tenant, now, tenant.has_waiting_streams())
         if tenant.workers and self._busy(tenant):
             return
-        tenant.kill()
-        for member in list(tenant.workers):
-            self._release(tenant, member)
-        tenant.close()
+        self._close_tenant(tenant)
         self._jails.slots.discard(tenant.slot)
         self._leaving.remove(tenant)
 

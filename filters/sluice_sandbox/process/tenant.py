@@ -30,6 +30,13 @@ PYTHON: Final = ("/python/bin/python3", "-I", "-S")
 _log = logging.getLogger(__name__)
 
 
+def restrict_socket(path: Path, owner: int | None) -> None:
+    """Let nobody but user ``owner`` (None: us) connect to the socket at ``path``."""
+    path.chmod(0o600)
+    if owner is not None:
+        os.chown(path, owner, -1)
+
+
 @dataclass(eq=False)
 class JailedWorker:
     """A running worker; until it is told whom it serves it may wait as a spare."""
@@ -91,9 +98,7 @@ class Tenant:
         self.path.unlink(missing_ok=True)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         self.listener.bind(str(self.path))
-        self.path.chmod(0o600)
-        if owner is not None:
-            os.chown(self.path, owner, -1)
+        restrict_socket(self.path, owner)
         self.listener.listen(_QUEUE)
         self.named = True
 
@@ -173,6 +178,7 @@ async def start_jailed_worker(jail: Jail) -> JailedWorker:
     fcntl.fcntl(page, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     heard, errors = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     ours, theirs = socket.socketpair()
+    ours.setblocking(False)
     try:
         limits = jail.limits
         told = {"control": theirs.fileno(), "page": page, "cpu": limits.cpu, "cpu_per_mb": limits.cpu_per_mb}
@@ -180,7 +186,12 @@ async def start_jailed_worker(jail: Jail) -> JailedWorker:
         process = jail.start(command, [theirs.fileno(), page], errors)
         theirs.close()
         member = JailedWorker(process, SharedCounters(page), os.pidfd_open(process.pid), ours, time.monotonic())
-        if not await _readable(ours.fileno(), _START) or ours.recv(1) != b"+":
+        try:
+            async with asyncio.timeout(_START):
+                up = await asyncio.get_running_loop().sock_recv(ours, 1)
+        except (TimeoutError, ConnectionError):
+            up = b""
+        if up != b"+":
             process.kill()
             member.close()
             raise JailUnavailable(f"worker does not start: {last_error_line(heard)}")
@@ -189,20 +200,6 @@ async def start_jailed_worker(jail: Jail) -> JailedWorker:
         for one in (page, heard, errors):
             os.close(one)
     return member
-
-
-async def _readable(descriptor: int, seconds: float) -> bool:
-    """Until ``descriptor`` can be read (or its writers are gone)."""
-    loop = asyncio.get_running_loop()
-    seen = asyncio.Event()
-    loop.add_reader(descriptor, seen.set)
-    try:
-        await asyncio.wait_for(seen.wait(), seconds)
-    except TimeoutError:
-        return False
-    finally:
-        loop.remove_reader(descriptor)
-    return True
 
 
 def last_error_line(heard: int) -> str:

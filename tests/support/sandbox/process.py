@@ -87,7 +87,7 @@ def supervisor(limits: Limits | None = None, more: tuple[str, ...] = ()) -> Iter
     """A supervisor in a process of its own; the folder where it listens."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-sbx-"))
     folder.chmod(0o755)
-    command = [sys.executable, "-m", "sluice_sandbox.process.cli", "--folder", str(folder), "--cache", str(CACHE)]
+    command = [sys.executable, "-m", "sluice_sandbox.cli", "serve", "--folder", str(folder), "--cache", str(CACHE)]
     asked = Limits() if limits is None else limits
     for one in fields(Limits):
         if one.name in ("memory", "patience", "cpu", "cpu_per_mb", "workers", "tenants", "idle"):
@@ -114,7 +114,7 @@ def jailed(folder: Path) -> list[int]:
             words = (entry / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue  # it ended meanwhile
-        if b"sluice_sandbox.process.cli" in words and str(folder).encode() in words:
+        if b"sluice_sandbox.cli" in words and str(folder).encode() in words:
             keepers.add(int(entry.name))
     found: list[int] = []
     below = keepers

@@ -129,7 +129,7 @@ def short():
 
 def test_everything_ends_with_the_supervisor_however_it_ends(store, short):
     folder = short
-    command = [sys.executable, "-m", "sluice_sandbox.process.cli", "--folder", str(folder), "--cache", str(CACHE)]
+    command = [sys.executable, "-m", "sluice_sandbox.cli", "serve", "--folder", str(folder), "--cache", str(CACHE)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as keeper:
         assert keeper.stdout.readline() == b"ready\n"
         team = ProcessTeam(store, folder, Limits(patience=5))
@@ -166,7 +166,7 @@ def test_a_folder_that_is_too_long_for_sockets_is_refused_at_once(tmp_path):
     ],
 )
 def test_invalid_options_are_reported(tmp_path, option, reason):
-    command = [sys.executable, "-m", "sluice_sandbox.process.cli", "--folder", str(tmp_path), *option]
+    command = [sys.executable, "-m", "sluice_sandbox.cli", "serve", "--folder", str(tmp_path), *option]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert reason in done.stderr
