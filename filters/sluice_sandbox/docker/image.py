@@ -76,26 +76,23 @@ def build(recipe: ImageRecipe, cache: Path, engine: str, say: Say = lambda line:
     :raises CallerError: when the root file system must be made and we are not root
     :raises PeerError: when debootstrap or the engine fails
     """
-    from docker.errors import DockerException, ImageNotFound
+    from docker.errors import ImageNotFound
 
     from sluice_sandbox.docker.client import docker_client
 
     name = recipe.name()
-    try:
-        with docker_client(engine, 600.0) as client:
-            with contextlib.suppress(ImageNotFound):
-                client.images.get(name)
-                return name
-            tarball = root_file_system(recipe, cache, say)
-            say(f"importing {name}")
-            repository, _, tag = name.partition(":")
-            client.api.import_image(
-                str(tarball), repository=repository, tag=tag, changes=[f"LABEL {LABEL}={recipe.digest()}"]
-            )
+    with docker_client(engine, 600.0) as client:
+        with contextlib.suppress(ImageNotFound):
             client.images.get(name)
             return name
-    except (DockerException, OSError) as error:  # no connection is an OSError
-        raise PeerError(f"engine at `{engine}`: {error}") from error
+        tarball = root_file_system(recipe, cache, say)
+        say(f"importing {name}")
+        repository, _, tag = name.partition(":")
+        client.api.import_image(
+            str(tarball), repository=repository, tag=tag, changes=[f"LABEL {LABEL}={recipe.digest()}"]
+        )
+        client.images.get(name)
+        return name
 
 
 def images(engine: str) -> list[dict[str, Any]]:
@@ -103,19 +100,14 @@ def images(engine: str) -> list[dict[str, Any]]:
 
     :raises PeerError: when the engine does not answer
     """
-    from docker.errors import DockerException
-
     from sluice_sandbox.docker.client import docker_client
 
-    try:
-        with docker_client(engine) as client:
-            return [
-                {"name": tag, "size": one.attrs["Size"], "digest": one.labels[LABEL]}
-                for one in client.images.list(filters={"label": LABEL})
-                for tag in one.tags
-            ]
-    except (DockerException, OSError) as error:  # no connection is an OSError
-        raise PeerError(f"engine at `{engine}`: {error}") from error
+    with docker_client(engine) as client:
+        return [
+            {"name": tag, "size": one.attrs["Size"], "digest": one.labels[LABEL]}
+            for one in client.images.list(filters={"label": LABEL})
+            for tag in one.tags
+        ]
 
 
 def root_file_system(recipe: ImageRecipe, cache: Path, say: Say = lambda line: None) -> Path:

@@ -22,10 +22,11 @@ from time import monotonic
 from typing import Any, Final
 
 import docker
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, ImageNotFound, NotFound
 from docker.types import LogConfig, Mount
 from storlets.sbus import command as sbus
 
+from sluice_core.errors import PeerError
 from sluice_filters.api import FilterError
 from sluice_sandbox.docker.client import docker_client
 from sluice_sandbox.files import file_lock
@@ -129,7 +130,7 @@ class Container:
                 if unless is None or not unless():
                     with self._engine() as client:
                         self._remove(client)
-        except (DockerException, OSError) as error:
+        except (PeerError, OSError) as error:
             raise Unavailable(f"container of `{self.account}` cannot be replaced: {error}") from error
 
     def ping(self, name: str = FACTORY) -> bool:
@@ -155,11 +156,7 @@ class Container:
         self._make_folders()
         try:
             self._start()
-        except ImageNotFound as error:
-            raise Unavailable(
-                f"the engine has no image `{self.place.image}`; see `sluice-sandbox image build`"
-            ) from error
-        except (DockerException, OSError) as error:  # no connection is an OSError
+        except PeerError as error:
             raise Unavailable(f"container of `{self.account}` cannot be started: {error}") from error
         self.wait()
 
@@ -183,7 +180,10 @@ class Container:
     def _start(self) -> None:
         image = self.place.image
         with self._engine() as client:
-            client.images.get(image)  # else the engine would ask a registry for it
+            try:
+                client.images.get(image)  # else the engine would ask a registry for it
+            except ImageNotFound as error:
+                raise Unavailable(f"the engine has no image `{image}`; see `sluice-sandbox image build`") from error
             self._remove(client)
             mine = client.containers.list(sparse=True, filters={"label": f"sluice.node={self.place.node}"})
             if len(mine) >= self.limits.tenants:
