@@ -4,66 +4,49 @@ Swift replaces ``select`` with a green one at its start; therefore it is looked 
 given *one* descriptor in *one* direction only.  With more, all that become ready in the same round of the hub
 call back, the first of them wakes the green thread, and the others wake it again, wherever it waits by then:
 it takes their answer for that of a queue or a socket.  So several are put into an epoll, which is one
-descriptor that can be read.  ``select`` has no epoll left where it is green, hence the library call.
+descriptor that can be read.  ``select`` has no epoll left where it is green; a second copy of that module has.
 """
 
 from __future__ import annotations
 
-import ctypes
-import os
-import platform
 import select
 from collections.abc import Sequence
-from typing import Final
-
-_IN: Final = 0x1
-_OUT: Final = 0x4
-_ADD: Final = 1
-_LIBRARY: Final = ctypes.CDLL(None, use_errno=True)
+from importlib.util import find_spec, module_from_spec
+from typing import Any
 
 
-class _Event(ctypes.Structure):
-    """``struct epoll_event``, packed where Linux packs it."""
+def _copy_select() -> Any:
+    """A copy of the module ``select`` as it is before anybody makes it green."""
+    spec = find_spec("select")
+    if spec is None or spec.loader is None:
+        raise ImportError("no module `select`")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
-    if platform.machine() == "x86_64":
-        _pack_ = 1
-    _fields_ = (("events", ctypes.c_uint32), ("data", ctypes.c_uint64))
+
+_PLAIN: Any = _copy_select()
 
 
 def wait(readers: Sequence[int], writers: Sequence[int], timeout: float) -> bool:
     """Until one of the descriptors is ready; False when none was within ``timeout`` seconds."""
     timeout = max(0.0, timeout)
+    wanted = dict.fromkeys(readers, _PLAIN.POLLIN)
+    for descriptor in writers:
+        wanted[descriptor] = wanted.get(descriptor, 0) | _PLAIN.POLLOUT
     if hasattr(select, "poll"):  # not green; and the plain select knows no large descriptors
         poll = select.poll()
-        for descriptor, events in _wanted(readers, writers).items():
-            poll.register(descriptor, events)  # POLLIN and POLLOUT are the same numbers
+        for descriptor, events in wanted.items():
+            poll.register(descriptor, events)
         return bool(poll.poll(timeout * 1000))
     if len(readers) + len(writers) < 2:
         return any(select.select(readers, writers, [], timeout))
-    together = _checked(_LIBRARY.epoll_create1(os.O_CLOEXEC))
-    try:
-        for descriptor, events in _wanted(readers, writers).items():
-            event = _Event(events, 0)
-            _checked(_LIBRARY.epoll_ctl(together, _ADD, descriptor, ctypes.byref(event)))
-        return any(select.select([together], [], [], timeout))
-    finally:
-        os.close(together)
+    with _PLAIN.epoll() as together:
+        for descriptor, events in wanted.items():
+            together.register(descriptor, events)  # EPOLLIN and EPOLLOUT are the same numbers
+        return any(select.select([together.fileno()], [], [], timeout))
 
 
 def pause(seconds: float) -> None:
     """Let ``seconds`` go by."""
     select.select([], [], [], seconds)
-
-
-def _wanted(readers: Sequence[int], writers: Sequence[int]) -> dict[int, int]:
-    found = dict.fromkeys(readers, _IN)
-    for descriptor in writers:
-        found[descriptor] = found.get(descriptor, 0) | _OUT
-    return found
-
-
-def _checked(result: int) -> int:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return result
