@@ -23,6 +23,7 @@ from isal import isal_zlib
 
 from sluice_core.describe import Scalar
 from sluice_filters.api import CorruptData, Record, Stream, TeamStream
+from sluice_filters.stream import record_number
 from sluice_sandbox.isolated import IsolatedFilter
 from sluice_sandbox.limits import Limits, SandboxFault, Session
 
@@ -143,28 +144,25 @@ class StepRecord:
     code: str
     main: str
     params: Mapping[str, Scalar]
-    plain: int | None
-    sum: int | None
+    plain: int | None = None
+    sum: int | None = None
 
     @classmethod
     def parse(cls, record: Record) -> Self:
         """
         :raises CorruptData: when it is none that an :class:`GuardedEncoder` wrote
         """
-        size, stored = (_number(record.get(name)) for name in ("size", "stored"))
-        plain, total = (_number(record[name]) if name in record else None for name in ("plain", "sum"))
+        sums = [name for name in ("plain", "sum") if name in record]
+        numbers = {
+            name: record_number(record, name, 0, _SIZE_LIMIT - 1, "uploaded filter")
+            for name in ("size", "stored", *sums)
+        }
         code, main, params = record.get("code"), record.get("main"), record.get("params")
         if not (isinstance(code, str) and len(code) == 64 and isinstance(main, str) and isinstance(params, Mapping)):
             raise CorruptData("not the record of an uploaded filter")
         if not all(isinstance(value, str | int | float | bool) for value in params.values()):
             raise CorruptData("not the parameters of an uploaded filter")
-        return cls(size, stored, code, main, dict(params), plain, total)
-
-
-def _number(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _SIZE_LIMIT:
-        raise CorruptData(f"`{value!r}` in the record of an uploaded filter, expected a number")
-    return value
+        return cls(code=code, main=main, params=dict(params), **numbers)
 
 
 class GuardedDecoder(Stream):

@@ -39,10 +39,21 @@ class ControlGroup:
         # a worker is three processes: bubblewrap's two and the interpreter
         pids = str(limits.workers * (2 + limits.processes))
         memory = str(limits.memory * limits.workers)
-        for controller, name, value in _values(memory, pids):
-            folder = self._folders.get(controller)
-            if folder is not None and (folder / name).exists():
-                (folder / name).write_text(value)
+        # the files of both versions: each has its own names
+        values = {
+            "memory": {
+                "memory.limit_in_bytes": memory,
+                "memory.swappiness": "0",
+                "memory.max": memory,
+                "memory.swap.max": "0",
+            },
+            "cpu": {"cpu.shares": str(_SHARES_V1), "cpu.weight": str(_WEIGHT_V2)},
+            "pids": {"pids.max": pids},
+        }
+        for controller, folder in self._folders.items():
+            for name, value in values[controller].items():
+                if (folder / name).exists():
+                    (folder / name).write_text(value)
 
     def remove(self) -> None:
         """Take the groups away; members must have ended."""
@@ -51,19 +62,6 @@ class ControlGroup:
                 folder.rmdir()
             except OSError as error:
                 _log.warning("control group `%s` stays behind: %s", folder, error.strerror)
-
-
-def _values(memory: str, pids: str) -> tuple[tuple[str, str, str], ...]:
-    """Controller, file and value, of both versions: each has its own file names."""
-    return (
-        ("memory", "memory.limit_in_bytes", memory),
-        ("memory", "memory.swappiness", "0"),
-        ("memory", "memory.max", memory),
-        ("memory", "memory.swap.max", "0"),
-        ("cpu", "cpu.shares", str(_SHARES_V1)),
-        ("cpu", "cpu.weight", str(_WEIGHT_V2)),
-        ("pids", "pids.max", pids),
-    )
 
 
 class ControlGroups:

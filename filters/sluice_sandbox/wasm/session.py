@@ -26,7 +26,8 @@ from sluice_core.code.code_store import BadUpload, CodeStore
 from sluice_core.describe import WASM
 from sluice_core.errors import SluiceError
 from sluice_core.messages.uploads import Upload
-from sluice_filters.api import FilterError, Hint
+from sluice_filters.api import FilterError, Hint, Stream
+from sluice_filters.pipe import Pipe
 from sluice_sandbox.api import SandboxTeam
 from sluice_sandbox.isolated import IsolatedFilter
 from sluice_sandbox.limits import UNDO, Limits, SandboxFault, Session, Step
@@ -103,7 +104,7 @@ class WasmTeam(SandboxTeam):
         return one
 
 
-class WasmInstance:
+class WasmInstance(Stream):
     """One step of one stream."""
 
     def __init__(
@@ -137,7 +138,6 @@ class WasmInstance:
             raise SandboxFault(f"filter `{self._step.keyword}` refused its parameters with `{refused}`")
 
     def feed(self, data: bytes) -> bytes:
-        """What comes out of ``data``."""
         out = []
         for begin in range(0, len(data), PIECE):
             piece = data[begin : begin + PIECE] if len(data) > PIECE else data
@@ -148,7 +148,6 @@ class WasmInstance:
         return out[0] if len(out) == 1 else b"".join(out)
 
     def finish(self) -> bytes:
-        """The rest."""
         seconds = _CALL + self._team.limits.cpu_per_mb * self.taken / 1e6
         rest = self._get(self._call(seconds, self._finish))
         self.close()
@@ -213,27 +212,15 @@ class WasmInstance:
             self._hold(0)
 
 
-class WasmSession:
+class WasmSession(Pipe):
     """One stream through instances."""
 
     def __init__(self, team: WasmTeam, steps: Sequence[Step], tenant: str) -> None:
         self._instances = [team.instance(one, tenant) for one in steps]
-
-    def feed(self, data: bytes) -> bytes:
-        for one in self._instances:
-            if not data:
-                break
-            data = one.feed(data)
-        return data
-
-    def finish(self) -> bytes:
-        rest = b""
-        for one in self._instances:
-            fed = one.feed(rest) if rest else b""
-            rest = fed + one.finish()
-        return rest
+        super().__init__(self._instances)
 
     def counts(self) -> Sequence[tuple[int, int]]:
+        """See :class:`~sluice_sandbox.limits.Session`."""
         return [(one.taken, one.given) for one in self._instances]
 
 
