@@ -9,7 +9,7 @@ the process.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from sluice_core.messages.uploads import FILTER_CODE, Upload
 from sluice_core.options import Option
 from sluice_filters.api import Filter, Surroundings
 from sluice_filters.trial.native import native_filter
-from sluice_sandbox.api import SandboxTeam, uploaded_filters
+from sluice_sandbox.api import SandboxTeam, load_filter
 from sluice_sandbox.storlets import options as storlets_options
 from sluice_sandbox.storlets.invocation import StorletInvocation, invocation_filter
 
@@ -64,9 +64,8 @@ class InstalledFilters:
         self._behind = False
         self._surroundings = Surroundings() if surroundings is None else surroundings
         folder = self._options["code_dir"]
-        self._native = (
-            ProvenCode(FILTER_CODE, CodeStore(folder), self._loaded, logger, self._built_in) if folder else None
-        )
+        self._store = store = CodeStore(folder) if folder else None
+        self._native = ProvenCode(FILTER_CODE, store, self._loaded, logger, self._built_in) if store else None
 
     def update(self, uploads: tuple[Upload, ...]) -> bool:
         """Offer the filters of ``uploads``, and no other uploaded ones; True when ``filters`` changed.
@@ -81,9 +80,15 @@ class InstalledFilters:
         registered = [one for one in uploads if self._is_isolated(one)]
         wanted = [self._at_hand(one) for one in registered]
         self._behind = wanted != registered
+        found: dict[str, type[Filter]] = {}
         failures: dict[str, str] = {}
-        fresh = [one for one in wanted if known[one.keyword] != one]
-        found = self._made(fresh, failures)
+        for one in wanted:
+            if known[one.keyword] == one:
+                continue
+            try:
+                found[one.keyword] = self._isolated(one)
+            except SluiceError as error:
+                failures[one.keyword] = str(error)
         gone = set(self.filters) - set(self._built_in) - {one.keyword for one in wanted} - set(native)
         for keyword, reason in failures.items():
             if self._failures.get(keyword) != reason:
@@ -101,37 +106,30 @@ class InstalledFilters:
 
     def _at_hand(self, upload: Upload) -> Upload:
         """As it is in the newest revision whose code is here; as it should be where there is none at all."""
-        folder = self._options["code_dir"]
-        if not folder or getattr(self.filters.get(upload.keyword), "upload", None) == upload:
+        store = self._store
+        if store is None or getattr(self.filters.get(upload.keyword), "upload", None) == upload:
             return upload
-        store = CodeStore(folder)
         here = (one for one in (upload.current, *upload.revisions) if one.sha256 and store.has(one.sha256))
         return next(map(upload.at, here), upload)
 
     def _loaded(self, upload: Upload, code: bytes) -> type[Filter]:
         return native_filter(upload, code).bound(self._surroundings)
 
-    def _made(self, uploads: Iterable[Upload], failures: dict[str, str]) -> dict[str, type[Filter]]:
-        usable = []
-        for one in uploads:
-            try:
-                self._have_team(one.environment)
-                usable.append(one)
-            except SluiceError as error:
-                failures[one.keyword] = str(error)
-        if not usable:
-            return {}
-        return uploaded_filters(usable, CodeStore(self._options["code_dir"]), self._teams, failures)
+    def _isolated(self, upload: Upload) -> type[Filter]:
+        """
+        :raises SluiceError: when this node cannot run it
+        """
+        if self._store is None:
+            raise SluiceError("this node was given no folder for code, its option `code_dir` names one")
+        team = self._teams.get(upload.environment)
+        if team is None:
+            team = self._teams[upload.environment] = self._open_team(upload.environment, self._store)
+        return load_filter(upload, self._store, team)
 
-    def _have_team(self, environment: str) -> None:
+    def _open_team(self, environment: str, store: CodeStore) -> SandboxTeam:
         """
         :raises SluiceError: when this node was given no such environment
         """
-        if environment in self._teams:
-            return
-        if not self._options["code_dir"]:
-            raise SluiceError("this node was given no folder for code, its option `code_dir` names one")
-        store = CodeStore(self._options["code_dir"])
         team: SandboxTeam | None = None
         if environment == PROCESS and self._options["sandbox_dir"]:
             from sluice_sandbox.process.session import ProcessTeam
@@ -143,8 +141,7 @@ class InstalledFilters:
             cache = self._options["wasm_cache"]
             team = WasmTeam(store, Path(cache) if cache else None)
         elif environment == STORLET:
-            given = {name: value for name, value in self._options.items() if name.startswith("storlets_") and value}
-            team = storlets_options.storlet_team(given, store)
+            team = storlets_options.storlet_team(self._options, store)
         if team is None:
             raise SluiceError(f"environment `{environment}` is not set up on this node")
-        self._teams[environment] = team
+        return team

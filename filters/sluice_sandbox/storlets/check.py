@@ -15,7 +15,7 @@ from sluice_core.describe import STORLET
 from sluice_core.errors import PeerError
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Hint
-from sluice_sandbox.api import uploaded_filters
+from sluice_sandbox.api import load_filter
 from sluice_sandbox.storlets import library as storlets_library
 from sluice_sandbox.storlets.container import ContainerSettings
 from sluice_sandbox.storlets.team import StorletTeam
@@ -46,7 +46,7 @@ def check(engine: str, image: str, state: Path) -> Iterator[str]:
     team = StorletTeam(ContainerSettings(engine, image, folder / "sandbox", library, node=folder.name), store)
     upload = Upload("same", STORLET, "python", "same.Same", sha256, len(_CODE), reverse=True)
     try:
-        same = uploaded_filters([upload], store, {STORLET: team})["same"]()
+        same = load_filter(upload, store, team)()
         for what, size in (("cold, 10 KB", 10_000), ("warm, 10 KB", 10_000), ("warm, 1 MB", 1_000_000)):
             data, begun = bytes(size), perf_counter()
             stream = team.encoder([same], Hint(size=size, account=ACCOUNT))

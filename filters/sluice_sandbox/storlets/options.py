@@ -46,7 +46,7 @@ _HERE: Final = frozenset({"folder", "cache", "engine"})
 def storlet_team(options: Mapping[str, str], store: CodeStore) -> StorletTeam | None:
     """The team that ``options`` describe; None where they name no engine.
 
-    :raises CallerError: for an unknown option or a value of a wrong type, all at once
+    :raises CallerError: for values of a wrong type, all at once
     :raises PeerError: when Storlets is not installed
     """
     given = _given(options)
@@ -68,17 +68,14 @@ def storlet_team(options: Mapping[str, str], store: CodeStore) -> StorletTeam | 
 def _given(options: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     faults = []
-    for key, text in options.items():
-        name = key.removeprefix(PREFIX)
-        if name == key:
-            continue
-        if name not in OPTIONS:
-            faults.append(f"option `{key}`, expected one of {', '.join(PREFIX + one for one in OPTIONS)}")
+    for name, (kind, _) in OPTIONS.items():
+        text = options.get(PREFIX + name)
+        if not text:
             continue
         try:
-            found[name] = OPTIONS[name][0](text)
+            found[name] = kind(text)
         except ValueError:
-            faults.append(f"option `{key}` is `{text}`, expected a number")
+            faults.append(f"option `{PREFIX}{name}` is `{text}`, expected a number")
     if faults:
         raise CallerError("; ".join(faults))
     return found

@@ -74,12 +74,14 @@ def test_an_upload_that_this_node_cannot_run_is_logged_once(installed, store, ca
     good = registered()
     store.add(XOR, good.sha256)
     bad = upload(b"x", "jailed", "X", "process", "python")
+    absent = registered("absent", b"gone")
     for _ in range(3):
-        installed.update((good, bad))
+        installed.update((bad, absent, good))
     assert set(installed.filters) == {"noop", "scramble"}
-    said = [one.getMessage() for one in caplog.records if "jailed" in one.getMessage()]
-    assert len(said) == 1
-    assert "environment `process` is not set up" in said[0]
+    assert [one.getMessage() for one in caplog.records] == [
+        "sluice: uploaded filter `jailed` is left out: environment `process` is not set up on this node",
+        f"sluice: uploaded filter `absent` is left out: code `{absent.sha256}` is not on this node",
+    ]
 
 
 def test_a_revision_whose_code_has_not_come_leaves_the_one_before_in_use_also_after_a_restart(installed, store):

@@ -8,11 +8,11 @@ import pytest
 
 from sluice_core.code.code_store import BadUpload, CodeStore, WrongDigest
 from sluice_core.describe import PLACES, PROXY, STORAGE_NODE
-from sluice_core.errors import NotFound
+from sluice_core.errors import NotFound, SluiceError
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import BadParameter
 from sluice_filters.basic.noop import Noop
-from sluice_sandbox.api import SandboxTeam, filter_class, uploaded_filters
+from sluice_sandbox.api import SandboxTeam, filter_class, load_filter
 from sluice_sandbox.descriptions import describe_upload
 from sluice_sandbox.guard import GuardedEncoder
 from sluice_sandbox.limits import Limits
@@ -157,9 +157,8 @@ def test_code_that_was_changed_on_the_node_is_never_run_and_is_removed(tmp_path)
     path = store.add(CODE, DIGEST)
     path.chmod(0o644)
     path.write_bytes(CODE + b"import evil\n")
-    failures = {}
-    assert uploaded_filters([one()], store, {"process": EchoTeam()}, failures) == {}
-    assert "on this node, and was removed" in failures["tidy"]
+    with pytest.raises(WrongDigest, match="on this node, and was removed"):
+        load_filter(one(), store, EchoTeam())
     assert not path.exists()
     with pytest.raises(NotFound, match="is not on this node"):
         store.read(DIGEST)
@@ -171,23 +170,20 @@ def test_code_names_must_be_digests(tmp_path, name):
         CodeStore(tmp_path).path(name)
 
 
-def test_an_unusable_upload_does_not_affect_others(tmp_path, caplog):
+@pytest.mark.parametrize(
+    ("upload", "reason"),
+    [
+        (one(keyword="elsewhere", environment="wasm"), "filter `elsewhere` is for `wasm`, expected `process`"),
+        (made(keyword="short", sha256=DIGEST, size=1), "code of filter `short` has 17 bytes, expected 1"),
+        (made(keyword="absent", sha256="0" * 64, size=1), f"code `{'0' * 64}` is not on this node"),
+    ],
+)
+def test_an_upload_that_is_not_what_was_registered_is_refused(tmp_path, upload, reason):
     store = CodeStore(tmp_path)
     store.add(CODE, DIGEST)
-    uploads = [
-        one(),
-        one(keyword="elsewhere", environment="wasm"),
-        made(keyword="short", sha256=DIGEST, size=1),
-        made(keyword="absent", sha256="0" * 64, size=1),
-    ]
-    failures = {}
-    assert list(uploaded_filters(uploads, store, {"process": EchoTeam()}, failures)) == ["tidy"]
-    assert failures == {
-        "elsewhere": "environment `wasm` is not on this node, which has process",
-        "short": "code of filter `short` has 17 bytes, expected 1",
-        "absent": f"code `{'0' * 64}` is not on this node",
-    }
-    assert "uploaded filter `absent` is left out" in caplog.text
+    assert load_filter(one(), store, EchoTeam()).info.keyword == "tidy"
+    with pytest.raises(SluiceError, match=reason):
+        load_filter(upload, store, EchoTeam())
 
 
 def test_limits_grow_with_what_was_taken():

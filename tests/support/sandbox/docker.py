@@ -16,10 +16,9 @@ from typing import Any, Self
 from tests.support.sandbox.storlets import registered
 
 from sluice_core.code.code_store import CodeStore
-from sluice_core.describe import STORLET
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter
-from sluice_sandbox.api import uploaded_filters
+from sluice_sandbox.api import load_filter
 from sluice_sandbox.docker import image
 from sluice_sandbox.docker.engine import DockerEngine
 from sluice_sandbox.docker.locations import cache_folder
@@ -58,10 +57,7 @@ class Bench:
 
     def filters(self, team: StorletTeam, uploads: Sequence[Upload]) -> Mapping[str, type[Filter]]:
         """The filters of ``uploads``; an upload that is none is an error."""
-        failures: dict[str, str] = {}
-        found = uploaded_filters(uploads, self.store, {STORLET: team}, failures)
-        assert not failures, failures
-        return found
+        return {one.keyword: load_filter(one, self.store, team) for one in uploads}
 
     def upload(self, keyword: str, code: str | bytes, main: str, language: str = "python", **more: Any) -> Upload:
         """``code`` registered as ``keyword``."""

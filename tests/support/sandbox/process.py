@@ -24,7 +24,7 @@ import wasmtime
 from sluice_core.code.code_store import CodeStore
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter
-from sluice_sandbox.api import SandboxTeam, uploaded_filters
+from sluice_sandbox.api import SandboxTeam, load_filter
 from sluice_sandbox.limits import Limits
 
 #: Filters in Python, as somebody would upload them.
@@ -70,11 +70,7 @@ def uploaded(store: CodeStore, team: SandboxTeam, code: bytes, keyword: str, mai
     language = "python" if team.environment == "process" else "wasm"
     one = upload(code, keyword, main, team.environment, **{"language": language, **more})
     store.add(code, one.sha256)
-    failures: dict[str, str] = {}
-    found = uploaded_filters([one], store, {team.environment: team}, failures)
-    if failures:
-        raise AssertionError(failures[keyword])
-    return found[keyword]
+    return load_filter(one, store, team)
 
 
 def compiled(name: str) -> bytes:

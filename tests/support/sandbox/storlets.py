@@ -20,7 +20,7 @@ from sluice_core.code.code_store import CodeStore
 from sluice_core.describe import STORLET
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter, Hint
-from sluice_sandbox.api import uploaded_filters
+from sluice_sandbox.api import load_filter
 from sluice_sandbox.limits import Limits, Session, Step
 from sluice_sandbox.storlets.container import Container, ContainerSettings
 from sluice_sandbox.storlets.team import StorletTeam
@@ -81,10 +81,7 @@ class BareTeam(StorletTeam):
     def add(self, keyword: str, code: str | bytes, main: str = "storlet.Storlet", **more: Any) -> type[Filter]:
         """``code`` registered as ``keyword``."""
         upload = registered(self._store, keyword, code, main, **more)
-        failures: dict[str, str] = {}
-        found = uploaded_filters([upload], self._store, {STORLET: self}, failures)
-        assert not failures, failures
-        return found[keyword]
+        return load_filter(upload, self._store, self)
 
 
 def registered(store: CodeStore, keyword: str, code: str | bytes, main: str, **more: Any) -> Upload:

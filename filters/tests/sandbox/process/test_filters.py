@@ -8,12 +8,12 @@ import secrets
 import pytest
 from tests.support.sandbox.process import NOOP, XOR, supervisor, upload, uploaded
 
-from sluice_core.code.code_store import CodeStore
+from sluice_core.code.code_store import BadUpload, CodeStore
 from sluice_filters.api import FilterError, Hint
 from sluice_filters.chain import ChainEncoder, chain_decoder, chain_reader
 from sluice_filters.testing import FilterContract, cut, run
 from sluice_filters.testing.fake_filters import HeadedXor as NativeXor
-from sluice_sandbox.api import uploaded_filters
+from sluice_sandbox.api import load_filter
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.process.session import ProcessTeam
 
@@ -177,19 +177,17 @@ def test_older_code_undoes_what_it_did_after_a_new_revision(store, team):
         ({"dependencies": {"more.py": "0" * 64}}, "takes one file"),
     ],
 )
-def test_an_upload_that_can_never_run_is_left_out(store, team, change, reason):
+def test_an_upload_that_can_never_run_is_refused(store, team, change, reason):
     values = {"keyword": "odd", "main": "Noop", **change}
-    failures = {}
-    assert uploaded_filters([upload(NOOP, **values)], store, {"process": team}, failures) == {}
-    assert reason in failures["odd"]
+    with pytest.raises(BadUpload, match=reason):
+        load_filter(upload(NOOP, **values), store, team)
 
 
-def test_code_that_does_not_compile_is_left_out(store, team):
+def test_code_that_does_not_compile_is_refused(store, team):
     code = b"class Broken(:\n"
     store.add(code, upload(code, "broken", "Broken").sha256)
-    failures = {}
-    uploaded_filters([upload(code, "broken", "Broken")], store, {"process": team}, failures)
-    assert "does not compile" in failures["broken"]
+    with pytest.raises(BadUpload, match="code of filter `broken` does not compile"):
+        load_filter(upload(code, "broken", "Broken"), store, team)
 
 
 def test_a_missing_supervisor_is_reported(store, tmp_path):

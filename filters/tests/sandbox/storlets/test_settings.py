@@ -121,8 +121,8 @@ def test_a_team_is_made_of_options(tmp_path):
 
 
 def test_wrong_options_are_refused_all_at_once(tmp_path):
-    with pytest.raises(CallerError, match=r"option `storlets_rums`.*option `storlets_runs` is `many`"):
-        storlet_team({"storlets_rums": "1", "storlets_runs": "many"}, CodeStore(tmp_path))
+    with pytest.raises(CallerError, match=r"option `storlets_runs` is `many`.*option `storlets_idle` is `long`"):
+        storlet_team({"storlets_idle": "long", "storlets_runs": "many"}, CodeStore(tmp_path))
     assert all(help_text for _, help_text in OPTIONS.values())
 
 

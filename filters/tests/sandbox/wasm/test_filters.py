@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import codecs
+import re
 
 import pytest
 import wasmtime
 from tests.support.sandbox.process import compiled, upload, uploaded
 
-from sluice_core.code.code_store import CodeStore
+from sluice_core.code.code_store import BadUpload, CodeStore
 from sluice_filters.api import Hint
 from sluice_filters.chain import ChainEncoder, chain_decoder, chain_reader
 from sluice_filters.testing import FilterContract, cut, run
-from sluice_sandbox.api import uploaded_filters
+from sluice_sandbox.api import load_filter
 from sluice_sandbox.wasm.session import PIECE, WasmTeam
 
 KEY = {"name": "key", "type": "int", "minimum": 0, "maximum": 255, "default": 90}
@@ -110,12 +111,11 @@ def module(**changed):
         ),
     ],
 )
-def test_a_module_that_cannot_be_a_filter_is_left_out_with_the_reason(store, team, code, reason):
+def test_a_module_that_cannot_be_a_filter_is_refused_with_the_reason(store, team, code, reason):
     one = upload(code, "odd", "odd", "wasm", "wasm")
     store.add(code, one.sha256)
-    failures = {}
-    assert uploaded_filters([one], store, {"wasm": team}, failures) == {}
-    assert reason in failures["odd"]
+    with pytest.raises(BadUpload, match=re.escape(reason)):
+        load_filter(one, store, team)
 
 
 def test_compiled_code_is_kept_in_a_private_folder_and_used_again(store, tmp_path):
