@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sluice_controller.identity.caller import Identity
-from sluice_controller.identity.keystone_names import IDENTITY
+from sluice_controller.identity.caller import IDENTITY
 
 ADA = replace(Identity.from_user("u-ada", "ada", "acme-id", "acme", ("admin",)), is_admin=True)
 ALICE = Identity.from_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
