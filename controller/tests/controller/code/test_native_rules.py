@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_controller.identity.caller import Identity
-from sluice_controller.identity.caller import IDENTITY
+from sluice_controller.identity.caller import IDENTITY, Identity
 
 ADA = replace(Identity.from_user("u-ada", "ada", "acme-id", "acme", ("admin",)), is_admin=True)
 ALICE = Identity.from_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_controller.identity.caller import Identity
-from sluice_controller.identity.caller import AWAY, IDENTITY
+from sluice_controller.identity.caller import AWAY, IDENTITY, Identity
 
 ALICE = Identity.from_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
 RITA = Identity.from_user("u-rita", "rita", "acme-id", "acme", ("reader",))
