@@ -10,7 +10,7 @@ from pathlib import Path
 from sluice_core.errors import CallerError
 from sluice_dsl.catalogue.catalogue_file import load_catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue
-from sluice_dsl.compile import Compiled, PolicyErrors, compile_text
+from sluice_dsl.compile import PolicyErrors, compile_text
 from sluice_dsl.explain import explain
 
 
@@ -43,12 +43,6 @@ def _read(source: str, text_allowed: bool) -> str:
         raise CallerError(f"cannot read `{source}`: {error}") from error
 
 
-def _report(compiled: Sequence[Compiled]) -> None:
-    for one in compiled:
-        for warning in one.warnings:
-            print(warning, file=sys.stderr)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; answers the exit status: 0 fine, 1 a sentence is refused, 2 cannot be run."""
     options = _parser().parse_args(argv)
@@ -63,7 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CallerError as error:
         print(f"sluice-dsl: {error}", file=sys.stderr)
         return 2
-    _report(compiled)
+    for one in compiled:
+        for warning in one.warnings:
+            print(warning, file=sys.stderr)
     if options.command == "check":
         print(f"{len(compiled)} sentence{'s' if len(compiled) != 1 else ''}, no errors")
     else:

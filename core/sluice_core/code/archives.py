@@ -37,6 +37,3 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, root: Path) -> None:
     assert content is not None  # it is a file
     with content, open(target, "wb") as out:
         shutil.copyfileobj(content, out)
-
-
-__all__ = ["unpack"]

@@ -20,6 +20,7 @@ LMDB's traps, and what is done about each:
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -29,8 +30,6 @@ from typing import Any, Final, TypeVar
 import lmdb
 
 from sluice_core.errors import PeerError
-
-__all__ = ["CURRENT", "FIRST_MAP_SIZE", "MAX_READERS", "SnapshotError", "boot_id", "current_generation"]
 
 CURRENT: Final = "current"
 FIRST_MAP_SIZE: Final = 64 << 20
@@ -63,6 +62,61 @@ def current_generation(folder: Path, boot: str) -> Path:
     if not name.endswith(f"-{boot}"):
         raise SnapshotError(f"snapshot `{name}` in `{folder}` is from before this boot and may have holes")
     return folder / name
+
+
+def next_generation(folder: Path, boot: str) -> Path:
+    """The path of a generation that is newer than all in ``folder``."""
+    words = (path.name.split("-")[1] for path in folder.glob("gen-*-*"))
+    numbers = [int(word) for word in words if word.isdecimal()]
+    return folder / f"gen-{max(numbers, default=0) + 1}-{boot}"
+
+
+def make_current(path: Path) -> None:
+    """Give the generation at ``path`` to readers, in one step.
+
+    :raises SnapshotError: when that cannot be
+    """
+    with lmdb_errors(path):
+        link = path.with_name(f".{CURRENT}")
+        link.unlink(missing_ok=True)
+        link.symlink_to(path.name)
+        link.replace(path.with_name(CURRENT))
+
+
+def remove_old_generations(folder: Path) -> None:
+    """Remove what is not current; readers that have it open keep what they mapped."""
+    with contextlib.suppress(OSError):
+        current = os.readlink(folder / CURRENT)
+        for path in folder.glob("gen-*"):
+            if path.name != current:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def claim_folder(folder: Path) -> int:
+    """Lock ``folder``, which has one writer; the lock ends with the process, or when the answered file is closed.
+
+    :raises SnapshotError: when another process has it
+    """
+    lock = os.open(folder / ".writer", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise SnapshotError(f"snapshot folder `{folder}` belongs to another running agent") from error
+    return lock
+
+
+def open_to_readers(path: Path, group: str) -> None:
+    """Let every user read the generation at ``path``; its lock file goes to ``group`` unless that is empty.
+
+    :raises SnapshotError: when that cannot be
+    """
+    with lmdb_errors(path):
+        path.chmod(0o755)
+        (path / "data.mdb").chmod(0o644)
+        (path / "lock.mdb").chmod(LOCK_MODE)
+        if group:
+            shutil.chown(path / "lock.mdb", group=group)
 
 
 def open_environment(path: Path, *, write: bool = False) -> Any:
@@ -156,3 +210,17 @@ def read_transaction(environment: Any, work: Callable[[Any], T]) -> T:
 def read_value(environment: Any, key: bytes) -> bytes:
     """The value under ``key``; empty when there is none."""
     return read_transaction(environment, lambda transaction: bytes(transaction.get(key) or b""))
+
+
+def write_transaction(path: Path, environment: Any, work: Callable[[Any], T]) -> T:
+    """What ``work`` makes of a write transaction, begun anew on a larger map when the map is full.
+
+    :raises SnapshotError: when it cannot be written
+    """
+    with lmdb_errors(path):
+        while True:
+            try:
+                with environment.begin(write=True) as transaction:
+                    return work(transaction)
+            except lmdb.MapFullError:
+                environment.set_mapsize(environment.info()["map_size"] * 2)

@@ -23,10 +23,10 @@ from sluice_core.snapshot.keys import SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, s
 from sluice_core.snapshot.lmdb_adapter import SnapshotError, boot_id, current_generation, lmdb_errors, read_value
 from sluice_core.snapshot.records import STAMP, Meta, decode_record
 from sluice_core.snapshot.registry import referenced_group
-from sluice_core.snapshot.writer import SnapshotWriter, accept_all
+from sluice_core.snapshot.writer import SnapshotWriter
 from sluice_core.store.records import Head
 
-__all__ = ["SnapshotError", "SnapshotReader", "SnapshotWriter", "accept_all"]
+__all__ = ["SnapshotError", "SnapshotReader", "SnapshotWriter"]
 
 _NOTHING: Final = Candidates(())
 _CACHED: Final = 10_000

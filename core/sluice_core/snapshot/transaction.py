@@ -13,6 +13,7 @@ from sluice_core.messages.uploads import FILTER_CODE, Upload, upload_key
 from sluice_core.snapshot.keys import (
     EVERYTHING_KEY,
     SNAPSHOT_GROUP_PREFIX,
+    SNAPSHOT_INDEX_PREFIX,
     SNAPSHOT_META_KEY,
     SNAPSHOT_REGISTRY_KEY,
     SNAPSHOT_UPLOADS_KEY,
@@ -42,6 +43,11 @@ from sluice_core.store.records import FullState
 Judge = Callable[[Assignment], str]
 Members = dict[str, dict[str, Any]]
 NameOf = Callable[[dict[str, Any]], str]
+
+
+def accept_all(assignment: Assignment) -> str:
+    """A judge that refuses nothing."""
+    return ""
 
 
 class _Records:
@@ -175,6 +181,26 @@ class SnapshotContents(_Records):
 
 def _key_of_upload(data: Mapping[str, Any]) -> str:
     return upload_key(data.get("kind", FILTER_CODE), data["keyword"])
+
+
+def read_summary(transaction: Any) -> tuple[Meta, bool, int, dict[str, str]]:
+    """Where a snapshot stands, whether it keeps less of the registry than we do, and of its assignments how many
+    readers see, and why the others are refused.
+
+    :raises DecodeError: when it is no snapshot
+    """
+    meta = Meta.decode(transaction.get(SNAPSHOT_META_KEY))
+    count, refused = 0, {}
+    with transaction.cursor() as cursor:
+        cursor.set_range(SNAPSHOT_INDEX_PREFIX)
+        for key, raw in cursor:
+            if not bytes(key).startswith(SNAPSHOT_INDEX_PREFIX):
+                break
+            filed = IndexEntry.decode(raw)
+            count += not filed.refused
+            if filed.refused:
+                refused[filed.name] = filed.refused
+    return meta, transaction.get(SNAPSHOT_REGISTRY_KEY) != REGISTRY_FORMAT, count, refused
 
 
 def fill(transaction: Any, entries: Mapping[bytes, bytes], meta: Meta) -> Meta:

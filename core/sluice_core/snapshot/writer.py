@@ -6,8 +6,6 @@ has done nothing.  After a :class:`SnapshotError` the last good state stands, he
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import shutil
 import uuid
@@ -16,39 +14,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import lmdb
-
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Assignment, Change, Entry
 from sluice_core.messages.uploads import Upload
 from sluice_core.snapshot import lmdb_adapter
-from sluice_core.snapshot.keys import (
-    SNAPSHOT_INDEX_PREFIX,
-    SNAPSHOT_META_KEY,
-    SNAPSHOT_REGISTRY_KEY,
-    SNAPSHOT_UPLOADS_KEY,
-)
-from sluice_core.snapshot.lmdb_adapter import (
-    CURRENT,
-    LOCK_MODE,
-    SnapshotError,
-    boot_id,
-    current_generation,
-    lmdb_errors,
-    read_transaction,
-    read_value,
-)
+from sluice_core.snapshot.keys import SNAPSHOT_INDEX_PREFIX, SNAPSHOT_UPLOADS_KEY
+from sluice_core.snapshot.lmdb_adapter import SnapshotError, lmdb_errors
 from sluice_core.snapshot.records import IndexEntry, Meta, decode_record, is_record
-from sluice_core.snapshot.registry import REGISTRY_FORMAT, referenced_group
-from sluice_core.snapshot.transaction import Judge, SnapshotContents, SnapshotEdit, fill, make_equal
+from sluice_core.snapshot.registry import referenced_group
+from sluice_core.snapshot.transaction import (
+    Judge,
+    SnapshotContents,
+    SnapshotEdit,
+    accept_all,
+    fill,
+    make_equal,
+    read_summary,
+)
 from sluice_core.store.records import FullState, Head
 
 T = TypeVar("T")
-
-
-def accept_all(assignment: Assignment) -> str:
-    """A judge that refuses nothing."""
-    return ""
 
 
 class SnapshotWriter:
@@ -66,7 +51,8 @@ class SnapshotWriter:
         self._environment: Any = None
         self._claimed: int | None = None
         self._meta = Meta("")
-        self._count = 0
+        #: Assignments that readers see.
+        self.count = 0
         #: True when it was written by an agent that kept less of the registry: :meth:`reload` mends it.
         self.incomplete = False
         #: Assignment id → why this node refuses it.
@@ -84,11 +70,6 @@ class SnapshotWriter:
         """History and epoch that the snapshot stands at."""
         return Head(self._meta.history, self._meta.epoch)
 
-    @property
-    def count(self) -> int:
-        """Assignments that readers see."""
-        return self._count
-
     def open(self) -> Head:
         """Take up the snapshot that is there; an empty head, and ``problem``, when there is none to use.
 
@@ -97,14 +78,15 @@ class SnapshotWriter:
         with lmdb_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self.folder.chmod(0o755)
-            self._claim()
+            if self._claimed is None:
+                self._claimed = lmdb_adapter.claim_folder(self.folder)
         try:
-            path = current_generation(self.folder, self._boot_id())
+            path = lmdb_adapter.current_generation(self.folder, self._boot_id())
             self._enter(path, lmdb_adapter.open_environment(path, write=True))
         except (SnapshotError, DecodeError) as error:
             self._leave()
             self.problem = str(error)
-        self._sweep()
+        lmdb_adapter.remove_old_generations(self.folder)
         return self.position
 
     def apply(self, changes: Sequence[Change], judge: Judge = accept_all) -> None:
@@ -147,7 +129,7 @@ class SnapshotWriter:
         else:
             meta = replace(self._meta, history=loaded.history, epoch=loaded.epoch)
             self._meta = self._write(lambda transaction: make_equal(transaction, contents.entries, meta))
-        self._count, self.refused, self.incomplete = contents.grown, contents.refused, False
+        self.count, self.refused, self.incomplete = contents.grown, contents.refused, False
         return replaced
 
     def assignments(self) -> list[Assignment]:
@@ -164,14 +146,14 @@ class SnapshotWriter:
                     found.extend(one for one in decode_record(raw) if referenced_group(one) is None)
 
         if self._environment is not None:
-            read_transaction(self._environment, work)
+            lmdb_adapter.read_transaction(self._environment, work)
         return [Assignment.from_data(one) for one in found]
 
     def uploads(self) -> list[Upload]:
         """The filters registered at run time."""
         if self._environment is None:
             return []
-        raw = read_value(self._environment, SNAPSHOT_UPLOADS_KEY)
+        raw = lmdb_adapter.read_value(self._environment, SNAPSHOT_UPLOADS_KEY)
         return [Upload.from_data(one) for one in decode_record(raw)] if raw else []
 
     def reader_check(self) -> int:
@@ -191,48 +173,21 @@ class SnapshotWriter:
 
     # -- how --------------------------------------------------------------------------------
 
-    def _claim(self) -> None:
-        """One writer per folder: a lock that ends with the process."""
-        if self._claimed is not None:
-            return
-        lock = os.open(self.folder / ".writer", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(lock)
-            raise SnapshotError(f"snapshot folder `{self.folder}` belongs to another running agent") from error
-        self._claimed = lock
-
     def _leave(self) -> None:
         if self._path is not None:
             lmdb_adapter.release(self._path)
-        self._path, self._environment, self._meta, self._count, self.refused = None, None, Meta(""), 0, {}
+        self._path, self._environment, self._meta, self.count, self.refused = None, None, Meta(""), 0, {}
         self.incomplete = False
 
     def _boot_id(self) -> str:
-        return boot_id() if self._boot is None else self._boot
+        return lmdb_adapter.boot_id() if self._boot is None else self._boot
 
     def _enter(self, path: Path, environment: Any) -> None:
         """Work on an open environment from now on."""
         self._path, self._environment = path, environment
-
-        def work(transaction: Any) -> tuple[Meta, bool, int, dict[str, str]]:
-            incomplete = transaction.get(SNAPSHOT_REGISTRY_KEY) != REGISTRY_FORMAT
-            meta = Meta.decode(transaction.get(SNAPSHOT_META_KEY))
-            counted, refused = 0, {}
-            with transaction.cursor() as cursor:
-                cursor.set_range(SNAPSHOT_INDEX_PREFIX)
-                for key, raw in cursor:
-                    if not bytes(key).startswith(SNAPSHOT_INDEX_PREFIX):
-                        break
-                    filed = IndexEntry.decode(raw)
-                    counted += not filed.refused
-                    if filed.refused:
-                        refused[filed.name] = filed.refused
-            return meta, incomplete, counted, refused
-
         with lmdb_errors(path):
-            self._meta, self.incomplete, self._count, self.refused = read_transaction(environment, work)
+            found = lmdb_adapter.read_transaction(environment, read_summary)
+        self._meta, self.incomplete, self.count, self.refused = found
         self.problem = ""
 
     def _edit(
@@ -261,7 +216,7 @@ class SnapshotWriter:
 
         done = self._write(work)
         self._meta = replace(meta, serial=done.serial)
-        self._count += done.grown
+        self.count += done.grown
         for name in wanted:
             self.refused.pop(name, None)
         self.refused.update((name, reason) for name, reason in judged.items() if reason)
@@ -271,7 +226,7 @@ class SnapshotWriter:
         if self._environment is None or self._path is None:
             raise SnapshotError(f"no snapshot in `{self.folder}` to change")
         try:
-            return _transact(self._path, self._environment, work)
+            return lmdb_adapter.write_transaction(self._path, self._environment, work)
         except DecodeError as error:
             self._leave()
             self.problem = f"snapshot in `{self.folder}`: {error}"
@@ -284,47 +239,17 @@ class SnapshotWriter:
 
     def _build(self, contents: SnapshotContents, meta: Meta) -> None:
         """A new generation beside the old one, then the rename that makes it the current one."""
-        path = self.folder / f"gen-{self._next_number()}-{self._boot_id()}"
+        path = lmdb_adapter.next_generation(self.folder, self._boot_id())
         environment = lmdb_adapter.open_environment(path, write=True)
         try:
-            with lmdb_errors(path):
-                path.chmod(0o755)
-                (path / "data.mdb").chmod(0o644)
-                (path / "lock.mdb").chmod(LOCK_MODE)
-                if self._group:
-                    shutil.chown(path / "lock.mdb", group=self._group)
-            self._meta = _transact(path, environment, lambda transaction: fill(transaction, contents.entries, meta))
-            with lmdb_errors(path):
-                link = self.folder / f".{CURRENT}"
-                link.unlink(missing_ok=True)
-                link.symlink_to(path.name)
-                link.replace(self.folder / CURRENT)
+            lmdb_adapter.open_to_readers(path, self._group)
+            self._meta = lmdb_adapter.write_transaction(
+                path, environment, lambda transaction: fill(transaction, contents.entries, meta)
+            )
+            lmdb_adapter.make_current(path)
         except SnapshotError:
             lmdb_adapter.release(path)
             shutil.rmtree(path, ignore_errors=True)
             raise
         self._path, self._environment, self.problem = path, environment, ""
-        self._sweep()
-
-    def _next_number(self) -> int:
-        words = (path.name.split("-")[1] for path in self.folder.glob("gen-*-*"))
-        numbers = [int(word) for word in words if word.isdecimal()]
-        return max(numbers, default=0) + 1
-
-    def _sweep(self) -> None:
-        """Remove what is not current; readers that have it open keep what they mapped."""
-        with contextlib.suppress(OSError):
-            current = os.readlink(self.folder / CURRENT)
-            for path in self.folder.glob("gen-*"):
-                if path.name != current:
-                    shutil.rmtree(path, ignore_errors=True)
-
-
-def _transact(path: Path, environment: Any, work: Callable[[Any], T]) -> T:
-    with lmdb_errors(path):
-        while True:
-            try:
-                with environment.begin(write=True) as transaction:
-                    return work(transaction)
-            except lmdb.MapFullError:
-                environment.set_mapsize(environment.info()["map_size"] * 2)
+        lmdb_adapter.remove_old_generations(self.folder)
