@@ -51,7 +51,3 @@ class Keys:
     def promises(self, digest: str) -> str:
         """String of JSON: how promises are shown of which nothing moves; expires with the last that names it."""
         return f"{self.prefix}:promises:{digest}"
-
-    def all(self) -> dict[str, str]:
-        """Name → key of every key, for documentation and tests."""
-        return {name: getattr(self, name) for name, member in vars(type(self)).items() if isinstance(member, _Key)}
