@@ -15,7 +15,8 @@ from packaging.requirements import Requirement
 CLONE = Path(__file__).resolve().parents[2]
 SETUP = configparser.ConfigParser(interpolation=None)
 SETUP.read(CLONE / "setup.cfg")
-FIND = tomllib.loads((CLONE / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
+SETUPTOOLS = tomllib.loads((CLONE / "pyproject.toml").read_text())["tool"]["setuptools"]
+FIND = SETUPTOOLS["packages"]["find"]
 
 
 def words(section, option):
@@ -50,6 +51,15 @@ def packages_found():
 
 def test_every_package_of_the_tree_is_installed_and_no_other():
     assert packages_found() == packages_in_the_tree()
+
+
+def test_every_data_file_of_a_package_is_installed():
+    there = {
+        (".".join(path.parent.relative_to(folder.parent).parts), path.name)
+        for folder in CLONE.glob("*/sluice_*/")
+        for path in folder.rglob("*.json")
+    }
+    assert {(package, name) for package, names in SETUPTOOLS["package-data"].items() for name in names} == there
 
 
 def test_every_room_is_under_the_import_contracts():
