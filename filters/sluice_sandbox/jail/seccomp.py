@@ -12,11 +12,13 @@ from __future__ import annotations
 import errno
 import platform
 import struct
-from dataclasses import dataclass, field
 from typing import Final
 
+#: Operation, how many instructions to skip when it holds and when not, operand.
+_Instruction = tuple[int, int, int, int]
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+_DENY: Final = _ERRNO | errno.EPERM
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _X32: Final = 0x40000000
 
@@ -70,63 +72,57 @@ _GENERIC: Final = {
 MACHINES: Final = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _GENERIC)}
 
 
-@dataclass
-class _Program:
-    code: list[bytes] = field(default_factory=list)
-
-    def add(self, operation: int, value: int, if_true: int = 0, if_false: int = 0) -> None:
-        self.code.append(struct.pack("=HBBI", operation, if_true, if_false, value))
-
-    def load(self, offset: int) -> None:
-        self.add(_LOAD, offset)
-
-    def answer(self, verdict: int) -> None:
-        self.add(_RETURN, verdict)
-
-    def when(self, value: int, verdict: int) -> None:
-        """Answer ``verdict`` when what was loaded is ``value``, else go on."""
-        self.add(_EQUAL, value, 0, 1)
-        self.answer(verdict)
-
-
 def program(machine: str = "") -> bytes | None:
     """The filter for ``machine`` (this one by default), or None where its calls are not known."""
     known = MACHINES.get(machine or platform.machine())
     if known is None:
         return None
     arch, numbers = known
-    made = _Program()
-    made.load(_ARCH)
-    made.add(_EQUAL, arch, 1, 0)
-    made.answer(_KILL)
-    made.load(_NUMBER)
-    made.add(_AT_LEAST, _X32, 0, 1)
-    made.answer(_KILL)
+    code = [
+        _load(_ARCH),
+        (_EQUAL, 1, 0, arch),
+        _answer(_KILL),
+        _load(_NUMBER),
+        (_AT_LEAST, 0, 1, _X32),
+        _answer(_KILL),
+    ]
     for name in ALLOWED:
         if name in numbers:
-            made.when(numbers[name], _ALLOW)
-    made.when(numbers["clone3"], _ERRNO | errno.ENOSYS)
-    _second_argument(made, numbers["ioctl"], _IOCTLS)
-    _no_third_argument(made, numbers["prlimit64"])
-    made.answer(_ERRNO | errno.EPERM)
-    return b"".join(made.code)
+            code += _when(numbers[name], _ALLOW)
+    code += _when(numbers["clone3"], _ERRNO | errno.ENOSYS)
+    code += _second_argument(numbers["ioctl"], _IOCTLS)
+    code += _no_third_argument(numbers["prlimit64"])
+    code.append(_answer(_DENY))
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
 
-def _second_argument(made: _Program, number: int, values: tuple[int, ...]) -> None:
+def _load(offset: int) -> _Instruction:
+    return _LOAD, 0, 0, offset
+
+
+def _answer(verdict: int) -> _Instruction:
+    return _RETURN, 0, 0, verdict
+
+
+def _when(value: int, verdict: int) -> list[_Instruction]:
+    """Answer ``verdict`` when what was loaded is ``value``, else go on."""
+    return [(_EQUAL, 0, 1, value), _answer(verdict)]
+
+
+def _second_argument(number: int, values: tuple[int, ...]) -> list[_Instruction]:
     """Allow the call ``number`` with one of ``values``."""
-    made.add(_EQUAL, number, 0, 2 + 2 * len(values))
-    made.load(_ARGUMENTS + 8)
-    for value in values:
-        made.when(value, _ALLOW)
-    made.answer(_ERRNO | errno.EPERM)
+    allowed = [instruction for value in values for instruction in _when(value, _ALLOW)]
+    return [(_EQUAL, 0, len(allowed) + 2, number), _load(_ARGUMENTS + 8), *allowed, _answer(_DENY)]
 
 
-def _no_third_argument(made: _Program, number: int) -> None:
+def _no_third_argument(number: int) -> list[_Instruction]:
     """Allow the call ``number`` when its third argument is a null pointer: limits are read, never set."""
-    made.add(_EQUAL, number, 0, 6)
-    made.load(_ARGUMENTS + 16)
-    made.add(_EQUAL, 0, 0, 3)
-    made.load(_ARGUMENTS + 20)
-    made.add(_EQUAL, 0, 0, 1)
-    made.answer(_ALLOW)
-    made.answer(_ERRNO | errno.EPERM)
+    return [
+        (_EQUAL, 0, 6, number),
+        _load(_ARGUMENTS + 16),
+        (_EQUAL, 0, 3, 0),
+        _load(_ARGUMENTS + 20),
+        (_EQUAL, 0, 1, 0),
+        _answer(_ALLOW),
+        _answer(_DENY),
+    ]
