@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.support.sandbox.docker import Bench
+from tests.support.sandbox.docker import Bench, kill
 from tests.support.sandbox.storlets import python_storlet, through
 
 from sluice_filters.api import FilterError, Hint
@@ -141,7 +141,7 @@ def test_a_killed_engine_comes_back(bench):
     team = bench.team(node="killed")
     assert through(make(bench, team)(), DATA) == DATA
     pid = bench.engine.pid
-    bench.engine.kill()
+    kill(bench.engine)
     assert not bench.engine.running
     bench.engine.start()
     bench.engine.wait_ready()
@@ -157,7 +157,7 @@ def test_an_engine_leaves_nothing_behind(killed):
         team = own.team()
         assert through(make(own, team)(), DATA) == DATA
         if killed:
-            own.engine.kill()
+            kill(own.engine)
     assert not own.engine.running
     assert not os.path.exists(f"/proc/{pid}")
     assert str(folder) not in Path("/proc/mounts").read_text()

@@ -125,13 +125,16 @@ class DockerEngine:
             with contextlib.suppress(PeerError):
                 self.start()
                 self.wait_ready()
-        self._end(signal.SIGTERM, timeout)
+        number, deadline = signal.SIGTERM, time.monotonic()
+        while (pid := self.pid) is not None:
+            if time.monotonic() >= deadline:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+                number, deadline = signal.SIGKILL, deadline + timeout
+            time.sleep(_POLL)
+        self._end_containerd()
         for place in reversed(self._mounted()):
             subprocess.run(["umount", place], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-
-    def kill(self) -> None:
-        """SIGKILL, as a fault would; images stay, :meth:`start` brings it back."""
-        self._end(signal.SIGKILL, 10.0)
 
     def __enter__(self) -> Self:
         try:
@@ -144,18 +147,6 @@ class DockerEngine:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-    def _end(self, first: int, timeout: float) -> None:
-        number, deadline = first, time.monotonic()
-        while (pid := self.pid) is not None:
-            if time.monotonic() >= deadline:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, number)
-                number, deadline = signal.SIGKILL, deadline + timeout
-            time.sleep(_POLL)
-        if self._process is not None:
-            self._process.wait()
-        self._end_containerd()
 
     def _end_containerd(self) -> None:
         """A killed engine leaves its containerd behind, or the record of one, and the next would wait for that."""
