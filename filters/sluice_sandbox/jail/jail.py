@@ -32,16 +32,21 @@ _PROCESSES: Final = 3
 class Jail:
     """How to start a process in a jail with the root file system ``root``.
 
-    ``uid`` is whom it runs as outside, None for the user who starts it.
+    ``uid`` is whom it runs as outside, None for the user who starts it.  ``slot`` numbers the jails of one
+    supervisor.
     """
 
     root: Path
     limits: Limits
     uid: int | None = None
     group: ControlGroup | None = None
+    slot: int = 0
 
-    def command(self, seccomp: int | None) -> list[str]:
-        """bubblewrap's arguments, up to the command that runs in the jail."""
+    def command(self, seccomp: int | None = None) -> list[str]:
+        """bubblewrap's arguments, up to the command that runs in the jail.
+
+        :param seccomp: a descriptor of the program of system calls
+        """
         return [
             bubblewrap(),
             *("--unshare-all", "--die-with-parent", "--as-pid-1", "--new-session", "--clearenv", "--cap-drop", "ALL"),
@@ -58,16 +63,15 @@ class Jail:
         :raises JailUnavailable: when bubblewrap is not there or cannot be started
         """
         program = jail_seccomp.program()
-        seccomp = _memory(program) if program else None
+        seccomp = [_memory(program)] if program else []
         groups = self.group.members() if self.group else []
-        own = [*groups, *([seccomp] if seccomp is not None else [])]
         try:
             return subprocess.Popen(
-                [*self.command(seccomp), *command],
+                [*self.command(*seccomp), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                pass_fds=[*descriptors, *([seccomp] if seccomp is not None else [])],
+                pass_fds=[*descriptors, *seccomp],
                 preexec_fn=self._entering(groups),
                 env={},
                 cwd="/",
@@ -75,7 +79,7 @@ class Jail:
         except (OSError, subprocess.SubprocessError) as error:
             raise JailUnavailable(f"bubblewrap does not start: {error}") from error
         finally:
-            for one in own:
+            for one in (*groups, *seccomp):
                 os.close(one)
 
     def _entering(self, groups: Sequence[int]) -> Callable[[], None]:

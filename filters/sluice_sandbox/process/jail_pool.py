@@ -47,7 +47,7 @@ class JailPool:
         self.groups = ControlGroups()
         self.root = Path()
         #: A jail with a worker for the next tenant, so that nobody waits for one to start.
-        self._spare: tuple[int, Jail, JailedWorker] | None = None
+        self._spare: tuple[Jail, JailedWorker] | None = None
         self._preparing = asyncio.Lock()
 
     async def open(self) -> None:
@@ -63,7 +63,7 @@ class JailPool:
     def _jail(self, slot: int, group: bool = True) -> Jail:
         made = self.groups.group(str(slot), self._limits) if group and self.groups.available else None
         uid = self._settings.first_uid + slot if os.getuid() == 0 else None
-        return Jail(self.root, self._limits, uid, made)
+        return Jail(self.root, self._limits, uid, made, slot)
 
     def _try_jail(self) -> None:
         """Run nothing in a jail: a machine that cannot do it says so now, not to a tenant."""
@@ -76,35 +76,30 @@ class JailPool:
             os.close(heard)
             os.close(errors)
 
-    def take_spare(self) -> tuple[int, Jail, JailedWorker] | None:
-        """The jail that is ready, if there is one."""
+    def take_spare(self) -> tuple[Jail, JailedWorker] | None:
+        """The jail that is ready, with its worker, if there is one."""
         spare, self._spare = self._spare, None
         return spare
 
-    def acquire(self) -> tuple[int, Jail, JailedWorker | None]:
-        """The jail of the next tenant: its slot, and a worker where one is ready."""
-        spare = self.take_spare()
-        if spare is not None:
-            return spare
-        slot = self._slot()
-        return slot, self._jail(slot), None
+    def acquire(self) -> tuple[Jail, JailedWorker | None]:
+        """The jail of the next tenant, and a worker where one is ready."""
+        return self.take_spare() or (self._next_jail(), None)
 
-    def _slot(self) -> int:
-        """The lowest free number, taken."""
+    def _next_jail(self) -> Jail:
+        """The jail of the lowest free number."""
         slot = next(number for number in range(len(self.slots) + 1) if number not in self.slots)
         self.slots.add(slot)
-        return slot
+        return self._jail(slot)
 
     async def prepare(self) -> None:
         """Start a worker for the next tenant, if possible."""
         async with self._preparing:
             if self._spare is not None:
                 return
-            slot = self._slot()
-            jail = self._jail(slot)
+            jail = self._next_jail()
             try:
-                self._spare = slot, jail, await start_jailed_worker(jail)
+                self._spare = jail, await start_jailed_worker(jail)
             except SluiceError as error:
                 # a tenant that comes will try again, and be told
                 _log.warning("no spare worker: %s", error)
-                self.slots.discard(slot)
+                self.slots.discard(jail.slot)

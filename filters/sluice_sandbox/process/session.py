@@ -144,7 +144,7 @@ class ProcessTeam(SandboxTeam):
         return descriptor
 
 
-class ProcessSession:
+class ProcessSession(Session):
     """One stream through a tenant's worker."""
 
     def __init__(self, team: ProcessTeam, steps: Sequence[Step], tenant: str) -> None:

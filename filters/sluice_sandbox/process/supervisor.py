@@ -78,8 +78,8 @@ class Supervisor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         spare = self._jails.take_spare()
         if spare is not None:
-            slot, jail, member = spare
-            self._leaving.append(Tenant("", self._settings.folder, slot, jail, spare=member))
+            jail, member = spare
+            self._leaving.append(Tenant("", self._settings.folder, jail, spare=member))
         for tenant in [*self._tenants.values(), *self._leaving]:
             self._close_tenant(tenant)
         self._tenants.clear()
@@ -157,8 +157,8 @@ class Supervisor:
             if not free:
                 raise JailUnavailable(f"all {self._limits.tenants} places for tenants are taken")
             self._dismiss(min(free, key=lambda one: one.active))
-        slot, jail, spare = self._jails.acquire()
-        tenant = Tenant(name, tenant_socket(self._settings.folder, name), slot, jail, spare=spare)
+        jail, spare = self._jails.acquire()
+        tenant = Tenant(name, tenant_socket(self._settings.folder, name), jail, spare=spare)
         tenant.listen(self._settings.owner)
         self._spawn(self._jails.prepare())
         return tenant
@@ -237,7 +237,7 @@ class Supervisor:
         if tenant.workers and self._busy(tenant):
             return
         self._close_tenant(tenant)
-        self._jails.slots.discard(tenant.slot)
+        self._jails.slots.discard(tenant.jail.slot)
         self._leaving.remove(tenant)
 
 

@@ -78,11 +78,10 @@ class JailedWorker:
 
 @dataclass(eq=False)
 class Tenant:
-    """A tenant; ``slot`` numbers the open ones."""
+    """A tenant, whose workers listen at ``path``."""
 
     name: str
     path: Path
-    slot: int
     jail: Jail
     listener: socket.socket | None = None
     #: A worker that is up already, in this tenant's jail.

@@ -59,15 +59,13 @@ def call(path: str, command: str, params: Mapping[str, Any], timeout: float) -> 
 
 def _answer(reader: int, timeout: float) -> dict[str, Any]:
     deadline, answer, buffer = monotonic() + timeout, b"", memoryview(bytearray(wire.MAX_MESSAGE))
-    while True:
+    ended = False
+    while not ended:
+        if not wait([reader], [], deadline - monotonic()):
+            raise TimeoutError(f"no answer within {timeout:g} s")
         data = read_now(reader, buffer)
-        if data == b"":
-            break
-        if data is None:
-            if not wait([reader], [], deadline - monotonic()):
-                raise TimeoutError(f"no answer within {timeout:g} s")
-            continue
-        answer += data
+        answer += data or b""
+        ended = data == b""
     found = json.loads(answer)
     if not isinstance(found, dict):
         raise ValueError("not an answer")

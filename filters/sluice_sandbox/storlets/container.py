@@ -32,6 +32,7 @@ from sluice_sandbox.docker.client import docker_client
 from sluice_sandbox.files import file_lock
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import commands, wire
+from sluice_sandbox.storlets.stage import StorletTask
 from sluice_sandbox.storlets.waiting import pause
 
 _TEMPORARY: Final = "/tmp"  # noqa: S108  # a container's own, of limited size
@@ -100,23 +101,23 @@ class Container:
         """Where the daemon ``name`` listens, on the host."""
         return str(self.sockets / name)
 
-    def ensure(self, name: str, main: str, language: str, classpath: str) -> None:
-        """Make sure that the container runs and the daemon ``name`` in it.
+    def ensure(self, task: StorletTask) -> None:
+        """Make sure that the container runs and the daemon of ``task`` in it.
 
         :raises Unavailable: when it cannot be
         """
         try:
             with self._alone():
-                if self.ping(name):
+                if self.ping(task.name):
                     return  # somebody was faster
                 if not self.ping():
                     self.restart()
                 try:
-                    self._start_daemon(name, main, language, classpath)
+                    self._start_daemon(task)
                 except _Full:
                     self.restart()
-                    self._start_daemon(name, main, language, classpath)
-                self.wait(name)
+                    self._start_daemon(task)
+                self.wait(task.name)
         except TimeoutError as error:
             raise Unavailable(f"container of `{self.account}`: {error}") from error
 
@@ -241,13 +242,13 @@ class Container:
     def _engine(self) -> AbstractContextManager[docker.DockerClient]:
         return docker_client(self.place.engine, self.place.patience)
 
-    def _start_daemon(self, name: str, main: str, language: str, classpath: str) -> None:
+    def _start_daemon(self, task: StorletTask) -> None:
         params = {
-            "daemon_language": language,
-            "storlet_path": classpath,
-            "storlet_name": name,
-            "storlet_main": main,
-            "uds_path": str(self.sockets_inside / name),
+            "daemon_language": task.language,
+            "storlet_path": task.classpath,
+            "storlet_name": task.name,
+            "storlet_main": task.main,
+            "uds_path": str(self.sockets_inside / task.name),
             "log_level": "OFF",
             "pool_size": self.place.runs,
         }
@@ -258,4 +259,4 @@ class Container:
         if answer.get("message") == wire.NO_PROCESSES:
             raise _Full(f"container of `{self.account}` has {wire.NO_PROCESSES}")
         if not answer.get("status"):
-            raise Unavailable(f"filter {main}: {answer.get('message', 'no reason')}")
+            raise Unavailable(f"filter {task.main}: {answer.get('message', 'no reason')}")

@@ -43,6 +43,7 @@ class CountedInput(StorletInputFile):  # type: ignore[misc]
         self.taken: int | None = 0
 
     def fileno(self) -> int:
+        """The descriptor: what a storlet reads through it is not counted."""
         self.taken = None
         return super().fileno()  # type: ignore[no-any-return]
 
@@ -64,16 +65,19 @@ class CountedOutput(StorletOutputFile):  # type: ignore[misc]
         self.given: int | None = 0
 
     def fileno(self) -> int:
+        """The descriptor: what a storlet writes through it is not counted."""
         self.given = None
         return super().fileno()  # type: ignore[no-any-return]
 
     def write(self, data: bytes) -> None:
+        """Write and count, with or without metadata before."""
         self.md_file.close()
         self.obj_file.write(data)
         if self.given is not None:
             self.given += len(data)
 
     def writelines(self, lines: Any) -> None:
+        """Write and count each of ``lines``."""
         for line in lines:
             self.write(line)
 
@@ -108,6 +112,7 @@ class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
 
     @command_handler  # type: ignore[untyped-decorator]
     def execute(self, dtg: Any) -> Any:
+        """Start a run, or let it wait; its end is told on its status pipe, not by the answer."""
         if len(self._waiting) < _WAITING:
             self._waiting.append(dtg)
             self._start_waiting()
@@ -117,6 +122,7 @@ class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
 
     @command_handler  # type: ignore[untyped-decorator]
     def cancel(self, dtg: Any) -> Any:
+        """Kill a run and all that it left behind, or forget it where it still waits."""
         pid = self.task_id_to_pid.pop(dtg.task_id, None)
         if pid is not None:
             self._clear_up(pid)

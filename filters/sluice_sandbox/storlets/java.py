@@ -82,18 +82,14 @@ def _compile(source: Path, jars: Path) -> None:
         room = source / "java" / name
         files = sorted((room / "src" / "main").rglob("*.java"))
         headers = ["-h", str(room)] if name == "SBus" else []
-        _javac(room / "bin", jars, files, headers)
+        options = ["-nowarn", "--release", RELEASE, "-cp", f"{jars}/*", "-d", str(room / "bin"), *headers]
+        _run([_tool("javac"), *options, *map(str, files)])
         _run([_tool("jar"), "--create", "--file", str(jars / jar), "-C", str(room / "bin"), "."])
     bus = source / "java" / "SBus"
     include = Path(os.path.realpath(_tool("javac"))).parent.parent / "include"
     places = [f"-I{include}", f"-I{include / 'linux'}", f"-I{source / 'c' / 'sbus'}", f"-I{bus}"]
     code = [str(bus / "SBusJNI.c"), str(source / "c" / "sbus" / "sbus.c")]
     _run([_tool("gcc"), "-shared", "-fPIC", "-O2", "-w", "-o", str(jars / "libjsbus.so"), *places, *code])
-
-
-def _javac(target: Path, jars: Path, files: Sequence[Path], more: Sequence[str] = ()) -> None:
-    options = ["-nowarn", "--release", RELEASE, "-cp", f"{jars}/*", "-d", str(target), *more]
-    _run([_tool("javac"), *options, *map(str, files)])
 
 
 def _tool(name: str) -> str:

@@ -37,7 +37,7 @@ from storlets.sbus.file_description import (
 )
 
 from sluice_filters.api import FilterError
-from sluice_sandbox.limits import Limits, SandboxFault
+from sluice_sandbox.limits import Limits, SandboxFault, Session
 from sluice_sandbox.storlets import commands, wire
 from sluice_sandbox.storlets.container import FACTORY, Container
 from sluice_sandbox.storlets.stage import JAVA, Stage, StorletTask, printable, reconcile_counts
@@ -52,8 +52,8 @@ _ENOUGH: Final = 4 * 1024 * 1024
 _TAIL: Final = 256 * 1024 * 1024
 
 
-class StorletRun:
-    """A :class:`~sluice_sandbox.api.Session` through ``tasks`` in ``container``; begun by the first byte or the end."""
+class StorletRun(Session):
+    """A stream through ``tasks`` in ``container``; begun by the first byte or the end."""
 
     def __init__(
         self, container: Container, tasks: Sequence[StorletTask], limits: Limits, size: int | None, undoes: bool
@@ -72,7 +72,6 @@ class StorletRun:
         self._over = False
 
     def feed(self, data: bytes) -> bytes:
-        """See :class:`~sluice_sandbox.api.Session`."""
         with self._or_abandon():
             self._begin()
             self._pending = memoryview(bytes(self._pending) + data) if self._pending else memoryview(data)
@@ -86,7 +85,6 @@ class StorletRun:
             return self._passed_on(found)
 
     def finish(self) -> bytes:
-        """See :class:`~sluice_sandbox.api.Session`."""
         with self._or_abandon():
             self._begin()
             found: list[bytes] = []
@@ -106,7 +104,7 @@ class StorletRun:
             return self._passed_on(found)
 
     def counts(self) -> list[tuple[int, int]]:
-        """See :class:`~sluice_sandbox.api.Session`; what a storlet did past our counting its neighbour tells."""
+        """See :class:`Session`; what a storlet did past our counting its neighbour tells."""
         ends = [one.end or {} for one in self._stages]
         between = [reconcile_counts(left.get("given"), right.get("taken")) for left, right in pairwise(ends)]
         first, last = ends[0].get("taken"), ends[-1].get("given")
@@ -173,7 +171,7 @@ class StorletRun:
                 return
             except (FileNotFoundError, ConnectionRefusedError):
                 attempts += 1
-                self._container.ensure(task.name, task.main, task.language, task.classpath)
+                self._container.ensure(task)
             except BlockingIOError:  # many at once, or it hangs
                 pause(_QUEUE_POLL)
                 if monotonic() > patience:

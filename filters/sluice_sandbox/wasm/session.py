@@ -212,7 +212,7 @@ class WasmInstance(Stream):
             self._hold(0)
 
 
-class WasmSession(Pipe):
+class WasmSession(Pipe, Session):
     """One stream through instances."""
 
     def __init__(self, team: WasmTeam, steps: Sequence[Step], tenant: str) -> None:
@@ -220,7 +220,6 @@ class WasmSession(Pipe):
         super().__init__(self._instances)
 
     def counts(self) -> Sequence[tuple[int, int]]:
-        """See :class:`~sluice_sandbox.limits.Session`."""
         return [(one.taken, one.given) for one in self._instances]
 
 
