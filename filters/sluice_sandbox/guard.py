@@ -186,12 +186,10 @@ class GuardedDecoder(Stream):
             return b""
         try:
             out = through.feed(data)
+            if through.given.size > self._first.size:
+                raise SandboxFault(f"filter {through.names} undid more than the {self._first.size} bytes it took")
         except SandboxFault as error:
             self._failure = error
-            return b""
-        if through.given.size > self._first.size:
-            message = f"filter {through.names} undid more than the {self._first.size} bytes it took"
-            self._failure = SandboxFault(message)
             return b""
         return out
 

@@ -19,11 +19,10 @@ _log = logging.getLogger(__name__)
 
 
 class OptionalReader(Stream):
-    """``make()`` as long as it works; ``keep`` bytes are kept to fall back on."""
+    """``make()`` as long as it works; what it took is kept to fall back on, up to a megabyte."""
 
-    def __init__(self, make: Callable[[], Stream], keep: int = _AT_HAND) -> None:
+    def __init__(self, make: Callable[[], Stream]) -> None:
         self._make = make
-        self._keep = keep
         self._stream: Stream | None = None
         self._taken: list[bytes] | None = []
         self._size = 0
@@ -42,7 +41,7 @@ class OptionalReader(Stream):
         if self._taken is not None:
             self._taken.append(data)
             self._size += len(data)
-            if self._size > self._keep:
+            if self._size > _AT_HAND:
                 self._taken = None
 
     def _or_untouched(self, step: Callable[[Stream], bytes]) -> bytes:

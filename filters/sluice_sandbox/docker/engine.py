@@ -19,6 +19,9 @@ from typing import Final, Self
 from sluice_core.errors import CallerError, PeerError
 
 _POLL: Final = 0.05
+#: Seconds that it may take to serve, and to stop its containers and itself.
+_PATIENCE: Final = 60.0
+_STOPPING: Final = 20.0
 #: Longest path of a unix socket, its end included.
 _PATH_LIMIT: Final = 108
 #: What the engine appends to its folders for the sockets of containerd.
@@ -102,21 +105,21 @@ class DockerEngine:
         except PeerError:
             return False
 
-    def wait_ready(self, timeout: float = 60.0) -> None:
+    def wait_ready(self) -> None:
         """Return as soon as it serves.
 
-        :raises PeerError: when it ended, or does not serve within ``timeout`` seconds
+        :raises PeerError: when it ended, or does not serve within a minute
         """
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + _PATIENCE
         while not self.answers():
             if self._process is not None and self._process.poll() is not None:
                 raise PeerError(f"dockerd ended instead of serving: {self._tail()}")
             if time.monotonic() > deadline:
-                raise PeerError(f"dockerd does not serve on `{self.url}` after {timeout:g} s: {self._tail()}")
+                raise PeerError(f"dockerd does not serve on `{self.url}` after {_PATIENCE:g} s: {self._tail()}")
             time.sleep(_POLL)
 
-    def stop(self, timeout: float = 20.0) -> None:
-        """SIGTERM, which stops its containers too; after ``timeout`` seconds SIGKILL.
+    def stop(self) -> None:
+        """SIGTERM, which stops its containers too; after twenty seconds SIGKILL.
 
         One that was killed left its containers running; only an engine knows how to clear that up, so it is
         started once more.  What is still mounted in the folder after that, nobody else will ever unmount.
@@ -130,7 +133,7 @@ class DockerEngine:
             if time.monotonic() >= deadline:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
-                number, deadline = signal.SIGKILL, deadline + timeout
+                number, deadline = signal.SIGKILL, deadline + _STOPPING
             time.sleep(_POLL)
         self._end_containerd()
         for place in reversed(self._mounted()):

@@ -21,6 +21,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -219,18 +220,12 @@ class ProcessSession(Session):
         writers = readers if writing else []
         if not self._answered and not waiting.wait(readers, writers, BUSY):
             self._answered = True
-            self._want_more()
+            with suppress(PeerError):  # the worker that is there serves all, only later
+                self._team.supervisor_client.request("more", self._tenant, seconds=0)
         began = time.monotonic()
         if not waiting.wait(readers, writers, self._team.limits.patience):
             raise SandboxFault(f"filter {self._title()} stood still for {time.monotonic() - began:.0f} s")
         self._take(out)
-
-    def _want_more(self) -> None:
-        try:
-            self._team.supervisor_client.request("more", self._tenant, seconds=0)
-        except PeerError:
-            # the worker that is there serves all, only later
-            return
 
     def _take(self, out: list[bytes]) -> None:
         """What the worker has said by now."""

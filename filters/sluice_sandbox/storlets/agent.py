@@ -183,14 +183,11 @@ def _signals(server: PollingServer) -> int:
     def stop(signum: int, frame: FrameType | None) -> None:
         server.running = False
 
-    def note(signum: int, frame: FrameType | None) -> None:
-        """Only to wake up."""
-
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, stop)
-    signal.signal(signal.SIGCHLD, note)
+    signal.signal(signal.SIGCHLD, lambda signum, frame: None)  # only to wake up
     return reader
 
 

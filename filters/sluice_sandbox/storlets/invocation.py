@@ -11,7 +11,7 @@ that their main class implies; objects in containers called ``storlet`` are noth
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from sluice_core.describe import FILTER, PROXY, STORLET, ActionInfo, Parameter, Scalar
@@ -21,7 +21,14 @@ from sluice_sandbox.isolated import IsolatedFilter
 RUN: Final = "X-Run-Storlet"
 PARAMETERS: Final = tuple(f"X-Storlet-Parameter-{number}" for number in range(1, 21))
 _YES: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_NUMBERS: Final[dict[str, type[int] | type[float]]] = {"int": int, "size": int}
+#: How a parameter's type reads a text; all others are numbers with a fraction.
+_READERS: Final[dict[str, Callable[[str], Scalar]]] = {
+    "str": str,
+    "list": str,
+    "bool": lambda text: _YES[text.lower()],
+    "int": int,
+    "size": int,
+}
 
 
 class StorletInvocation(Filter):
@@ -103,13 +110,8 @@ def _converted(info: ActionInfo, given: Mapping[str, str]) -> dict[str, Scalar]:
 
 
 def _scalar(name: str, text: str, wanted: str) -> Scalar:
-    if wanted in ("str", "list"):
-        return text
-    if wanted == "bool":
-        if text.lower() not in _YES:
-            raise BadParameter(f"`{name}` is `{text}`, expected true or false")
-        return _YES[text.lower()]
     try:
-        return _NUMBERS.get(wanted, float)(text)
-    except ValueError:
-        raise BadParameter(f"`{name}` is `{text}`, expected a number ({wanted})") from None
+        return _READERS.get(wanted, float)(text)
+    except (KeyError, ValueError):
+        expected = "true or false" if wanted == "bool" else f"a number ({wanted})"
+        raise BadParameter(f"`{name}` is `{text}`, expected {expected}") from None
