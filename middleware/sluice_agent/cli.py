@@ -69,19 +69,10 @@ async def _serve(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     work = asyncio.current_task()
     assert work is not None
-    stopped = False
-
-    def stop() -> None:
-        nonlocal stopped
-        stopped = True
-        work.cancel()
-
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, work.cancel)
     log.info("agent of node `%s` starts", settings.node)
     try:
         await Agent(settings).run()
-    except asyncio.CancelledError:
-        if not stopped:
-            raise
+    except asyncio.CancelledError:  # only the signals cancel it
         log.info("agent of node `%s` has stopped", settings.node)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.bandwidth import Share, Shares
+from sluice_core.messages.bandwidth import Shares
 
 log = logging.getLogger(__name__)
 
@@ -119,16 +119,11 @@ def differs(old: Shares | None, new: Shares) -> bool:
     """Whether a rate, floor or ceiling changed by more than a tenth, or rows came or went."""
     if old is None or old.newcomer.keys() != new.newcomer.keys():
         return True
-    before = {(row.side, row.flow): row for row in old.rows}
-    after = {(row.side, row.flow): row for row in new.rows}
-    if before.keys() != after.keys():
-        return True
-    return any(
-        not math.isclose(was, now, rel_tol=_CHANGE)
-        for key, row in after.items()
-        for was, now in zip(_figures(before[key]), _figures(row), strict=True)
+    before, after = (
+        {(row.side, row.flow): (row.rate, row.floor, row.ceiling) for row in shares.rows} for shares in (old, new)
     )
-
-
-def _figures(row: Share) -> tuple[float, float, float]:
-    return row.rate, row.floor, row.ceiling
+    return before.keys() != after.keys() or any(
+        not math.isclose(was, now, rel_tol=_CHANGE)
+        for flow, figures in after.items()
+        for was, now in zip(before[flow], figures, strict=True)
+    )

@@ -7,7 +7,7 @@ import os
 import pwd
 import subprocess
 import sys
-from typing import Any, Final
+from typing import Final
 
 from sluice_core.code.sandbox_trial import MODULES, Interpreter, Trial, Verdict, try_code
 from sluice_core.errors import PeerError
@@ -40,9 +40,6 @@ def import_error(module: str, given: Interpreter) -> str:
     :raises PeerError: when it cannot be started
     """
     python = given.python or sys.executable
-    become: dict[str, Any] = {}
-    if given.user:
-        become = {"user": given.user, "group": given.group or None, "extra_groups": ()}
     try:
         child = subprocess.run(
             [python, "-I", "-c", f"import {module}"],
@@ -52,7 +49,9 @@ def import_error(module: str, given: Interpreter) -> str:
             cwd="/",
             timeout=_TIMEOUT,
             check=False,
-            **become,
+            user=given.user or None,
+            group=given.group or None,
+            extra_groups=() if given.user else None,
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise PeerError(f"cannot start `{python}`: {error}") from error
