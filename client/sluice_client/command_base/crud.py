@@ -30,7 +30,7 @@ Arguments = tuple[Argument, ...]
 
 @dataclass(frozen=True)
 class Resource:
-    """A REST resource: its ``noun``, its ``path``, and the field ``name`` that holds the items of a page.
+    """A REST resource: its ``noun``, its ``path``, and the field ``name`` of a page, as in :class:`Collection`.
 
     ``key`` is the field that identifies an item.  ``filters`` narrow a list; ``fields`` are the options of create and
     set, each named like its field.  The other options belong to one command each.
@@ -38,7 +38,6 @@ class Resource:
 
     noun: str
     path: str
-    name: str
     listed: tuple[Column, ...]
     shown: tuple[Column, ...] = ()
     key: str = "name"
@@ -48,6 +47,7 @@ class Resource:
     delete_options: Arguments = ()
     upload_options: Arguments = ()
     stop_options: Arguments = ()
+    name: str = ""
 
     def argument(self, text: str = "") -> Argument:
         """The argument that identifies an item.

@@ -12,7 +12,6 @@ from sluice_client.resources.columns import Data
 ACTIVATION: Final = crud.Resource(
     "activation",
     "/registry/filters",
-    "filters",
     registry.ACTIVATION_LIST,
     registry.ACTIVATION,
     key="keyword",

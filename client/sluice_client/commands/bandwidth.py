@@ -69,7 +69,7 @@ class MeasurementList(ListCommand):
     def fetch(self, args: Namespace) -> Iterable[Data]:
         """All of it; when nobody measures, that is said."""
         query = {one.dest: getattr(args, one.dest) for one in self.arguments}
-        collection = self.client.collection(f"/bw/{self.name}", self.name)
+        collection = self.client.collection(f"/bw/{self.name}")
         yield from collection.list(**query)
         if collection.last_page.get("stale"):
             self.say("nobody measures bandwidth now; do an actor host and the agents run?")

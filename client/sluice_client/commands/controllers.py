@@ -10,7 +10,6 @@ from sluice_client.resources import code
 CONTROLLER: Final = crud.Resource(
     "controller",
     "/controllers",
-    "controllers",
     code.CONTROLLER_LIST,
     code.CONTROLLER,
     upload_options=(code_crud.MAIN,),

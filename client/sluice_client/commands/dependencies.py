@@ -14,7 +14,6 @@ from sluice_client.resources.columns import Data
 DEPENDENCY: Final = crud.Resource(
     "dependency",
     "/filters/dependencies",
-    "dependencies",
     code.DEPENDENCY_LIST,
     code.DEPENDENCY,
     fields=(Argument("--help-text", "what it is for", {"dest": "help", "metavar": "TEXT"}),),

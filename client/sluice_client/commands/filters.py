@@ -54,7 +54,6 @@ _HOW: Final = (
 FILTER: Final = crud.Resource(
     "filter",
     "/filters",
-    "filters",
     policies.FILTER_LIST,
     code.UPLOADED_FILTER,
     key="keyword",

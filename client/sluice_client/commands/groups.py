@@ -25,7 +25,6 @@ _FORCE: Final = force_option("even while policies use it, which keep what it mea
 GROUP: Final = crud.Resource(
     "group",
     "/registry/gtenants",
-    "gtenants",
     registry.TENANT_GROUP_LIST,
     registry.TENANT_GROUP,
     fields=(repeated_option("--tenant", "one of all its tenants", "tenants"),),
@@ -34,7 +33,6 @@ GROUP: Final = crud.Resource(
 CONTAINER_GROUP: Final = crud.Resource(
     "container group",
     "/registry/gcontainers",
-    "gcontainers",
     registry.CONTAINER_GROUP_LIST,
     registry.CONTAINER_GROUP,
     fields=(repeated_option("--container", "one of all its containers, as account/container", "containers"),),
@@ -43,7 +41,6 @@ CONTAINER_GROUP: Final = crud.Resource(
 STEREOTYPE: Final = crud.Resource(
     "stereotype",
     "/stereotypes",
-    "stereotypes",
     registry.STEREOTYPE_LIST,
     registry.STEREOTYPE,
     fields=(

@@ -11,7 +11,6 @@ from sluice_client.resources import code, policies
 METRIC: Final = crud.Resource(
     "metric",
     "/registry/metrics",
-    "metrics",
     policies.METRIC_LIST,
     code.UPLOADED_METRIC,
     fields=(

@@ -14,7 +14,6 @@ STATES: Final = ("ok", "stale_history", "failed", "away")
 NODE: Final = crud.Resource(
     "node",
     "/nodes",
-    "nodes",
     policies.NODE_LIST,
     policies.NODE,
     key="node",

@@ -15,7 +15,6 @@ _POLICY: Final = Argument("storage_policy", "a storage policy of Swift's", {"met
 PLACEMENT: Final = crud.Resource(
     "placement",
     "/placements",
-    "placements",
     registry.PLACEMENT_LIST,
     registry.PLACEMENT,
     key="account",

@@ -12,7 +12,6 @@ _FORCE: Final = (force_option("even while policies use it, which keep what it me
 TERM: Final = crud.Resource(
     "term",
     "/registry/terms",
-    "terms",
     registry.TERM_LIST,
     registry.TERM,
     key="term",
@@ -23,7 +22,6 @@ TERM: Final = crud.Resource(
 ALIAS: Final = crud.Resource(
     "alias",
     "/registry/aliases",
-    "aliases",
     registry.ALIAS_LIST,
     registry.ALIAS,
     fields=(

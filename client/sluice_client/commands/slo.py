@@ -16,8 +16,8 @@ NAMES: Final = ("get_bw", "put_bw", "max_get_bw", "max_put_bw")
 SLO: Final = crud.Resource(
     "objective",
     "/bw/slo",
-    "slos",
     resources.SLO_LIST,
+    name="slos",
     filters=(
         Argument("--account", "only of this account"),
         Argument("--name", "only of this name", {"choices": NAMES}),

@@ -55,9 +55,9 @@ class Client(OperatorApi):
 
     def _use(self, session: HttpSession, retries: Retries | None) -> None:
         self._transport = Transport(session, retries or Retries())
-        self._nodes = self.collection("/nodes", "nodes")
-        self._filters = self.collection("/filters", "filters")
-        self._controllers = self.collection("/controllers", "controllers")
+        self._nodes = self.collection("/nodes")
+        self._filters = self.collection("/filters")
+        self._controllers = self.collection("/controllers")
 
     def __enter__(self) -> Self:
         return self
@@ -98,11 +98,11 @@ class Client(OperatorApi):
 
     def policies(self, tenant: str = "", state: str = "", page: int = PAGE) -> Iterator[Data]:
         """All policies, oldest first, fetched ``page`` at a time."""
-        return self.collection("/policies", "policies").list(tenant=tenant, state=state, limit=page)
+        return self.collection("/policies").list(tenant=tenant, state=state, limit=page)
 
     def policy(self, policy_id: str) -> Data:
         """One policy, what its actor observes, and which nodes enforce it."""
-        return self.collection("/policies", "policies").get(policy_id)
+        return self.collection("/policies").get(policy_id)
 
     def delete_policy(
         self, policy_id: str, keep: bool = False, version: int | None = None, wait: float = 0.0
@@ -144,7 +144,7 @@ class Client(OperatorApi):
 
     def known_filters(self) -> list[Data]:
         """Every keyword of DO SET, also those that the cluster cannot enforce."""
-        return list(self.collection("/registry/filters", "filters").list())
+        return list(self.collection("/registry/filters").list())
 
     def filter(self, keyword: str) -> Data:
         """A filter that was registered at run time."""
@@ -207,11 +207,11 @@ class Client(OperatorApi):
 
     def metrics(self) -> list[Data]:
         """The workload metrics that policies can watch, built in, registered and uploaded."""
-        return list(self.collection("/registry/metrics", "metrics").list())
+        return list(self.collection("/registry/metrics").list())
 
     def metric(self, name: str) -> Data:
         """One workload metric, with the revisions of its code where it is uploaded."""
-        return self.collection("/registry/metrics", "metrics").get(name)
+        return self.collection("/registry/metrics").get(name)
 
     def controllers(self) -> list[Data]:
         """The global controllers and how they fare."""
@@ -227,7 +227,7 @@ class Client(OperatorApi):
 
     def terms(self) -> list[Data]:
         """The terms that sentences know for types of objects, such as DOCS."""
-        return list(self.collection("/registry/terms", "terms").list())
+        return list(self.collection("/registry/terms").list())
 
     def health(self) -> Mapping[str, Any]:
         """How the controller and what it depends on fare; needs no token."""

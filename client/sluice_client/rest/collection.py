@@ -12,15 +12,15 @@ from sluice_client.rest.transport import Data, Transport
 
 
 class Collection:
-    """The collection at ``path``, whose pages hold the items under ``name``.
+    """The collection at ``path``, whose pages hold the items under ``name``, by default the last part of the path.
 
     ``last_page`` is the last answer of :meth:`list`, for the fields beside the items.
     """
 
-    def __init__(self, transport: Transport, path: str, name: str) -> None:
+    def __init__(self, transport: Transport, path: str, name: str = "") -> None:
         self._transport = transport
         self._path = path
-        self._name = name
+        self._name = name or path.rpartition("/")[2]
         self.last_page: Data = {}
 
     def list(self, **query: Any) -> Iterator[Data]:

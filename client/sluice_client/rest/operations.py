@@ -18,8 +18,8 @@ class OperatorApi:
 
     _transport: Transport
 
-    def collection(self, path: str, name: str) -> Collection:
-        """The collection of any resource: at ``path``, with its items under ``name``."""
+    def collection(self, path: str, name: str = "") -> Collection:
+        """The collection of any resource: at ``path``, with its items under ``name``, as in :class:`Collection`."""
         return Collection(self._transport, path, name)
 
     def uploads(self, path: str) -> Uploads:
@@ -47,11 +47,11 @@ class OperatorApi:
 
     def changes(self, policy: str = "", by: str = "", since: str = "") -> Iterator[Data]:
         """Who changed what when, newest first."""
-        return self.collection("/changes", "changes").list(policy=policy, by=by, since=since)
+        return self.collection("/changes").list(policy=policy, by=by, since=since)
 
     def change(self, epoch: str) -> Data:
         """One change, with what it replaced."""
-        return self.collection("/changes", "changes").get(epoch)
+        return self.collection("/changes").get(epoch)
 
     def roll_back(self, epoch: str, plan: bool = False, force: bool = False, wait: float = 0.0) -> Data:
         """Go back to the configuration as it stood after a change; with ``plan`` only say what that means."""
@@ -142,7 +142,7 @@ class OperatorApi:
 
     def firings(self, policy_id: str, what: str = "", member: str = "") -> Iterator[Data]:
         """What the actor of a policy did, newest first."""
-        return self.collection(join_path("policies", policy_id, "firings"), "firings").list(what=what, member=member)
+        return self.collection(join_path("policies", policy_id, "firings")).list(what=what, member=member)
 
 
 def _slo(account: str, name: str, storage_policy: str) -> str:

@@ -80,7 +80,7 @@ class Uploads:
 
     def instances(self, name: str) -> Iterator[Data]:
         """The nodes or hosts that run it."""
-        return Collection(self._transport, self._path_of(name, "instances"), "instances").list()
+        return Collection(self._transport, self._path_of(name, "instances")).list()
 
     def _post(self, name: str, verb: str, body: Data | None, query: Data, patience: float, etag: str) -> Data:
         path, headers = self._path_of(name, verb), if_match(etag)

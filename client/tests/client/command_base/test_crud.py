@@ -20,7 +20,6 @@ COLUMNS = (Column.field("name"), Column.field("colour"))
 PAINT = Resource(
     "paint",
     "/store/paints",
-    "paints",
     listed=(Column.field("Name"), Column.field("Colour", long=True)),
     shown=COLUMNS,
     filters=(Argument("--shop", "only of this shop"),),
