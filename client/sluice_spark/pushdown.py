@@ -35,11 +35,9 @@ def condition(one: ds.Filter, types: Mapping[str, DataType], names: Mapping[str,
     :param names: what the columns are called in the condition
     """
     if isinstance(one, ds.Not):
-        inner = (
-            None
-            if isinstance(one.child, ds.Not | ds.IsNotNull | ds.EqualNullSafe)
-            else condition(one.child, types, names)
-        )
+        if isinstance(one.child, ds.Not | ds.IsNotNull | ds.EqualNullSafe):
+            return None
+        inner = condition(one.child, types, names)
         return None if inner is None else f"NOT ({inner})"
     path: tuple[str, ...] = getattr(one, "attribute", ())
     if len(path) != 1 or path[0] not in names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -44,7 +44,6 @@ class _WindowSum:
 #: Device, storage policy, account, name, method, range.
 _Object = tuple[str, int, str, str, str, str]
 
-_NOTHING: Final = _WindowSum()
 _ZERO: Final = (0, 0.0, 0.0)
 
 
@@ -71,7 +70,7 @@ class LoadMeter:
         self._started = self.clock()
         self._number = 0
         self._workers: dict[str, _Worker] = {}
-        self._sums: dict[LoadKey, _WindowSum] = {}
+        self._sums: defaultdict[LoadKey, _WindowSum] = defaultdict(_WindowSum)
         self._objects: dict[tuple[str, _Object], float] = {}
         self._policies: dict[str, str] = {}
         self._server = ""
@@ -110,7 +109,7 @@ class LoadMeter:
             known.open[place] = row.open
             if not row.open:
                 del known.open[place]
-            grown = self._sums.setdefault(place, _WindowSum())
+            grown = self._sums[place]
             grown.moved = min(grown.moved + moved, MOST)
             grown.busy += busy
             grown.held += max(held, 0.0)
@@ -174,8 +173,8 @@ class LoadMeter:
 
     def _close(self, seconds: float) -> list[Load]:
         still = dict.fromkeys(place for worker in self._workers.values() for place in worker.open)
-        sums, self._sums = self._sums, {}
-        return [_load(place, sums.get(place, _NOTHING), place in still, seconds) for place in {**still, **sums}]
+        sums, self._sums = self._sums, defaultdict(_WindowSum)
+        return [_load(place, sums[place], place in still, seconds) for place in {**still, **sums}]
 
 
 def _load(place: LoadKey, grown: _WindowSum, still: bool, seconds: float) -> Load:

@@ -84,13 +84,9 @@ class MethodLimiter:
         for limiter in self._limiters.values():
             self._refill(limiter)
         self._lent_rate = 0.0
-        limited, free = {}, set()
         self._rows = {row.flow: row for row in map(self._last_valid, rows) if row is not None}
-        for row in self._rows.values():
-            if 0 <= row.rate < inf:
-                limited[row.flow] = row
-            else:
-                free.add(row.flow)
+        limited = {flow: row for flow, row in self._rows.items() if 0 <= row.rate < inf}
+        free = self._rows.keys() - limited.keys()
         restricts = newcomer_rate is not None and (self.newcomer_rate is None or not self._free <= free)
         restricts = restricts or any(self._may_be_released(flow) for flow in limited)
         self._free, self.newcomer_rate = free, newcomer_rate
@@ -310,14 +306,11 @@ class MethodLimiter:
     def _schedule(self, limiter: FlowLimiter) -> None:
         """Push the moment at which this limiter needs work next."""
         limiter.heap_version += 1
-        if limiter.pending:
-            self._push(limiter, limiter.ready_at())
-        elif not limiter.full:
-            self._push(limiter, limiter.bucket.ready_at(limiter.bucket.size))
-
-    def _push(self, limiter: FlowLimiter, moment: float) -> None:
-        self._count += 1
-        heapq.heappush(self._heap, (moment, self._count, limiter, limiter.heap_version))
+        if limiter.pending or not limiter.full:
+            bucket = limiter.bucket
+            moment = limiter.ready_at() if limiter.pending else bucket.ready_at(bucket.size)
+            self._count += 1
+            heapq.heappush(self._heap, (moment, self._count, limiter, limiter.heap_version))
 
     def _is_stale(self, entry: tuple[float, int, FlowLimiter, int]) -> bool:
         return entry[2].heap_version != entry[3]
