@@ -24,7 +24,6 @@ from sluice_actors.change_observer import ACTORS, ChangeObserver
 from sluice_actors.controllers.manager import ControllerManager
 from sluice_actors.hosts.change_stream import ChangeStream
 from sluice_actors.hosts.cluster_services import ClusterServices
-from sluice_actors.metrics.backlog import Backlog
 from sluice_actors.metrics.batch_receiver import BatchReceiver
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import Context, PolicyActor
@@ -73,8 +72,7 @@ class Host:
     def _wire(self, settings: Mapping[str, Any]) -> None:
         """Build the services from the bottom up; the last lines list them in the order in which they start."""
         clock = self._clock
-        self.backlog = Backlog()
-        self.router = MetricRouter(self.system, settings["close_delay_ms"] / 1000, clock, self.backlog)
+        self.router = MetricRouter(self.system, settings["close_delay_ms"] / 1000, clock)
         self.receiver = BatchReceiver(settings["amqp_url"], self.router)
         self.cluster = ClusterServices(settings, self.router, self.receiver, clock)
         ownership = self.cluster.team
@@ -113,7 +111,7 @@ class Host:
     def start(self) -> None:
         """Begin to work, on the running loop."""
         self._started = self._clock()
-        self.cluster.team.on_change(self._moved.set)
+        self.cluster.team.on_change = self._moved.set
         for service in self._services:
             service.start(self._spawn_task)
         self._spawn_task(repeat_forever("follow", self._follow))
@@ -216,8 +214,9 @@ class Host:
                 self.policies.stop_slots(slots.lost)
                 self._unread = (self._unread - slots.lost) | slots.gained
                 if self._unread:
-                    read = await self.policies.take_over(self._unread, self.backlog, self._clock, self._moved.is_set)
-                    self._unread -= read
+                    self._unread -= await self.policies.take_over(
+                        self._unread, self.router.backlog, self._clock, self._moved.is_set
+                    )
             except PeerError:
                 self._moved.set()
                 raise

@@ -68,7 +68,8 @@ class Team:
         # Slot → number of looks that must have been taken before it is claimed from somebody else.
         self._contested: dict[str, int] = {}
         self._looks = 0
-        self._changed: list[Callable[[], None]] = []
+        #: Called on the host's loop after answers of :meth:`owns` may have changed.
+        self.on_change: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Join, on the running loop."""
@@ -85,9 +86,6 @@ class Team:
 
     def owns_slot(self, slot: str) -> bool:
         return slot in self._held
-
-    def on_change(self, changed: Callable[[], None]) -> None:
-        self._changed.append(changed)
 
     def fence(self, names: Iterable[str]) -> dict[str, str]:
         """What a change for these names carries; names that are not ours get a fence that nobody passes."""
@@ -144,7 +142,7 @@ class Team:
         if self._held.pop(slot, None) is not None:
             log.info("slot `%s` has passed to another host", slot)
         self._contest((slot,))
-        self._tell()
+        self.on_change()
 
     async def release_slots(self) -> None:
         """At the end: own nothing any more, so that nobody has to wonder.
@@ -182,10 +180,6 @@ class Team:
         if members != self._ring.members:
             log.info("the team is %s", ", ".join(members) or "not to be seen: nothing is written until it is")
             self._ring = OwnerRing(members)
-            self._tell()
+            self.on_change()
         elif settled:
-            self._tell()
-
-    def _tell(self) -> None:
-        for changed in self._changed:
-            changed()
+            self.on_change()

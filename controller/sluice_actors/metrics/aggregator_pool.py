@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 #: A timer that is later than this many seconds says that the loop was held by something.
 _HELD: Final = 0.05
-#: A metric of which nothing was delivered yet begins so many seconds ago, if there is a backlog.
+#: A metric of which nothing was delivered yet begins so many seconds ago.
 _LOOK_BACK: Final = 2
 
 
@@ -34,13 +34,13 @@ class AggregatorPool:
 
     :param on_closed: called with each window, in the order in which a metric's windows close
     :param clock: unix seconds
-    :param backlog: keeps the batches of all metrics, in a team
+    :param backlog: keeps the batches of all metrics
     """
 
     on_closed: Callable[[ClosedWindow], None]
     close_delay: float
     clock: Callable[[], float]
-    backlog: Backlog | None
+    backlog: Backlog
     undecodable: int = 0  #: messages that were no metric batches
     _aggregators: dict[str, Aggregator] = field(default_factory=dict)
     # The names of the aggregators as routing keys spell them.
@@ -49,11 +49,10 @@ class AggregatorPool:
 
     def receive(self, routing_key: str, body: bytes) -> None:
         """Handle a message of the bus."""
-        if self.backlog is not None:
-            metric = routing_key.split(".")[1]
-            self.backlog.add(metric, body, self.clock())
-            if metric not in self._decoded:
-                return
+        metric = routing_key.split(".")[1]
+        self.backlog.add(metric, body, self.clock())
+        if metric not in self._decoded:
+            return
         try:
             batch = MetricBatch.decode(body)
         except DecodeError as error:
@@ -92,8 +91,6 @@ class AggregatorPool:
         now = self.clock()
         aggregator = self._aggregators[metric] = Aggregator(metric, now, self.close_delay)
         self._decoded = frozenset(map(routing_name, self._aggregators))
-        if self.backlog is None:
-            return
         if before is not None and before.through is not None:
             aggregator.through, aggregator.period = before.through, before.period
         else:

@@ -22,9 +22,7 @@ BYTES: Final = 64 * 1024 * 1024
 class Backlog:
     """Raw batches by metric, in the order in which they came."""
 
-    def __init__(self, kept: float = KEPT, limit: int = BYTES) -> None:
-        self._kept = kept
-        self._limit = limit
+    def __init__(self) -> None:
         self._raw: dict[str, deque[tuple[float, bytes]]] = {}
         self._sizes: dict[str, int] = {}
 
@@ -33,14 +31,9 @@ class Backlog:
         raw = self._raw.setdefault(metric, deque())
         raw.append((now, body))
         size = self._sizes.get(metric, 0) + len(body)
-        while raw and (size > self._limit or not now - self._kept <= raw[0][0] <= now):
+        while raw and (size > BYTES or not now - KEPT <= raw[0][0] <= now):
             size -= len(raw.popleft()[1])
         self._sizes[metric] = size
-
-    def forget(self, metric: str) -> None:
-        """Keep nothing of ``metric``."""
-        self._raw.pop(metric, None)
-        self._sizes.pop(metric, None)
 
     def since(self, metric: str, moment: float) -> list[tuple[float, bytes]]:
         """When they came, and the bytes, of all that came after ``moment``."""

@@ -27,22 +27,19 @@ class MetricRouter:
     """The metrics in use on one host.
 
     :param clock: unix seconds
-    :param backlog: where batches are kept, in a team
     """
 
     def __init__(
-        self,
-        system: ActorSystem,
-        close_delay: float = CLOSE_DELAY,
-        clock: Callable[[], float] = time.time,
-        backlog: Backlog | None = None,
+        self, system: ActorSystem, close_delay: float = CLOSE_DELAY, clock: Callable[[], float] = time.time
     ) -> None:
         #: Set after windows were handed to the actors; whoever waits clears it.
         self.delivered = asyncio.Event()
         #: Called with a metric's name and True when somebody begins to need it, False when nobody does.
         self.on_use: Callable[[str, bool], None] = lambda metric, used: None
         self.on_interest: Callable[[MetricSubscription, str | None], None] = lambda subscription, path: None
-        self.aggregators = AggregatorPool(self._window_closed, close_delay, clock, backlog)
+        #: The batches of all metrics in use by the team.
+        self.backlog = Backlog()
+        self.aggregators = AggregatorPool(self._window_closed, close_delay, clock, self.backlog)
         self._system = system
         self._close_delay = close_delay
         self._subscriptions: dict[tuple[tuple[str, ...], str], MetricSubscription] = {}

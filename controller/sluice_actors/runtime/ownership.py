@@ -6,7 +6,7 @@ asks here: policies by their id, aggregators and global controllers by ``metric/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol
 
 
@@ -18,9 +18,6 @@ class Ownership(Protocol):
 
     def owns_slot(self, slot: str) -> bool:
         """The same for all names of a slot (``sluice_core.store.fencing``)."""
-
-    def on_change(self, changed: Callable[[], None]) -> None:
-        """Have ``changed`` called, on the host's loop, after answers of ``owns`` may have changed."""
 
     def fence(self, names: Iterable[str]) -> dict[str, str]:
         """What a change decided for these names carries (``Draft.fence``)."""

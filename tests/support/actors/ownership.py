@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 
 class SingleHost:
@@ -17,9 +17,6 @@ class SingleHost:
     def owns_slot(self, slot: str) -> bool:
         """All slots are ours."""
         return True
-
-    def on_change(self, changed: Callable[[], None]) -> None:
-        """Never calls ``changed``."""
 
     def fence(self, names: Iterable[str]) -> dict[str, str]:
         """Nothing: there is nobody else."""

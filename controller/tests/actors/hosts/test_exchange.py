@@ -10,7 +10,7 @@ from tests.support.actors.host import BUSY, run_scenario
 
 from sluice_actors.hosts.exchange import MetricExchange
 from sluice_actors.hosts.messages import InterestUpdate, MetricUsage, WindowUpdate, pack, unpack
-from sluice_actors.metrics.backlog import Backlog
+from sluice_actors.metrics import backlog as backlogs
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import Context
 from sluice_actors.policies.conditions import ConditionCache
@@ -57,8 +57,7 @@ class OneHost:
         self.name = name
         self.system = ActorSystem()
         self.bound = frozenset()
-        self.backlog = Backlog()
-        self.router = MetricRouter(self.system, 0.25, pair.clock, self.backlog)
+        self.router = MetricRouter(self.system, 0.25, pair.clock)
         self.router.on_use = self._used
         self.exchange = MetricExchange(name, self.router, pair.send, lambda metric: pair.owner, self._bind, pair.clock)
         self.context = Context(
@@ -271,7 +270,7 @@ def test_hosts_keep_batches_of_metrics_that_only_others_use():
         await pair.settle()
         await pair.step(*rows(pair, 3))
         assert pair.a.bound == {METRIC}
-        assert len(pair.a.backlog.since(METRIC, 0.0)) >= 2
+        assert len(pair.a.router.backlog.since(METRIC, 0.0)) >= 2
         pair.b.exchange.set_used(METRIC, False)
 
     story(test, owner="b")
@@ -346,13 +345,13 @@ def test_an_exchange_counts_what_it_cannot_read(caplog):
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(1000, [1003.0, 1004.0, 1005.0]), (8, [1004.0, 1005.0])])
-def test_a_backlog_is_bounded_by_time_and_by_size(limit, kept):
-    backlog = Backlog(kept=2.0, limit=limit)
+def test_a_backlog_is_bounded_by_time_and_by_size(limit, kept, monkeypatch):
+    monkeypatch.setattr(backlogs, "KEPT", 2.0)
+    monkeypatch.setattr(backlogs, "BYTES", limit)
+    backlog = backlogs.Backlog()
     for second in range(6):
         backlog.add("M", b"1234", 1000.0 + second)
     assert [came for came, _ in backlog.since("M", 0.0)] == kept
     backlog.add("M", b"1234", 500.0)  # the clock was set back
     assert [came for came, _ in backlog.since("M", 0.0)] == [500.0]
     assert list(backlog.decoded("M", 0.0)) == []
-    backlog.forget("M")
-    assert backlog.since("M", 0.0) == []

@@ -34,7 +34,7 @@ class TeamMember:
     def __init__(self, story, name):
         self.team = Team(story.store, name, story.url, BEAT)
         self.moved = asyncio.Event()
-        self.team.on_change(self.moved.set)
+        self.team.on_change = self.moved.set
         self.gained, self.lost = set(), set()
         self._task = None
         self._over = False
@@ -302,7 +302,7 @@ def test_windows_that_a_lost_host_saw_last_are_replayed_by_its_successor(story):
         await story.store.commit(Draft("t", states=(PolicyState("p3", firings=already),)))
         story.clock.now = 1009.0
         async with story.host(heartbeat_ms=200) as host:
-            backlog = host.backlog
+            backlog = host.router.backlog
             for window, value in ((1003, 8), (1004, 1), (1005, 1), (1006, 8), (1007, 1)):
                 backlog.add("PUTS_SEC", batch_of("PUTS_SEC", window, {"AUTH_test": value}).encode(), window + 1.05)
             await story.ready(host, "p1", "p2", "p3")
@@ -330,7 +330,7 @@ def test_a_window_closed_during_a_takeover_does_not_hide_earlier_windows(story, 
         async with story.host(heartbeat_ms=200) as host:
             for window, value in ((1003, 8), (1004, 1), (1005, 1), (1006, 8), (1007, 1)):
                 body = batch_of("PUTS_SEC", window, {"AUTH_test": value}).encode()
-                host.backlog.add("PUTS_SEC", body, window + 1.05)
+                host.router.backlog.add("PUTS_SEC", body, window + 1.05)
             prepare = Replay.prepare
 
             async def slowly(replay):
@@ -362,7 +362,7 @@ def test_a_window_closed_during_a_takeover_does_not_hide_earlier_windows(story, 
 def test_a_replay_without_batches_delivers_nothing(story):
     async def test():
         async with story.host(heartbeat_ms=200) as host:
-            replay = Replay(host.backlog, ["PUTS_SEC"], story.clock)
+            replay = Replay(host.router.backlog, ["PUTS_SEC"], story.clock)
             await replay.prepare()
             assert list(replay.deliveries([])) == []
         await story.store.close()

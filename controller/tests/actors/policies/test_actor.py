@@ -170,6 +170,7 @@ async def test_a_metric_that_nobody_reports_is_silent_and_a_lost_batch_makes_the
 
 @on_stage()
 async def test_metrics_of_different_periods_the_shorter_sets_the_pace(stage):
+    stage.clock.now = 995.0
     actor = stage.add(plan_of(["and", BUSY, READ]))
     await stage.window(995, period=5.0, GETS_SEC={"AUTH_test": 8})
     for window in range(1000, 1004):
