@@ -24,7 +24,7 @@ from sluice_actors.change_observer import ACTORS, ChangeObserver
 from sluice_actors.controllers.manager import ControllerManager
 from sluice_actors.hosts.change_stream import ChangeStream
 from sluice_actors.hosts.cluster_services import ClusterServices
-from sluice_actors.metrics.batch_receiver import BatchReceiver
+from sluice_actors.metrics.aggregator_pool import BatchReceiver
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import Context, PolicyActor
 from sluice_actors.policies.actor_factory import ActorFactory
@@ -73,7 +73,7 @@ class Host:
         """Build the services from the bottom up; the last lines list them in the order in which they start."""
         clock = self._clock
         self.router = MetricRouter(self.system, settings["close_delay_ms"] / 1000, clock)
-        self.receiver = BatchReceiver(settings["amqp_url"], self.router)
+        self.receiver = BatchReceiver(settings["amqp_url"], self.router.aggregators)
         self.cluster = ClusterServices(settings, self.router, self.receiver, clock)
         ownership = self.cluster.team
         self.activations = Activations(UrlAllowlist.from_option(settings["activation_hosts"]))

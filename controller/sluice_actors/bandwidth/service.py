@@ -185,11 +185,9 @@ class AllocationService(Service):
         for chunk in fencing.chunks(names):
             some = await self._store.run(fencing.assignments(keys, chunk))
             assignments += [each for each in some if each.kind in (BANDWIDTH, REPLICATION)]
-        if allocator is None or allocator is not self._allocator or loads != self._loads:
-            return  # they are to be loaded again, or not at all
         async with self._computing:
-            if allocator is not self._allocator or loads != self._loads:
-                return
+            if allocator is None or allocator is not self._allocator or loads != self._loads:
+                return  # they are to be loaded again, or not at all
             allocator.objectives.replace(assignments)
             for change in self._changes_while_loading:
                 allocator.objectives.apply(change)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sluice_actors.hosts.exchange import EVERYBODY, MetricExchange
 from sluice_actors.hosts.team import Team
-from sluice_actors.metrics.batch_receiver import BatchReceiver
+from sluice_actors.metrics.aggregator_pool import BatchReceiver
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.connections.consumer import Consumer

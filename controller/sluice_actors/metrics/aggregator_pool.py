@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from sluice_actors.metrics.aggregator import Aggregator
 from sluice_actors.metrics.backlog import Backlog
 from sluice_actors.metrics.windows import ClosedWindow, WindowHistory
+from sluice_actors.runtime.tasks import Service, Spawn
+from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import MetricBatch
@@ -131,3 +133,28 @@ class AggregatorPool:
             self._arm(metric, _HELD, self.close_due)
         else:
             self.close_due(metric)
+
+
+class BatchReceiver(Service):
+    """Receives batches for ``pool`` from the bus; :meth:`bind_exactly` says of which metrics."""
+
+    def __init__(self, amqp_url: str, pool: AggregatorPool) -> None:
+        self.consumer = Consumer(amqp_url, pool.receive)
+        self._pool = pool
+
+    def start(self, spawn: Spawn) -> None:
+        """Connect."""
+        self.consumer.start()
+
+    async def close(self) -> None:
+        """Receive nothing more, and close no window by time."""
+        await self.consumer.close()
+        self._pool.close()
+
+    def bind_exactly(self, metrics: Iterable[str]) -> None:
+        """Receive the batches of these metrics and of no other."""
+        wanted = {metric_routing_key(metric, "*") for metric in metrics}
+        for pattern in set(self.consumer.bindings) - wanted:
+            self.consumer.unbind(pattern)
+        for pattern in sorted(wanted - set(self.consumer.bindings)):
+            self.consumer.bind(pattern)

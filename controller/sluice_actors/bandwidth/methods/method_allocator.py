@@ -19,9 +19,8 @@ from sluice_actors.bandwidth.loads.write_amplification import WriteAmplification
 from sluice_actors.bandwidth.methods.allocation import MethodAllocation
 from sluice_actors.bandwidth.methods.ceilings import CeilingRetention, allocate_ceilings
 from sluice_actors.bandwidth.methods.demand import FlowDemand, MethodDemand, collect_demand
-from sluice_actors.bandwidth.methods.floors import allocate_floors
+from sluice_actors.bandwidth.methods.floors import SlowFlows, allocate_floors
 from sluice_actors.bandwidth.methods.replication_cap import allocate_replication
-from sluice_actors.bandwidth.methods.slow_flows import SlowFlows
 from sluice_actors.bandwidth.objectives import Objectives
 from sluice_core.messages.bandwidth import REPLICATION, SIDES
 
