@@ -50,12 +50,10 @@ class FlowObjectives:
 
 
 class MemberFloor(NamedTuple):
-    """A floor of one member of a group; ``policy`` is the storage policy's index, if known."""
+    """A floor of one member of a group; the flow has the storage policy's index, if known."""
 
     own: Objective
-    account: str
-    container: str
-    policy: int
+    flow: Flow
 
 
 #: Members of groups whose floors of one method are looked up, whether anything of them ever moved or not.
@@ -235,7 +233,7 @@ class Objectives:
             if (own.assignment, path) not in found:
                 found.add((own.assignment, path))
                 account, _, container = path.partition("/")
-                yield MemberFloor(own, account, container, policy)
+                yield MemberFloor(own, Flow(account, method, policy, container))
 
     def _groups_with(self, level: str, paths: Set[str]) -> dict[str, list[Assignment]]:
         """Path → assignments to groups that have it, of ``paths``."""

@@ -25,9 +25,7 @@ class IdleFloor:
     """A floor of one tenant or container, as it is while nothing of it moves."""
 
     own: Objective
-    account: str
-    container: str
-    policy: int  #: index of the storage policy, if known
+    flow: Flow  #: with the index of the storage policy, if known
     floor: float  #: bytes per second
     unseen: bool = False  #: a member of a group of which nothing moved lately
     row: CachedJson | None = None  #: how it was reported last
@@ -47,8 +45,8 @@ class FloorRegistry:
     _revision: tuple[int, int] = (-1, -1)
     _flows: Sequence[Flow] = ()
     _seen: int = 0
-    _of: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    _positions: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    _of: dict[str, list[int]] = field(default_factory=dict)
+    _positions: dict[tuple[str, str], int] = field(default_factory=dict)
     _columns: _Columns | None = None
 
     def update(self, allocation: MethodAllocation, objectives: Objectives, servers: int) -> IdleFloors:
@@ -68,7 +66,7 @@ class FloorRegistry:
         if self._columns is None:
             self._columns = _Columns.from_floors(self._floors)
         idle = np.ones(len(self._floors), dtype=bool)
-        active = (self._of.get((demand.flow.account, demand.flow.container), ()) for demand in allocation.demands.flows)
+        active = (self._of.get(demand.flow.path, ()) for demand in allocation.demands.flows)
         idle[list(chain.from_iterable(active))] = False
         return IdleFloors(self._floors, self._columns, idle)
 
@@ -76,22 +74,23 @@ class FloorRegistry:
         self._floors, self._of, self._positions, self._columns = [], {}, {}, None
         for own in objectives.named_objectives(self.method):
             account, _, container = own.name.partition("/")
-            self._put(_idle_floor(own, account, container, objectives.policy_index(own.storage_policy), servers))
+            flow = Flow(account, self.method, objectives.policy_index(own.storage_policy), container)
+            self._put(_idle_floor(own, flow, servers))
         for member in objectives.member_floors(self.method) if objectives.has_group_floors(self.method) else ():
             self._put(_idle_floor(*member, servers, unseen=True))
 
     def _see(self, flow: Flow, objectives: Objectives, servers: int) -> None:
         own = objectives.for_flow(flow).own
         if own is not None and own.select != NAME:
-            self._put(_idle_floor(own, flow.account, flow.container, flow.policy, servers))
+            self._put(_idle_floor(own, flow, servers))
 
     def _put(self, floor: IdleFloor) -> None:
         """Add ``floor``, or replace the one of the same objective for the same target."""
-        key = floor.own.assignment, floor.account, floor.container
+        key = floor.own.assignment, floor.flow.path
         position = self._positions.setdefault(key, len(self._floors))
         if position == len(self._floors):
             self._floors.append(floor)
-            self._of.setdefault((floor.account, floor.container), []).append(position)
+            self._of.setdefault(floor.flow.path, []).append(position)
         else:
             self._floors[position] = floor
         self._columns = None
@@ -112,7 +111,7 @@ class _Columns:
     def from_floors(cls, floors: Sequence[IdleFloor]) -> _Columns:
         policies: dict[int, int] = {}
         terms: dict[tuple[str, str], int] = {}
-        policy = [policies.setdefault(each.policy, len(policies)) for each in floors]
+        policy = [policies.setdefault(each.flow.policy, len(policies)) for each in floors]
         term = [terms.setdefault((each.own.policy, parameter_of(each.own)), len(terms)) for each in floors]
         return cls(
             np.array([each.floor for each in floors], dtype=np.float64),
@@ -167,7 +166,5 @@ def parameter_of(own: Objective) -> str:
     return NODE_FLOORS[own.method] if own.node_floor > own.floor else FLOORS[own.method]
 
 
-def _idle_floor(
-    own: Objective, account: str, container: str, policy: int, servers: int, unseen: bool = False
-) -> IdleFloor:
-    return IdleFloor(own, account, container, policy, max(own.floor, own.node_floor * servers), unseen)
+def _idle_floor(own: Objective, flow: Flow, servers: int, unseen: bool = False) -> IdleFloor:
+    return IdleFloor(own, flow, max(own.floor, own.node_floor * servers), unseen)

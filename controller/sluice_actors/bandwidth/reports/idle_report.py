@@ -79,10 +79,7 @@ def _row(floor: IdleFloor, part: float) -> CachedJson:
 def _new_row(floor: IdleFloor, part: float) -> CachedJson:
     short = floor.floor * part
     return CachedJson(
-        account=floor.account,
-        container=floor.container,
-        method=floor.own.method,
-        policy=floor.policy,
+        **floor.flow._asdict(),
         floor=floor.floor,
         ceiling=floor.own.ceiling,
         share=0.0,
