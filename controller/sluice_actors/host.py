@@ -26,7 +26,7 @@ from sluice_actors.hosts.change_stream import ChangeStream
 from sluice_actors.hosts.cluster_services import ClusterServices
 from sluice_actors.metrics.aggregator_pool import BatchReceiver
 from sluice_actors.metrics.metric_router import MetricRouter
-from sluice_actors.policies.actor import Context, PolicyActor
+from sluice_actors.policies.actor import Context
 from sluice_actors.policies.actor_factory import ActorFactory
 from sluice_actors.policies.conditions import ConditionCache
 from sluice_actors.policies.decision_writer import DecisionWriter
@@ -103,11 +103,6 @@ class Host:
             self.status_publisher,
         ]
 
-    @property
-    def actors(self) -> Mapping[str, PolicyActor]:
-        """Policy id → its actor."""
-        return self.policies.actors
-
     def start(self) -> None:
         """Begin to work, on the running loop."""
         self._started = self._clock()
@@ -136,7 +131,7 @@ class Host:
         return {
             "at": self._clock(),
             "started": self._started,
-            "actors": len(self.actors),
+            "actors": len(self.policies.actors),
             "suspended": self.system.suspended,
             "failures": counts.failures,
             "restarts": counts.restarts,
@@ -166,12 +161,8 @@ class Host:
     async def _refresh(self) -> None:
         """Read everything, if that is needed."""
         if self._stale:
+            await self._read_everything()
             self._stale = False
-            try:
-                await self._read_everything()
-            except PeerError:
-                self._stale = True
-                raise
 
     async def _apply_all(self, changes: list[Change] | None) -> None:
         self._stale = changes is None or self._stale

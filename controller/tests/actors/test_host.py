@@ -151,7 +151,7 @@ def test_a_deleted_policy_gets_nothing_back(story):
             await story.feed(host, 8)
             await story.has("p2.0")
             assert await story.store.state("p1") is None
-            assert set(host.actors) == {"p2"}
+            assert set(host.policies.actors) == {"p2"}
         await story.store.close()
 
     run_scenario(test())
@@ -178,12 +178,12 @@ def test_a_replaced_policy_gets_a_new_actor_and_loses_what_it_no_longer_wants(st
         policy = await story.policy("p1", plan_of(BUSY, lives=(TRANSIENT, TRANSIENT)))
         async with story.host() as host:
             await story.ready(host, "p1")
-            first = host.actors["p1"]
+            first = host.policies.actors["p1"]
             await story.feed(host, 8)
             await story.has("p1.0", "p1.1")
             await story.store.commit(Draft("test", policies=(replace(policy, plan=plan_of(BUSY).to_data()),)))
             await story.has("p1.0")
-            assert host.actors["p1"] is not first
+            assert host.policies.actors["p1"] is not first
             await story.feed(host, 1, 1)
             await story.has()
         await story.store.close()

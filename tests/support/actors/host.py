@@ -129,7 +129,7 @@ class HostScenario:
         """Wait until ``host`` runs exactly these policies."""
 
         async def condition() -> bool:
-            return set(host.actors) == set(names) and all(one.running for one in host.actors.values())
+            return set(host.policies.actors) == set(names) and all(one.running for one in host.policies.actors.values())
 
         await host.synced.wait()
         await wait_until(condition)

@@ -239,7 +239,7 @@ def test_a_ring_moves_little_when_a_host_comes():
 
 async def divided(story, *hosts, policies):
     async def so():
-        running = [name for host in hosts for name, one in host.actors.items() if one.running]
+        running = [name for host in hosts for name, one in host.policies.actors.items() if one.running]
         return sorted(running) == sorted(policies)
 
     await wait_until(so)
@@ -256,8 +256,8 @@ def test_two_hosts_divide_the_policies_and_each_fires_once(story):
             story.host(host="b", heartbeat_ms=200) as b,
         ):
             await divided(story, a, b, policies=names)
-            assert a.actors
-            assert b.actors
+            assert a.policies.actors
+            assert b.policies.actors
             await story.feed(a, {f"AUTH_{number}": 8 for number in range(30)})
             story.window -= 1
             await story.feed(b, {f"AUTH_{number}": 8 for number in range(30)})
@@ -285,7 +285,7 @@ def test_a_host_whose_slot_was_taken_writes_the_rest_and_drops_the_actor(story):
             await story.feed(host, 8)
             await story.has("mine.0")
             assert await story.store.state("taken") is None
-            await wait_until(lambda: asyncio.sleep(0, set(host.actors) == {"mine"}))
+            await wait_until(lambda: asyncio.sleep(0, set(host.policies.actors) == {"mine"}))
         await story.store.close()
 
     run_scenario(test(), 40)
