@@ -215,18 +215,14 @@ class AllocationService(Service):
             load = PackedNodeLoad.decode(body)
             allocator.feed(load, now)
         except (DecodeError, TypeError, ValueError) as error:
-            self._log_undecodable(routing_key, error)
+            self.undecodable += 1
+            if now - self._logged >= _LOG_INTERVAL:
+                self._logged = now
+                log.error("message with routing key `%s`: %s; %d so far", routing_key, error, self.undecodable)
             return
         if self._first_report is None:
             self._first_report = now
         self._timer.reported(load.node, now)
-
-    def _log_undecodable(self, routing_key: str, error: Exception) -> None:
-        self.undecodable += 1
-        now = self._monotonic()
-        if now - self._logged >= _LOG_INTERVAL:
-            self._logged = now
-            log.error("message with routing key `%s`: %s; %d so far", routing_key, error, self.undecodable)
 
     # -- ownership
 

@@ -90,12 +90,9 @@ def _everywhere(table: LoadTable) -> tuple[list[Flow], FlowParts]:
     stats = FlowStats(place, np.zeros((COLUMNS, len(place))))
     flow_nodes = table.keys(node, place)
     known = table.indexes(REPLICATION, STORAGE_NODE)
-    at = {flow_node: where for where, flow_node in enumerate(flow_nodes.tolist())}
-    for flow_node, index in zip(
-        table.keys(table.node[known], table.stats.flow_sides[known]).tolist(), known, strict=True
-    ):
-        if flow_node in at:
-            stats.values[:, at[flow_node]] = table.stats.values[:, index]
+    keys = table.keys(table.node[known], table.stats.flow_sides[known])
+    index = FlowNodeValues.from_unsorted(keys, known.astype(np.float64)).get(flow_nodes, -1.0).astype(np.intp)
+    stats.values[:, index >= 0] = table.stats.values[:, index[index >= 0]]
     flow = np.repeat(np.arange(len(flows)), len(nodes))
     return flows, FlowParts(len(flows), flow, node, flow_nodes, stats, np.ones(len(flow)))
 
