@@ -86,12 +86,11 @@ class AllocationService(Service):
         self._ownership_changed = asyncio.Event()
         self._loaded = asyncio.Event()
         self._stale = asyncio.Event()
-        # Changes since objectives were to be loaded anew, which the store may not have had yet.
-        self._changes_while_loading: list[Change] = []
         # Held while a thread computes a round; messages and changes that arrive meanwhile.
         self._computing = asyncio.Lock()
         self._messages: deque[tuple[str, bytes, float]] = deque(maxlen=_MAX_QUEUED)
-        self._changes: list[Change] = []
+        # Also those since objectives were to be loaded anew, which the store may not have had yet.
+        self._changes: deque[Change] = deque()
         self._loads = 0
         self._first_report: float | None = None
         self._number = 0
@@ -119,7 +118,6 @@ class AllocationService(Service):
     def reload(self) -> None:
         """Load the objectives anew: what was known of the store may not hold any more."""
         if self._allocator is not None:
-            self._changes_while_loading.clear()
             self._changes.clear()
             self._loads += 1
             self._stale.set()
@@ -128,9 +126,7 @@ class AllocationService(Service):
         """Apply ``change``, which is already in the groups."""
         if self._allocator is None:
             return
-        if self._stale.is_set() or not self._loaded.is_set():
-            self._changes_while_loading.append(change)
-        elif self._computing.locked():
+        if self._stale.is_set() or not self._loaded.is_set() or self._computing.locked():
             self._changes.append(change)
         elif self._allocator.objectives.apply(change):
             self._quiet = 0
@@ -189,9 +185,9 @@ class AllocationService(Service):
             if allocator is None or allocator is not self._allocator or loads != self._loads:
                 return  # they are to be loaded again, or not at all
             allocator.objectives.replace(assignments)
-            for change in self._changes_while_loading:
+            for change in self._changes:
                 allocator.objectives.apply(change)
-            self._changes_while_loading.clear()
+            self._changes.clear()
             self._stale.clear()
             self._loaded.set()
             self._quiet = 0
@@ -272,12 +268,14 @@ class AllocationService(Service):
 
     async def _catch_up(self, allocator: Allocator) -> None:
         """Apply what arrived while a thread computed, one after the other, so that the loop goes on."""
-        while allocator is self._allocator and (self._messages or self._changes):
-            if self._changes:
-                if allocator.objectives.apply(self._changes.pop(0)):
+        while allocator is self._allocator:
+            if self._changes and not self._stale.is_set():
+                if allocator.objectives.apply(self._changes.popleft()):
                     self._quiet = 0
-            else:
+            elif self._messages:
                 self._feed(allocator, *self._messages.popleft())
+            else:
+                break
             await asyncio.sleep(0)
 
     def _publish(self, made: AllocationRound) -> None:
