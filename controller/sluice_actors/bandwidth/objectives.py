@@ -99,7 +99,8 @@ class Objectives:
 
     def _reindex(self) -> None:
         self._forget()
-        self._index = ObjectiveIndex(self._by_id.values())
+        #: What is in force, by its scope.
+        self.index = ObjectiveIndex(self._by_id.values())
 
     def _forget(self) -> None:
         """Forget what was looked up."""
@@ -111,11 +112,11 @@ class Objectives:
 
     def has_floors(self, method: str) -> bool:
         """True when any floor of this method is in force, whether its target is active or not."""
-        return method in self._index.with_floors
+        return method in self.index.with_floors
 
     def has_ceilings(self, method: str) -> bool:
         """True when any ceiling of this method is in force."""
-        return method in self._index.with_ceilings
+        return method in self.index.with_ceilings
 
     def governs(self, method: str) -> bool:
         """True when anything of this method may be held back."""
@@ -128,20 +129,12 @@ class Objectives:
         """
         if method == REPLICATION:
             return STORAGE_NODE
-        return STORAGE_NODE if method == GET and self._index.sides.get(method) == {STORAGE_NODE} else PROXY
+        return STORAGE_NODE if method == GET and self.index.sides.get(method) == {STORAGE_NODE} else PROXY
 
     @property
     def replication(self) -> Objective | None:
         """The cap on replication."""
-        return min(self._index.replication, key=precedence, default=None)
-
-    def named_objectives(self, method: str) -> list[Objective]:
-        """Objectives for one tenant or container by its name."""
-        return self._index.named.get(method, [])
-
-    def has_group_floors(self, method: str) -> bool:
-        """True when any floor of this method is for a group or ALL."""
-        return method in self._index.with_group_floors
+        return min(self.index.replication, key=precedence, default=None)
 
     def policy_index(self, storage_policy: str) -> int:
         """The index of a storage policy by its index or name in a policy.
@@ -173,11 +166,9 @@ class Objectives:
 
     def _first(self, flow: Flow, level: str, path: str) -> Objective | None:
         groups = (
-            each
-            for each in self._index.of_groups.get(level, ())
-            if self._groups.contains(level, each.target.name, path)
+            each for each in self.index.of_groups.get(level, ()) if self._groups.contains(level, each.target.name, path)
         )
-        candidates = [*self._index.by_name.get((level, path), ()), *groups, *self._index.of_all.get(level, ())]
+        candidates = [*self.index.by_name.get((level, path), ()), *groups, *self.index.of_all.get(level, ())]
         return self._narrowest(candidates, flow.method, flow.policy)
 
     def _narrowest(self, candidates: list[Assignment], method: str, policy: int) -> Objective | None:
@@ -185,7 +176,7 @@ class Objectives:
         fitting = (
             objective
             for assignment in in_force(candidates)
-            for objective in self._index.objectives[assignment.id]
+            for objective in self.index.objectives[assignment.id]
             if objective.method == method and self._is_policy(objective.storage_policy, policy)
         )
         return min(fitting, key=precedence, default=None)
@@ -205,11 +196,11 @@ class Objectives:
         return known
 
     def _find_member_floors(self, method: str) -> Iterator[MemberFloor]:
-        of_groups = self._index.of_groups
+        of_groups = self.index.of_groups
         groups = {
             (assignment.target.level, assignment.target.name, self.policy_index(objective.storage_policy))
             for assignment in chain.from_iterable(of_groups.values())
-            for objective in self._index.objectives[assignment.id]
+            for objective in self.index.objectives[assignment.id]
             if objective.method == method and (objective.floor or objective.node_floor)
         }
         paths = (
@@ -223,10 +214,10 @@ class Objectives:
         known: dict[tuple[str | int, ...], Objective | None] = {}
         found: set[tuple[str, str]] = set()
         for level, path, policy in some:
-            candidates = [*self._index.by_name.get((level, path), ()), *groups_of[level].get(path, ())]
+            candidates = [*self.index.by_name.get((level, path), ()), *groups_of[level].get(path, ())]
             key = (level, policy, *(each.id for each in candidates))
             if key not in known:
-                known[key] = self._narrowest([*candidates, *self._index.of_all.get(level, ())], method, policy)
+                known[key] = self._narrowest([*candidates, *self.index.of_all.get(level, ())], method, policy)
             own = known[key]
             if own is None or own.select != GROUP or not (own.floor or own.node_floor):
                 continue
@@ -238,7 +229,7 @@ class Objectives:
     def _groups_with(self, level: str, paths: Set[str]) -> dict[str, list[Assignment]]:
         """Path → assignments to groups that have it, of ``paths``."""
         found: dict[str, list[Assignment]] = {}
-        for assignment in self._index.of_groups[level]:
+        for assignment in self.index.of_groups[level]:
             for path in self._groups.among(level, assignment.target.name, paths):
                 found.setdefault(path, []).append(assignment)
         return found

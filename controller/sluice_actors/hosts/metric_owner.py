@@ -44,10 +44,7 @@ class _Served:
         column = closed.at(granularity)
         if granularity in self.all_of:
             return column
-        wanted = self.paths.get(granularity, set())
-        if len(wanted) < len(column):
-            return {path: column[path] for path in wanted if path in column}
-        return {path: value for path, value in column.items() if path in wanted}
+        return {path: column[path] for path in column.keys() & self.paths.get(granularity, set())}
 
     def update(self, host: str, closed: ClosedWindow) -> WindowUpdate:
         """What to push for ``closed``."""

@@ -114,9 +114,8 @@ class AggregatorPool:
 
     def close(self) -> None:
         """Cancel all timers."""
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        for metric in list(self._timers):
+            self._disarm(metric)
 
     def _disarm(self, metric: str) -> None:
         timer = self._timers.pop(metric, None)

@@ -58,7 +58,7 @@ class FloorRegistry:
         if self._revision != (objectives.changes, servers) or self._flows is not flows:
             self._revision, self._flows, self._seen = (objectives.changes, servers), flows, 0
             self._begin(objectives, servers)
-        if objectives.has_group_floors(self.method):
+        if self.method in objectives.index.with_group_floors:
             for flow in flows[self._seen :]:
                 if flow.method == self.method:
                     self._see(flow, objectives, servers)
@@ -72,11 +72,12 @@ class FloorRegistry:
 
     def _begin(self, objectives: Objectives, servers: int) -> None:
         self._floors, self._of, self._positions, self._columns = [], {}, {}, None
-        for own in objectives.named_objectives(self.method):
+        for own in objectives.index.named.get(self.method, ()):
             account, _, container = own.name.partition("/")
             flow = Flow(account, self.method, objectives.policy_index(own.storage_policy), container)
             self._put(_idle_floor(own, flow, servers))
-        for member in objectives.member_floors(self.method) if objectives.has_group_floors(self.method) else ():
+        in_groups = self.method in objectives.index.with_group_floors
+        for member in objectives.member_floors(self.method) if in_groups else ():
             self._put(_idle_floor(*member, servers, unseen=True))
 
     def _see(self, flow: Flow, objectives: Objectives, servers: int) -> None:
