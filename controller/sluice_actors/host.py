@@ -84,7 +84,7 @@ class Host:
         context = Context(
             self.writer, self.router.subscription, self._groups, ConditionCache(), settings["transient_windows"], clock
         )
-        self.policies = PolicyRunner(self.system, self.writer, ActorFactory(context, self.writer))
+        self.policies = PolicyRunner(self.system, self.writer, ActorFactory(context, self.writer), self.router.backlog)
         self.status_publisher = StatusPublisher(
             self.name, self.store, self.system, self.router, self.policies.actors, self.report, clock
         )
@@ -205,9 +205,7 @@ class Host:
                 self.policies.stop_slots(slots.lost)
                 self._unread = (self._unread - slots.lost) | slots.gained
                 if self._unread:
-                    self._unread -= await self.policies.take_over(
-                        self._unread, self.router.backlog, self._clock, self._moved.is_set
-                    )
+                    self._unread -= await self.policies.take_over(self._unread, self._moved.is_set)
             except PeerError:
                 self._moved.set()
                 raise

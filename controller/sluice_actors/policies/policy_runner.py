@@ -33,6 +33,7 @@ class PolicyRunner:
     system: ActorSystem
     writer: DecisionWriter
     factory: ActorFactory
+    backlog: Backlog
     actors: dict[str, PolicyActor] = field(default_factory=dict)  #: policy id → its actor
     _to_reread: set[str] = field(default_factory=set)
 
@@ -82,9 +83,7 @@ class PolicyRunner:
         for name in [name for name in self.actors if slot_of(name) in slots]:
             self._stop(name)
 
-    async def take_over(
-        self, slots: Collection[str], backlog: Backlog, clock: Callable[[], float], interrupted: Callable[[], bool]
-    ) -> set[str]:
+    async def take_over(self, slots: Collection[str], interrupted: Callable[[], bool]) -> set[str]:
         """Read and start the policies in ``slots``, with the windows that nobody may have evaluated.
 
         All actors begin at once, right before they get the past windows; a window that closes meanwhile follows
@@ -94,6 +93,7 @@ class PolicyRunner:
         :return: the slots that were read
         :raises PeerError: when Redis is away
         """
+        clock = self.factory.context.now
         began = clock()
         made: list[PolicyActor] = []
         read: set[str] = set()
@@ -105,7 +105,7 @@ class PolicyRunner:
                 read |= part
                 if interrupted():
                     break
-            replay = Replay(backlog, {metric for actor in made for metric in actor.plan.metrics}, clock)
+            replay = Replay(self.backlog, {metric for actor in made for metric in actor.plan.metrics}, clock)
             await replay.prepare()
         except PeerError:
             for actor in made:
