@@ -93,13 +93,13 @@ class DataFiles:
         path = self.path(key)
         descriptor = _create(path)
         try:
-            _write_all(descriptor, head + meta + bytes(room - len(meta)), whole)
+            with open(descriptor, "wb") as file:
+                file.write(head + meta + bytes(room - len(meta)))
+                file.write(whole)
         except OSError:
             with contextlib.suppress(OSError):
                 os.unlink(path)
             raise
-        finally:
-            os.close(descriptor)
         return _HEAD_SIZE + room + len(whole)
 
     def open(self, key: bytes, serial: int) -> CachedFile | None:
@@ -182,13 +182,6 @@ def _create(path: str) -> int:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
     raise OSError(f"cannot make `{path}`")
-
-
-def _write_all(descriptor: int, *parts: bytes) -> None:
-    for part in parts:
-        rest = memoryview(part)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
 
 
 def _listed(folder: str) -> list[str]:

@@ -1,6 +1,7 @@
 """The store of whole objects: room, crashes, damage, and several processes at once."""
 
 import errno
+import io
 import logging
 import os
 import subprocess
@@ -174,11 +175,12 @@ def test_a_full_disk_makes_the_store_smaller(tmp_path, monkeypatch, code):
         keep(store, number, size=5000)
     used = store.table.used
 
-    def full(descriptor, *parts):
-        raise OSError(code, os.strerror(code))
+    class Full(io.FileIO):
+        def write(self, data):
+            raise OSError(code, os.strerror(code))
 
     with monkeypatch.context() as patch:
-        patch.setattr(cache_files, "_write_all", full)
+        patch.setattr(cache_files, "open", Full, raising=False)
         assert not keep(store, 99, size=5000)
     assert store.table.used <= used * 0.91
     assert not os.path.exists(store.files.path(key(99)))
