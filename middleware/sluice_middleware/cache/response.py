@@ -20,15 +20,9 @@ from sluice_middleware.swift.proxy_api import (
     resolve_etag_is_at_header,
     resolve_ignore_range_header,
 )
-from sluice_middleware.wsgi.response import Env, UpstreamResponse
+from sluice_middleware.wsgi.response import CONDITIONS, Env, UpstreamResponse
 
-_PARTICULAR: Final = (
-    "HTTP_RANGE",
-    "HTTP_IF_NONE_MATCH",
-    "HTTP_IF_MATCH",
-    "HTTP_IF_MODIFIED_SINCE",
-    "HTTP_IF_UNMODIFIED_SINCE",
-)
+_PARTICULAR: Final = ("HTTP_RANGE", *CONDITIONS)
 #: What Swift's proxy makes up by itself rather than out of one object server's answer: of any object, and
 #: of one whose fragments it puts together.
 _MADE_UP: Final = frozenset({412})

@@ -35,14 +35,21 @@ from sluice_middleware.proxy.object_handler import COVERED_BY_READ_FILTERS, OFFE
 from sluice_middleware.swift.proxy_api import Request, drain_and_close, get_logger
 from sluice_middleware.wsgi import backend_headers, decoding, read_pipeline, sysmeta
 from sluice_middleware.wsgi.policy_lookup import SelectedFilter, Target, content_readers, download_facts, object_path
-from sluice_middleware.wsgi.response import App, Env, ObjectChanged, RetryRequest, UpstreamResponse, object_size
+from sluice_middleware.wsgi.response import (
+    CONDITIONS,
+    App,
+    Env,
+    ObjectChanged,
+    RetryRequest,
+    UpstreamResponse,
+    object_size,
+)
 from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
 
 StartResponse = Callable[..., Any]
 
 #: Backend headers of ours that nobody to the left may send.
 _OURS: Final = (sysmeta.READ_ENV, sysmeta.REFUSED_ENV)
-_CONDITIONS: Final = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_UNMODIFIED_SINCE")
 _RANGES: Final = ("HTTP_RANGE", "HTTP_IF_RANGE")
 #: Swift's servers take headers of some 8 KB.
 _LONGEST_OFFER: Final = 6000
@@ -91,10 +98,9 @@ class ReadsMiddleware:
         try:
             respond = self._head if env["REQUEST_METHOD"] == "HEAD" else self._get
             answer = respond(env, target, candidates)
-        except BadParameter as error:
-            return decoding.refuse(env, error, start_response)
         except SluiceError as error:
-            self.logger.error("sluice: %s %s refused: %s", env["REQUEST_METHOD"], env["PATH_INFO"], error)
+            if not isinstance(error, BadParameter):
+                self.logger.error("sluice: %s %s refused: %s", env["REQUEST_METHOD"], env["PATH_INFO"], error)
             return decoding.refuse(env, error, start_response)
         start_response(answer.status, answer.headers, answer.exc_info)
         return answer.body
@@ -153,7 +159,7 @@ class ReadsMiddleware:
 
     def _look(self, env: Env) -> UpstreamResponse | None:
         """The answer to a HEAD for the whole object; None when there is none to be had."""
-        asked = {name: value for name, value in env.items() if name not in _RANGES + _CONDITIONS}
+        asked = {name: value for name, value in env.items() if name not in _RANGES + CONDITIONS}
         asked["REQUEST_METHOD"] = "HEAD"
         asked["wsgi.input"] = io.BytesIO()
         asked.setdefault("swift.source", backend_headers.SOURCE)

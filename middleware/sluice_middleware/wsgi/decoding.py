@@ -38,6 +38,7 @@ from sluice_middleware.swift.proxy_api import (
 )
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import (
+    CONDITIONS,
     SKIP,
     App,
     DecodedBody,
@@ -53,7 +54,6 @@ from sluice_middleware.wsgi.response import (
 
 _ETAG_IS_AT: Final = "HTTP_X_BACKEND_ETAG_IS_AT"
 _IGNORE_RANGE: Final = "HTTP_X_BACKEND_IGNORE_RANGE_IF_METADATA_PRESENT"
-_CONDITIONS: Final = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_UNMODIFIED_SINCE")
 
 
 def prepare_download(env: Env) -> None:
@@ -169,7 +169,7 @@ class TransformedObject:
 
 def _sub_environment(env: Env, start: int | None, stop: int | None) -> Env:
     """A request for stored bytes of the object that the client was just let into."""
-    sub = {name: value for name, value in env.items() if name not in _CONDITIONS}
+    sub = {name: value for name, value in env.items() if name not in CONDITIONS}
     sub["REQUEST_METHOD"] = "GET"
     sub["wsgi.input"] = io.BytesIO()
     sub["swift.authorize"] = _allow

@@ -16,6 +16,8 @@ Env = dict[str, Any]
 App = Callable[..., Iterable[bytes]]
 Headers = sysmeta.Headers
 
+#: The conditions of a request in its environment.
+CONDITIONS: Final = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_UNMODIFIED_SINCE")
 #: Encoded pieces from this size on are decoded in a thread.
 _THREADED: Final = 32 * 1024
 #: Up to so many bytes of an answer are thrown away rather than asking again.
