@@ -16,7 +16,7 @@ from swift.common.exceptions import (
 )
 from swift.common.storage_policy import POLICIES, PolicyError
 from swift.common.swob import HTTPConflict, Request
-from swift.common.utils import drop_buffer_cache, fdatasync, public
+from swift.common.utils import close_if_possible, drop_buffer_cache, fdatasync, public
 from swift.obj.diskfile import (
     BaseDiskFile,
     BaseDiskFileManager,

@@ -29,7 +29,7 @@ from sluice_middleware.bandwidth.client_registry import agent_state
 from sluice_middleware.object_server.diskfile import request_context
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Refused, Unreadable
-from sluice_middleware.object_server.diskfile.reader import OpaqueReader, SkippedReader
+from sluice_middleware.object_server.diskfile.reader import OpaqueReader
 from sluice_middleware.object_server.diskfile.registration import OBJECT_SERVER, daemon_role, register
 from sluice_middleware.object_server.diskfile.request_context import RequestedTransform
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
@@ -87,7 +87,7 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
             if not self.audited:
                 raise Unreadable(fault)
             self._manager.report_skipped(self._data_file, fault)
-            return SkippedReader()
+            return OpaqueReader(())
         size = int(self._metadata["Content-Length"])
         plain: Any = DecodedFile(self._fp, self._stored, size, filters, hint)
         if streams is not None and flow is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sluice_middleware.swift.diskfile_api import BaseDiskFileReader
+from sluice_middleware.swift.diskfile_api import BaseDiskFileReader, close_if_possible
 
 
 class RangeReaderMixin(BaseDiskFileReader):  # type: ignore[misc]
@@ -57,7 +57,7 @@ class DecodedReaderMixin(RangeReaderMixin):
 
 
 class OpaqueReader:
-    """A reader of plain bytes, without a file to look into."""
+    """A reader of plain bytes, without a file to look into; of ``()`` it reads nothing."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader
@@ -81,14 +81,4 @@ class OpaqueReader:
 
     def close(self) -> None:
         """As of Swift's reader: checks what was read as a whole, and closes the file."""
-        self._reader.close()
-
-
-class SkippedReader:
-    """The reader of a file that the auditor passes over."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(())
-
-    def close(self) -> None:
-        """Nothing is open."""
+        close_if_possible(self._reader)

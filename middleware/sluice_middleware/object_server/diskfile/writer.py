@@ -127,8 +127,7 @@ class WriterMixin(StreamWriterMixin):
         if self._held:
             self._encode(self._encoder.feed, bytes(self._held))
         if not self._refusal:
-            encoder = self._encoder
-            self._encode(lambda _: encoder.finish(), b"")
+            self._encode(self._encoder.finish)
 
     def _encode_batch(self) -> None:
         """Store what the thread made of the batch before, and give it this one."""
@@ -146,11 +145,11 @@ class WriterMixin(StreamWriterMixin):
     def _await(self) -> None:
         pending, self._pending = self._pending, None
         if pending is not None:
-            self._encode(lambda _: pending.wait(), b"")
+            self._encode(pending.wait)
 
-    def _encode(self, function: Callable[[bytes], bytes], data: bytes) -> None:
+    def _encode(self, function: Callable[..., bytes], *data: bytes) -> None:
         try:
-            encoded = function(data)
+            encoded = function(*data)
         except SluiceError as error:
             self._refusal = f"a filter failed: {error}"
             return
