@@ -116,19 +116,17 @@ class ThrottledInput:
             if data and transfer is not None and transfer.account.free:  # by far the most frequent
                 transfer.moved += len(data)
                 return data
-        elif not _is_bounded(args):
-            data = bytes(self._rest) + self._source.read(*args)
-        else:
+            self._rest = memoryview(data)
+        elif _is_bounded(args):
             data = bytes(self._rest[: args[0]])
-            paid = self._paid_some(transfer, data, args)
-            self._rest = self._rest[paid:]
-            return data[:paid]
+        else:
+            data = bytes(self._rest) + self._source.read(*args)
         if not _is_bounded(args):
             self._rest = _NOTHING
             self._paid(transfer, data, args)
             return data
         paid = self._paid_some(transfer, data, args)
-        self._rest = memoryview(data)[paid:]
+        self._rest = self._rest[paid:]
         return data[:paid]
 
     def readline(self, *args: Any) -> bytes:

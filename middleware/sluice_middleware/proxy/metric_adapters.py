@@ -88,8 +88,7 @@ class RequestMetrics:
         self.flush()
         if self.alive is not None:
             self.alive.discard(self)
-        if self._sample is not None:
-            self._no_more()
+        self._no_more()
         if self._operation:
             self.handle.ended(self.method)
 

@@ -25,20 +25,12 @@ OPTIONS: Final = (
     Option("key_manager_conf", "", "castellan's configuration, for keys from a key manager instead of a file"),
     *hosting.OPTIONS,
 )
-#: What paste adds to every section, and the logging options that Swift allows in any.
+_LOG_OPTIONS: Final = ("log_name", "log_level", "log_facility", "log_address")
+#: What paste adds to every section, and the logging options that Swift allows in any, plain or with `set`.
 PASTE_OPTIONS: Final = (
-    "__file__",
-    "__name__",
-    "here",
-    "use",
-    "log_name",
-    "log_level",
-    "log_facility",
-    "log_address",
-    "set log_name",
-    "set log_level",
-    "set log_facility",
-    "set log_address",
+    *("__file__", "__name__", "here", "use"),
+    *_LOG_OPTIONS,
+    *(f"set {name}" for name in _LOG_OPTIONS),
 )
 
 
