@@ -6,13 +6,12 @@ that the agent is away, and once that it is back.
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import uuid
-from typing import Any, ClassVar
+from typing import ClassVar
 
-Logger = logging.Logger | logging.LoggerAdapter[Any]
+from sluice_middleware.log import Logger
 
 
 class AgentConnection:

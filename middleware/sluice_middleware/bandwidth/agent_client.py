@@ -39,11 +39,12 @@ from sluice_core.messages.credit import (
     pack,
     unpack,
 )
-from sluice_middleware.agent_connection import AgentConnection, Logger, worker_name
+from sluice_middleware.agent_connection import AgentConnection, worker_name
 from sluice_middleware.bandwidth.counters import FlowCounters, ObjectTransfer, split_report
 from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.bandwidth.wait_queue import FlowQueue, Transfer
+from sluice_middleware.log import Logger
 from sluice_middleware.swift import green
 
 #: Seconds without a message after which the agent counts as away.

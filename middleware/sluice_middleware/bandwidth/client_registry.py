@@ -6,9 +6,9 @@ import os
 from typing import Final
 
 from sluice_core.describe import STORAGE_NODE
-from sluice_middleware.agent_connection import Logger
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.io_levels import AgentState
+from sluice_middleware.log import Logger
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import POLICIES
 

@@ -11,7 +11,6 @@ of a filter) stay lists while their flow is unlimited; otherwise they pass in pi
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
@@ -23,12 +22,11 @@ from sluice_middleware.bandwidth import client_registry
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.bodies import Rechunked, ThrottledBody, ThrottledInput
 from sluice_middleware.bandwidth.wait_queue import Transfer
+from sluice_middleware.log import Logger
 from sluice_middleware.swift.proxy_api import POLICIES
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.policy_lookup import PolicyLookup, Target, logical_object
 from sluice_middleware.wsgi.response import Env, UpstreamResponse
-
-Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 _POLICY_ENV: Final = "HTTP_X_BACKEND_STORAGE_POLICY_INDEX"
 #: What daemons read and write for each other is nobody's bandwidth; what they send is counted by who sends it.

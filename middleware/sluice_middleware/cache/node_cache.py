@@ -8,7 +8,6 @@ all have the option ``cache_dir``, or none.
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -23,11 +22,10 @@ from sluice_core.options import Option, OptionError
 from sluice_filters.visits import Call, Visit
 from sluice_middleware.cache.store import POLICIES, CacheStore, open_store
 from sluice_middleware.cache.visit import WriteVisit, read_visit
+from sluice_middleware.log import Logger
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import get_container_info
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
-
-Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 OPTIONS: Final = (
     Option("cache_dir", "", "folder of cached objects, on a fast disk; empty for none; all proxies or no proxy"),

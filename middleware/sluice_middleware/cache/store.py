@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from sluice_core.cache.write_marks import WriteMarks, timestamp_units
 from sluice_core.errors import PeerError
 from sluice_middleware.cache.files import CachedFile, DataFiles, pack_headers
 from sluice_middleware.cache.index import LFU, LRU, IndexEntry, IndexTable, new_serial, open_table
 from sluice_middleware.cache.sketch import CountMinSketch, open_sketch
-
-Logger = logging.Logger | logging.LoggerAdapter[Any]
+from sluice_middleware.log import Logger
 
 POLICIES: Final = (LRU, LFU)
 #: Places in the index: one for so many bytes of the store, within bounds.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from sluice_core.messages.uploads import METRIC_CODE, Upload
 from sluice_metrics.api import Metric
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.native import create_metric
+from sluice_middleware.log import Logger
 
 
 class WorkerMetrics:
@@ -21,7 +21,7 @@ class WorkerMetrics:
         self,
         installed: Mapping[str, type[Metric]],
         options: Mapping[str, Any],
-        logger: logging.Logger | logging.LoggerAdapter[Any],
+        logger: Logger,
     ) -> None:
         """
         :param options: ``code_dir`` and ``busiest_objects``

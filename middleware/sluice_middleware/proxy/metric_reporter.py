@@ -14,7 +14,8 @@ from typing import Final
 
 from sluice_core.messages.nodes import Counters, Hello
 from sluice_metrics.meter.meter import Meter
-from sluice_middleware.agent_connection import AgentConnection, Logger, worker_name
+from sluice_middleware.agent_connection import AgentConnection, worker_name
+from sluice_middleware.log import Logger
 
 #: A message never exceeds this, whatever the kernel would take.
 MESSAGE_LIMIT: Final = 64 * 1024

@@ -24,6 +24,7 @@ from sluice_metrics.meter.busiest import LIMIT
 from sluice_metrics.registry import load_metrics
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.cache import node_cache
+from sluice_middleware.log import Logger
 from sluice_middleware.proxy.metric_adapters import CountedInput, RequestMetrics, count_body
 from sluice_middleware.proxy.metric_loader import WorkerMetrics
 from sluice_middleware.proxy.metric_reporter import Reporter
@@ -33,7 +34,7 @@ from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import get_logger, register_swift_info
 from sluice_middleware.wsgi import decoding
 from sluice_middleware.wsgi.policy_lookup import Env, logical_object, object_path
-from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, Logger, WorkerContext
+from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
 
 StartResponse = Callable[..., Any]
 

@@ -14,7 +14,6 @@ An object that changes between two requests for parts of it is requested again, 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 from functools import partial
 from typing import Final
@@ -24,6 +23,7 @@ from sluice_core.errors import PeerError, SluiceError
 from sluice_core.resolve import Candidates
 from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import ChainEncoder, chain_reader
+from sluice_middleware.log import Logger
 from sluice_middleware.proxy import subrequests
 from sluice_middleware.proxy.range_index import RangeIndex
 from sluice_middleware.swift.proxy_api import close_if_possible, constraints
@@ -48,8 +48,6 @@ from sluice_middleware.wsgi.policy_lookup import (
 )
 from sluice_middleware.wsgi.request_filters import METHODS, FilterHost, RequestFilters
 from sluice_middleware.wsgi.response import App, DecodedBody, Env, RetryRequest, UpstreamResponse
-
-Logger = logging.Logger | logging.LoggerAdapter[logging.Logger]
 
 #: Set in the environment of requests that passed :mod:`read_filters`.
 PASSED_READ_FILTERS: Final = "sluice.reads"

@@ -19,10 +19,10 @@ from typing import Any, Final, Self
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_core.options import read_options
-from sluice_middleware.agent_connection import Logger
 from sluice_middleware.bandwidth import client_registry
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.wait_queue import Transfer
+from sluice_middleware.log import Logger
 from sluice_middleware.object_server.diskfile.disk_filters import OPTIONS, PREFIX
 from sluice_middleware.swift import green
 

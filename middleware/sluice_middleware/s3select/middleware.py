@@ -12,7 +12,6 @@ by an error message in the stream; an answer without its End message is not comp
 from __future__ import annotations
 
 import functools
-import logging
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
@@ -21,6 +20,7 @@ from urllib.parse import parse_qs
 from sluice_core.errors import CallerError, SluiceError
 from sluice_filters.api import BadParameter
 from sluice_filters.csv.stream import CsvStream
+from sluice_middleware.log import Logger
 from sluice_middleware.s3select import event_stream
 from sluice_middleware.s3select.output import Formatter
 from sluice_middleware.s3select.request import LONGEST, SelectRequest, read_request
@@ -30,8 +30,6 @@ from sluice_middleware.swift.s3api import GetObject, S3Error, SelectApi, get_log
 
 Env = dict[str, Any]
 App = Callable[[Env, Callable[..., Any]], Iterable[bytes]]
-Logger = logging.Logger | logging.LoggerAdapter[Any]
-
 #: Bytes of an object between two messages that say that there is progress.
 _STEP: Final = 8 << 20
 #: Plain bytes that are decompressed, and worked on, at once.

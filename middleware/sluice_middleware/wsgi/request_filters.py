@@ -13,16 +13,16 @@ is logged (anything else); either way nothing that a filter failed on is sent as
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from sluice_core.errors import SluiceError
 from sluice_filters.api import Filter, FilterError, Stream
 from sluice_filters.pipe import Pipe
 from sluice_filters.visits import Call, Headers, Reply, Sender, Visit
+from sluice_middleware.log import Logger
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi import encoding
 from sluice_middleware.wsgi.final_bodies import ContainedStream, FinalBody, FinalList, RewritingEncoder
@@ -42,7 +42,7 @@ class FilterHost:
     """What differs between the places; ``sender`` makes a sender for those behind the named filters."""
 
     place: str
-    logger: logging.Logger | logging.LoggerAdapter[Any]
+    logger: Logger
     authorize: Callable[[], Reply | None]
     sender: Callable[[Sequence[str]], Sender]
     is_protective: Callable[[str], bool]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -12,11 +11,10 @@ from sluice_filters.api import Surroundings
 from sluice_filters.encryption.keys.options import open_keys
 from sluice_filters.registry import load_filters
 from sluice_filters.visits import ObjectCache
+from sluice_middleware.log import Logger
 from sluice_middleware.swift import green
 from sluice_middleware.wsgi.policy_lookup import PolicyLookup
 from sluice_sandbox import hosting
-
-Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 OPTIONS: Final = (
     Option("snapshot_dir", "/var/lib/sluice/snapshot", "folder of the agent's snapshot of policies"),

@@ -6,7 +6,6 @@ Every daemon builds its own managers out of its own section of object-server.con
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -19,6 +18,7 @@ from sluice_filters.api import CorruptData, Filter, Hint, Surroundings
 from sluice_filters.chain import ChainEncoder, missing
 from sluice_filters.encryption.keys.options import open_keys
 from sluice_filters.registry import load_filters
+from sluice_middleware.log import Logger
 from sluice_middleware.object_server.diskfile.request_context import RequestedTransform, TransformStep, parse_steps
 from sluice_middleware.object_server.diskfile.stored_metadata import VERSION, StoredMetadata
 from sluice_middleware.object_server.iosched import stream_scheduler
@@ -61,7 +61,7 @@ class Unreadable(ReplicationException):  # type: ignore[misc]
 class DiskFilters:
     """The filters of this process, and the encoders made of them."""
 
-    def __init__(self, conf: Mapping[str, Any], logger: logging.Logger | logging.LoggerAdapter[Any]) -> None:
+    def __init__(self, conf: Mapping[str, Any], logger: Logger) -> None:
         """
         :param conf: of the object server or a daemon; only our options are looked at
         :raises OptionError: unknown ones and bad values, all at once

@@ -16,7 +16,6 @@ Rules:
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -26,6 +25,7 @@ from sluice_core.errors import SluiceError
 from sluice_core.messages.bandwidth import GET, Flow
 from sluice_filters.api import CorruptData, Hint
 from sluice_middleware.bandwidth.client_registry import agent_state
+from sluice_middleware.log import Logger
 from sluice_middleware.object_server.diskfile import request_context
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Refused, Unreadable
@@ -42,8 +42,6 @@ from sluice_middleware.swift.diskfile_api import (
     get_part_path,
     read_metadata,
 )
-
-Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 _DATA: Final = ".data"
 

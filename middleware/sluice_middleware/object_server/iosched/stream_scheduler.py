@@ -6,7 +6,6 @@ whoever hears from it offers :class:`PrioritySource`.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,11 +15,10 @@ from typing import Any, Final
 from sluice_core.messages.bandwidth import Flow
 from sluice_core.options import Option, OptionError
 from sluice_middleware.bandwidth.io_levels import AgentState
+from sluice_middleware.log import Logger
 from sluice_middleware.object_server.iosched import io_priority
 from sluice_middleware.object_server.iosched.threads import IoThreads, ThreadLease, ThreadStep
 from sluice_middleware.swift import green
-
-Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 OBJECTIVE: Final = "objective"
 ALWAYS: Final = "always"
