@@ -8,20 +8,20 @@ from typing import Any, Final
 
 from sluice_middleware.bandwidth.wait_queue import Transfer
 from sluice_middleware.swift.proxy_api import close_if_possible
+from sluice_middleware.wsgi.response import WrappedBody
 
 #: Pieces that a list is cut into, bytes.
 _PIECE: Final = 64 * 1024
 _NOTHING: Final = memoryview(b"")
 
 
-class ThrottledBody:
+class ThrottledBody(WrappedBody):
     """A body whose pieces pass when the transfer got credit for them, in parts when many wait for a low rate."""
 
-    __slots__ = ("_account", "_body", "_pay", "_pieces", "_rest", "_then", "_transfer")
+    __slots__ = ("_account", "_pay", "_rest", "_then", "_transfer")
 
     def __init__(self, body: Iterable[bytes], transfer: Transfer) -> None:
-        self._body = body
-        self._pieces = iter(body)
+        super().__init__(body)
         self._transfer = transfer
         self._account = transfer.account
         self._pay = transfer.acquire_some
@@ -36,9 +36,6 @@ class ThrottledBody:
     def on_close(self, ended: Callable[[], None]) -> None:
         """Call ``ended`` when the body is closed."""
         self._then = ended
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
 
     def __next__(self) -> bytes:
         if self._rest is not None:
@@ -64,7 +61,7 @@ class ThrottledBody:
         self._transfer.close()
         if self._then is not None:
             self._then()
-        close_if_possible(self._body)
+        super().close()
 
 
 class Rechunked:

@@ -8,14 +8,14 @@ client sent them, and judged when there are enough or no more come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import InitVar, dataclass, field
 from typing import Any, Final
 
 from sluice_metrics.meter.meter import RequestHandle
 from sluice_metrics.meter.sampling import Sample
 from sluice_middleware.bandwidth.bodies import ThrottledBody
-from sluice_middleware.swift.proxy_api import close_if_possible
+from sluice_middleware.wsgi.response import WrappedBody
 
 #: Requests that Swift's own middlewares make as part of a client's request, which is counted
 #: already: segments of large objects, the source of a copy, versions, quota checks.
@@ -143,18 +143,14 @@ def count_body(body: Iterable[bytes], metrics: RequestMetrics) -> Iterable[bytes
     return CountedBody(body, metrics)
 
 
-class CountedBody:
+class CountedBody(WrappedBody):
     """A response body whose bytes are counted as they are taken."""
 
-    __slots__ = ("_body", "_metrics", "_pieces")
+    __slots__ = ("_metrics",)
 
     def __init__(self, body: Iterable[bytes], metrics: RequestMetrics) -> None:
-        self._body = body
-        self._pieces = iter(body)
+        super().__init__(body)
         self._metrics = metrics
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
 
     def __next__(self) -> bytes:
         piece = next(self._pieces)
@@ -164,4 +160,4 @@ class CountedBody:
     def close(self) -> None:
         """The request is over, taken to the end or not."""
         self._metrics.end()
-        close_if_possible(self._body)
+        super().close()

@@ -30,6 +30,7 @@ from sluice_middleware.swift.proxy_api import (
     multi_range_iterator,
     normalize_etag,
 )
+from sluice_middleware.wsgi.response import WrappedBody
 from sluice_middleware.wsgi.worker_context import WorkerContext
 
 _OVERRIDE = "X-Object-Sysmeta-Container-Update-Override-"
@@ -251,19 +252,13 @@ class _Pieces:
         yield from multi_range_iterator(ranges, content_type, boundary, size, self.app_iter_range)
 
 
-class _Tracked:
+class _Tracked(WrappedBody):
     """A body that tells the application when it is closed."""
 
     def __init__(self, body: Iterable[bytes], app: FakeSwift) -> None:
-        self._pieces = iter(body)
+        super().__init__(body)
         self._app = app
         self._open = True
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        return next(self._pieces)
 
     def close(self) -> None:
         if self._open:

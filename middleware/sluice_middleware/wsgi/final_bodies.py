@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from sluice_filters.api import Stream
-from sluice_middleware.swift.proxy_api import close_if_possible
+from sluice_middleware.wsgi.response import WrappedBody
 
 #: Runs a call of a filter; its failures are logged and become a ``FilterError``.
 Contained = Callable[[Callable[[], bytes]], bytes]
@@ -59,20 +59,16 @@ class FinalList(list[bytes]):
         self._end(True)
 
 
-class FinalBody:
+class FinalBody(WrappedBody):
     """The body as the server gets it; calls ``end`` when it fails or is closed."""
 
     def __init__(self, body: Iterable[bytes], end: End, bodiless: bool) -> None:
         """
         :param bodiless: the response has no body to be read, so that it is complete at once
         """
-        self._body = body
-        self._pieces = iter(body)
+        super().__init__(body)
         self._end = end
         self._complete = bodiless
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
 
     def __next__(self) -> bytes:
         try:
@@ -87,6 +83,6 @@ class FinalBody:
     def close(self) -> None:
         """Close the body, then end the filters."""
         try:
-            close_if_possible(self._body)
+            super().close()
         finally:
             self._end(self._complete)

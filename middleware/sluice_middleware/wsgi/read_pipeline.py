@@ -8,14 +8,14 @@ before the first output is there, or so much was read that waiting longer serves
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from sluice_filters.api import CorruptData, Filter, Hint
 from sluice_filters.chain import chain_reader
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.response import DecodedBody, Env, Headers, UpstreamResponse
+from sluice_middleware.wsgi.response import DecodedBody, Env, Headers, UpstreamResponse, WrappedBody
 
 #: Bytes of input that may pass before an answer starts without output.
 PATIENCE: Final = 1 << 20
@@ -79,16 +79,12 @@ def apply_filters(answer: UpstreamResponse, filters: Sequence[Filter], hint: Hin
     answer.status, answer.headers = "200 OK", valid_headers(answer.headers)
 
 
-class LengthCheckedBody:
+class LengthCheckedBody(WrappedBody):
     """A body that must not end before ``length`` bytes: behind a filter nobody else would notice."""
 
     def __init__(self, body: Iterable[bytes], length: int) -> None:
-        self._body = body
-        self._pieces = iter(body)
+        super().__init__(body)
         self._left = length
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
 
     def __next__(self) -> bytes:
         piece = next(self._pieces, None)
@@ -98,7 +94,3 @@ class LengthCheckedBody:
         if self._left > 0:
             raise CorruptData(f"object ends `{self._left}` bytes early")
         raise StopIteration
-
-    def close(self) -> None:
-        """Give the connection back."""
-        close_if_possible(self._body)

@@ -63,15 +63,34 @@ class UpstreamResponse:
         return int(self.status[:3])
 
 
-class DecodedBody:
+class WrappedBody:
+    """Iterator over the pieces of another body, which is closed with this one; the base of those that change them."""
+
+    __slots__ = ("_body", "_pieces")
+
+    def __init__(self, body: Iterable[bytes]) -> None:
+        self._body = body
+        self._pieces = iter(body)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        return next(self._pieces)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        close_if_possible(self._body)
+
+
+class DecodedBody(WrappedBody):
     """Iterator over the decoded bytes of ``body``; raises rather than giving a doubtful byte."""
 
     def __init__(self, body: Iterable[bytes], stream: Stream, threaded: bool) -> None:
         """
         :param threaded: whether a piece is worth another thread (``Filter.heavy``)
         """
-        self._body = body
-        self._pieces = iter(body)
+        super().__init__(body)
         self._stream = stream
         self._threaded = threaded
         self._first = b""
@@ -79,9 +98,6 @@ class DecodedBody:
         self.finished = False
         #: Bytes of the input taken so far.
         self.consumed = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
 
     def __next__(self) -> bytes:
         if self._first:
@@ -136,10 +152,6 @@ class DecodedBody:
             gathered.append(piece)
             size += len(piece)
         return b"".join(gathered)
-
-    def close(self) -> None:
-        """Give the connection back."""
-        close_if_possible(self._body)
 
 
 def stored_span(answer: UpstreamResponse) -> tuple[int, int] | None:
