@@ -154,7 +154,7 @@ class CreditClient(AgentConnection):
         if account.free or account.detached:
             return
         size = account.bytes_to_request(queue.bytes_waiting if queue.waiters else 0)
-        if size and self._send_request(_asked(queue, size)):
+        if size and self._send_request(queue, size):
             account.requested += size
 
     def is_silent(self, since: float) -> bool:
@@ -319,7 +319,7 @@ class CreditClient(AgentConnection):
                 self._give_back(queue, queue.account.release_surplus())
 
     def _give_back(self, queue: FlowQueue, size: int) -> None:
-        if size and not self._send_request(_asked(queue, -size)):
+        if size and not self._send_request(queue, -size):
             queue.account.refund(size)
 
     def _detach_all(self) -> None:
@@ -338,10 +338,8 @@ class CreditClient(AgentConnection):
         if len(self._counters) > _MOST:
             self.disconnect()  # totals begin anew with the next hello
 
-    def _send_request(self, asked: CreditRequest) -> bool:
-        return self.send(pack(Ask((asked,))))
-
-
-def _asked(queue: FlowQueue, size: int) -> CreditRequest:
-    account, method, policy, container = queue.account.flow
-    return CreditRequest(account, container, method, policy, size, len(queue.waiters), queue.account.ceiling)
+    def _send_request(self, queue: FlowQueue, size: int) -> bool:
+        """Request ``size`` bytes, or give them back when negative; whether the agent will hear of it."""
+        account, method, policy, container = queue.account.flow
+        row = CreditRequest(account, container, method, policy, size, len(queue.waiters), queue.account.ceiling)
+        return self.send(pack(Ask((row,))))

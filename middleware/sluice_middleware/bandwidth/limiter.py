@@ -103,13 +103,8 @@ class BandwidthLimiter:
             transfer = self._open(self.client, env, target, PUT, candidates)
             transfer.count_from(progress)
             return transfer
-        made = env["wsgi.input"] = ThrottledInput(env["wsgi.input"], partial(self._open_upload, env, target))
+        made = env["wsgi.input"] = ThrottledInput(env["wsgi.input"], partial(self._open, self.client, env, target, PUT))
         return made
-
-    def _open_upload(self, env: Env, target: Target) -> Transfer:
-        """The transfer of an upload; opened by the first read of its body."""
-        assert self.client is not None
-        return self._open(self.client, env, target, PUT)
 
     def _open(
         self, client: CreditClient, env: Env, target: Target, method: str, candidates: Candidates | None = None

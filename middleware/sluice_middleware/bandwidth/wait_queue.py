@@ -125,6 +125,11 @@ class FlowQueue:
             queue[0].sleep.wake()  # how long it has to wait is another question now
         self.source.request_credit(self)
 
+    def charge(self, size: int) -> None:
+        """Charge ``size`` bytes without waiting, and request credit for those that come later."""
+        self.account.charge(size)
+        self.source.request_credit(self)
+
     def detach(self, newcomer: float | None) -> None:
         """The agent is away: the account fills itself, and the first waiter computes its waiting time again.
 
@@ -231,8 +236,7 @@ class Transfer:
     def charge(self, size: int) -> None:
         """Count ``size`` bytes that have passed, and charge them, so that later ones wait for the debt."""
         if self.queue is not None:
-            self.queue.account.charge(size)
-            self.source.request_credit(self.queue)
+            self.queue.charge(size)
         self.moved += size
 
     @property

@@ -75,8 +75,7 @@ class ThrottledCopy:
         """Charge ``size`` bytes before they move; :meth:`__exit__` refunds what did not move."""
         queue = self._transfer.queue
         if queue is not None and not queue.account.free:
-            queue.account.charge(size)
-            self._client.request_credit(queue)
+            queue.charge(size)
             self._reserved += size
 
     def record(self, size: int) -> None:
@@ -116,9 +115,8 @@ class ThrottledCopy:
             with self.held_back():
                 while (left := end - time.monotonic()) > 0 and self._transfer.rate is not None:
                     size = max(_LEAST, int(self._transfer.rate * _STEP))
-                    queue.account.charge(size)
+                    queue.charge(size)
                     saved += size
-                    self._client.request_credit(queue)
                     green.InterruptibleSleep().wait(min(_STEP, left))
         finally:
             self._refund(saved)

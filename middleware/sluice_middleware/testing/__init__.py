@@ -97,16 +97,11 @@ class FakeSwift:
         return _Tracked(body, self)
 
     def _put(self, request: Any) -> Any:
-        pieces = []
-        while True:
-            try:
-                piece = request.environ["wsgi.input"].read(self.piece)
-            except (ValueError, OSError) as error:
-                raise ChunkReadError(str(error)) from error
-            if not piece:
-                break
-            pieces.append(piece)
-        body = b"".join(pieces)
+        source = request.environ["wsgi.input"]
+        try:
+            body = b"".join(iter(lambda: source.read(self.piece), b""))
+        except (ValueError, OSError) as error:
+            raise ChunkReadError(str(error)) from error
         length = request.environ.get("CONTENT_LENGTH")
         if length and len(body) < int(length):
             return Response(request=request, status=499)

@@ -118,12 +118,11 @@ def _arguments() -> argparse.ArgumentParser:
     unwind.add_argument(
         "--mb-per-second", type=float, default=0.0, metavar="N", help="write no more than N MB a second"
     )
-    for command in (scan, unwind):
-        command.add_argument("device", nargs="+", help="path of a device, or its name below `devices`")
     encoded = commands.add_parser(
         "encoded", help="name what proxies encoded, a path in Swift per line: copying it onto itself makes it plain"
     )
-    encoded.add_argument("device", nargs="+", help="path of a device, or its name below `devices`")
+    for command in (scan, unwind, encoded):
+        command.add_argument("device", nargs="+", help="path of a device, or its name below `devices`")
     show = commands.add_parser("show", help="all that is known of one file, as JSON")
     show.add_argument("file", nargs="+", help="a .data file")
     return parser
