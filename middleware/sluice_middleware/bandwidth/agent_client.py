@@ -210,8 +210,7 @@ class CreditClient(AgentConnection):
             return
         self._update_counters()
         changed = self._counters.changed()
-        rows = self._counters.rows(changed.counters)
-        for raw in split_report(time.time(), rows, tuple(changed.objects)):
+        for raw in split_report(time.time(), changed.rows, changed.objects):
             if not self.send(raw):
                 break
         else:

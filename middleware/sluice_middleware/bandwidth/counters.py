@@ -74,7 +74,9 @@ class ChangedCounters(NamedTuple):
     """What one report contains."""
 
     counters: list[FlowCounter]
-    objects: list[MovedObject]
+    #: Their totals as of now.
+    rows: tuple[TrafficSample, ...]
+    objects: tuple[MovedObject, ...]
 
 
 class FlowCounters:
@@ -131,15 +133,11 @@ class FlowCounters:
                 )
         self._ended.clear()
         fastest = heapq.nlargest(MOST_OBJECTS, moved.items(), key=lambda pair: pair[1])
-        objects = [MovedObject(*place, size / passed) for place, size in fastest]
+        objects = tuple(MovedObject(*place, size / passed) for place, size in fastest)
         for one in self._objects:
             one.reported = one.moved
-        return ChangedCounters(list(self._active), objects)
-
-    def rows(self, counters: list[FlowCounter]) -> tuple[TrafficSample, ...]:
-        """Their totals as of now."""
-        now = self._clock()
-        return tuple(one.row(now) for one in counters)
+        counters = list(self._active)
+        return ChangedCounters(counters, tuple(one.row(now) for one in counters), objects)
 
     def delivered(self, counters: list[FlowCounter]) -> None:
         """The agent has their totals: those without a transfer need no report until they are used again."""

@@ -54,15 +54,12 @@ class StoredMetadata:
             raise DecodeError(f"entry `{ENTRY}` is damaged: `v` is `{version!r}`, `size` is `{size!r}`")
         if version > VERSION:
             return cls(size, 0, (), version)
-        crc, chain = data.get("crc"), data.get("chain")
-        if (
-            not isinstance(crc, int)
-            or not isinstance(chain, list)
-            or not chain
-            or not all(isinstance(one, dict) for one in chain)
-        ):
-            raise DecodeError(f"entry `{ENTRY}` is damaged: `crc` is `{crc!r}`, `chain` is `{chain!r}`")
-        return cls(size, crc, tuple(chain), version)
+        match data:
+            case {"crc": int(crc), "chain": [_, *_] as chain} if all(isinstance(one, dict) for one in chain):
+                return cls(size, crc, tuple(chain), version)
+        raise DecodeError(
+            f"entry `{ENTRY}` is damaged: `crc` is `{data.get('crc')!r}`, `chain` is `{data.get('chain')!r}`"
+        )
 
     def plain_size(self) -> int | None:
         """Bytes of the plain file; None for a newer version.
