@@ -184,18 +184,12 @@ def discard_body(body: Iterable[bytes], answer: UpstreamResponse) -> None:
         drain_and_close(body)
 
 
-class SlicedBody:
+class SlicedBody(WrappedBody):
     """Bytes ``[start, stop)`` of ``body``, closing it with itself."""
 
     def __init__(self, body: Iterable[bytes], start: int, stop: int) -> None:
-        self._body = body
+        super().__init__(body)
         self._pieces = slice_body(body, start, stop)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self._pieces
-
-    def close(self) -> None:
-        close_if_possible(self._body)
 
 
 def slice_body(body: Iterable[bytes], start: int, stop: int) -> Iterator[bytes]:
