@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from sluice_core.errors import SluiceError
@@ -39,6 +39,7 @@ OPTIONS: Final = (
     *stream_scheduler.OPTIONS,
     *(Option(PREFIX + one.name, one.default, one.help) for one in hosting.OPTIONS),
 )
+#: Intents whose filters are kept; others are of policies long gone.
 _MOST_PIPELINES: Final = 1000
 #: Seconds between two looks for a filter that is not there.
 _LOOK_AGAIN: Final = 1.0
@@ -71,7 +72,7 @@ class DiskFilters:
         self.options = read_options(OPTIONS, given, "object-server.conf [DEFAULT]")
         self._keys = open_keys(self.options, PREFIX)
         self._logger = logger
-        self._pipelines: dict[str, list[Filter]] = {}
+        self._pipeline = lru_cache(_MOST_PIPELINES)(self._make_pipeline)
         folder = self.options["sluice_snapshot_dir"]
         self._snapshot = SnapshotReader(folder) if folder else None
         self._looked = 0.0
@@ -98,7 +99,7 @@ class DiskFilters:
         self._snapshot.refresh()
         changed = self._installed.update(self._snapshot.uploads)
         if changed:
-            self._pipelines.clear()
+            self._pipeline.cache_clear()
         return changed
 
     def _look_for(self, wanted: Iterable[tuple[str, int]]) -> None:
@@ -145,15 +146,10 @@ class DiskFilters:
         """Whether decoding some 100 KB takes longer than a thread switch."""
         return any(self.filters[keyword].heavy for keyword in stored.filters() if keyword in self.filters)
 
-    def _pipeline(self, value: str) -> list[Filter]:
-        found = self._pipelines.get(value)
-        if found is None:
-            if len(self._pipelines) >= _MOST_PIPELINES:  # parameters of policies long gone
-                self._pipelines.clear()
-            steps = parse_steps(value)
-            self._look_for((step.keyword, step.version) for step in steps)
-            found = self._pipelines[value] = [self._filter(step) for step in steps]
-        return found
+    def _make_pipeline(self, value: str) -> list[Filter]:
+        steps = parse_steps(value)
+        self._look_for((step.keyword, step.version) for step in steps)
+        return [self._filter(step) for step in steps]
 
     def _filter(self, step: TransformStep) -> Filter:
         known = self.filters.get(step.keyword)
