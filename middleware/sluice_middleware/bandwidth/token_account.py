@@ -160,7 +160,7 @@ class TokenAccount:
         return surplus
 
     def release_if_idle(self) -> int:
-        """As :meth:`give_back` when nothing has passed since the last call."""
+        """As :meth:`release_surplus` when nothing has passed since the last call."""
         idle, self._idle = self._idle, True
         return self.release_surplus() if idle else 0
 

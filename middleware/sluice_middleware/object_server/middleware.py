@@ -92,7 +92,7 @@ class StorageMiddleware:
 
     def __init__(self, app: App, context: WorkerContext, limiter: BandwidthLimiter | None = None) -> None:
         """
-        :param regulator: what counts bytes and makes them pay; None for nothing
+        :param limiter: what counts bytes and makes them pay; None for nothing
         """
         self.app = app
         self.context = context

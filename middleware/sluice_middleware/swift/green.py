@@ -125,7 +125,7 @@ class InterruptibleSleep:
         self._event: Event | None = None
 
     def wait(self, seconds: float) -> None:
-        """Let other green threads go on until :meth:`end`, or for so many seconds."""
+        """Let other green threads go on until :meth:`wake`, or for so many seconds."""
         self._event = Event()
         try:
             self._event.wait(timeout=seconds)

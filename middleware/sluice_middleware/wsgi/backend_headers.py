@@ -34,7 +34,7 @@ def write_steps(env: Env, chosen: Sequence[SelectedFilter]) -> None:
 def raise_if_refused(answer: UpstreamResponse) -> None:
     """Close a response that is a refusal.
 
-    :raises Refused: when storage nodes refused, with their reason
+    :raises RefusedByStorageNode: when storage nodes refused, with their reason
     """
     if answer.status.startswith("409"):
         reason = sysmeta.find_header(answer.headers, sysmeta.REFUSED)

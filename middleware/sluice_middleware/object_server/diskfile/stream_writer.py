@@ -23,7 +23,7 @@ _NEVER: Final = 1 << 62
 
 
 class StreamWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
-    """For writers of Swift, replicated and erasure-coded; ``streams`` is set by the disk file."""
+    """For writers of Swift, replicated and erasure-coded; ``scheduler`` is set by the disk file."""
 
     scheduler: StreamScheduler | None = None
 

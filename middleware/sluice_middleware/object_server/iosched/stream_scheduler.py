@@ -1,7 +1,6 @@
 """Which streams of objects get a thread of their own, and with what priority it works: one answer per process.
 
-The level of a flow comes from the node's agent (``sluice_core.messages.credit.PriorityUpdate``);
-whoever hears from it offers :class:`PrioritySource`.
+The level of a flow comes from the node's agent (``sluice_core.messages.credit.PriorityUpdate``).
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class ThreadLease:
     def start(self, function: Callable[[], Any], level: int, event: StepEvent | None = None) -> ThreadStep:
         """Have ``function`` called after all that was started before; with I/O of ``level``.
 
-        :raises ValueError: after :meth:`leave`
+        :raises ValueError: after :meth:`release`
         """
         if self._thread is None:
             raise ValueError("the thread was given back")
@@ -133,7 +133,7 @@ class ThreadLease:
     def release(self, last: Callable[[], Any] | None = None) -> None:
         """Give the thread back; ``last`` is called when nothing is under way any more, now or later in the thread.
 
-        What it raises is nobody's any more when it is called later.  To leave twice is to leave.
+        What it raises is nobody's any more when it is called later.  To release twice is to release.
         """
         thread, self._thread = self._thread, None
         later = last is not None and self.busy
