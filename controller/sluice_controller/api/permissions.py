@@ -18,11 +18,11 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from sluice_controller.config import Config
+from sluice_controller.errors import Forbidden
 from sluice_controller.identity import rules
 from sluice_controller.identity.caller import Identity
 from sluice_controller.identity.operations import BY_NAME, LIST, NOTHING
 from sluice_controller.identity.rules import Rules, Target
-from sluice_core.errors import CallerError
 from sluice_core.messages.policies import NAME
 from sluice_core.messages.uploads import Upload
 from sluice_dsl.plan import Plan
@@ -30,12 +30,6 @@ from sluice_dsl.plan import Plan
 #: In place of a rule's name: nobody is asked who he is.
 OPEN: Final = "open"
 _DECIDED: Final = "_sluice_decided"
-
-
-class Forbidden(CallerError):
-    """The rule does not allow it; the message says what it would take."""
-
-    status = 403
 
 
 @lru_cache(maxsize=8)

@@ -227,13 +227,9 @@ def continue_revisions(old: Configuration, new: Configuration) -> Configuration:
 def _counted_on(was: Upload, now: Upload) -> Upload:
     if now.revision > was.revision or not was.sha256:
         return now
-    if _code(was) == _code(now):
+    if (was.sha256, was.main, was.dependencies) == (now.sha256, now.main, now.dependencies):
         return replace(now, revision=was.revision, revisions=was.revisions)
     return replace(now, revision=was.revision + 1, revisions=(was.current, *was.revisions)[:REVISIONS])
-
-
-def _code(upload: Upload) -> tuple[str, str, Mapping[str, str]]:
-    return upload.sha256, upload.main, upload.dependencies
 
 
 def configuration_at(backend: Backend, epoch: int) -> Transformation:

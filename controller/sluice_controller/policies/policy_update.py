@@ -21,11 +21,9 @@ from sluice_controller.policies.freeze import assignments_in_force
 from sluice_controller.policies.services import Authorize, WrittenPolicies, allow_all
 from sluice_controller.validation.bodies import Body, policy_text
 from sluice_core.errors import CallerError
-from sluice_core.messages.policies import Firing, Policy, PolicyState
-from sluice_core.store.records import Draft
+from sluice_core.messages.policies import Firing, PolicyState
+from sluice_core.store.records import Committed, Draft
 from sluice_dsl.compile import Compiled, compile_text
-from sluice_dsl.diagnostics import Diagnostic
-from sluice_dsl.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +49,17 @@ class PolicyUpdate:
         return cls(text, enabled)
 
 
-@dataclass(frozen=True, slots=True)
-class UpdatedPolicy:
-    """A policy as it would be."""
-
-    policy: Policy
-    plan: Plan
-    compiled: tuple[Compiled, ...] = ()
-
-    @property
-    def warnings(self) -> tuple[Diagnostic, ...]:
-        """About a text that came with the update."""
-        return tuple(warning for one in self.compiled for warning in one.warnings)
-
-
-def apply_update(backend: Backend, contents: CacheContents, old: CachedPolicy, revision: PolicyUpdate) -> UpdatedPolicy:
-    """``old``, one of ``contents``, as ``revision`` wants it; id and age stay.
+def apply_update(
+    backend: Backend, contents: CacheContents, old: CachedPolicy, revision: PolicyUpdate
+) -> tuple[CachedPolicy, tuple[Compiled, ...]]:
+    """``old``, one of ``contents``, as ``revision`` wants it, and what its text compiles to; id and age stay.
 
     :raises PolicyErrors: all errors in the text
     :raises CallerError: when it is not exactly one sentence
     """
     enabled = old.policy.enabled if revision.enabled is None else revision.enabled
     if revision.text is None:
-        return UpdatedPolicy(replace(old.policy, enabled=enabled), old.plan)
+        return replace(old, policy=replace(old.policy, enabled=enabled)), ()
     others = [one for one in contents.ordered if one.policy.id != old.policy.id]
     plain = compile_text(revision.text, backend.vocabulary(contents), [one.existing for one in others])
     compiled = check_bandwidth(backend, revision.text, plain, others)
@@ -83,7 +69,7 @@ def apply_update(backend: Backend, contents: CacheContents, old: CachedPolicy, r
     same = one.text == old.policy.text and one.plan == old.plan
     data = old.policy.plan if same else one.plan.to_data()
     policy = replace(old.policy, source=one.source, text=one.text, plan=data, dynamic=one.plan.dynamic, enabled=enabled)
-    return UpdatedPolicy(policy, one.plan, compiled)
+    return replace(old, policy=policy, plan=one.plan), compiled
 
 
 def update_policy(
@@ -106,18 +92,18 @@ def update_policy(
         old = find_cached(contents, policy_id)
         allow([old.plan])
         check_version(f"policy `{policy_id}`", old.version, version)
-        new = apply_update(backend, contents, old, revision)
+        new, compiled = apply_update(backend, contents, old, revision)
         allow([new.plan])
+        warnings = tuple(warning for one in compiled for warning in one.warnings)
         if new.policy == old.policy:
-            return WrittenPolicies((old,), contents.epochs.get(policy_id, 0), (new.warnings,))
-        return _commit(backend, old, new, by, reference_guards.referenced_versions(backend, contents, new.compiled))
+            return WrittenPolicies((old,), contents.epochs.get(policy_id, 0), (warnings,))
+        done = _commit(backend, old, new, by, reference_guards.referenced_versions(backend, contents, compiled))
+        return WrittenPolicies((replace(new, version=done.version),), done.epoch, (warnings,))
 
     return reference_guards.retry_conflicts(change, f"policy `{policy_id}` changes faster than it can be replaced")
 
 
-def _commit(
-    backend: Backend, old: CachedPolicy, new: UpdatedPolicy, by: str, guards: Mapping[str, int]
-) -> WrittenPolicies:
+def _commit(backend: Backend, old: CachedPolicy, new: CachedPolicy, by: str, guards: Mapping[str, int]) -> Committed:
     name = old.policy.id
     # versions come before what they guard: an actor that fires in between makes us try again
     expect = {**guards, f"policy/{name}": old.version, f"state/{name}": backend.store.version(f"state/{name}")}
@@ -129,8 +115,7 @@ def _commit(
         states=_begun_anew(backend, name),
         expect=expect,
     )
-    done = backend.store.commit(draft)
-    return WrittenPolicies((CachedPolicy(new.policy, done.version, new.plan),), done.epoch, (new.warnings,))
+    return backend.store.commit(draft)
 
 
 def _begun_anew(backend: Backend, policy_id: str) -> tuple[PolicyState, ...]:

@@ -22,6 +22,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from sluice_controller.config import KEYSTONE, Config
+from sluice_controller.errors import Forbidden
 from sluice_core.code.swift_code_store import SwiftResponse
 from sluice_core.errors import CallerError, Conflict, PeerError
 
@@ -105,7 +106,7 @@ class SwiftClient:
         if answer.status == 400:
             raise CallerError(f"swift refuses container `{account}/{container}` on storage policy `{policy}`")
         if answer.status in (401, 403):
-            raise _refused(f"swift does not let you create containers in account `{account}`")
+            raise Forbidden(f"swift does not let you create containers in account `{account}`")
         raise PeerError(f"swift does not create container `{account}/{container}`: {answer.status}")
 
     def _storage_of(self, account: str, token: str) -> tuple[str, str]:
@@ -138,12 +139,6 @@ class SwiftClient:
                 if len(body) > _LARGEST_ANSWER:
                     raise PeerError(f"swift at `{urlsplit(url).netloc}` answers more than {_LARGEST_ANSWER} bytes")
         return _Answer(answer.status, answer.headers, body)
-
-
-def _refused(message: str) -> CallerError:
-    error = CallerError(message)
-    error.status = 403
-    return error
 
 
 def _json(body: bytes) -> Any:
