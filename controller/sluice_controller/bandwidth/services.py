@@ -147,16 +147,12 @@ def _settle(
 def _in_the_way(error: PolicyConflict, where: Scope, others: Iterable[CachedPolicy]) -> str:
     """Which policy promises this already, and how to take that back."""
     for one in others:
-        level, select, account = one.plan.target.level, one.plan.target.select, one.plan.target.name
+        target = one.plan.target
         under = [storage_policy_in(each) for each in bandwidth_actions(one.plan)]
-        if (
-            (level, select) != (TENANT, NAME)
-            or one.plan.dynamic
-            or not any(where.covers(account, each) for each in under)
-        ):
-            continue
-        name = one.policy.id
-        return f"policy `{name}` promises this tenant something already: `{one.policy.text}`; {_take_back(one)} first"
+        promises = not one.plan.dynamic and any(where.covers(target.name, each) for each in under)
+        if promises and (target.level, target.select) == (TENANT, NAME):
+            what = f"policy `{one.policy.id}` promises this tenant something already: `{one.policy.text}`"
+            return f"{what}; {_take_back(one)} first"
     return error.problems[0].message
 
 

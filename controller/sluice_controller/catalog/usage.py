@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from sluice_controller.catalog.policy_cache import CacheContents
@@ -36,10 +36,16 @@ def refuse_used(what: str, users: Iterable[str], force: bool) -> None:
     """
     found = [] if force else list(users)
     if found:
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         verb = "uses" if len(found) == 1 else "use"
-        named = ", ".join(f"`{one}`" for one in found[:_NAMED])
-        raise InUse(f"{what} is in use: policies {named}{more} {verb} it; delete them first, or insist with `force`")
+        raise InUse(
+            f"{what} is in use: policies {name_some(found)} {verb} it; delete them first, or insist with `force`"
+        )
+
+
+def name_some(found: Sequence[str], most: int = _NAMED) -> str:
+    """The first ``most`` of what an error names, and how many more there are."""
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(f"`{one}`" for one in found[:most]) + more
 
 
 def policies_about_group(contents: CacheContents, group: Group) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.usage import InUse
+from sluice_controller.catalog.usage import InUse, name_some
 from sluice_controller.catalog.vocabulary import filter_info
 from sluice_controller.code import revisions
 from sluice_controller.code.revisions import CodeKind, IncomingCode, RegisteredCode
@@ -208,8 +208,7 @@ def _unregister(
     contents = backend.policy_cache.contents()
     users = [one.policy.id for one in contents.ordered if keyword in {each.keyword for each in one.plan.actions}]
     if users:
-        more = f" and {len(users) - 3} more" if len(users) > 3 else ""
-        raise InUse(f"policies {', '.join(users[:3])}{more} use filter `{keyword}`, delete them first")
+        raise InUse(f"policies {name_some(users, 3)} use filter `{keyword}`, delete them first")
     aliases = [f"`{alias}`" for alias, one in contents.vocabulary.actions.items() if one.keyword == keyword]
     if aliases and not force:
         raise InUse(f"aliases {', '.join(aliases)} stand for filter `{keyword}`, delete them or insist with `force`")

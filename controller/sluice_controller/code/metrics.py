@@ -7,7 +7,6 @@ or running controllers watch it, unless that is insisted on: they then see silen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -119,11 +118,9 @@ def refuse_used(backend: Backend, name: str, what: str, force: bool = False) -> 
 
     :raises Conflict: naming some of them
     """
-    found: Iterable[str] = () if force else metric_users(backend.policy_cache.contents(), name)
-    named = [f"`{one}`" for one in found]
-    if named:
-        more = f" and {len(named) - 5} more" if len(named) > 5 else ""
-        raise usage.InUse(f"metric `{name}` cannot {what} while {', '.join(named[:5])}{more} watch it")
+    found = [] if force else metric_users(backend.policy_cache.contents(), name)
+    if found:
+        raise usage.InUse(f"metric `{name}` cannot {what} while {usage.name_some(found)} watch it")
 
 
 def start(backend: Backend, name: str, by: str, expected: int | None = None) -> RegisteredCode:

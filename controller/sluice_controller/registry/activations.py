@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -21,7 +21,7 @@ from sluice_core.messages.registry import ACTIVATION, HOLE, Activation
 from sluice_dsl.plan import Plan
 
 FIELDS: Final = ("keyword", "url", "undo", "timeout")
-_ACTIVATIONS: Final = RecordKind(Activation, ACTIVATION, "activation URL")
+_ACTIVATIONS: Final = RecordKind(Activation, ACTIVATION, "activation URL for filter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,7 @@ def delete(backend: Backend, keyword: str, by: str, expected: int | None = None)
 
     :raises NotFound: when that is what it has
     """
-    kind = replace(_ACTIVATIONS, title="activation URL for filter")
-    kind.drop(backend, kind.find(backend, keyword, expected), by)
+    _ACTIVATIONS.drop(backend, _ACTIVATIONS.find(backend, keyword, expected), by)
 
 
 def activation_calls(plan: Plan, known_entries: Mapping[str, Entry]) -> list[dict[str, Any]]:
