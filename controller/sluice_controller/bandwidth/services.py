@@ -43,7 +43,6 @@ from sluice_core.messages.policies import NAME, TENANT, Target
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import compile_text
 from sluice_dsl.diagnostics import PolicyConflict, join_words
-from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import write_value
 
 
@@ -170,9 +169,8 @@ def _take_back(one: CachedPolicy) -> str:
 
 
 def _sentence(target: Target, params: Mapping[str, str], place: str) -> str:
-    found = tuple(ast.Parameter(ast.Word(name), ast.Word(value)) for name, value in params.items())
-    action = ast.Action("set", ast.Word(BANDWIDTH), found, place)
-    return str(ast.Sentence(ast.Target(TENANT, NAME, ast.Word(target.label or target.name)), (action,)))
+    tenant = Target(TENANT, NAME, target.name, target.label)
+    return generated_policies.write_sentence(tenant, BANDWIDTH, params.items(), place)
 
 
 def _texts(params: Mapping[str, Scalar], catalogue: Catalogue) -> dict[str, str]:

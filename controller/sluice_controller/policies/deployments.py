@@ -23,7 +23,6 @@ from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import Target
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.plan import PlannedAction
-from sluice_dsl.syntax import ast
 
 FIELDS: Final = ("params", "place")
 
@@ -89,13 +88,8 @@ def deployment_sentence(target: Target, keyword: str, data: Any) -> str:
     """
     body = Body(data, *FIELDS)
     place = body.one_of("place", PLACES) if body.has("place") else ""
-    params = tuple(
-        ast.Parameter(ast.Word(name.lower()), ast.Word(parameter_text(value)))
-        for name, value in body.scalars("params").items()
-    )
-    action = ast.Action("set", ast.Word(keyword), params, place)
-    name = ast.Word(target.label or target.name)
-    return str(ast.Sentence(ast.Target(target.level, target.select, name), (action,)))
+    params = ((name.lower(), parameter_text(value)) for name, value in body.scalars("params").items())
+    return generated_policies.write_sentence(target, keyword, params, place)
 
 
 def deploy(

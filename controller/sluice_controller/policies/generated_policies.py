@@ -20,11 +20,12 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.policies.freeze import static_puts
 from sluice_controller.policies.services import Authorize, allow_all, new_policy
-from sluice_core.messages.policies import Entry, Policy
+from sluice_core.messages.policies import Entry, Policy, Target
 from sluice_core.store.records import Draft
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import Compiled, ExistingPolicy, compile_text
 from sluice_dsl.diagnostics import Diagnostic
+from sluice_dsl.syntax import ast
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,14 @@ class GeneratedPolicies:
     def to_data(self) -> dict[str, Any]:
         """The fields of an answer beside those of the policy."""
         return {"changed": self.changed, "warnings": [one.to_data() for one in self.warnings]}
+
+
+def write_sentence(target: Target, keyword: str, params: Iterable[tuple[str, str]], place: str) -> str:
+    """The sentence that sets ``keyword`` for ``target``, by the words that it was asked for; ``place`` may be empty."""
+    written = tuple(ast.Parameter(ast.Word(name), ast.Word(value)) for name, value in params)
+    action = ast.Action("set", ast.Word(keyword), written, place)
+    name = ast.Word(target.label or target.name)
+    return str(ast.Sentence(ast.Target(target.level, target.select, name), (action,)))
 
 
 def plan_changes(
