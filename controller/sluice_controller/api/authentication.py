@@ -16,8 +16,6 @@ from sluice_controller.identity.caller import ADMIN, AWAY, CHALLENGE, IDENTITY, 
 from sluice_controller.identity.tokens import known_token, token_matches
 from sluice_core.errors import PeerError
 
-__all__ = ["ADMIN", "Identity", "TokenAuthentication"]
-
 
 class TokenAuthentication(BaseAuthentication):
     """``X-Auth-Token``: one of Keystone's, or that of ``token_file``."""

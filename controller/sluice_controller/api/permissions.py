@@ -19,7 +19,6 @@ from rest_framework.request import Request
 
 from sluice_controller.config import Config
 from sluice_controller.errors import Forbidden
-from sluice_controller.identity import rules
 from sluice_controller.identity.caller import Identity
 from sluice_controller.identity.operations import BY_NAME, LIST, NOTHING
 from sluice_controller.identity.rules import Rules, Target
@@ -167,6 +166,3 @@ def _decided(request: Request) -> set[str]:
     """The rules that were decided for this request."""
     found: set[str] = request._request.__dict__.setdefault(_DECIDED, set())
     return found
-
-
-__all__ = ["OPEN", "Forbidden", "RulePermission", "authorize", "authorize_plans", "rules", "visible_accounts"]

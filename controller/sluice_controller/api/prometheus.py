@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -26,6 +26,7 @@ from sluice_controller.catalog.counters import OWN
 from sluice_controller.catalog.selectors import cluster_now
 from sluice_core.errors import PeerError
 
+F = TypeVar("F", GaugeMetricFamily, CounterMetricFamily)
 MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -81,10 +82,9 @@ class ClusterCollector(Collector):
         yield gauges("sluice_nodes", "nodes", "state", {state: tally[state] for state in _NODE_STATES})
         for name, text, value in _NODE_GAUGES:
             yield gauges(name, text, "node", {node.node: value(node) for node in cluster.nodes})
+        dropped = {node.node: node.dropped for node in cluster.nodes}
         lost = CounterMetricFamily("sluice_node_dropped", "metric batches that a node lost", labels=["node"])
-        for node in cluster.nodes:
-            lost.add_metric([node.node], node.dropped)
-        yield lost
+        yield _fill(lost, dropped)
 
     def _hosts(self) -> Iterator[Metric]:
         hosts = self._backend.store.hosts()
@@ -94,10 +94,8 @@ class ClusterCollector(Collector):
         for field, text in _HOST_GAUGES:
             yield gauges(f"sluice_actor_host_{field}", text, "host", _numbers(hosts, field))
         for field, text in _HOST_COUNTERS:
-            family = CounterMetricFamily(f"sluice_actor_host_{field}", text, labels=["host"])
-            for host, value in _numbers(hosts, field).items():
-                family.add_metric([host], value)
-            yield family
+            counter = CounterMetricFamily(f"sluice_actor_host_{field}", text, labels=["host"])
+            yield _fill(counter, _numbers(hosts, field))
 
     def _bandwidth(self) -> Metric:
         """Rows of the newest report; without limit there is no `assigned`, without knowledge no `capacity`."""
@@ -137,7 +135,11 @@ _HOST_COUNTERS: Final = (
 
 def gauges(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
     """One gauge for each of ``values``, by ``label``."""
-    family = GaugeMetricFamily(name, text, labels=[label])
+    return _fill(GaugeMetricFamily(name, text, labels=[label]), values)
+
+
+def _fill(family: F, values: Mapping[str, float]) -> F:
+    """``family`` with a sample for each of ``values``, by its one label."""
     for key, value in values.items():
         family.add_metric([key], value)
     return family

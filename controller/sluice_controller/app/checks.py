@@ -47,12 +47,11 @@ def faults(config: Config) -> Iterator[CheckMessage]:
         value = getattr(config, name)
         if not low <= value <= high:
             yield Error(f"option `{name}` is `{value}`, expected {low} to {high}", id="sluice.E005")
-    if config.log_level not in LEVELS:
-        text = f"option `log_level` is `{config.log_level}`, expected one of {', '.join(LEVELS)}"
-        yield Error(text, id="sluice.E006")
-    if config.log_format not in FORMATS:
-        text = f"option `log_format` is `{config.log_format}`, expected one of {', '.join(FORMATS)}"
-        yield Error(text, id="sluice.E021")
+    for name, choices, number in (("log_level", LEVELS, "E006"), ("log_format", FORMATS, "E021")):
+        value = getattr(config, name)
+        if value not in choices:
+            text = f"option `{name}` is `{value}`, expected one of {', '.join(choices)}"
+            yield Error(text, id=f"sluice.{number}")
     if config.node_timeout <= 0:
         yield Error(f"option `node_timeout` is `{config.node_timeout}`, expected more than 0", id="sluice.E007")
     if not config.redis_prefix:

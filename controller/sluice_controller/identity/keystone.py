@@ -130,6 +130,14 @@ def system_session(conf: cfg.ConfigOpts) -> session.Session:
         ("project_id", "project_name", "project_domain_id", "project_domain_name", "default_domain_id")
     )
     plugin = service_plugin(conf, **nothing, system_scope="all")
+    return open_session(conf, conf[SECTION].http_connect_timeout, plugin)
+
+
+def open_session(conf: cfg.ConfigOpts, timeout: float, plugin: Any = None) -> session.Session:
+    """A session with the TLS options of the section; each request has ``timeout`` seconds.
+
+    :param plugin: what it logs in with; None for requests without a token
+    """
     section = conf[SECTION]
     return loading.session.Session().load_from_options(
         auth=plugin,
@@ -137,5 +145,5 @@ def system_session(conf: cfg.ConfigOpts) -> session.Session:
         key=section.keyfile,
         cacert=section.cafile,
         insecure=section.insecure,
-        timeout=section.http_connect_timeout,
+        timeout=timeout,
     )

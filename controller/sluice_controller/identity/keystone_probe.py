@@ -52,18 +52,15 @@ def probe_for(path: str) -> KeystoneProbe:
 
 def reachable(path: str) -> bool:
     """Whether the Keystone of ``[keystone_authtoken]`` in the file answers, in a new connection."""
-    from keystoneauth1 import exceptions, session
+    from keystoneauth1 import exceptions
     from oslo_config import cfg
 
-    from sluice_controller.identity.keystone import SECTION, auth_url, read_conf
+    from sluice_controller.identity.keystone import auth_url, open_session, read_conf
 
     try:
         conf = read_conf(path)
-        section = conf[SECTION]
-        verify = False if section.insecure else section.cafile or True
-        cert = (section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile
-        asked = session.Session(verify=verify, cert=cert or None, timeout=PATIENCE)
-        answer = asked.get(auth_url(conf), authenticated=False, raise_exc=False, redirect=False, log=False)
+        session = open_session(conf, PATIENCE)
+        answer = session.get(auth_url(conf), authenticated=False, raise_exc=False, redirect=False, log=False)
         with answer:
             return bool(answer.status_code < 500)
     except (exceptions.ClientException, cfg.Error, OSError) as error:

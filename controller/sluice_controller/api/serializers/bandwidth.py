@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from rest_framework import serializers as s
 
-from sluice_controller.api.serializers.base import PageSerializer, Serializer, computed, examples
+from sluice_controller.api.serializers.base import PageSerializer, Serializer, computed, examples, page_of
 from sluice_controller.api.serializers.policies import InfeasibleSerializer, PolicySerializer, ProblemSerializer
 from sluice_controller.bandwidth.promises import NAMES
 from sluice_core.messages.bandwidth import METHODS, SIDES
@@ -174,10 +174,7 @@ class ObjectiveSerializer(Serializer):
     infeasible = InfeasibleSerializer(allow_null=True, help_text="null when nothing is missing, or nobody measures")
 
 
-class ObjectivePageSerializer(PageSerializer):
-    """Objectives by account, name and storage policy."""
-
-    slos = ObjectiveSerializer(many=True)
+ObjectivePageSerializer = page_of("slos", ObjectiveSerializer, "Objectives by account, name and storage policy.")
 
 
 class ObjectiveResultSerializer(ObjectiveSerializer):

@@ -105,13 +105,10 @@ class PageSerializer(Serializer):
     )
 
 
-def page_of(field: str, shape: type[Serializer], text: str, source: str | None = None) -> type[PageSerializer]:
-    """The shape of a page of ``shape`` in ``field``, of which the schema says ``text``.
-
-    :param source: the attribute with the things of a page that is rendered, when it is not called as the field
-    """
+def page_of(field: str, shape: type[Serializer], text: str) -> type[PageSerializer]:
+    """The shape of a page with things of ``shape`` in ``field``; ``text`` describes it in the schema."""
     name = f"{shape.__name__.removesuffix('Serializer')}PageSerializer"
-    return type(name, (PageSerializer,), {"__doc__": text, field: shape(source=source, many=True)})
+    return type(name, (PageSerializer,), {"__doc__": text, field: shape(many=True, source="records")})
 
 
 class EntrySerializer(Serializer):

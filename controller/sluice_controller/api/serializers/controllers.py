@@ -7,7 +7,14 @@ from typing import Any
 
 from rest_framework import serializers as s
 
-from sluice_controller.api.serializers.base import EntrySerializer, PageSerializer, Serializer, UnixTimeField, computed
+from sluice_controller.api.serializers.base import (
+    EntrySerializer,
+    PageSerializer,
+    Serializer,
+    UnixTimeField,
+    computed,
+    page_of,
+)
 from sluice_controller.api.serializers.uploads import CodeSerializer
 from sluice_controller.code.controllers import STATES, ControllerInstance, controller_state
 from sluice_controller.code.rollout import METRIC_STATES
@@ -38,10 +45,7 @@ class ControllerSerializer(CodeSerializer, EntrySerializer):
         return cls.render(upload, state=state, reason=reason, hosts=[one.host for one in hosts])
 
 
-class ControllerPageSerializer(PageSerializer):
-    """Controllers by name."""
-
-    controllers = ControllerSerializer(many=True)
+ControllerPageSerializer = page_of("controllers", ControllerSerializer, "Controllers by name.")
 
 
 class ControllerInstanceSerializer(Serializer):

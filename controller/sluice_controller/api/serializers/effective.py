@@ -60,14 +60,19 @@ class FactsSerializer(Serializer):
     )
 
 
-class StepSerializer(Serializer):
-    """An action that holds."""
+class _SetterSerializer(Serializer):
+    """What has set an action."""
 
     policy = s.CharField(help_text="`controller:<name>` when a controller has set it")
     controller = computed(
-        lambda assignment: controller_of(assignment.policy),
+        lambda action: controller_of(action.policy),
         s.CharField(allow_blank=True, help_text="the controller that has set it, else empty"),
     )
+
+
+class StepSerializer(_SetterSerializer):
+    """An action that holds."""
+
     assignment = s.CharField(source="id")
     verb = s.ChoiceField(("set", "delete"))
     keyword = s.CharField()
@@ -79,14 +84,9 @@ class StepSerializer(Serializer):
     member = s.CharField(allow_blank=True)
 
 
-class OverriddenSerializer(Serializer):
+class OverriddenSerializer(_SetterSerializer):
     """An action that does not hold."""
 
-    policy = s.CharField(help_text="`controller:<name>` when a controller has set it")
-    controller = computed(
-        lambda overridden: controller_of(overridden.policy),
-        s.CharField(allow_blank=True, help_text="the controller that has set it, else empty"),
-    )
     assignment = computed(
         lambda overridden: overridden.assignment.id if overridden.assignment else "",
         s.CharField(allow_blank=True, help_text="empty when its policy has set nothing here"),

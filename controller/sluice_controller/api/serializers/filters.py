@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from rest_framework import serializers as s
 
-from sluice_controller.api.serializers.base import EntrySerializer, PageSerializer, Serializer, examples
+from sluice_controller.api.serializers.base import EntrySerializer, PageSerializer, Serializer, examples, page_of
 from sluice_controller.registry.dependencies import UsedDependency
 from sluice_core.describe import ENVIRONMENTS, KINDS, PARAMETER_TYPES, PLACES
 
@@ -48,10 +48,7 @@ class FilterSerializer(Serializer):
     environment = s.ChoiceField(ENVIRONMENTS, help_text="who runs its code")
 
 
-class FilterPageSerializer(PageSerializer):
-    """Filters by keyword."""
-
-    filters = FilterSerializer(many=True)
+FilterPageSerializer = page_of("filters", FilterSerializer, "Filters by keyword.")
 
 
 class DeploymentSerializer(Serializer):

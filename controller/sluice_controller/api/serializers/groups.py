@@ -6,7 +6,7 @@ from typing import Final
 
 from rest_framework import serializers as s
 
-from sluice_controller.api.serializers.base import EntrySerializer, PageSerializer, Serializer, examples
+from sluice_controller.api.serializers.base import EntrySerializer, Serializer, examples, page_of
 
 
 class MemberSerializer(Serializer):
@@ -16,10 +16,7 @@ class MemberSerializer(Serializer):
     label = s.CharField(allow_blank=True)
 
 
-class MemberPageSerializer(PageSerializer):
-    """Members by path."""
-
-    members = MemberSerializer(many=True)
+MemberPageSerializer = page_of("members", MemberSerializer, "Members by path.")
 
 
 class TenantGroupSerializer(EntrySerializer):

@@ -9,11 +9,11 @@ from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import (
     MillisecondsField,
-    PageSerializer,
     Serializer,
     UnixTimeField,
     computed,
     examples,
+    page_of,
 )
 from sluice_controller.catalog.selectors import STATES, PolicyView
 from sluice_core.describe import KINDS, PLACES
@@ -213,10 +213,7 @@ class PolicySerializer(_OriginSerializer, SentenceSerializer):
         return super().render(thing, **sentence, **given)
 
 
-class PolicyPageSerializer(PageSerializer):
-    """A page of policies, oldest first."""
-
-    policies = PolicySerializer(many=True, source="records")
+PolicyPageSerializer = page_of("policies", PolicySerializer, "A page of policies, oldest first.")
 
 
 class CreatedSerializer(PolicySerializer):
@@ -231,10 +228,7 @@ class CreatedListSerializer(Serializer):
     policies = CreatedSerializer(many=True)
 
 
-class FiringPageSerializer(PageSerializer):
-    """A page of firings, newest first."""
-
-    firings = FiringSerializer(many=True, source="records")
+FiringPageSerializer = page_of("firings", FiringSerializer, "A page of firings, newest first.")
 
 
 class CompletedActivationSerializer(Serializer):

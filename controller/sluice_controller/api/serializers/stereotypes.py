@@ -6,7 +6,7 @@ from typing import Final
 
 from rest_framework import serializers as s
 
-from sluice_controller.api.serializers.base import EntrySerializer, PageSerializer, Serializer, computed, examples
+from sluice_controller.api.serializers.base import EntrySerializer, Serializer, computed, examples, page_of
 
 
 class NewStereotypeSerializer(Serializer):
@@ -42,10 +42,7 @@ class ShownStereotypeSerializer(StereotypeSerializer):
     applied = s.IntegerField(help_text="to so many targets")
 
 
-class AppliedPageSerializer(PageSerializer):
-    """Targets in order."""
-
-    targets = AppliedSerializer(many=True)
+AppliedPageSerializer = page_of("targets", AppliedSerializer, "Targets in order.")
 
 
 class ApplicationSerializer(AppliedSerializer):

@@ -17,7 +17,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import ETAG, GONE, IF_MATCH, LIST, LOCATION, operation
+from sluice_controller.api.openapi import ETAG, GONE, IF_MATCH, LIST, LOCATION, operation, operations
 from sluice_controller.api.serializers.base import Serializer, page_of
 from sluice_controller.api.views.base import View, etag
 from sluice_controller.catalog import entries
@@ -74,6 +74,15 @@ class Resource:
     examples: Any
     name_field: str = "name"
 
+    def declare(self, **declarations: Declare) -> Declare:
+        """A decorator of a view of this resource that declares methods of it by their names."""
+
+        def decorate(view: Any) -> Any:
+            view.resource = self
+            return operations(**declarations)(view)
+
+        return decorate
+
     def list_operation(self, rule: str, name: str, summary: str) -> Declare:
         """Declares GET of a page."""
         page = page_of(self.path[-1], self.shape, self.page)
@@ -124,7 +133,7 @@ def delete_operation(rule: str, name: str, summary: str, *parameters: OpenApiPar
 
 
 class CollectionView(View):
-    """The entries of a resource."""
+    """The entries of the resource that declares it."""
 
     resource: Resource
 
@@ -145,7 +154,7 @@ class CollectionView(View):
 
 
 class EntryView(View):
-    """One entry of a resource; the last part of its path is its name."""
+    """One entry of the resource that declares it; the last part of its path is its name."""
 
     resource: Resource
 

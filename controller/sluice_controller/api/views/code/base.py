@@ -22,6 +22,7 @@ from sluice_controller.api.views.resources import Declare, render_entry, url_pat
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.code import revisions
 from sluice_controller.code.revisions import IncomingCode, RegisteredCode
+from sluice_controller.code.rollout import wait_rolled_out
 from sluice_controller.configuration.configuration import Authorize, Difference
 from sluice_core.describe import NATIVE
 from sluice_core.errors import CallerError
@@ -62,8 +63,8 @@ class CodeView(View):
         raise NotImplementedError
 
     def wait_settled(self, found: RegisteredCode, new: bool) -> None:
-        """Wait, as long as the query says, until ``found`` is used everywhere or somebody has said why not."""
-        raise NotImplementedError
+        """Wait, as long as the query says, until each live node has the code, or has said why not."""
+        wait_rolled_out(self.backend, found, self.seconds)
 
     def authorize_native(self, request: Request, name: str) -> None:
         """Decide a further rule where the code is native; called before anything is changed.
@@ -116,10 +117,14 @@ class CodeRollbackView(CodeView):
         return self.respond_settled(self.service.roll_back(self.backend, name, number, by, **self.given))
 
 
+def command_operation(rule: str, name: str, answer: Any, *parameters: OpenApiParameter) -> Declare:
+    """Declares POST of a command about code, without a body."""
+    return operation(rule, name, answer, *parameters, WAIT, IF_MATCH, errors=(404, 409), takes=None)
+
+
 def download_operation(rule: str, name: str, summary: str, *path: OpenApiParameter) -> Declare:
     """Declares GET of :class:`CodeDataView`."""
-    answer = BYTES_OUT
-    return operation(rule, name, answer, *path, errors=(404,), summary=summary, description="The code.")
+    return operation(rule, name, BYTES_OUT, *path, errors=(404,), summary=summary, description="The code.")
 
 
 def upload_operation(
@@ -180,18 +185,8 @@ def read_code(request: Request, main: str = "") -> IncomingCode:
     if main and not main.isidentifier():
         raise CallerError(f"`main` is `{main}`, expected the name of a class")
     announced = request.headers.get("X-Content-Sha256", "").lower()
-    return IncomingCode(request.stream or request._request, content_length(request), announced, main)
-
-
-def content_length(request: Request) -> int:
-    """Bytes of a body that the view reads by itself.
-
-    :raises CallerError: when it says no number
-    """
-    length = request.META.get("CONTENT_LENGTH") or "0"
-    if not length.isdigit():
-        raise CallerError(f"`Content-Length` is `{length}`, expected a number")
-    return int(length)
+    size = int(request.META.get("CONTENT_LENGTH") or 0)  # a number: BodyLimitMiddleware has seen it
+    return IncomingCode(request.stream or request._request, size, announced, main)
 
 
 def download(backend: Backend, request: Request, upload: Upload) -> StreamingHttpResponse:

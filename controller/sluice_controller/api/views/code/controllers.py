@@ -7,26 +7,11 @@ from typing import Any, Final
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import (
-    IF_MATCH,
-    LIST,
-    LOCATION,
-    WAIT,
-    in_path,
-    operation,
-    operations,
-    query_word,
-)
+from sluice_controller.api.openapi import LIST, LOCATION, in_path, operation, operations, query_word
 from sluice_controller.api.serializers import controllers as shapes
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.code import base
-from sluice_controller.api.views.resources import (
-    Declare,
-    delete_operation,
-    no_content,
-    render_page,
-    show_operation,
-)
+from sluice_controller.api.views.resources import delete_operation, no_content, render_page, show_operation
 from sluice_controller.code import controllers
 from sluice_controller.code.revisions import RegisteredCode
 
@@ -35,7 +20,7 @@ _SHAPE: Final = shapes.ControllerSerializer
 
 
 class ControllerBase(base.CodeView):
-    """What the views of one controller share: it is settled once actor hosts follow, or have reported why not."""
+    """What the views of one controller share."""
 
     service, path = controllers, ("controllers",)
 
@@ -45,7 +30,7 @@ class ControllerBase(base.CodeView):
         return _SHAPE.render_on(where, found.upload)
 
     def wait_settled(self, found: RegisteredCode, new: bool) -> None:
-        """A new one is stopped, so that there is nothing to wait for."""
+        """Until actor hosts follow, or have said why not; a new one is stopped, so there is nothing to wait for."""
         if not new:
             controllers.wait_settled(self.backend, found, self.seconds)
 
@@ -110,14 +95,10 @@ class ControllerDataView(ControllerBase, base.CodeDataView):
     """The code of one controller."""
 
 
-def _command(rule: str, name: str) -> Declare:
-    return operation(rule, name, _SHAPE, _NAME, WAIT, IF_MATCH, errors=(404, 409), takes=None)
-
-
 class ControllerStartView(ControllerBase):
     """Running."""
 
-    @_command("sluice:controllers:start", "start_controller")
+    @base.command_operation("sluice:controllers:start", "start_controller", _SHAPE, _NAME)
     def post(self, request: Request, controller: str) -> Response:
         """Have an actor host run a controller.
 
@@ -130,7 +111,7 @@ class ControllerStartView(ControllerBase):
 class ControllerStopView(ControllerBase):
     """Not running."""
 
-    @_command("sluice:controllers:stop", "stop_controller")
+    @base.command_operation("sluice:controllers:stop", "stop_controller", _SHAPE, _NAME)
     def post(self, request: Request, controller: str) -> Response:
         """Stop a controller, and take back what it set, in one change.
 

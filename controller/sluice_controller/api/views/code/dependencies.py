@@ -9,7 +9,7 @@ from django.http import StreamingHttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import ETAG, FORCE, IF_MATCH, LIST, WAIT, in_path, operation, operations
+from sluice_controller.api.openapi import ETAG, FORCE, IF_MATCH, LIST, WAIT, in_path, operation
 from sluice_controller.api.parsers import RawParser
 from sluice_controller.api.serializers import filters as shapes
 from sluice_controller.api.views.base import View
@@ -32,7 +32,7 @@ _DEPENDENCIES: Final = Resource(
 _NAME: Final = _DEPENDENCIES.entry
 
 
-@operations(
+@_DEPENDENCIES.declare(
     get=_DEPENDENCIES.list_operation(
         "sluice:dependencies:list", "list_dependencies", "List files that registered filters may need"
     ),
@@ -43,10 +43,8 @@ _NAME: Final = _DEPENDENCIES.entry
 class DependenciesView(CollectionView):
     """All dependencies."""
 
-    resource = _DEPENDENCIES
 
-
-@operations(
+@_DEPENDENCIES.declare(
     get=_DEPENDENCIES.show_operation(
         "sluice:dependencies:show", "show_dependency", "Show a file and the filters that use it"
     ),
@@ -55,8 +53,6 @@ class DependenciesView(CollectionView):
 )
 class DependencyView(EntryView):
     """One dependency."""
-
-    resource = _DEPENDENCIES
 
 
 class DependencyDataView(View):

@@ -16,7 +16,7 @@ from sluice_controller.api.views.code import base
 from sluice_controller.api.views.resources import no_content, render_page
 from sluice_controller.code import filters
 from sluice_controller.code.revisions import IncomingCode, RegisteredCode
-from sluice_controller.code.rollout import rollout_now, wait_rolled_out
+from sluice_controller.code.rollout import rollout_now
 from sluice_core.describe import FILTER, NATIVE
 from sluice_core.messages.uploads import FILTER_CODE
 
@@ -25,7 +25,7 @@ _NATIVE_RULE: Final = base.NATIVE_RULES[FILTER_CODE]
 
 
 class RegistrationView(base.CodeView):
-    """What the views of registrations share: they are settled once they are rolled out."""
+    """What the views of registrations share."""
 
     service, path = filters, ("filters",)
     further_rules = (_NATIVE_RULE,)
@@ -34,10 +34,6 @@ class RegistrationView(base.CodeView):
         """The registration and how far its code has come."""
         rollout = shapes.RolloutSerializer.render(rollout_now(self.backend, found))
         return shapes.UploadSerializer.render(found.upload, rollout=rollout)
-
-    def wait_settled(self, found: RegisteredCode, new: bool) -> None:
-        """Until each live node has the code, or has said why not."""
-        wait_rolled_out(self.backend, found, self.seconds)
 
     def authorize_native(self, request: Request, name: str) -> None:
         """Nobody touches a native filter who may not upload native code."""

@@ -8,15 +8,14 @@ from typing import Any, Final
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import IF_MATCH, LIST, LOCATION, WAIT, in_path, operation, operations, query_flag
+from sluice_controller.api.openapi import LIST, LOCATION, in_path, operation, operations, query_flag
 from sluice_controller.api.serializers.controllers import MetricInstancesSerializer
 from sluice_controller.api.serializers.registry import MeasuredSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.code import base
-from sluice_controller.api.views.resources import Declare, render_page
+from sluice_controller.api.views.resources import render_page
 from sluice_controller.code import metrics as code_metrics
 from sluice_controller.code.revisions import RegisteredCode
-from sluice_controller.code.rollout import wait_rolled_out
 from sluice_controller.registry import metrics
 
 _METRIC: Final = in_path("metric", "the metric's name")
@@ -24,17 +23,13 @@ _INSISTING: Final = query_flag("force", "even while policies watch it, which the
 
 
 class MetricBase(base.CodeView):
-    """What the views of one uploaded metric share: it is settled once it is rolled out."""
+    """What the views of one uploaded metric share."""
 
     service, path = code_metrics, ("registry", "metrics")
 
     def render(self, found: RegisteredCode) -> dict[str, Any]:
         """The metric as the registry shows it."""
         return MeasuredSerializer.render(metrics.uploaded_metric(found.upload, found.version))
-
-    def wait_settled(self, found: RegisteredCode, new: bool) -> None:
-        """Until each live node has the code, or has said why not."""
-        wait_rolled_out(self.backend, found, self.seconds)
 
 
 @operations(
@@ -55,16 +50,10 @@ class MetricDataView(MetricBase, base.CodeDataView):
     """The code of one uploaded metric."""
 
 
-def _command(rule: str, name: str, *parameters: Any) -> Declare:
-    return operation(
-        rule, name, MeasuredSerializer, _METRIC, *parameters, WAIT, IF_MATCH, errors=(404, 409), takes=None
-    )
-
-
 class MetricStartView(MetricBase):
     """Measuring."""
 
-    @_command("sluice:metrics:start", "start_metric")
+    @base.command_operation("sluice:metrics:start", "start_metric", MeasuredSerializer, _METRIC)
     def post(self, request: Request, metric: str) -> Response:
         """Have an uploaded metric measured; from then on sentences know it.
 
@@ -77,7 +66,7 @@ class MetricStartView(MetricBase):
 class MetricStopView(MetricBase):
     """Not measuring."""
 
-    @_command("sluice:metrics:stop", "stop_metric", _INSISTING)
+    @base.command_operation("sluice:metrics:stop", "stop_metric", MeasuredSerializer, _METRIC, _INSISTING)
     def post(self, request: Request, metric: str) -> Response:
         """Measure an uploaded metric no more.
 

@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import ETAG, FORCE, LIST, in_path, operation, operations
+from sluice_controller.api.openapi import ETAG, FORCE, LIST, in_path, operation
 from sluice_controller.api.serializers import groups as shapes
 from sluice_controller.api.serializers.base import Serializer
 from sluice_controller.api.views import resources
@@ -38,7 +38,7 @@ class _Groups(Resource):
     def declare_collection(self) -> Declare:
         """All groups."""
         kind, many = self.path[-1], self.service.many
-        return operations(
+        return self.declare(
             get=self.list_operation("sluice:groups:list", f"list_{kind}", f"List groups of {many}"),
             post=self.create_operation("sluice:groups:create", f"create_{kind}", f"Put {many} under one name"),
         )
@@ -47,7 +47,7 @@ class _Groups(Resource):
         """One group."""
         kind, one, many = self.path[-1], self.service.level, self.service.many
         update = f"Add a {one} to a group, or name all its {many} anew"
-        return operations(
+        return self.declare(
             get=self.show_operation("sluice:groups:show", f"show_{kind}", f"Show a group's {many}"),
             put=resources.update_operation(
                 "sluice:groups:update", f"update_{kind}", update, self.shape, self.changes, self.entry
@@ -60,14 +60,14 @@ class _Groups(Resource):
         name, page = f"list_{self.path[-1]}_members", shapes.MemberPageSerializer
         summary = f"List the {self.service.many} of a group"
         list_ = operation("sluice:groups:show", name, page, self.entry, ETAG, *LIST, errors=(404,), summary=summary)
-        return operations(get=list_)
+        return self.declare(get=list_)
 
     def declare_member(self) -> Declare:
         """One member of one group."""
         kind, one, where = f"{self.path[-1]}_member", self.service.level, (self.entry, self.member)
         show, shape = f"Show whether a {one} is in a group", shapes.MemberSerializer
         add, remove = f"Add a {one} to a group", f"Take a {one} out of a group"
-        return operations(
+        return self.declare(
             get=resources.show_operation("sluice:groups:show", f"show_{kind}", show, shape, *where),
             put=resources.update_operation("sluice:groups:update", f"add_{kind}", add, shape, None, *where),
             delete=resources.delete_operation("sluice:groups:update", f"remove_{kind}", remove, *where),
@@ -156,53 +156,37 @@ class MemberView(View):
 class TenantGroupsView(GroupsView):
     """Groups of tenants."""
 
-    resource = _GTENANTS
-
 
 @_GTENANTS.declare_group()
 class TenantGroupView(GroupView):
     """One group of tenants."""
-
-    resource = _GTENANTS
 
 
 @_GTENANTS.declare_members()
 class TenantMembersView(MembersView):
     """The tenants of one group."""
 
-    resource = _GTENANTS
-
 
 @_GTENANTS.declare_member()
 class TenantMemberView(MemberView):
     """One tenant of one group."""
-
-    resource = _GTENANTS
 
 
 @_GCONTAINERS.declare_collection()
 class ContainerGroupsView(GroupsView):
     """Groups of containers."""
 
-    resource = _GCONTAINERS
-
 
 @_GCONTAINERS.declare_group()
 class ContainerGroupView(GroupView):
     """One group of containers."""
-
-    resource = _GCONTAINERS
 
 
 @_GCONTAINERS.declare_members()
 class ContainerMembersView(MembersView):
     """The containers of one group."""
 
-    resource = _GCONTAINERS
-
 
 @_GCONTAINERS.declare_member()
 class ContainerMemberView(MemberView):
     """One container of one group."""
-
-    resource = _GCONTAINERS

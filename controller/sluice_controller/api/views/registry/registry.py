@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_controller.api.openapi import FORCE, in_path, operations
+from sluice_controller.api.openapi import FORCE, in_path
 from sluice_controller.api.serializers import registry as shapes
 from sluice_controller.api.views.resources import CollectionView, EntryView, Resource
 from sluice_controller.registry import activations, metrics
@@ -30,7 +30,7 @@ _METRICS: Final = Resource(
 )
 
 
-@operations(
+@_FILTERS.declare(
     get=_FILTERS.list_operation(
         "sluice:filters:list",
         "list_registered_filters",
@@ -46,10 +46,8 @@ _METRICS: Final = Resource(
 class RegistryFiltersView(CollectionView):
     """What the language knows behind SET."""
 
-    resource = _FILTERS
 
-
-@operations(
+@_FILTERS.declare(
     get=_FILTERS.show_operation("sluice:filters:show", "show_activation", "Show a keyword and its activation URL"),
     put=_FILTERS.update_operation(
         "sluice:activations:update",
@@ -63,10 +61,8 @@ class RegistryFiltersView(CollectionView):
 class RegistryFilterView(EntryView):
     """One keyword."""
 
-    resource = _FILTERS
 
-
-@operations(
+@_METRICS.declare(
     get=_METRICS.list_operation("sluice:metrics:list", "list_metrics", "List workload metrics"),
     post=_METRICS.create_operation(
         "sluice:metrics:register", "register_metric", "Register a metric that something else than our plugins publishes"
@@ -75,15 +71,11 @@ class RegistryFilterView(EntryView):
 class RegistryMetricsView(CollectionView):
     """What WHEN can ask for."""
 
-    resource = _METRICS
 
-
-@operations(
+@_METRICS.declare(
     get=_METRICS.show_operation("sluice:metrics:show", "show_metric", "Show a metric"),
     put=_METRICS.update_operation("sluice:metrics:update", "update_metric", "Describe a registered metric anew"),
     delete=_METRICS.delete_operation("sluice:metrics:delete", "delete_metric", "Forget a registered metric", FORCE),
 )
 class RegistryMetricView(EntryView):
     """One metric."""
-
-    resource = _METRICS

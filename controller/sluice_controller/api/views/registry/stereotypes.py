@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import ETAG, FORCE, GONE, LIST, WAIT, in_path, operation, operations
+from sluice_controller.api.openapi import ETAG, FORCE, GONE, LIST, WAIT, in_path, operation
 from sluice_controller.api.serializers import stereotypes as shapes
 from sluice_controller.api.views import resources
 from sluice_controller.api.views.base import View, etag
@@ -28,11 +29,13 @@ _STEREOTYPES: Final = Resource(
     shapes.NewStereotypeSerializer,
     shapes.STEREOTYPE,
 )
+#: One that is shown by itself says where it is applied.
+_SHOWN: Final = replace(_STEREOTYPES, shape=shapes.ShownStereotypeSerializer)
 _NAME: Final = _STEREOTYPES.entry
 _TARGET: Final = in_path("target", "a tenant, or `account/container`")
 
 
-@operations(
+@_STEREOTYPES.declare(
     get=_STEREOTYPES.list_operation("sluice:stereotypes:list", "list_stereotypes", "List stereotypes"),
     post=_STEREOTYPES.create_operation(
         "sluice:stereotypes:create", "create_stereotype", "Name a set of sentences with a hole for the target"
@@ -41,24 +44,17 @@ _TARGET: Final = in_path("target", "a tenant, or `account/container`")
 class StereotypesView(resources.CollectionView):
     """All stereotypes."""
 
-    resource = _STEREOTYPES
-
     def create(self, data: Any, by: str) -> Any:
         """The new stereotype."""
         return stereotypes.create(self.backend, data, by, settings.SLUICE.text_limit)
 
 
-@operations(
-    get=resources.show_operation(
-        "sluice:stereotypes:show", "show_stereotype", "Show a stereotype", shapes.ShownStereotypeSerializer, _NAME
-    ),
-    put=resources.update_operation(
+@_STEREOTYPES.declare(
+    get=_SHOWN.show_operation("sluice:stereotypes:show", "show_stereotype", "Show a stereotype"),
+    put=_SHOWN.update_operation(
         "sluice:stereotypes:update",
         "update_stereotype",
         "Change a stereotype, and with it every target that it is applied to; in one change, or not at all",
-        shapes.ShownStereotypeSerializer,
-        shapes.NewStereotypeSerializer,
-        _NAME,
         WAIT,
     ),
     delete=_STEREOTYPES.delete_operation(
@@ -67,8 +63,6 @@ class StereotypesView(resources.CollectionView):
 )
 class StereotypeView(resources.EntryView):
     """One stereotype."""
-
-    resource = _STEREOTYPES
 
     def put(self, request: Request, **path: str) -> Response:
         """The stereotype as it is now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_controller.api.openapi import FORCE, in_path, operations
+from sluice_controller.api.openapi import FORCE, in_path
 from sluice_controller.api.serializers import registry as shapes
 from sluice_controller.api.views.resources import CollectionView, EntryView, Resource
 from sluice_controller.registry import aliases, terms
@@ -30,17 +30,15 @@ _ALIASES: Final = Resource(
 )
 
 
-@operations(
+@_TERMS.declare(
     get=_TERMS.list_operation("sluice:terms:list", "list_terms", "List coined terms such as DOCS"),
     post=_TERMS.create_operation("sluice:terms:create", "coin_term", "Coin a term"),
 )
 class RegistryTermsView(CollectionView):
     """Coined words."""
 
-    resource = _TERMS
 
-
-@operations(
+@_TERMS.declare(
     get=_TERMS.show_operation("sluice:terms:show", "show_term", "Show a coined term"),
     put=_TERMS.update_operation(
         "sluice:terms:update",
@@ -53,10 +51,8 @@ class RegistryTermsView(CollectionView):
 class RegistryTermView(EntryView):
     """One coined word."""
 
-    resource = _TERMS
 
-
-@operations(
+@_ALIASES.declare(
     get=_ALIASES.list_operation("sluice:aliases:list", "list_aliases", "List aliases of filters, metrics and targets"),
     post=_ALIASES.create_operation(
         "sluice:aliases:create",
@@ -67,10 +63,8 @@ class RegistryTermView(EntryView):
 class AliasesView(CollectionView):
     """Further words."""
 
-    resource = _ALIASES
 
-
-@operations(
+@_ALIASES.declare(
     get=_ALIASES.show_operation("sluice:aliases:show", "show_alias", "Show an alias"),
     put=_ALIASES.update_operation(
         "sluice:aliases:update", "update_alias", "Let an alias stand for something else of its sort", FORCE
@@ -79,5 +73,3 @@ class AliasesView(CollectionView):
 )
 class AliasView(EntryView):
     """One further word."""
-
-    resource = _ALIASES
