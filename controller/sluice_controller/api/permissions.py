@@ -17,7 +17,6 @@ from django.conf import settings
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from sluice_controller.config import Config
 from sluice_controller.errors import Forbidden
 from sluice_controller.identity.caller import Identity
 from sluice_controller.identity.operations import BY_NAME, LIST, NOTHING
@@ -60,30 +59,21 @@ def visible_accounts(request: Request, rule: str) -> frozenset[str] | None:
     return frozenset({settings.SLUICE.reseller_prefix + project} if project else ())
 
 
-def authorize_plans(request: Request, rule: str, plans: Iterable[Plan], uploads: Mapping[str, Upload]) -> None:
-    """:func:`authorize` for the target and the actions of each plan.
-
-    :raises Forbidden: for the first one that is not allowed
-    """
-    for plan in plans:
-        authorize(request, rule, plan_target(plan, settings.SLUICE, uploads))
-
-
-def plan_target(plan: Plan, config: Config, uploads: Mapping[str, Upload]) -> dict[str, str]:
+def plan_target(plan: Plan, uploads: Mapping[str, Upload]) -> dict[str, str]:
     """What rules see of a plan; only a target named by itself can belong to a project."""
     found = {"level": plan.target.level if plan.target.select == NAME else plan.target.select}
     if plan.target.select == NAME:
-        found |= project_target(plan.target.name.partition("/")[0], config.reseller_prefix)
-    vetted = config.self_service_words | {word for word, one in uploads.items() if one.self_service}
+        found |= project_target(plan.target.name.partition("/")[0])
+    vetted = settings.SLUICE.self_service_words | {word for word, one in uploads.items() if one.self_service}
     others = list(dict.fromkeys(one.keyword for one in plan.actions if one.keyword not in vetted))
     found["self_service"] = str(not others)
     found["not_self_service"] = ", ".join(f"`{word}`" for word in others)
     return found
 
 
-def project_target(account: str, prefix: str) -> dict[str, str]:
+def project_target(account: str) -> dict[str, str]:
     """``project_id`` of the project whose account it is; nothing for an account of no project."""
-    project = account.removeprefix(prefix)
+    project = account.removeprefix(settings.SLUICE.reseller_prefix)
     return {"project_id": project} if project and project != account else {}
 
 

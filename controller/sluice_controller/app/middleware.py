@@ -75,9 +75,7 @@ def route_of(request: HttpRequest) -> str:
 
 def _set_length(request: HttpRequest, response: HttpResponse) -> None:
     """Set ``Content-Length``, so that the body is not sent in chunks; a HEAD gets no body."""
-    if response.status_code == HTTPStatus.NO_CONTENT:
-        return
-    if response.streaming:
+    if response.status_code == HTTPStatus.NO_CONTENT or response.streaming:
         return
     response["Content-Length"] = str(len(response.content))
     if request.method == "HEAD":

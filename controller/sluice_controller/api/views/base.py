@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from sluice_controller.api.permissions import authorize, authorize_plans, named_rules, plan_target, undecided_rule
+from sluice_controller.api.permissions import authorize, named_rules, plan_target, undecided_rule
 from sluice_controller.catalog.backend import Backend, current_backend
 from sluice_controller.catalog.waiting import wait_acknowledged
 from sluice_core.errors import CallerError
@@ -64,17 +63,24 @@ class View(APIView):
         return response
 
     def plan_authorizer(self, request: Request) -> Callable[[Iterable[Plan]], None]:
-        """What decides the method's rule for plans: called with those that are shown, written or taken away."""
-        rule = self.rule(request)
-        return lambda plans: authorize_plans(request, rule, plans, self.backend.policy_cache.contents().uploads)
+        """What decides the method's rule for plans: called with those that are shown, written or taken away.
+
+        It raises :class:`~sluice_controller.api.permissions.Forbidden` for the first one that is not allowed.
+        """
+
+        def authorize_plans(plans: Iterable[Plan]) -> None:
+            uploads = self.backend.policy_cache.contents().uploads
+            for plan in plans:
+                authorize(request, self.rule(request), plan_target(plan, uploads))
+
+        return authorize_plans
 
     def authorize_target(self, request: Request, target: Target) -> None:
         """Decide the method's rule for what is about ``target``, whatever it sets there.
 
         :raises Forbidden: when the rule does not allow it
         """
-        known = plan_target(Plan(target, ()), settings.SLUICE, {})
-        authorize(request, self.rule(request), {**known, **self.known_target()})
+        authorize(request, self.rule(request), {**plan_target(Plan(target, ()), {}), **self.known_target()})
 
     def rule(self, request: Request) -> str:
         """The name of the method's rule."""

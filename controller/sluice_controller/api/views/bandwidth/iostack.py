@@ -55,7 +55,7 @@ def _clear(name: str, *path: Any) -> Any:
 class TableView(View):
     """A call that shows the table."""
 
-    def table(self, request: Request, account: str = "") -> Response:
+    def table(self, account: str = "") -> Response:
         """The table, of one account if given."""
         name = promises.read_scope(self.backend, account).target.name if account else ""
         report = bandwidth_report.current_report(self.backend)
@@ -74,7 +74,7 @@ class BandwidthView(TableView):
 
         The table.
         """
-        return self.table(request)
+        return self.table()
 
 
 class OsinfoView(TableView):
@@ -86,7 +86,7 @@ class OsinfoView(TableView):
 
         The table.
         """
-        return self.table(request)
+        return self.table()
 
 
 class AccountBandwidthView(TableView):
@@ -98,7 +98,7 @@ class AccountBandwidthView(TableView):
 
         Its lines of the table.
         """
-        return self.table(request, account)
+        return self.table(account)
 
 
 class PromiseView(View):

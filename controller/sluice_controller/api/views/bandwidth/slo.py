@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
@@ -101,7 +100,7 @@ class ObjectiveBase(View):
     def get(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective."""
         where = promises.read_scope(self.backend, account, policy)
-        authorize(request, self.rules["get"], project_target(where.target.name, settings.SLUICE.reseller_prefix))
+        authorize(request, self.rules["get"], project_target(where.target.name))
         found = promises.find_objective(self.backend.policy_cache.contents(), where, name)
         return render_entry(objective_data(found, bandwidth_report.current_report(self.backend)), found.policy.version)
 

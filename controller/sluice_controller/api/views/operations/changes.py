@@ -25,7 +25,6 @@ REPLACING = (
     header("If-Match", "the `ETag` that the configuration must still have"),
     VERSION,
 )
-_LARGEST = 10**15
 
 
 def read_since(text: str) -> float:

@@ -6,7 +6,6 @@ import mimetypes
 from collections.abc import Mapping
 from typing import Any, Final
 
-from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -54,7 +53,7 @@ class EffectiveView(View):
         """
         contents = self.backend.policy_cache.contents()
         place = ResourcePath.read(self.given["target"], contents.entries)
-        target = {"level": place.level, **project_target(place.account, settings.SLUICE.reseller_prefix)}
+        target = {"level": place.level, **project_target(place.account)}
         authorize(request, self.rules["get"], target)
         found = effective(self.backend, place, read_facts(self.given, place))
         return Response(EffectiveSerializer.render_effective(found, contents, self.given["limit"]))
