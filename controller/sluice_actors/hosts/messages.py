@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
-from sluice_core.messages.base import Message
+from sluice_core.messages.base import Message, PackedMessage
 
 
 @dataclass(frozen=True, slots=True)
-class InterestUpdate(Message):
+class InterestUpdate(PackedMessage):
     """From a subscriber to the owner of ``metric``: the targets it wants values of.
 
     ``number`` 0 begins the session.  ``more`` and ``less`` map a granularity to paths; ``all`` names the
@@ -29,8 +29,6 @@ class InterestUpdate(Message):
     less: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     all: tuple[str, ...] = ()
 
-    binary: ClassVar[bool] = True
-
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         paths = {name: {g: tuple(found) for g, found in data.get(name, {}).items()} for name in ("more", "less")}
@@ -38,7 +36,7 @@ class InterestUpdate(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class WindowUpdate(Message):
+class WindowUpdate(PackedMessage):
     """From the owner to one subscriber: a window was closed, and this is what changed since the one before.
 
     ``changed`` maps a granularity to path and value, ``gone`` to paths that have none any more.  Number 0 of a
@@ -54,8 +52,6 @@ class WindowUpdate(Message):
     changed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     gone: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    binary: ClassVar[bool] = True
-
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         gone = {granularity: tuple(found) for granularity, found in data.get("gone", {}).items()}
@@ -63,13 +59,11 @@ class WindowUpdate(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class MetricUsage(Message):
+class MetricUsage(PackedMessage):
     """To all hosts, each second: the metrics that ``host`` needs, so that all keep a backlog of them."""
 
     host: str
     metrics: tuple[str, ...] = ()
-
-    binary: ClassVar[bool] = True
 
 
 KINDS: dict[bytes, type[Message]] = {b"w": InterestUpdate, b"v": WindowUpdate, b"u": MetricUsage}
