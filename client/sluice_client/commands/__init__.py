@@ -1,7 +1,7 @@
 """Every command by its words: the one table that ``sluice``, ``openstack`` and the documentation are made of.
 
 A new command is a class in a module of this package, a line here, and the line of ``setup.cfg`` that
-``python -m sluice_client.manual.describe --entry-points`` prints.
+``python -m docs.client_manual.describe --entry-points`` prints.
 """
 
 from __future__ import annotations

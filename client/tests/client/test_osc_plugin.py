@@ -2,7 +2,8 @@
 
 import json
 
-from sluice_client.manual.describe import entry_points
+from docs.client_manual.describe import entry_points
+
 from sluice_client.testing import StubController, catalogue
 
 SENTENCE = "FOR TENANT AUTH_osc DO SET noop"

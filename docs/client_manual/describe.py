@@ -1,4 +1,4 @@
-"""The reference of all commands, written out of their own tables: ``python -m sluice_client.manual.describe``.
+"""The reference of all commands, written out of their own tables: ``python -m docs.client_manual.describe``.
 
 It replaces what stands between two marks in ``docs/client.md``, and the manual pages in ``docs/man``.  With
 ``--entry-points`` it prints instead what ``setup.cfg`` must say for ``openstack`` to know the commands.
@@ -12,14 +12,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from docs.client_manual.manual import pages
+from docs.client_manual.wording import argument_form, output_columns
+
 from sluice_client.command_base.command import Argument, ListCommand, ShowCommand, SluiceCommand
 from sluice_client.commands import COMMANDS
 from sluice_client.errors import ClientError
-from sluice_client.manual.manual import pages
-from sluice_client.manual.wording import argument_form, output_columns
 
-BEGIN: Final = "<!-- made by python -m sluice_client.manual.describe: begin -->"
-END: Final = "<!-- made by python -m sluice_client.manual.describe: end -->"
+BEGIN: Final = "<!-- made by python -m docs.client_manual.describe: begin -->"
+END: Final = "<!-- made by python -m docs.client_manual.describe: end -->"
 PAGE: Final = Path("docs/client.md")
 MANUAL: Final = Path("docs/man")
 
@@ -81,9 +82,7 @@ def write_manual(folder: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """1 when the page cannot be written."""
-    parser = argparse.ArgumentParser(
-        prog="python -m sluice_client.manual.describe", description="Document all commands."
-    )
+    parser = argparse.ArgumentParser(prog="python -m docs.client_manual.describe", description="Document all commands.")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to renew, default: docs/client.md")
     parser.add_argument("--man", type=Path, default=MANUAL, help="folder of the manual pages, default: docs/man")
     parser.add_argument("--entry-points", action="store_true", help="print the entry points of the plugin instead")

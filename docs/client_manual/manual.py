@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from docs.client_manual.wording import argument_form, output_columns
+
 from sluice_client.cli import Sluice
 from sluice_client.command_base.command import Argument, ListCommand, ShowCommand, SluiceCommand
 from sluice_client.commands import COMMANDS
-from sluice_client.manual.wording import argument_form, output_columns
 from sluice_client.osc_plugin import build_option_parser
 
 _OUTPUT: Final = (

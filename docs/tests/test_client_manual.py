@@ -9,23 +9,23 @@ import pytest
 from cliff.app import App
 from cliff.command import Command
 from cliff.commandmanager import CommandManager
+from docs.client_manual import describe, manual
 
 from sluice_client.commands import COMMANDS
 from sluice_client.errors import ClientError
-from sluice_client.manual import describe, manual
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_page_shows_the_commands_as_they_are():
     page = (ROOT / "docs" / "client.md").read_text()
-    assert page == describe.with_reference(page), "run `python -m sluice_client.manual.describe`"
+    assert page == describe.with_reference(page), "run `python -m docs.client_manual.describe`"
 
 
 @pytest.mark.parametrize("name", ["sluice.1", "openstack-sluice.1"])
 def test_the_manual_shows_the_commands_as_they_are(name):
     shown = manual.pages()[name]
-    assert (ROOT / "docs" / "man" / name).read_text() == shown, "run `python -m sluice_client.manual.describe`"
+    assert (ROOT / "docs" / "man" / name).read_text() == shown, "run `python -m docs.client_manual.describe`"
     program = name.removesuffix(".1").replace("-", " ")
     assert all(f"\n.SS {words}\n\\fB{program} {words}\\fR" in shown for words in COMMANDS)
 
@@ -103,4 +103,4 @@ def test_setup_cfg_declares_every_command():
     setup.read(ROOT / "setup.cfg")
     for group, lines in describe.entry_points().items():
         declared = [line for line in setup["options.entry_points"][group].splitlines() if line]
-        assert declared == lines, "paste what `python -m sluice_client.manual.describe --entry-points` prints"
+        assert declared == lines, "paste what `python -m docs.client_manual.describe --entry-points` prints"
