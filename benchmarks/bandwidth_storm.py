@@ -25,6 +25,7 @@ from benchmarks.scale import say
 from swift.common.ring import RingBuilder
 from tests.support.cluster import slow_disk
 from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
+from tests.support.cluster.daemons import run_daemon
 from tests.support.cluster.load import Load
 
 from sluice_aio.base.layout import OBJECT_DEVICES
@@ -166,7 +167,7 @@ def _run(row: Row, stage: Stage, loads: Mapping[str, Load]) -> _Times:
     with loading(loads) as begin:
         calm = begin + max(_RELOAD, row.scale.pick(25, 12))
         await_all(loads, calm)
-        stage.cluster.run_daemon(_DAEMON, once=False, servers=("object1", "object2"))
+        run_daemon(stage.cluster, _DAEMON, once=False, servers=("object1", "object2"))
         stormy = int(time.time()) + row.scale.pick(15, 10)
         await_all(loads, stormy)
         stage.say(f"FOR CLUSTER DO SET replication WITH max_bw={_CAP}Bps")

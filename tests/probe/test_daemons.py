@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.cluster.daemons import run_daemon
 from tests.support.cluster.object_files import file_metadata, flip_bit, object_files
 
 from sluice_aio.base.layout import OBJECT_DEVICES, Layout
@@ -106,7 +107,7 @@ class Box:
 
     def round(self, name, **given):
         """One round of a daemon, which has nothing to complain of."""
-        logs = self.cluster.run_daemon(name, **given)
+        logs = run_daemon(self.cluster, name, **given)
         for log in logs.values():
             assert not [line for line in log.splitlines() if ALARM.search(line)], log
         return logs
@@ -239,12 +240,12 @@ def test_every_damaged_byte_is_put_away_and_repaired(box):
             victim = object_files(box.cluster.device_folders, f"AUTH_test/{container}/{name}")[number % 3]
             damage(victim)
             victims.append(victim)
-    box.cluster.run_daemon("object-auditor")
+    run_daemon(box.cluster, "object-auditor")
     assert box.quarantined() == sorted(victim.parent.name for victim in victims)
     assert not any(victim.exists() for victim in victims)
     box.unchanged()
     for daemon in ("object-replicator", "object-reconstructor"):
-        box.cluster.run_daemon(daemon)
+        run_daemon(box.cluster, daemon)
     assert {container: box.files(container).keys() for container in FOLDERS} == before
     assert all(len(places) == 3 for container in FOLDERS for places in box.files(container).values())
     for device in box.cluster.device_folders:
@@ -297,7 +298,7 @@ def test_a_sharded_container_lists_plain_objects(box, eventually):
 
     def is_sharded():
         for daemon in ("container-replicator", "container-sharder"):
-            box.cluster.run_daemon(daemon)
+            run_daemon(box.cluster, daemon)
         return all("_" in path.stem for path in databases(box.cluster, "sharded"))  # the old ones are gone
 
     eventually(is_sharded, 180)
@@ -306,7 +307,7 @@ def test_a_sharded_container_lists_plain_objects(box, eventually):
     box.put("sharded/000", TEXT[:9000], content_type="text/plain")
     assert box.client.request("DELETE", "sharded/119").status == 204
     for daemon in ("object-updater", "container-updater", "container-sharder"):
-        box.cluster.run_daemon(daemon)
+        run_daemon(box.cluster, daemon)
     rows = {row["name"]: (row["bytes"], row["hash"]) for row in box.client.listing("sharded")}
     assert rows.pop("000") == (9000, hashlib.md5(TEXT[:9000]).hexdigest())
     assert rows == {name: before[name][:2] for name in names[1:-1]}

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.cluster.daemons import run_daemon
 
 from sluice_agent.snapshot.storage_daemons import STATE_FILE
 from sluice_aio.base.layout import OBJECT_DEVICES, Layout
@@ -88,7 +89,7 @@ def quarantined(cluster):
 
 
 def audit(cluster):
-    cluster.run_daemon("object-auditor")
+    run_daemon(cluster, "object-auditor")
 
 
 def readable(cluster):
@@ -116,7 +117,7 @@ def test_clients_see_plain_objects_and_disks_hold_others(disk_cluster, client, t
 
 def test_daemons_find_nothing_wrong_and_all_that_is_damaged(disk_cluster, transformed):
     for name in ("object-auditor", "object-replicator", "object-reconstructor", "object-updater"):
-        disk_cluster.run_daemon(name)
+        run_daemon(disk_cluster, name)
     assert quarantined(disk_cluster) == []
     memory = StorageState.decode((disk_cluster.layout.snapshots / STATE_FILE).read_bytes())
     assert set(memory.daemons) == {"object-server", "object-auditor", "object-replicator", "object-reconstructor"}
@@ -137,8 +138,8 @@ def test_daemons_find_nothing_wrong_and_all_that_is_damaged(disk_cluster, transf
 
 def healed(cluster, options):
     """Replicator and reconstructor bring back what is missing, encoded as ever."""
-    cluster.run_daemon("object-replicator", options=options)
-    cluster.run_daemon("object-reconstructor")
+    run_daemon(cluster, "object-replicator", options=options)
+    run_daemon(cluster, "object-reconstructor")
     for policy in (GOLD, EC21):
         assert list(files(cluster, policy).values()) == [True] * 3
     readable(cluster)
@@ -230,8 +231,8 @@ def test_after_unwinding_a_stock_node_reads_everything(disk_cluster, client, tra
     audit(disk_cluster)
     become(disk_cluster, STOCK)
     readable(disk_cluster)
-    disk_cluster.run_daemon("object-auditor")
-    disk_cluster.run_daemon("object-replicator")
+    run_daemon(disk_cluster, "object-auditor")
+    run_daemon(disk_cluster, "object-replicator")
     assert quarantined(disk_cluster) == []
     readable(disk_cluster)
 

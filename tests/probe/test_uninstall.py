@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from tests.support.cluster.daemons import run_daemon
 from tests.support.cluster.object_files import file_metadata, object_files
 
 from sluice_aio.base.layout import OBJECT_DEVICES, Layout
@@ -143,7 +144,7 @@ def test_after_the_documented_steps_stock_swift_has_every_byte(layout, capsys):
                 assert headers["etag"] == old["etag"]
                 assert headers["x-object-meta-colour"] == old["x-object-meta-colour"]
         for name in ("object-auditor", "object-replicator", "object-reconstructor", "object-updater"):
-            cluster.run_daemon(name)
+            run_daemon(cluster, name)
         assert [one for device in cluster.device_folders for one in device.glob("quarantined/*/*")] == []
         assert seen(client) == after
         client.close()

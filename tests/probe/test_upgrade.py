@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.cluster.background_loop import BackgroundLoop
+from tests.support.cluster.daemons import run_daemon
 from tests.support.cluster.object_files import file_metadata, object_files
 
 from sluice_aio.base.layout import OBJECT_DEVICES, Layout
@@ -194,5 +195,5 @@ def test_a_rolling_upgrade_and_the_way_back_fail_no_request(nodes, eventually):
     for path in ("load/before", "load/now", "coded/o"):
         assert nodes.client.request("GET", path).body == TEXT
     for daemon in ("object-auditor", "object-replicator", "object-reconstructor"):
-        nodes.cluster.run_daemon(daemon)
+        run_daemon(nodes.cluster, daemon)
     assert [one for device in nodes.cluster.device_folders for one in device.glob("quarantined/*/*")] == []

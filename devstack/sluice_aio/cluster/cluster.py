@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Self
 
@@ -17,13 +17,12 @@ from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.base.processes import ProcessId
 from sluice_aio.base.server import Server
 from sluice_aio.base.setup import KEYSTONE, Setup
-from sluice_aio.cluster import components, daemons
+from sluice_aio.cluster import components
 from sluice_aio.cluster.readiness import START_LIMIT, wait_until_healthy, wait_until_serving
 from sluice_aio.cluster.records import Record, Records
 from sluice_aio.cluster.rings import build_rings
 from sluice_aio.cluster.shutdown import STOP_LIMIT, locked, stop_all, uninterrupted
 from sluice_aio.conf.sluice import ensure_token, write_sluice
-from sluice_aio.conf.storage import WITH_RSYNC
 from sluice_aio.conf.swift import write_swift
 from sluice_aio.errors import LaunchError
 from sluice_aio.keystone import barbican, seed, venv
@@ -125,31 +124,6 @@ class Cluster:
         self._end(name)
         self._servers.pop(name, None)
         self._record()
-
-    def run_daemon(
-        self,
-        name: str,
-        once: bool = True,
-        servers: Collection[str] | None = None,
-        options: Mapping[str, str] | None = None,
-        arguments: Sequence[str] = (),
-    ) -> dict[str, str]:
-        """Run Swift's daemon ``name`` (``object-replicator``) on ``servers``, by default on all that have one.
-
-        :param once: one round, one server after the other; False leaves them running as services
-            (``object-replicator@object1``)
-        :param options: more options of the daemon's section, for a round only
-        :param arguments: more arguments on its command line, for a round only
-        :returns: server → what the daemon logged in its round
-        :raises LaunchError: for an unknown daemon, or when a round fails or does not end
-        """
-        confs = daemons.servers_of(name, servers)
-        if name in WITH_RSYNC:
-            self.add({"rsync"})
-        if not once:
-            self.add({f"{name}@{conf}" for conf in confs})
-            return {}
-        return {conf: daemons.run_once(self.layout, name, conf, options or {}, arguments) for conf in confs}
 
     def restart(self, name: str) -> None:
         """Stop service ``name`` (dead or alive), start it again and wait until it serves."""

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from tests.support.cluster.daemons import run_daemon
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.swift_http import SwiftHttp
@@ -73,20 +74,20 @@ def test_a_lost_disk_is_rebuilt(cluster, swift, daemon, options, container):
     shutil.rmtree(lost)
     lost.mkdir()
     assert len(sizes(cluster, container)) == 2
-    cluster.run_daemon(daemon, options=options, servers=["object1", "object3"])
+    run_daemon(cluster, daemon, options=options, servers=["object1", "object3"])
     assert sorted(sizes(cluster, container)) == before
     assert swift.request("GET", f"{container}/o").body == BODY
 
 
 @pytest.mark.parametrize("daemon", sorted(DAEMONS))
 def test_every_daemon_can_do_its_round(cluster, daemon):
-    logs = cluster.run_daemon(daemon)
+    logs = run_daemon(cluster, daemon)
     assert set(logs) == set(DAEMONS[daemon])
     assert not [line for log in logs.values() for line in log.splitlines() if "Traceback" in line]
 
 
 def test_a_daemon_can_stay_as_a_service(cluster):
-    cluster.run_daemon("object-updater", once=False)
+    run_daemon(cluster, "object-updater", once=False)
     names = [f"object-updater@object{number}" for number in (1, 2, 3)]
     assert all(cluster.process(name).alive() for name in names)
     processes = [cluster.process(name) for name in names]
@@ -118,4 +119,4 @@ def test_a_twin_with_swifts_own_encryption_can_be_added(cluster, swift):
 )
 def test_a_daemon_that_cannot_run_is_refused_with_a_sentence(cluster, arguments, said):
     with pytest.raises(LaunchError, match=said):
-        cluster.run_daemon(**arguments)
+        run_daemon(cluster, **arguments)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pytest
+from tests.support.cluster.daemons import run_daemon
 
 from sluice_aio.base.layout import STORAGE_AGENTS, Layout
 from sluice_aio.base.setup import DISKFILE, EC21, GOLD, OBJECT, PROXY, STORAGE, Setup
@@ -225,9 +226,9 @@ class Watched(Looking):
 def copy(cluster, server, method):
     """One round of the daemon of ``server`` that copies so."""
     if method == "fragments":
-        cluster.run_daemon("object-reconstructor", servers=[server])
+        run_daemon(cluster, "object-reconstructor", servers=[server])
     else:
-        cluster.run_daemon("object-replicator", servers=[server], options={"sync_method": method})
+        run_daemon(cluster, "object-replicator", servers=[server], options={"sync_method": method})
 
 
 def copied(cluster, lost, method="rsync", senders=(FROM,)):

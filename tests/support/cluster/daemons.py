@@ -1,4 +1,4 @@
-"""One round of a background daemon of Swift: replicator, auditor, updater, reconstructor, expirer, sharder …"""
+"""Runs the background daemons of Swift in a cluster: replicator, auditor, updater, reconstructor, expirer, sharder …"""
 
 from __future__ import annotations
 
@@ -10,12 +10,39 @@ from typing import Final
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.processes import ProcessId
+from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import swift_command
-from sluice_aio.conf.storage import DAEMONS
+from sluice_aio.conf.storage import DAEMONS, WITH_RSYNC
 from sluice_aio.errors import LaunchError
 
 #: Seconds that one round may take.
 ROUND_LIMIT: Final = 120.0
+
+
+def run_daemon(
+    cluster: Cluster,
+    name: str,
+    once: bool = True,
+    servers: Collection[str] | None = None,
+    options: Mapping[str, str] | None = None,
+    arguments: Sequence[str] = (),
+) -> dict[str, str]:
+    """Run Swift's daemon ``name`` (``object-replicator``) on ``servers``, by default on all that have one.
+
+    :param once: one round, one server after the other; False leaves them running as services
+        (``object-replicator@object1``)
+    :param options: more options of the daemon's section, for a round only
+    :param arguments: more arguments on its command line, for a round only
+    :returns: server → what the daemon logged in its round
+    :raises LaunchError: for an unknown daemon, or when a round fails or does not end
+    """
+    confs = servers_of(name, servers)
+    if name in WITH_RSYNC:
+        cluster.add({"rsync"})
+    if not once:
+        cluster.add({f"{name}@{conf}" for conf in confs})
+        return {}
+    return {conf: run_once(cluster.layout, name, conf, options or {}, arguments) for conf in confs}
 
 
 def servers_of(name: str, servers: Collection[str] | None = None) -> tuple[str, ...]:
