@@ -272,7 +272,8 @@ def test_an_upload_that_is_cut_off_leaves_the_old_object(both, cluster):
             connection.endheaders()
             connection.send(TEXT[: len(TEXT) // 2])
             connection.sock.shutdown(socket.SHUT_WR)
-            assert connection.getresponse().status == 499
+            with connection.getresponse() as response:
+                assert response.status == 499
     assert both("GET", "cut").body == TEXT[:5000]
 
 

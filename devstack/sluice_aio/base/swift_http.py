@@ -91,8 +91,8 @@ class SwiftHttp:
         connection = self._connection()
         try:
             connection.request(method, target, body=body or None, headers=self._with_length(method, headers, body))
-            response = connection.getresponse()
-            content = response.read()
+            with connection.getresponse() as response:
+                content = response.read()
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise PeerError(f"{method} {target}: {error!r}") from error

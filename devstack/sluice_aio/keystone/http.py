@@ -83,8 +83,8 @@ class KeystoneHttp:
             connection.request(
                 method, self._path + path, content, {"Content-Type": "application/json", **(headers or {})}
             )
-            answer = connection.getresponse()
-            raw = answer.read()
+            with connection.getresponse() as answer:
+                raw = answer.read()
             found = {name.lower(): value for name, value in answer.getheaders()}
             return answer.status, found, json.loads(raw) if raw else None
         except (OSError, http.client.HTTPException, ValueError) as error:

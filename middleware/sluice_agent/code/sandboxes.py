@@ -123,7 +123,8 @@ def check_docker(url: str) -> str:
             connection.sock.settimeout(_TIMEOUT)
             connection.sock.connect(parts.path)
         connection.request("GET", "/_ping")
-        status = connection.getresponse().status
+        with connection.getresponse() as response:
+            status = response.status
     except (OSError, http.client.HTTPException) as error:
         return f"no docker engine at `{parts.path or parts.hostname}`: {error}"
     finally:

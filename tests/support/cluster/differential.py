@@ -169,8 +169,8 @@ def _by_hand(
                 connection.putheader(name, value)
             connection.endheaders(body[:cut])
             connection.sock.shutdown(socket.SHUT_WR)
-        response = connection.getresponse()
-        content = response.read()
+        with connection.getresponse() as response:
+            content = response.read()
         return SwiftResponse(response.status, {name.lower(): value for name, value in response.getheaders()}, content)
 
 

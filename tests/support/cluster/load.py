@@ -230,10 +230,10 @@ class _Clients:
             link.send_body(self._body, size)
         else:
             link.request("GET", quote(f"{path}{size}-{which}"), headers=named)
-        answer = link.getresponse()
-        while count := answer.readinto(buffer):
-            if spec.method != "PUT":
-                self._moved(count)
+        with link.getresponse() as answer:
+            while count := answer.readinto(buffer):
+                if spec.method != "PUT":
+                    self._moved(count)
         if answer.status >= 300:
             self._failed(f"status {answer.status}")
             self._stop.wait(_PAUSE)

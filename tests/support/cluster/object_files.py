@@ -68,12 +68,12 @@ def download(client: SwiftHttp, path: str, size: int | None = None, **headers: s
     body, whole = bytearray(), True
     try:
         connection.request("GET", f"{client.account}/{quote(path)}", headers={"X-Auth-Token": client.token, **named})
-        answer = connection.getresponse()
-        try:
-            while (size is None or len(body) < size) and (piece := answer.read1(_PIECE)):
-                body += piece
-        except (OSError, http.client.HTTPException):
-            whole = False
+        with connection.getresponse() as answer:
+            try:
+                while (size is None or len(body) < size) and (piece := answer.read1(_PIECE)):
+                    body += piece
+            except (OSError, http.client.HTTPException):
+                whole = False
         found = {name.lower(): value for name, value in answer.getheaders()}
         if size is None and len(body) < int(found.get("content-length", 0)):
             whole = False
