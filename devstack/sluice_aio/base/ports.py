@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import random
+import fcntl
+import functools
+import itertools
+import os
 import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +20,8 @@ HOST: Final = "127.0.0.1"
 _FIRST_FREE: Final = 20_000
 #: First and last port that the kernel takes for outgoing connections.
 _OUTGOING: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+#: Processes of a user that may look for free ports beside each other.
+_SLICES: Final = 32
 
 
 def free_port() -> int:
@@ -25,23 +32,41 @@ def free_port() -> int:
 def free_ports(count: int) -> list[int]:
     """Different TCP ports of 127.0.0.1 that nobody listens on now.
 
-    They lie below those that the kernel gives to outgoing connections: a server may start (again) on one much later,
-    and must not find a connection of somebody else there.
+    A port is free until a server listens on it, which may be much later.  So that nobody else takes it:
+
+    * They lie below those that the kernel gives to outgoing connections.
+    * No other process of this user gets them: each takes a slice of the ports, with a lock, until it ends.
+    * This process gets a port again only after all others of its slice.
 
     :raises PeerError: when there are not enough of them
     """
-    first_outgoing = int(_OUTGOING.read_text("ascii").split()[0])
-    candidates = range(_FIRST_FREE, first_outgoing)
+    ports, turn = _slice(os.getpid())
     found: list[int] = []
-    for port in random.sample(candidates, len(candidates)):  # two who look at once find different ones
-        if len(found) == count:
-            break
+    for port in itertools.islice(turn, len(ports)):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind((HOST, port))
             found.append(port)
-    if len(found) < count:
-        raise PeerError(f"{len(found)} ports from {_FIRST_FREE} to {first_outgoing - 1} are free, expected {count}")
-    return found
+            if len(found) == count:
+                return found
+    raise PeerError(f"{len(found)} ports from {ports[0]} to {ports[-1]} are free, expected {count}")
+
+
+@functools.lru_cache(maxsize=1)
+def _slice(process: int) -> tuple[range, Iterator[int]]:
+    """The ports that are for ``process``, which is this one (a fork takes others), and whose turn it is."""
+    first_outgoing = int(_OUTGOING.read_text("ascii").split()[0])
+    size = (first_outgoing - _FIRST_FREE) // _SLICES
+    if size < 1:
+        raise PeerError(f"outgoing connections take ports from {first_outgoing}, expected {_FIRST_FREE + _SLICES}")
+    path = Path(tempfile.gettempdir()) / f"sluice-ports-{os.getuid()}.lock"
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)  # open, and so locked, until the process ends
+    for number in range(_SLICES):
+        with contextlib.suppress(OSError):
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+            ports = range(_FIRST_FREE + number * size, _FIRST_FREE + (number + 1) * size)
+            return ports, itertools.cycle(ports)
+    os.close(lock)
+    raise PeerError(f"{_SLICES} processes look for free ports already, see `{path}`")
 
 
 def probe(port: int, question: bytes, size: int = 64, timeout: float = 1.0) -> bytes:

@@ -1,7 +1,12 @@
 """Servers start, answer, die and leave nothing behind."""
 
+import contextlib
+import itertools
 import os
 import socket
+import subprocess
+import sys
+import tempfile
 
 import pytest
 
@@ -84,14 +89,55 @@ def test_free_ports_are_different_and_no_outgoing_connection_gets_one():
     assert all(1024 < port < first_outgoing for port in found)
 
 
-def test_a_port_on_which_somebody_listens_is_not_free(monkeypatch, tmp_path):
+def test_a_port_is_given_again_after_all_others():
+    given = [port for _ in range(10) for port in free_ports(3)]
+    assert len(set(given)) == 30
+
+
+@contextlib.contextmanager
+def another_process(**environment):
+    """Another process that looks for free ports; gives those it got."""
+    script = "from sluice_aio.base.ports import free_ports; print(*free_ports(40), flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        env=os.environ | environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        yield {int(port) for port in process.stdout.readline().split()}
+        process.stdin.close()
+
+
+def test_no_two_processes_get_the_same_ports():
+    with another_process() as first, another_process() as second:
+        assert len(first | second | set(free_ports(40))) == 120
+
+
+def test_a_process_too_many_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(ports, "_SLICES", 1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with (
+        another_process(TMPDIR=str(tmp_path)),
+        pytest.raises(PeerError, match=f"1 processes look for free ports already, see `{tmp_path}/"),
+    ):
+        ports._slice.__wrapped__(os.getpid())
+
+
+def test_a_kernel_that_leaves_no_port_to_servers_is_refused(monkeypatch, tmp_path):
+    narrow = tmp_path / "range"
+    narrow.write_text("1024 60999")
+    monkeypatch.setattr(ports, "_OUTGOING", narrow)
+    with pytest.raises(PeerError, match="outgoing connections take ports from 1024, expected 20032"):
+        ports._slice.__wrapped__(os.getpid())
+
+
+def test_a_port_on_which_somebody_listens_is_not_free(monkeypatch):
     with socket.socket() as taken:
         taken.bind((HOST, 0))
         taken.listen()
         port = taken.getsockname()[1]
-        narrow = tmp_path / "range"
-        narrow.write_text(f"{port + 1} 60999")
-        monkeypatch.setattr(ports, "_OUTGOING", narrow)
-        monkeypatch.setattr(ports, "_FIRST_FREE", port)
+        monkeypatch.setattr(ports, "_slice", lambda _: (range(port, port + 1), itertools.cycle([port])))
         with pytest.raises(PeerError, match=f"0 ports from {port} to {port} are free, expected 1"):
             free_port()
