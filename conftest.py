@@ -54,9 +54,11 @@ def tier(item):
 
 def group(item):
     """The tests that run in the same process one after the other: what shares the cluster, else one file."""
-    return "cluster" if "cluster" in item.fixturenames else item.location[0]
+    shared = "cluster" in item.fixturenames and not hasattr(item.module, "cluster")
+    return "cluster" if shared else item.location[0]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist writes the groups into the names
 def pytest_collection_modifyitems(items):
     for item in items:
         name = tier(item)
