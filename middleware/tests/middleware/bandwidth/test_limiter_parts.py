@@ -168,6 +168,7 @@ def ask(stand, agent, method, body=b"", **headers):
 @pytest.mark.parametrize(
     ("header", "expected"),
     [("", BODY), ("bytes=5-70004", BODY[5:70005]), ("bytes=-100000", BODY[-100_000:])],
+    ids=["whole", "middle", "end"],
 )
 def test_lengths_and_ranges_are_those_of_the_object(stand, agent, header, expected):
     assert ask(stand, agent, "PUT", BODY, **{"Content-Type": "text/plain"})["status"] == "201 Created"
