@@ -3,6 +3,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
+# Servers and tests start from bytecode, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv everything demo up down status test lint types imports names unit service functional probe roles repeat fuzz \
     swift-suite swift-sample bench constraints clean
 

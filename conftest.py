@@ -55,7 +55,7 @@ def tier(item):
 def group(item):
     """The tests that run in the same process one after the other: what shares the cluster, else one file."""
     shared = "cluster" in item.fixturenames and not hasattr(item.module, "cluster")
-    return "cluster" if shared else item.location[0]
+    return "cluster" if shared else str(item.path.relative_to(ROOT))
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist writes the groups into the names

@@ -178,9 +178,10 @@ def test_older_code_undoes_what_it_did_after_a_new_revision(store, team):
     ],
 )
 def test_an_upload_that_can_never_run_is_refused(store, team, change, reason):
-    values = {"keyword": "odd", "main": "Noop", **change}
+    odd = upload(NOOP, **{"keyword": "odd", "main": "Noop", **change})
+    store.add(NOOP, odd.sha256)
     with pytest.raises(BadUpload, match=reason):
-        load_filter(upload(NOOP, **values), store, team)
+        load_filter(odd, store, team)
 
 
 def test_code_that_does_not_compile_is_refused(store, team):
