@@ -62,6 +62,16 @@ def test_a_member_manages_policies_of_its_own_containers(keystone):
     assert alice.delete(path).status_code == 204
 
 
+@pytest.mark.parametrize("sentence", ["FOR CONTAINER AUTH_umbrella-id/x DO SET noop", "FOR CLUSTER DO SET noop"])
+def test_a_member_cannot_turn_its_own_policy_into_one_for_others(keystone, backend, sentence):
+    path = f"/policies/{create(keystone(ALICE), OWN).json()['id']}"
+    refused = keystone(ALICE).put(path, {"policy": sentence}, format="json")
+    assert refused.status_code == 403, refused.content
+    ((policy, _),) = backend.store.policies()
+    assert policy.source == OWN
+    assert keystone(ALICE).put(path, {"policy": OWN.replace("noop", "compression")}, format="json").status_code == 200
+
+
 REFUSED = [
     (ULF, OWN, "a target in the account of the token's own project"),
     (ALICE, "FOR TENANT AUTH_acme-id DO SET noop", "which `tenant` is not"),
