@@ -100,3 +100,19 @@ def send_code(api, code_swift):
         return response
 
     return send
+
+
+@pytest.fixture
+def in_between(backend, monkeypatch):
+    """Let ``event`` happen once, when the next change has been decided and not yet been committed."""
+    commit = backend.store.commit
+
+    def arrange(event):
+        def first(draft):
+            monkeypatch.setattr(backend.store, "commit", commit)
+            event()
+            return commit(draft)
+
+        monkeypatch.setattr(backend.store, "commit", first)
+
+    return arrange

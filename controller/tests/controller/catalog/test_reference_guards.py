@@ -52,22 +52,6 @@ def upload(api, path, data):
     return api.put(path, data, content_type="application/octet-stream", headers=digest)
 
 
-@pytest.fixture
-def in_between(backend, monkeypatch):
-    """Let ``event`` happen once, when the next change has been decided and not yet been committed."""
-    commit = backend.store.commit
-
-    def arrange(event):
-        def first(draft):
-            monkeypatch.setattr(backend.store, "commit", commit)
-            event()
-            return commit(draft)
-
-        monkeypatch.setattr(backend.store, "commit", first)
-
-    return arrange
-
-
 def says(sentence):
     return lambda api: api.post("/policies", {"policy": sentence}, format="json")
 

@@ -4,7 +4,7 @@ import pytest
 
 from sluice_controller.api.serializers.policies import REVISIONS
 from sluice_controller.policies.policy_update import PolicyUpdate, update_policy
-from sluice_core.errors import Conflict
+from sluice_core.errors import Conflict, NotFound
 from sluice_core.messages.policies import Firing, PolicyState
 from sluice_core.store.records import Draft
 from sluice_dsl.assignments import assignment_for
@@ -90,6 +90,23 @@ def test_an_actor_that_fires_during_an_update_loses_nothing(backend, create, mon
     else:
         update_policy(backend, made["id"], "admin", PolicyUpdate(enabled=False))
         assert backend.store.assignments() == []
+
+
+def test_a_text_that_comes_during_an_update_is_not_lost(backend, create, in_between):
+    made = create(STATIC)
+    text = "FOR TENANT AUTH_test DO SET noop"
+    in_between(lambda: update_policy(backend, made["id"], "other", PolicyUpdate(text=text)))
+    update_policy(backend, made["id"], "admin", PolicyUpdate(enabled=False))
+    found, _ = backend.store.policy(made["id"])
+    assert (found.source, found.enabled) == (text, False)
+
+
+def test_a_policy_that_is_deleted_during_an_update_stays_deleted(backend, create, in_between):
+    made = create(STATIC)
+    in_between(lambda: backend.store.commit(Draft("other", policy_drops=(made["id"],))))
+    with pytest.raises(NotFound):
+        update_policy(backend, made["id"], "admin", PolicyUpdate(text="FOR TENANT AUTH_test DO SET noop"))
+    assert (backend.store.policies(), backend.store.assignments()) == ([], [])
 
 
 def test_a_new_text_replaces_the_sentence_under_the_same_id(create, put, backend):
