@@ -103,6 +103,23 @@ def test_a_wiped_redis_is_detected_even_at_the_same_epoch(store, changes):
     assert assert_fresh(cache, store) == (["b"] if changes else [])
 
 
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_changes_that_a_failover_lost_are_forgotten(store, monkeypatch, others):
+    """The server that takes over has the same history; others may have written as many changes to it, or more."""
+    monkeypatch.setattr("sluice_controller.catalog.policy_cache._LOOK_AGAIN", 0.0)
+    cache = PolicyCache(store)
+    store.commit(Draft("t", policies=(policy("a"),)))
+    replica = {key: store.client.dump(key) for key in store.client.scan_iter()}
+    store.commit(Draft("t", policies=(policy("lost"),)))
+    assert assert_fresh(cache, store) == ["a", "lost"]
+    store.client.flushdb()
+    for key, dump in replica.items():
+        store.client.restore(key, 0, dump)
+    for number in range(others):
+        store.commit(Draft("t", policies=(policy(f"n{number}", 2),)))
+    assert assert_fresh(cache, store) == ["a", *(f"n{number}" for number in range(others))]
+
+
 def test_without_changes_nothing_is_read(store, monkeypatch):
     cache = PolicyCache(store)
     store.commit(Draft("t", policies=(policy("a"),)))
