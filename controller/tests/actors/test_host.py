@@ -140,6 +140,28 @@ def test_a_host_corrects_a_store_that_is_not_what_the_states_say(story):
     run_scenario(test())
 
 
+def test_what_remains_of_a_condition_is_written_again_when_it_changes(story):
+    async def test():
+        both = ["or", ["metric", "PUTS_SEC", ">", 9], ["and", BUSY, ["size", ">", 5]]]
+        await story.policy(plan=plan_of(both))
+        async with story.host() as host:
+            await story.ready(host, "p1")
+
+            async def applies_to(when):
+                async def condition():
+                    return [one.when for one in (await story.assignments()).values()] == [when]
+
+                await wait_until(condition)
+
+            await story.feed(host, 8)
+            await applies_to(["size", ">", 5])
+            await story.feed(host, 12)
+            await applies_to(True)
+        await story.store.close()
+
+    run_scenario(test())
+
+
 def test_a_deleted_policy_gets_nothing_back(story):
     async def test():
         await story.policy("p1")
