@@ -193,6 +193,26 @@ def test_a_waiter_for_a_whole_piece_keeps_its_place(crowd):
     assert done == [part, 8 * KB, 5000]
 
 
+def test_a_transfer_that_comes_later_waits_though_there_is_enough_for_it(crowd):
+    crowd.grant(0, RATE)
+    first, second = crowd.line.open(FLOW), crowd.line.open(FLOW)
+    done = []
+
+    def pay(transfer, size):
+        transfer.acquire(size)
+        done.append(size)
+
+    crowd.bodies += [first, second]
+    crowd.threads.append(green.start_green(pay, first, 64 * KB))
+    crowd.settled(lambda: crowd.till.bytes_waiting == 64 * KB)
+    crowd.grant(63 * KB, RATE)
+    crowd.threads.append(green.start_green(pay, second, KB))
+    crowd.settled(lambda: done or crowd.till.bytes_waiting == 65 * KB)
+    assert done == []
+    crowd.grant(2 * KB, RATE)
+    assert done == [64 * KB, KB]
+
+
 def test_a_waiter_killed_after_it_was_served_refunds_its_credit(crowd):
     crowd.grant(0, 1000.0)
     turns = crowd.read(), crowd.read()
