@@ -164,6 +164,15 @@ def test_a_record_that_was_tampered_with_is_refused_before_a_byte_is_read(small,
             attempt()
 
 
+@pytest.mark.parametrize("place", range(16))
+def test_every_byte_of_a_records_mac_counts(small, place):
+    _, record = stored(small)
+    mac = bytearray(base64.b64decode(record["mac"]))
+    mac[place] ^= 1
+    with pytest.raises(CorruptData, match="not as it was written"):
+        small().locate({**record, "mac": base64.b64encode(mac).decode()}, 0, 1)
+
+
 @pytest.mark.parametrize(
     "change",
     [{"size": 0}, {"size": True}, {"size": 1 << 50}, {"seg": 8}, {"seg": 1 << 30}, {"key": "a b"}, {"salt": "***"},
