@@ -132,6 +132,24 @@ def test_values_are_those_that_the_standard_library_reads(rows):
     assert [[dialect.value(raw).decode() for raw in dialect.fields(record)] for record in records] == rows
 
 
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ('a"b', 'a"b'), ('a""b', 'a""b'), (' "a"', ' "a"'), ('""', ""), ('"a""b"', 'a"b'), ('"a"b', "ab"),
+        ('"a', "a"), ('"a""', 'a"'),
+    ],
+)  # fmt: skip
+def test_quotes_are_taken_off_a_field_that_begins_with_one(raw, value):
+    assert Dialect().value(raw.encode()) == value.encode()
+    assert Dialect(quote=b"").value(raw.encode()) == raw.encode()
+
+
+@pytest.mark.parametrize("value", [b"a,b", b'a"b', b"a\nb", b"a\rb"])
+def test_a_value_that_would_end_its_field_or_record_is_quoted(value):
+    assert Dialect().quoted(value) == b'"' + value.replace(b'"', b'""') + b'"'
+    assert Dialect().quoted(b"a b") == b"a b"
+
+
 @given(st.text("0123456789.+-eE x", max_size=12))
 def test_numbers_are_the_same_to_both_engines(text):
     number = parse_number(text.encode())
