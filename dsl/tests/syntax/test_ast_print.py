@@ -1,5 +1,6 @@
 """Whatever a node holds, it prints to text that parses to an equal node."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +64,27 @@ def test_a_printed_sentence_parses_to_an_equal_one(sentence):
     assert parse(text, reporter) == [sentence]
     assert reporter.all("error") == ()
     assert "\n" not in text
+
+
+A, B, C = (Clause(Word(name), ">", Word("1")) for name in "ABC")
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (And((And((A, B)), C)), "(A > 1 AND B > 1) AND C > 1"),
+        (And((A, Or((B, C)))), "A > 1 AND (B > 1 OR C > 1)"),
+        (Or((A, And((B, C)))), "A > 1 OR B > 1 AND C > 1"),
+        (Or((A, Or((B, C)))), "A > 1 OR (B > 1 OR C > 1)"),
+        (And((Not(A), Not(Not(B)))), "NOT A > 1 AND NOT NOT B > 1"),
+        (Not(And((A, B))), "NOT (A > 1 AND B > 1)"),
+        (Not(Or((A, B))), "NOT (A > 1 OR B > 1)"),
+    ],
+)
+def test_parentheses_stand_where_another_tree_would_be_read(condition, text):
+    sentence = Sentence(Target("", "name", Word("a")), (Action("set", Word("noop")),), condition)
+    assert str(condition) == text
+    assert parse(str(sentence), Reporter(str(sentence))) == [sentence]
 
 
 @given(st.lists(sentences(), min_size=2, max_size=3), st.sampled_from(["; ", "\n", " ", " # and\n"]))
