@@ -123,6 +123,21 @@ def test_lists_show_what_one_may_see_and_their_pages_are_full(keystone):
     assert keystone(UNA).get("/policies").status_code == 403
 
 
+def test_whoever_may_list_sees_no_more_of_others_for_that(keystone, tmp_path):
+    """A policy file may let people list policies whatever their project, which is none here or theirs."""
+    from django.conf import settings
+    from django.test import override_settings
+
+    path = tmp_path / "policy.yaml"
+    path.write_text('"sluice:policies:list": "role:reader"\n')
+    for sentence in (OWN, "FOR CONTAINER AUTH_umbrella-id/x DO SET noop"):
+        assert create(keystone(ADA), sentence).status_code == 201
+    with override_settings(SLUICE=replace(settings.SLUICE, policy_file=str(path))):
+        rita, una = (keystone(who).get("/policies").json()["policies"] for who in (RITA, UNA))
+    assert [one["target"]["name"] for one in rita] == ["AUTH_acme-id/logs"]
+    assert una == []
+
+
 def test_an_administrator_without_a_project_sees_everything(keystone):
     cloud = replace(Identity.from_user("u-cloud", "cloud", roles=("admin", "reader")), is_admin=True)
     made = create(keystone(cloud), OWN)
