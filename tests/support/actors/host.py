@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 from sluice_actors.host import Host
+from sluice_actors.runtime.tasks import cancel_tasks
 from sluice_actors.settings import OPTIONS, checked
 from sluice_actors.testing import batch_of, plan_of
 from sluice_core.connections.exchanges import metric_routing_key
@@ -31,8 +32,13 @@ def run_scenario(story: Coroutine[Any, Any, T], limit: float = LIMIT) -> T:
     """Run ``story`` for at most ``limit`` seconds."""
 
     async def limited() -> T:
-        async with asyncio.timeout(limit):
-            return await story
+        task = asyncio.get_running_loop().create_task(story)
+        await asyncio.wait({task}, timeout=limit)
+        await cancel_tasks([task])
+        try:
+            return task.result()
+        except asyncio.CancelledError as ended:
+            raise TimeoutError(f"not done within {limit} s") from ended
 
     return asyncio.run(limited())
 
