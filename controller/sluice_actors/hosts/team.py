@@ -82,9 +82,11 @@ class Team:
     # -- Ownership
 
     def owns(self, name: str) -> bool:
+        """Whether this host runs the policy or controller ``name``, by the leases it holds."""
         return fencing.slot_of(name) in self._held
 
     def owns_slot(self, slot: str) -> bool:
+        """Whether this host holds the lease of ``slot``."""
         return slot in self._held
 
     def fence(self, names: Iterable[str]) -> dict[str, str]:

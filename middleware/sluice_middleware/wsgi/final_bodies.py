@@ -37,9 +37,11 @@ class RewritingEncoder:
         self.finish = stream.finish
 
     def settled(self) -> bool:
+        """False: it is never certain that the bytes pass unchanged."""
         return False
 
     def records(self) -> tuple[dict[str, Any], ...]:
+        """None: nothing is written on the object, since nothing is undone on GET."""
         return ()
 
 
