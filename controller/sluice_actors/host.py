@@ -33,15 +33,18 @@ from sluice_actors.policies.decision_writer import DecisionWriter
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.policies.policy_runner import PolicyRunner
 from sluice_actors.runtime.system import ActorSystem
-from sluice_actors.runtime.tasks import Service, cancel_tasks, repeat_forever, wait_at_most
+from sluice_actors.runtime.tasks import Service, repeat_forever, wait_at_most
 from sluice_actors.status_publisher import StatusPublisher
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Change
+from sluice_core.store.cancellation import cancel_tasks
 from sluice_core.store.store import AsyncStore
 
 #: What is ours is compared with what Redis says so often, should a message about it get lost.
 _LOOK_AGAIN: Final = 2.0
+#: Seconds that a task has to end before it is cancelled again.
+_CANCEL_AGAIN: Final = 0.2
 
 
 class Host:
@@ -120,7 +123,7 @@ class Host:
 
     async def close(self) -> None:
         """Write down what is decided (for at most 2 s) and end."""
-        await cancel_tasks(self._tasks)
+        await cancel_tasks(self._tasks, _CANCEL_AGAIN)
         for service in reversed(self._services):
             await service.close()
         await self.store.close()

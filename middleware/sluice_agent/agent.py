@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
 from importlib import metadata
-from typing import Any
+from typing import Any, Final
 
 from sluice_agent.bandwidth import service
 from sluice_agent.cache import invalidation_service
@@ -31,9 +31,13 @@ from sluice_core.messages.nodes import Hello, NodeReport
 from sluice_core.messages.uploads import Upload
 from sluice_core.metrics.totals import Totals
 from sluice_core.snapshot.reader import SnapshotWriter
+from sluice_core.store.cancellation import cancel_tasks
 from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
+
+#: Seconds that a service has to end before it is cancelled again; closing connections may take a few.
+_CANCEL_AGAIN: Final = 10.0
 
 
 def software() -> str:
@@ -113,9 +117,13 @@ class Agent:
                 resources.callback(self.workers.close)
                 self.workers.open(self._settings.worker_mode, self._settings.worker_group)
             self._storage.open()
-            async with asyncio.TaskGroup() as tasks:
-                for run in self._services:
-                    tasks.create_task(run())
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(run()) for run in self._services]
+                try:
+                    await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+                except asyncio.CancelledError:
+                    await cancel_tasks(tasks, _CANCEL_AGAIN)
+                    raise
 
     def _add_worker(self, hello: Hello) -> None:
         try:

@@ -21,6 +21,7 @@ Theory of operation:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
@@ -265,7 +266,9 @@ async def _finish(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait([task])
+        while not task.done():
+            with contextlib.suppress(asyncio.CancelledError):  # cancelled again
+                await asyncio.wait([task])
         raise
 
 

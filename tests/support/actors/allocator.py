@@ -13,11 +13,11 @@ from tests.support.actors.ownership import SingleHost
 
 from sluice_actors.bandwidth.service import NAME, AllocationService
 from sluice_actors.policies.group_index import GroupIndex
-from sluice_actors.runtime.tasks import cancel_tasks
 from sluice_core.connections.exchanges import load_routing_key, shares_routing_key
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, NodeLoad, Shares
 from sluice_core.messages.bandwidth_report import BandwidthReport
+from sluice_core.store.cancellation import cancel_tasks
 from sluice_core.store.fencing import slot_of
 from sluice_core.store.records import Draft
 from sluice_core.testing import FakeBus, fits
@@ -138,7 +138,7 @@ class Scene:
 
     async def close(self) -> None:
         """All ends."""
-        await cancel_tasks(self.tasks)
+        await cancel_tasks(self.tasks, again=0.2)
         await self.host.close()
         await self.story.store.close()
 

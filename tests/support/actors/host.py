@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 from sluice_actors.host import Host
-from sluice_actors.runtime.tasks import cancel_tasks
 from sluice_actors.settings import OPTIONS, checked
 from sluice_actors.testing import batch_of, plan_of
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.connections.publisher import Publisher
 from sluice_core.messages.policies import Assignment, Policy, PolicyState
+from sluice_core.store.cancellation import cancel_tasks
 from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore
 from sluice_dsl.plan import Plan
@@ -34,7 +34,7 @@ def run_scenario(story: Coroutine[Any, Any, T], limit: float = LIMIT) -> T:
     async def limited() -> T:
         task = asyncio.get_running_loop().create_task(story)
         await asyncio.wait({task}, timeout=limit)
-        await cancel_tasks([task])
+        await cancel_tasks([task], again=0.2)
         try:
             return task.result()
         except asyncio.CancelledError as ended:

@@ -1,11 +1,13 @@
 """An agent and the Swift workers of its node, which read what it took from a real Redis."""
 
 import asyncio
+import threading
 from functools import partial
 
 import pytest
 from tests.support.middleware.agents import at_epoch, commit, play, reads_on, reported, running, until, worker
 
+from sluice_agent import agent as agent_module
 from sluice_agent.snapshot import follower
 from sluice_core.messages.nodes import Counters
 
@@ -132,3 +134,49 @@ def test_a_worker_that_sends_no_message_is_disconnected(store, node, redis_serve
                 connection.close()
 
     play(story())
+
+
+def test_a_thread_is_waited_for_however_often_its_task_is_cancelled():
+    async def story():
+        begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+        def work():
+            begun.set()
+            may_end.wait()
+            ended.set()
+
+        task = asyncio.create_task(follower._finish(asyncio.to_thread(work)))
+        await asyncio.to_thread(begun.wait)
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0.01)
+        assert not task.done()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended.is_set()
+
+    play(story())
+
+
+def test_an_agent_ends_although_its_follower_loses_a_cancellation(node, monkeypatch):
+    monkeypatch.setattr(agent_module, "_CANCEL_AGAIN", 0.05)
+    lost = []
+
+    async def loses(self):
+        while True:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                if lost:
+                    raise
+                lost.append("a cancellation")
+
+    monkeypatch.setattr(follower.SnapshotFollower, "run", loses)
+
+    async def story():
+        async with node():
+            await asyncio.sleep(0.05)
+
+    play(story())
+    assert lost
