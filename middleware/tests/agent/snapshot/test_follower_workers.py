@@ -8,6 +8,7 @@ import pytest
 from tests.support.middleware.agents import at_epoch, commit, play, reads_on, reported, running, until, worker
 
 from sluice_agent import agent as agent_module
+from sluice_agent.settings import Settings
 from sluice_agent.snapshot import follower
 from sluice_core.messages.nodes import Counters
 
@@ -147,11 +148,13 @@ def test_a_thread_is_waited_for_however_often_its_task_is_cancelled():
 
         task = asyncio.create_task(follower._finish(asyncio.to_thread(work)))
         await asyncio.to_thread(begun.wait)
-        for _ in range(3):
-            task.cancel()
-            await asyncio.sleep(0.01)
-        assert not task.done()
-        may_end.set()
+        try:
+            for _ in range(3):
+                task.cancel()
+                await asyncio.sleep(0.01)
+            assert not task.done()
+        finally:  # a loop that closes waits for its threads
+            may_end.set()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert ended.is_set()
@@ -159,11 +162,12 @@ def test_a_thread_is_waited_for_however_often_its_task_is_cancelled():
     play(story())
 
 
-def test_an_agent_ends_although_its_follower_loses_a_cancellation(node, monkeypatch):
+def test_an_agent_ends_although_its_follower_loses_a_cancellation(redis_server, tmp_path, monkeypatch):
     monkeypatch.setattr(agent_module, "_CANCEL_AGAIN", 0.05)
-    lost = []
+    begun, lost = [], []
 
     async def loses(self):
+        begun.append("to follow")
         while True:
             try:
                 await asyncio.sleep(3600)
@@ -175,8 +179,12 @@ def test_an_agent_ends_although_its_follower_loses_a_cancellation(node, monkeypa
     monkeypatch.setattr(follower.SnapshotFollower, "run", loses)
 
     async def story():
-        async with node():
-            await asyncio.sleep(0.05)
+        agent = agent_module.Agent(Settings("n1", redis_server.url, str(tmp_path / "snapshot")))
+        task = asyncio.create_task(agent.run())
+        await until(lambda: begun)
+        task.cancel()
+        await asyncio.wait({task}, timeout=10)
+        assert task.cancelled()
+        assert lost == ["a cancellation"]
 
     play(story())
-    assert lost
