@@ -149,12 +149,20 @@ def test_ctrl_c_ends_the_watching_and_nothing_else(api, client, node):
     node("n1")
     made = client.create_policy(STATIC)
     argv = ["--url", api.url, "--token-file", str(api.token), "policy", "show", made["id"], "--watch"]
-    watching = subprocess.Popen(
-        [sys.executable, "-m", "sluice_client", *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    # a child ignores what its parent ignores, as tests do that a shell runs in the background
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        watching = subprocess.Popen(
+            [sys.executable, "-m", "sluice_client", *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
     with watching:
-        assert watching.stderr.readline() == "active, enforced 0/1\n"
-        os.kill(watching.pid, signal.SIGINT)
-        out, err = watching.communicate(timeout=30)
+        try:
+            assert watching.stderr.readline() == "active, enforced 0/1\n"
+            os.kill(watching.pid, signal.SIGINT)
+            out, err = watching.communicate(timeout=30)
+        finally:
+            watching.kill()
     assert (watching.returncode, out, err) == (130, "", "")
     assert client.policy(made["id"])["state"] == "active"
