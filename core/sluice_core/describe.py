@@ -16,6 +16,9 @@ PROXY: Final = "proxy"
 STORAGE_NODE: Final = "storage_node"
 PLACES: Final = (PROXY, STORAGE_NODE)
 
+#: The methods of the object requests that request filters accompany.
+OBJECT_METHODS: Final = ("GET", "HEAD", "PUT", "POST", "DELETE")
+
 #: Assignment kinds (design section 5), each known to the language from the start.
 FILTER: Final = "filter"
 BANDWIDTH: Final = "bandwidth"
@@ -60,7 +63,9 @@ class ActionInfo:
     ``protective`` filters are inherited through narrower scopes until a DELETE
     names them.  ``available`` is False for words the language knows but that
     this cluster cannot enforce (yet).  ``on_get`` filters transform what is read
-    (read-time filters), ``on_request`` ones accompany whole requests.
+    (read-time filters), ``on_request`` ones accompany whole requests: those whose method is in ``methods``
+    (empty: any).  ``on_answer`` says of such a filter that on GET and HEAD it may begin with the answer, when only
+    that tells whether a condition on the object holds.
     ``environment`` says who runs its code: native, or a sandbox.
     """
 
@@ -82,6 +87,8 @@ class ActionInfo:
     protective: bool = False
     available: bool = True
     on_request: bool = False
+    methods: tuple[str, ...] = ()
+    on_answer: bool = False
     environment: str = NATIVE
 
     def parameter(self, name: str) -> Parameter | None:

@@ -75,7 +75,8 @@ def _age(assignment: Assignment) -> tuple[int, str, int]:
     return (assignment.created, assignment.policy, assignment.order)
 
 
-def _place_in_line(assignment: Assignment) -> tuple[int, int, str, int]:
+def running_order(assignment: Assignment) -> tuple[int, int, str, int]:
+    """What assignments of one pipeline are sorted by, for their running order on PUT."""
     return (assignment.stage, *_age(assignment))
 
 
@@ -119,6 +120,11 @@ class Candidates:
                 kept_at = one.side if method == GET else PROXY
                 first.setdefault(one.level, one.ceiling if kept_at == side else 0.0)
         return min(filter(None, first.values()), default=0.0)
+
+    def undecided(self, kind: str, facts: Facts) -> list[Assignment]:
+        """The assignments of ``kind`` whose conditions ask what ``facts`` does not say."""
+        ranks = self._conditional.get(kind, ())
+        return [one for rank in ranks for one, test in rank if test(facts) is None]
 
     def resolve(self, facts: Facts) -> Pipelines:
         """Kind → pipeline, in running order on PUT; kinds without actions are left out."""
@@ -183,7 +189,7 @@ def _one_kind(ranks: list[_Rank], holds: Callable[[Test], bool]) -> Pipeline:
             elif keyword not in deleted and keyword not in chosen and (not decided or assignment.protective):
                 chosen[keyword] = assignment
         decided = decided or bool(winners)
-    return tuple(sorted(chosen.values(), key=_place_in_line))
+    return tuple(sorted(chosen.values(), key=running_order))
 
 
 def _promises(ranks: list[_Rank], holds: Callable[[Test], bool]) -> Pipeline:
@@ -199,7 +205,7 @@ def _promises(ranks: list[_Rank], holds: Callable[[Test], bool]) -> Pipeline:
         said.update(*map(bandwidth_aspects, found))
         if ended:
             deleted.add(level)
-    return tuple(sorted(chosen, key=_place_in_line))
+    return tuple(sorted(chosen, key=running_order))
 
 
 def _winners(rank: _Rank, holds: Callable[[Test], bool]) -> tuple[Iterable[Assignment], bool]:

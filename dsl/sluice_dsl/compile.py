@@ -8,6 +8,7 @@ from typing import Final
 
 from sluice_dsl.catalogue.aliases import expand_aliases
 from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.checks.attributes import check_attributes
 from sluice_dsl.checks.conflicts import ExistingPolicy, check_conflicts
 from sluice_dsl.checks.sentence import check_sentence
 from sluice_dsl.diagnostics import CONFLICT, ERROR, WARNING, Diagnostic, PolicyConflict, PolicyErrors, Reporter
@@ -34,11 +35,13 @@ def compile_text(
     text: str,
     catalogue: Catalogue,
     existing: Sequence[ExistingPolicy] | Callable[[str], Sequence[ExistingPolicy]] = (),
+    kept: bool = False,
 ) -> list[Compiled]:
     """The plans of all sentences in ``text``, each checked against those before it, too.
 
     :param existing: policies to check against; or a function from an account (empty: none in particular) to those
         that may contradict a policy about it
+    :param kept: the text was accepted before: what new text is refused for because it would never act is a warning
 
     :raises PolicyErrors: with every error of every sentence; it is a
         :class:`~sluice_dsl.diagnostics.PolicyConflict` when nothing is wrong but a contradiction
@@ -53,6 +56,7 @@ def compile_text(
         if plan is not None:
             new = ExistingPolicy("", plan, line=text.count("\n", 0, sentence.span[0]) + 1)
             others = [*existing(new.account), *earlier] if callable(existing) else earlier
+            check_attributes(meant, plan, catalogue, reporter, kept)
             check_conflicts(plan, meant, others, catalogue, reporter)
             earlier.append(new)
             plans.append((sentence, plan))

@@ -9,6 +9,10 @@ before it let the request pass, and calls, in this order:
 4. ``body_out(reply)``: a stream that the plain answer goes through.
 5. ``end(complete)`` exactly once, last, whatever happened, also after a fault or a cut connection.
 
+Where a condition of the policy asks for the size, type or tags of the stored object, which the request does not
+tell, ``wait()`` is called in the place of ``request()`` of a filter with ``info.on_answer``.  ``response`` and
+``body_out`` follow when the answer tells that the condition holds, else ``end(False)``.
+
 On the way in the filters run in stage order (lowest next to the client), on the way out backwards.
 When one answers in ``request``, those behind it and Swift are not asked, and the answer goes back
 through those before it.  A visit sees the plain object, as the client does: what other filters
@@ -101,6 +105,7 @@ class Call:
     ``environ`` is the host's own (WSGI), for what has no name here.  ``protected`` says that a protective
     filter (encryption) holds what is stored, so that no other copy may lie about in plain: of a PUT from
     the start, as policies want it, of everything else from ``response`` on, as the object says.
+    ``decided`` is False when only the answer tells whether the policy holds for the object (:meth:`Visit.wait`).
     """
 
     place: str
@@ -116,6 +121,7 @@ class Call:
     send: Sender
     environ: dict[str, Any]
     protected: bool = False
+    decided: bool = True
 
     @property
     def headers(self) -> Headers:
@@ -129,6 +135,9 @@ class Visit:
     def request(self) -> Reply | None:
         """Before anything happens; an answer given here is the answer."""
         return None
+
+    def wait(self) -> None:
+        """Before anything happens to a request that may turn out to be none of the policy's; nothing to answer yet."""
 
     def body_in(self) -> Stream | None:
         """A stream for the plain body of a PUT; only a filter with ``info.changes_content`` may change it."""

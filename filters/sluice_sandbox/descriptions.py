@@ -20,6 +20,8 @@ _DECLARED: Final = frozenset(one.name for one in fields(ActionInfo)) - {
     "reversible",
     "available",
     "on_request",
+    "methods",
+    "on_answer",
 }
 #: Only the fast environments run below Swift's own reads and writes, where each open of a file would
 #: else start a conversation with a container engine.

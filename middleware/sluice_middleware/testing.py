@@ -176,14 +176,17 @@ class FixedPolicies:
 class ProxyStack:
     """``reads`` and the proxy middleware before a fake Swift, and a client of them."""
 
-    def __init__(self, folder: Path, *filters: type[Filter], logger: logging.Logger | None = None) -> None:
+    def __init__(
+        self, folder: Path, *filters: type[Filter], logger: logging.Logger | None = None, **given: Any
+    ) -> None:
         """
         :param filters: more filters than those that are installed
+        :param given: options of the proxy middleware that are not their defaults
         """
         self.swift = FakeSwift()
         self.log = logger or logging.getLogger("sluice.stand")
         options = {one.name: one.default for one in PROXY_OPTIONS}
-        options |= {"agent_socket": str(folder / "none.sock"), "snapshot_dir": str(folder / "none")}
+        options |= {"agent_socket": str(folder / "none.sock"), "snapshot_dir": str(folder / "none"), **given}
         self.proxy = ProxyMiddleware(self.swift, options, self.log)
         self.reads = ReadsMiddleware(self.proxy, WorkerContext(options, self.log))
         for context in (self.proxy.context, self.reads.context):

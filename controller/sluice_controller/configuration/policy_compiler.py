@@ -58,7 +58,7 @@ class PolicyCompiler:
     def _compiled(self, item: Policy) -> tuple[Policy, Plan]:
         if len(item.text) > self._longest:
             raise CallerError(f"the sentence has {len(item.text)} characters, expected at most {self._longest}")
-        compiled = compile_text(item.text, self._catalogue, self._rivals)
+        compiled = compile_text(item.text, self._catalogue, self._rivals, kept=True)
         if len(compiled) != 1:
             raise CallerError(f"{len(compiled)} sentences, expected one")
         (one,) = compiled

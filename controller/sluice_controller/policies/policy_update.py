@@ -61,7 +61,8 @@ def apply_update(
     if revision.text is None:
         return replace(old, policy=replace(old.policy, enabled=enabled)), ()
     others = [one for one in contents.ordered if one.policy.id != old.policy.id]
-    plain = compile_text(revision.text, backend.vocabulary(contents), [one.existing for one in others])
+    kept = revision.text in (old.policy.source, old.policy.text)
+    plain = compile_text(revision.text, backend.vocabulary(contents), [one.existing for one in others], kept)
     compiled = check_bandwidth(backend, revision.text, plain, others)
     if len(compiled) != 1:
         raise CallerError(f"`policy` has {len(compiled)} sentences, expected one: a policy is one sentence")

@@ -91,14 +91,14 @@ def _equal(clause, request):
 @settings(max_examples=300)
 @given(conditions, values, facts)
 def test_what_remains_holds_exactly_when_the_sentence_is_true(condition, metrics, request):
-    (compiled,) = compile_text(f"FOR acme WHEN {condition} DO SET noop", CATALOGUE)
+    (compiled,) = compile_text(f"FOR acme WHEN {condition} DO SET noop", CATALOGUE, kept=True)
     remaining = residual(compiled.plan.condition, metrics)
     assert (compile_predicate(remaining)(request) is True) == (kleene(condition, metrics, request) is True)
 
 
 @given(conditions)
 def test_silent_metrics_satisfy_nothing_whichever_way_round(condition):
-    (compiled,) = compile_text(f"FOR acme WHEN {condition} DO SET noop", CATALOGUE)
+    (compiled,) = compile_text(f"FOR acme WHEN {condition} DO SET noop", CATALOGUE, kept=True)
     plan = compiled.plan
     silent = residual(plan.condition, dict.fromkeys(plan.metrics))
     assert silent == residual(plan.condition, {})
@@ -109,7 +109,7 @@ def test_silent_metrics_satisfy_nothing_whichever_way_round(condition):
 @given(conditions)
 def test_a_condition_and_its_negation_never_both_hold(condition):
     first, second = compile_text(
-        f"FOR acme WHEN {condition} DO SET noop; FOR beta WHEN NOT ({condition}) DO SET noop", CATALOGUE
+        f"FOR acme WHEN {condition} DO SET noop; FOR beta WHEN NOT ({condition}) DO SET noop", CATALOGUE, kept=True
     )
     metrics = {"ACTIVE_REQUESTS": 1.0, "PUTS_SEC": None}
     request = Facts("PUT", "a.pdf", None, "text/plain", frozenset({"hot"}))

@@ -40,6 +40,8 @@ class Caching(Filter):
         stage=50,
         on_put=False,
         on_request=True,
+        methods=("GET", "HEAD", "PUT"),
+        on_answer=True,
     )
 
     def visit(self, call: Call) -> Visit | None:

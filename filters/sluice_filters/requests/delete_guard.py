@@ -66,6 +66,7 @@ class DeleteGuard(Filter):
         stage=60,
         on_put=False,
         on_request=True,
+        methods=("DELETE",),
     )
 
     def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:

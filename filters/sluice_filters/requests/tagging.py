@@ -37,6 +37,7 @@ class Tagging(Filter):
         stage=20,
         on_put=False,
         on_request=True,
+        methods=("PUT", "POST"),
     )
 
     def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sluice_core.code.code_store import BadUpload
 from sluice_core.code.loader import load_class
-from sluice_core.describe import FILTER, NATIVE, PARAMETER_TYPES, PLACES, ActionInfo, Parameter
+from sluice_core.describe import FILTER, NATIVE, OBJECT_METHODS, PARAMETER_TYPES, PLACES, ActionInfo, Parameter
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter
 
@@ -41,8 +41,7 @@ def native_info(upload: Upload) -> ActionInfo:
     try:
         values: dict[str, Any] = {"help": f"uploaded filter, revision {upload.revision}", **said}
         values["parameters"] = tuple(map(_parameter, said.get("parameters", ())))
-        if "places" in values:
-            values["places"] = tuple(values["places"])
+        values |= {name: tuple(values[name]) for name in ("places", "methods") if name in values}
         return ActionInfo(keyword=upload.keyword, kind=FILTER, version=upload.revision, environment=NATIVE, **values)
     except (TypeError, ValueError, AttributeError) as error:
         raise BadUpload(f"description of filter `{upload.keyword}`: {error}") from error
@@ -103,6 +102,9 @@ def description_faults(info: ActionInfo) -> list[str]:
         (set(info.places) <= set(PLACES) and bool(info.places), f"places `{info.places}`, expected some of {PLACES}"),
         (works, "it runs neither on PUT nor on GET nor on requests"),
         (info.reversible or not info.random_access, "it has random access, but cannot be undone"),
+        (info.on_request or not info.methods, "it has methods, but does not accompany requests"),
+        (info.on_request or not info.on_answer, "it begins with the answer, but does not accompany requests"),
+        (set(info.methods) <= set(OBJECT_METHODS), f"methods `{info.methods}`, expected some of {OBJECT_METHODS}"),
     )
     found = [fault for holds, fault in rules if not holds] + contradictions(info)
     for one in info.parameters:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from sluice_core.describe import OBJECT_METHODS
 from sluice_core.errors import SluiceError
 from sluice_filters.api import Filter, Stream
 from sluice_filters.visits import Call, Headers, Reply, Visit
@@ -16,23 +17,26 @@ _BODY: Final = b"some words of a body"
 def try_requests(made: Filter) -> None:
     """One request of each kind; what is refused in our words is no fault."""
     for place in made.info.places:
-        for method in ("PUT", "GET", "HEAD", "DELETE", "POST"):
-            with contextlib.suppress(SluiceError):
-                _one(made, place, method)
+        for method in OBJECT_METHODS:
+            for decided in (True, False) if made.info.on_answer and method in ("GET", "HEAD") else (True,):
+                with contextlib.suppress(SluiceError):
+                    _one(made, _call(place, method, decided))
 
 
-def _one(made: Filter, place: str, method: str) -> None:
-    visit = made.visit(_call(place, method))
+def _one(made: Filter, call: Call) -> None:
+    visit = made.visit(call)
     if visit is None:
         return
     if not isinstance(visit, Visit):
         raise TypeError(f"visit() gave `{type(visit).__name__}`, expected a Visit or None")
     try:
-        if visit.request() is None:
-            if method == "PUT":
+        if not call.decided:
+            visit.wait()
+        if not call.decided or visit.request() is None:
+            if call.method == "PUT":
                 _through(visit.body_in())
             reply = visit.response(Reply("200 OK", Headers({"Content-Length": str(len(_BODY))}), [_BODY]))
-            if method == "GET":
+            if call.method == "GET":
                 _through(visit.body_out(reply))
     finally:
         visit.end(True)
@@ -44,7 +48,7 @@ def _through(stream: Stream | None) -> None:
         stream.finish()
 
 
-def _call(place: str, method: str) -> Call:
+def _call(place: str, method: str, decided: bool) -> Call:
     size = len(_BODY) if method == "PUT" else None
     headers = Headers({} if size is None else {"Content-Length": str(size)})
     return Call(
@@ -60,6 +64,7 @@ def _call(place: str, method: str) -> Call:
         authorize=lambda: None,
         send=_nobody,
         environ={"REQUEST_METHOD": method, "PATH_INFO": "/v1/AUTH_trial/trial/trial.txt", "QUERY_STRING": ""},
+        decided=decided,
     )
 
 

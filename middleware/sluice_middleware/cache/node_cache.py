@@ -18,6 +18,7 @@ from sluice_core.cache.write_journal import WriteJournal
 from sluice_core.cache.write_marks import BEGUN, ENDED, WriteMarks, object_digest, open_write_marks, timestamp_units
 from sluice_core.describe import Scalar
 from sluice_core.errors import PeerError
+from sluice_core.messages.predicate import Facts
 from sluice_core.options import Option, OptionError
 from sluice_filters.visits import Call, Visit
 from sluice_middleware.cache.store import POLICIES, CacheStore, open_store
@@ -84,6 +85,11 @@ class NodeCache:
             return None
         kind = WriteVisit if call.method == "PUT" else read_visit
         return kind(self, call, key, params)
+
+    def complete_facts(self, env: Env, facts: Facts) -> Facts:
+        """``facts`` with what a kept copy of the object says; type and tags only once the disks were asked for them."""
+        key = object_key(env) if self.is_open() else None
+        return facts if key is None else self.store.complete_facts(key, facts)
 
     def write(self, app: App, env: Env, key: bytes) -> UpstreamResponse:
         """Make a write, and tell that it began and how it ended."""

@@ -12,16 +12,18 @@ import fcntl
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from sluice_core.cache.write_marks import WriteMarks, timestamp_units
 from sluice_core.errors import PeerError
+from sluice_core.messages.predicate import Facts
 from sluice_middleware.cache.files import CachedFile, DataFiles, pack_headers
 from sluice_middleware.cache.index import LFU, LRU, IndexEntry, IndexTable, new_serial, open_table
 from sluice_middleware.cache.sketch import CountMinSketch, open_sketch
 from sluice_middleware.log import Logger
+from sluice_middleware.wsgi.policy_lookup import download_facts
 
 POLICIES: Final = (LRU, LFU)
 #: Places in the index: one for so many bytes of the store, within bounds.
@@ -72,6 +74,17 @@ class CacheStore:
         """Whether no write to the object has been seen since the disks were asked, and none was missed."""
         token = self.marks.token(entry.key)
         return entry.token == token and not token & 1 and entry.epoch == self.marks.epoch
+
+    def complete_facts(self, key: bytes, facts: Facts) -> Facts:
+        """``facts`` of the object with the size of its kept copy, and type and tags when the disks told its headers."""
+        entry = self.table.find(key)
+        content = None if entry is None else self.files.open(key, entry.serial)
+        if entry is None or content is None:
+            return facts
+        content.close()
+        if not entry.checked:
+            return replace(facts, size=content.length)
+        return download_facts(facts.method, facts.name, list(content.headers.items()), content.length)
 
     def keep(
         self, key: bytes, snapshot: MarkSnapshot, headers: Mapping[str, str], body: Sequence[bytes], known: bool = True

@@ -167,7 +167,7 @@ class ReadVisit(CacheVisit):
 
     def is_interested(self) -> bool:
         """Whether there is something to answer with, or the answer may be kept."""
-        if self._entry is not None:
+        if self._entry is not None or not self._call.decided:
             return True
         self._store.table.count("misses")
         return self._may_keep()
@@ -188,7 +188,13 @@ class ReadVisit(CacheVisit):
             self._snapshot = self._store.snapshot(self._key)
         return None
 
+    def wait(self) -> None:
+        if self._may_keep():
+            self._snapshot = self._store.snapshot(self._key)
+
     def response(self, reply: Reply) -> Reply:
+        if not self._call.decided:
+            self._store.table.count("misses")
         if isinstance(reply.body, list | tuple) and "Content-Length" not in reply.headers:
             reply.headers["Content-Length"] = str(sum(map(len, reply.body)))  # as Swift does with a list
         return reply

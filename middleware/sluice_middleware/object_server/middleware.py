@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from sluice_core.describe import STORAGE_NODE
+from sluice_core.describe import OBJECT_METHODS, STORAGE_NODE
 from sluice_core.errors import CallerError, SluiceError
 from sluice_core.options import read_options
 from sluice_filters.api import Filter, Hint
@@ -33,8 +33,14 @@ from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.swift.proxy_api import POLICIES, REPL_POLICY, HTTPConflict, Request, get_logger
 from sluice_middleware.wsgi import read_pipeline, sysmeta
 from sluice_middleware.wsgi.inputs import IterableInput
-from sluice_middleware.wsgi.policy_lookup import Target, decoded_path, logical_object, request_facts, upload_facts
-from sluice_middleware.wsgi.request_filters import METHODS, FilterHost, RequestFilters
+from sluice_middleware.wsgi.policy_lookup import (
+    Target,
+    decoded_path,
+    logical_object,
+    request_facts,
+    upload_facts,
+)
+from sluice_middleware.wsgi.request_filters import FilterHost, RequestFilters
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse, object_size
 from sluice_middleware.wsgi.visit_headers import set_headers
 from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
@@ -101,7 +107,7 @@ class StorageMiddleware:
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
         method = env["REQUEST_METHOD"]
-        target = _object_of(env) if method in METHODS else None
+        target = _object_of(env) if method in OBJECT_METHODS else None
         if target is None:
             return self.app(env, start_response)
         self.context.start()
@@ -110,12 +116,12 @@ class StorageMiddleware:
         candidates = lookup.candidates(target)
         throttled = self.limiter.throttle_upload(env, target, candidates) if method == "PUT" else None
         try:
-            if lookup.request_keywords.isdisjoint(candidates.keywords) or not _is_replicated(env):
+            if lookup.request_keywords[method].isdisjoint(candidates.keywords) or not _is_replicated(env):
                 answer = self._plain(env, target)
             else:
                 name = logical_object(target)[2]
                 facts = upload_facts(env, name) if method == "PUT" else request_facts(env, name)
-                visitors = lookup.request_filters(candidates, facts, STORAGE_NODE)
+                visitors = [one.filter for one in lookup.request_filters(candidates, facts, STORAGE_NODE)]
                 answer = self._accompanied(env, target, visitors) if visitors else self._plain(env, target)
         except SluiceError as error:
             self.logger.error("sluice: %s %s refused: %s", method, env["PATH_INFO"], error)

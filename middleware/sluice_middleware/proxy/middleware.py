@@ -68,7 +68,7 @@ class ProxyMiddleware:
         )
         self.context.filters_changed = lambda: self.reporter.update_actions(self._actions())
         below = app if cache is None else cache.wrap(app)
-        self.handler = ObjectHandler(below, self.context.lookup, self.filters, logger)
+        self.handler = ObjectHandler(below, self.context.lookup, self.filters, logger, cache)
         self._placement = ContainerPlacement(app, lambda account: self.context.reader.placement(account))
         self.limiter = BandwidthLimiter(options["agent_socket"], PROXY, self.context.lookup, logger)
         self._alive: set[RequestMetrics] = set()

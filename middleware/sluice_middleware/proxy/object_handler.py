@@ -20,11 +20,14 @@ from typing import Final
 
 from sluice_core.describe import PROXY
 from sluice_core.errors import PeerError, SluiceError
+from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
 from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import ChainEncoder, chain_reader
+from sluice_filters.visits import Reply
 from sluice_middleware.log import Logger
 from sluice_middleware.proxy import subrequests
+from sluice_middleware.proxy.filter_selection import CachedAttributes, answer_facts, complete_facts, select_filters
 from sluice_middleware.proxy.range_index import RangeIndex
 from sluice_middleware.swift.proxy_api import close_if_possible, constraints
 from sluice_middleware.wsgi import backend_headers, decoding, encoding, read_pipeline, sysmeta
@@ -36,7 +39,6 @@ from sluice_middleware.wsgi.policy_lookup import (
     Target,
     content_length,
     content_readers,
-    download_facts,
     fix_version_length,
     is_data,
     logical_object,
@@ -46,7 +48,7 @@ from sluice_middleware.wsgi.policy_lookup import (
     storage_node_encoders,
     upload_facts,
 )
-from sluice_middleware.wsgi.request_filters import METHODS, FilterHost, RequestFilters
+from sluice_middleware.wsgi.request_filters import FilterHost, RequestFilters
 from sluice_middleware.wsgi.response import App, DecodedBody, Env, RetryRequest, UpstreamResponse
 
 #: Set in the environment of requests that passed :mod:`read_filters`.
@@ -65,11 +67,19 @@ _TRIES: Final = 3
 class ObjectHandler:
     """Handles the object requests of one worker."""
 
-    def __init__(self, app: App, lookup: PolicyLookup, filters: dict[str, type[Filter]], logger: Logger) -> None:
+    def __init__(
+        self,
+        app: App,
+        lookup: PolicyLookup,
+        filters: dict[str, type[Filter]],
+        logger: Logger,
+        cache: CachedAttributes | None = None,
+    ) -> None:
         self.app = app
         self.lookup = lookup
         self.filters = filters
         self.logger = logger
+        self.cache = cache
         self.range_index = RangeIndex(filters)
 
     def handle(self, env: Env, target: Target, passed: Collection[str] = ()) -> UpstreamResponse:
@@ -81,7 +91,8 @@ class ObjectHandler:
         candidates = self.lookup.candidates(target)
         if env["REQUEST_METHOD"] == "PUT":
             fix_version_length(env, target)
-        if self.lookup.request_keywords.isdisjoint(candidates.keywords) or env["REQUEST_METHOD"] not in METHODS:
+        visiting = self.lookup.request_keywords.get(env["REQUEST_METHOD"])
+        if visiting is None or visiting.isdisjoint(candidates.keywords):
             answer = self._plain(env, target, candidates)
         else:
             answer = self._accompanied(env, target, candidates, passed)
@@ -105,12 +116,9 @@ class ObjectHandler:
         self, env: Env, target: Target, candidates: Candidates, passed: Collection[str]
     ) -> UpstreamResponse:
         """As :meth:`handle`, with the request filters that hold."""
-        name = logical_object(target)[2]
-        putting = env["REQUEST_METHOD"] == "PUT"
-        facts = upload_facts(env, name) if putting else request_facts(env, name)
-        found = self.lookup.request_filters(candidates, facts, PROXY)
-        visitors = [one for one in found if one.info.keyword not in passed]
-        if not visitors:
+        facts = self._request_facts(env, target, candidates)
+        selection = select_filters(self.lookup, candidates, facts, passed)
+        if not selection.filters:
             return self._plain(env, target, candidates)
         env.pop(OFFERED_STEPS, None)  # visits see the object, not what a filter makes of it
         host = FilterHost(
@@ -123,12 +131,27 @@ class ObjectHandler:
             is_protective=self.lookup.is_protective,
         )
         stored_by: tuple[str, ...] = ()
-        if putting:
+        if facts.method == "PUT":
             pipeline = self.lookup.pipeline(candidates, facts)
             stored_by = tuple(one.info.keyword for one in proxy_encoders(pipeline))
             stored_by += tuple(one.filter.info.keyword for one in storage_node_encoders(pipeline))
         request_filters = RequestFilters(host, env, target, stored_by)
-        return request_filters.respond(visitors, lambda: self._plain(env, target, candidates))
+        return request_filters.respond(
+            selection.filters, lambda: self._plain(env, target, candidates), selection.waiting, selection.choose
+        )
+
+    def _request_facts(self, env: Env, target: Target, candidates: Candidates) -> Facts:
+        """What is known of the object before the request is made; of a stored one only what a condition asks for."""
+        name = logical_object(target)[2]
+        if env["REQUEST_METHOD"] == "PUT":
+            return upload_facts(env, name)
+
+        def head() -> Reply:
+            return subrequests.send_subrequest(
+                self.app, lambda asked, _: self._read(asked, target), env, target, "HEAD"
+            )
+
+        return complete_facts(candidates, request_facts(env, name), env, self.cache, head)
 
     # -- PUT ---------------------------------------------------------------------------------
 
@@ -234,7 +257,8 @@ class ObjectHandler:
         wanted = self.lookup.observer_keywords | self.lookup.reader_keywords if alone else self.lookup.observer_keywords
         if wanted.isdisjoint(candidates.keywords):
             return
-        facts = download_facts("GET", logical_object(target)[2], answer.headers, None)
+        name = logical_object(target)[2]
+        facts = answer_facts("GET", name, answer) or Facts("GET", name)
         hint = Hint(size=facts.size, content_type=facts.content_type, name=facts.name, account=target[0])
         try:
             pipeline = self.lookup.pipeline(candidates, facts)

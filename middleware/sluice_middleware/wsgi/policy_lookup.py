@@ -17,11 +17,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from sluice_core.describe import FILTER, PROXY, STORAGE_NODE
+from sluice_core.describe import FILTER, OBJECT_METHODS, PROXY, STORAGE_NODE
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Assignment
 from sluice_core.messages.predicate import Facts
-from sluice_core.resolve import Candidates
+from sluice_core.resolve import Candidates, running_order
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_filters.api import BadParameter, Filter
 
@@ -106,8 +106,8 @@ def upload_facts(env: Env, name: str) -> Facts:
 
 
 def request_facts(env: Env, name: str) -> Facts:
-    """What is known before the answer of a request for a stored object: neither size nor tags."""
-    return Facts(method=env["REQUEST_METHOD"], name=name, content_type=env.get("CONTENT_TYPE"))
+    """What is known before the answer of a request for a stored object: neither size nor type nor tags."""
+    return Facts(method=env["REQUEST_METHOD"], name=name)
 
 
 def download_facts(method: str, name: str, headers: list[tuple[str, str]], size: int | None) -> Facts:
@@ -153,8 +153,15 @@ class PolicyLookup:
         """The installed filters have changed."""
         self._instances: dict[tuple[str, tuple[tuple[str, Any], ...]], Filter] = {}
         known = self._filters.items()
-        #: Keywords of the filters that accompany requests.
-        self.request_keywords = frozenset(keyword for keyword, one in known if one.info.on_request)
+        #: Method → keywords of the filters that accompany its requests.
+        self.request_keywords = {
+            method: frozenset(
+                keyword
+                for keyword, one in known
+                if one.info.on_request and (not one.info.methods or method in one.info.methods)
+            )
+            for method in OBJECT_METHODS
+        }
         #: Keywords of the filters that see what is read and leave it as it is.
         self.observer_keywords = frozenset(
             keyword for keyword, one in known if one.info.on_get and not one.info.changes_content
@@ -181,10 +188,24 @@ class PolicyLookup:
         pipeline = candidates.resolve(facts).get(FILTER, ())
         return [SelectedFilter(self._instance(step.keyword, step.params), step) for step in pipeline]
 
-    def request_filters(self, candidates: Candidates, facts: Facts, place: str) -> list[Filter]:
+    def request_filters(self, candidates: Candidates, facts: Facts, place: str) -> list[SelectedFilter]:
         """The request filters at ``place``, next to the client first."""
         chosen = self.pipeline(candidates, facts)
-        return [one.filter for one in chosen if one.filter.info.on_request and one.place == place]
+        return [one for one in chosen if one.filter.info.on_request and one.place == place]
+
+    def undecided_filters(self, candidates: Candidates, facts: Facts, place: str) -> list[SelectedFilter]:
+        """The request filters at ``place`` that may hold once more is known than ``facts`` says, in running order.
+
+        :raises PeerError: when a policy gives one parameters that it does not take here
+        """
+        steps = [
+            one
+            for one in candidates.undecided(FILTER, facts)
+            if one.verb != "delete" and one.place == place and one.keyword in self.request_keywords[facts.method]
+        ]
+        return [
+            SelectedFilter(self._instance(one.keyword, one.params), one) for one in sorted(steps, key=running_order)
+        ]
 
     def is_protective(self, keyword: str) -> bool:
         """Whether what this filter did must stay hidden; True for one that is not known here."""

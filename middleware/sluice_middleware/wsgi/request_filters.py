@@ -13,10 +13,10 @@ is logged (anything else); either way nothing that a filter failed on is sent as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from sluice_core.errors import SluiceError
 from sluice_filters.api import Filter, FilterError, Stream
@@ -32,9 +32,7 @@ from sluice_middleware.wsgi.response import DecodedBody, Env, UpstreamResponse
 from sluice_middleware.wsgi.visit_headers import request_headers, write_headers
 
 T = TypeVar("T")
-
-#: The methods that visits are made for.
-METHODS: Final = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})
+Choose = Callable[[UpstreamResponse], Collection[Filter] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +67,29 @@ class RequestFilters:
         self._input: TrackedInput | None = None
         self._over = False
 
-    def respond(self, filters: Sequence[Filter], forward: Callable[[], UpstreamResponse]) -> UpstreamResponse:
+    def respond(
+        self,
+        filters: Sequence[Filter],
+        forward: Callable[[], UpstreamResponse],
+        waiting: Collection[Filter] = (),
+        choose: Choose | None = None,
+    ) -> UpstreamResponse:
         """The answer of whoever answers, on its way through the visits.
 
         :param forward: makes the request as it now is
+        :param waiting: those of ``filters`` that hold only if ``choose`` says so
+        :param choose: gives the filters that hold for the object of an answer, None when it does not tell
         :raises SluiceError: when a visit failed, or ``forward`` did
         """
         try:
-            reply, going_back = self._way_in(filters)
+            reply, going_back = self._way_in(filters, waiting)
             if reply is None:
                 answer = self._forward(forward)
                 if not self._visits:
                     return answer
             else:
                 answer = UpstreamResponse.build(reply.status, list(reply.headers.items()), reply.body)
-            return self._way_out(answer, going_back)
+            return self._way_out(answer, going_back, choose)
         except BaseException:
             self.end(False)
             raise
@@ -95,30 +101,39 @@ class RequestFilters:
         self._over = True
         complete = complete and (self._input is None or self._input.complete)
         for one, _, visit in reversed(self._visits):
-            try:
-                visit.end(complete)
-            except FilterError as error:
-                self._host.logger.error("sluice: filter `%s` at the end: %s", one.info.keyword, error)
-            except Exception:
-                self._host.logger.exception("sluice: filter `%s` failed at the end", one.info.keyword)
+            self._end_visit(one, visit, complete)
+
+    def _end_visit(self, one: Filter, visit: Visit, complete: bool) -> None:
+        try:
+            visit.end(complete)
+        except FilterError as error:
+            self._host.logger.error("sluice: filter `%s` at the end: %s", one.info.keyword, error)
+        except Exception:
+            self._host.logger.exception("sluice: filter `%s` failed at the end", one.info.keyword)
 
     # -- in ----------------------------------------------------------------------------------
 
-    def _way_in(self, filters: Sequence[Filter]) -> tuple[Reply | None, list[tuple[Filter, Call, Visit]]]:
+    def _way_in(
+        self, filters: Sequence[Filter], waiting: Collection[Filter]
+    ) -> tuple[Reply | None, list[tuple[Filter, Call, Visit]]]:
         """The reply of the first visit that answers, and the visits that the answer goes back through."""
         for position, one in enumerate(filters):
-            call = self._call([other.info.keyword for other in filters[: position + 1]])
+            decided = one not in waiting
+            call = self._call([other.info.keyword for other in filters[: position + 1]], decided)
             visit = self._contained(one, partial(one.visit, call))
             if visit is None:
                 continue
             passed = list(self._visits)
             self._visits.append((one, call, visit))
+            if not decided:
+                self._contained(one, visit.wait)
+                continue
             reply = self._contained(one, visit.request)
             if reply is not None:
                 return reply, passed
         return None, list(self._visits)
 
-    def _call(self, behind: Sequence[str]) -> Call:
+    def _call(self, behind: Sequence[str], decided: bool) -> Call:
         env, (account, container, name) = self._env, self._target
         return Call(
             place=self._host.place,
@@ -134,6 +149,7 @@ class RequestFilters:
             send=self._host.sender(behind),
             environ=env,
             protected=self._protected,
+            decided=decided,
         )
 
     def _read_headers(self) -> Headers:
@@ -176,11 +192,17 @@ class RequestFilters:
 
     # -- out ---------------------------------------------------------------------------------
 
-    def _way_out(self, answer: UpstreamResponse, visits: Sequence[tuple[Filter, Call, Visit]]) -> UpstreamResponse:
+    def _way_out(
+        self, answer: UpstreamResponse, visits: Sequence[tuple[Filter, Call, Visit]], choose: Choose | None
+    ) -> UpstreamResponse:
         """The answer as the visits, the last one first, want it."""
         protected = any(map(self._host.is_protective, answer.filters)) or self._protected
         reply = Reply(answer.status, Headers(answer.headers), answer.body)
         try:
+            if choose is not None:
+                visits = self._drop_visits(visits, choose(answer))
+                if not self._visits:
+                    return answer
             for one, call, visit in reversed(visits):
                 call.protected = protected
                 reply = self._contained(one, partial(visit.response, reply))
@@ -197,6 +219,24 @@ class RequestFilters:
         made = UpstreamResponse.build(reply.status, list(reply.headers.items()), body)
         made.exc_info, made.filters = answer.exc_info, answer.filters
         return made
+
+    def _drop_visits(
+        self, visits: Sequence[tuple[Filter, Call, Visit]], holding: Collection[Filter] | None
+    ) -> list[tuple[Filter, Call, Visit]]:
+        """Those of ``visits`` that go on: the answer decides about filters with ``info.on_answer``."""
+        kept = []
+        for step in visits:
+            one, call, visit = step
+            if holding is None:
+                holds = call.decided
+            else:
+                holds = not one.info.on_answer or any(_is_same(one, other) for other in holding)
+            if holds:
+                kept.append(step)
+            else:
+                self._visits.remove(step)
+                self._end_visit(one, visit, False)
+        return kept
 
     def _wrap(self, one: Filter, visit: Visit, reply: Reply) -> None:
         stream = self._contained(one, partial(visit.body_out, reply))
@@ -221,3 +261,8 @@ class RequestFilters:
         except Exception as error:
             self._host.logger.exception("sluice: filter `%s` failed", one.info.keyword)
             raise FilterError(f"filter `{one.info.keyword}` failed: {type(error).__name__}") from error
+
+
+def _is_same(one: Filter, other: Filter) -> bool:
+    """Whether both are the same filter with the same parameters; instances are made anew now and then."""
+    return one is other or (type(one) is type(other) and one.params == other.params)

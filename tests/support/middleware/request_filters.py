@@ -79,6 +79,9 @@ class _Spy(Visit):
         reply: Reply | None = self._act("request", None)
         return reply
 
+    def wait(self) -> None:
+        self._act("wait", None)
+
     def body_in(self) -> Stream | None:
         stream: Stream | None = self._act("body_in", None)
         return stream

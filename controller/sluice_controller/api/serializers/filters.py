@@ -45,6 +45,8 @@ class FilterSerializer(Serializer):
     protective = s.BooleanField()
     available = s.BooleanField(help_text="whether this cluster can enforce it")
     on_request = s.BooleanField(help_text="whether it accompanies whole requests")
+    methods = s.ListField(child=s.CharField(), help_text="methods of the requests that it accompanies; empty: all")
+    on_answer = s.BooleanField(help_text="whether on GET it may begin with the answer, which tells size, type and tags")
     environment = s.ChoiceField(ENVIRONMENTS, help_text="who runs its code")
 
 

@@ -254,7 +254,7 @@ class ShownPolicySerializer(PolicySerializer):
     infeasible = InfeasibleSerializer(
         allow_null=True, help_text="of `bandwidth`: what the cluster cannot carry; else null"
     )
-    warnings = ProblemSerializer(many=True, help_text="of `bandwidth`: what keeps it from doing what it says")
+    warnings = ProblemSerializer(many=True, help_text="what keeps it from doing what it says")
 
 
 class CheckedPolicySerializer(CheckedSerializer):

@@ -26,7 +26,14 @@ from sluice_controller.api.serializers import policies as shapes
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import no_content, render_entry
 from sluice_controller.catalog import selectors
-from sluice_controller.policies import bandwidth_checks, firings, idempotency, policy_update, services
+from sluice_controller.policies import (
+    bandwidth_checks,
+    firings,
+    idempotency,
+    policy_update,
+    services,
+    standing_warnings,
+)
 from sluice_controller.registry import activations
 from sluice_controller.validation.bodies import policy_text
 
@@ -148,6 +155,7 @@ class PolicyView(View):
         self.plan_authorizer(request)([found.cached.plan])
         calls = activations.activation_calls(found.cached.plan, self.backend.policy_cache.contents().entries)
         status = bandwidth_checks.bandwidth_status(self.backend, found.cached)
+        status["warnings"] += standing_warnings.attribute_warnings(self.backend, found.cached)
         data = shapes.ShownPolicySerializer.render(found, activations=calls, **status)
         return render_entry(data, data["version"])
 
