@@ -116,7 +116,7 @@ class MetricInfo:
 
 @dataclass(frozen=True, slots=True)
 class AttributeInfo:
-    """A request attribute usable in WHEN: ``size`` compares, the others know = and != only."""
+    """A request attribute usable in WHEN: ``size`` and ``compressibility`` compare, the others know = and != only."""
 
     name: str
     type: str
@@ -125,6 +125,11 @@ class AttributeInfo:
 
 REQUEST_ATTRIBUTES: Final = (
     AttributeInfo("OBJECT_SIZE", "size", "bytes of the object: Content-Length of a PUT, stored size on GET"),
+    AttributeInfo(
+        "OBJECT_COMPRESSIBILITY",
+        "compressibility",
+        "how many times smaller the first 64 KiB of an upload become; 2 is also written 50%",
+    ),
     AttributeInfo("OBJECT_TYPE", "type", "extension, media type, or a coined term such as DOCS"),
     AttributeInfo("OBJECT_TAG", "tag", "a tag out of the comma-separated X-Object-Meta-Tags"),
     AttributeInfo("METHOD", "method", "the HTTP method of the request"),

@@ -34,7 +34,7 @@ from sluice_core.messages.bandwidth import (
     objectives,
 )
 from sluice_core.messages.policies import CONTAINER, TENANT, Assignment
-from sluice_core.messages.predicate import Facts, Test, compile_predicate
+from sluice_core.messages.predicate import Facts, Test, compile_predicate, predicate_words
 
 Pipeline = tuple[Assignment, ...]
 Pipelines = dict[str, Pipeline]
@@ -83,12 +83,12 @@ def running_order(assignment: Assignment) -> tuple[int, int, str, int]:
 class Candidates:
     """All assignments that may concern one object, prepared for many requests.
 
-    ``constant`` holds the answer when no assignment asks about the request, ``keywords`` everything
-    that any of them may set, ``own_account`` the methods whose bandwidth the object's container has objectives
-    of its own for, apart from its tenant.
+    ``constant`` holds the answer when no assignment asks about the request, ``keywords`` everything that any of them
+    may set, ``asked`` the words of all predicates, ``own_account`` the methods whose bandwidth the object's container
+    has objectives of its own for, apart from its tenant.
     """
 
-    __slots__ = ("_bounds", "_conditional", "_settled", "constant", "keywords", "own_account")
+    __slots__ = ("_bounds", "_conditional", "_settled", "asked", "constant", "keywords", "own_account")
 
     def __init__(self, assignments: Iterable[Assignment]) -> None:
         kinds: dict[str, list[_Rank]] = {}
@@ -99,6 +99,7 @@ class Candidates:
         self._conditional = {kind: ranks for kind, ranks in kinds.items() if kind in asking}
         self._settled = _resolve({kind: ranks for kind, ranks in kinds.items() if kind not in asking}, _no_facts)
         self.keywords = frozenset(one.keyword for one in ordered if one.verb != "delete")
+        self.asked = frozenset[str]().union(*(predicate_words(one.when) for one in ordered))
         self.own_account = _own_account(kinds.get(BANDWIDTH, ()))
         self._bounds = _bounds(kinds.get(BANDWIDTH, ()))
         self.constant: Pipelines | None = None if asking else self._settled

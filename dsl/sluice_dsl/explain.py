@@ -89,6 +89,8 @@ def describe_condition(condition: Condition, catalogue: Catalogue) -> str:
         return f"not {describe_condition(rest[0], catalogue)}"
     if word == "size":
         return f"object size {rest[0]} {write_value(rest[1], 'size')}"
+    if word == "compressibility":
+        return f"object compressibility {rest[0]} {write_value(rest[1], 'ratio')}"
     if word == "metric":
         name, op, value = rest
         metric = catalogue.metric(name)

@@ -29,6 +29,7 @@ _REQUEST: Final = (
     Argument("--size", "bytes of the object"),
     Argument("--type", "media type, or an extension such as pdf"),
     Argument("--tag", "tags of the object, separated by commas"),
+    Argument("--compressibility", "how many times smaller an upload becomes, such as 2"),
 )
 
 

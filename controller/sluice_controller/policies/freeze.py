@@ -110,8 +110,8 @@ def condition_from_predicate(predicate: Predicate) -> Condition | None:
             return And(tuple(map(_some, rest)))
         case "or":
             return Or(tuple(map(_some, rest)))
-        case "size":
-            return Clause(Word("OBJECT_SIZE"), rest[0], Word(f"{rest[1]}"))
+        case "size" | "compressibility":
+            return Clause(Word(f"OBJECT_{word.upper()}"), rest[0], Word(f"{rest[1]}"))
     subject = {"type": "OBJECT_TYPE", "tag": "OBJECT_TAG", "method": "METHOD"}[word]
     clauses = tuple(Clause(Word(subject), "==", Word(name)) for name in rest[0])
     return clauses[0] if len(clauses) == 1 else Or(clauses)

@@ -5,6 +5,7 @@ A predicate is plain JSON data, so that it can travel inside an assignment:
     true | false
     ["and", p, ...]  ["or", p, ...]  ["not", p]
     ["size", op, bytes]         op one of < <= > >= == !=
+    ["compressibility", op, n]  how many times smaller the beginning of an upload becomes
     ["type", [pattern, ...]]    "pdf" (extension), "text/plain", "image/*"
     ["tag", [tag, ...]]
     ["method", [name, ...]]
@@ -44,7 +45,8 @@ class Facts:
     """What is known of one request; None is unknown.
 
     ``name`` is the object's name (its extension counts as a type), ``tags`` is
-    None while metadata are not known (before a GET's answer).
+    None while metadata are not known (before a GET's answer).  ``compressibility`` is plain bytes by
+    compressed ones, of the first bytes of an upload.
     """
 
     method: str
@@ -52,6 +54,7 @@ class Facts:
     size: int | None = None
     content_type: str | None = None
     tags: frozenset[str] | None = None
+    compressibility: float | None = None
 
 
 def _join(word: str, absorbing: bool, parts: Sequence[Predicate]) -> Predicate:
@@ -77,6 +80,16 @@ def all_of(*parts: Predicate) -> Predicate:
 def any_of(*parts: Predicate) -> Predicate:
     """OR of ``parts``, flattened, without repetitions and constants."""
     return _join("or", True, parts)
+
+
+def predicate_words(predicate: Predicate) -> frozenset[str]:
+    """The words of the clauses in ``predicate``: what it asks for."""
+    if isinstance(predicate, bool):
+        return frozenset()
+    word, *rest = predicate
+    if word in ("and", "or", "not"):
+        return frozenset[str]().union(*map(predicate_words, rest))
+    return frozenset({word})
 
 
 def compile_predicate(predicate: Predicate) -> Test:
@@ -121,13 +134,14 @@ def _make_not(part: Predicate) -> Test:
     return test
 
 
-def _make_size(op: str, limit: float) -> Test:
+def _make_comparison(attribute: str, op: str, limit: float) -> Test:
     compare = OPERATORS[op]
     if not isinstance(limit, int | float):
         raise ValueError(limit)
 
     def test(facts: Facts) -> bool | None:
-        return None if facts.size is None else compare(facts.size, limit)
+        value = getattr(facts, attribute)
+        return None if value is None else compare(value, limit)
 
     return test
 
@@ -167,7 +181,8 @@ _MAKERS: Final[dict[str, Callable[..., Test]]] = {
     "and": partial(_make_joined, False),
     "or": partial(_make_joined, True),
     "not": _make_not,
-    "size": _make_size,
+    "size": partial(_make_comparison, "size"),
+    "compressibility": partial(_make_comparison, "compressibility"),
     "type": _make_type,
     "tag": _make_tag,
     "method": _make_method,

@@ -18,9 +18,11 @@ from sluice_dsl.diagnostics import UNKNOWN, Reporter, Span, join_words
 from sluice_dsl.plan import Condition, Plan
 from sluice_dsl.syntax import ast
 
-#: When an attribute is known: with the request; by a HEAD that the request costs; with the answer, or the copy in the
-#: cache; in part, by the extension of the object's name; never before the filter acts.
+#: When an attribute is known: with the request; by the first bytes of the upload; by a HEAD that the request costs;
+#: with the answer, or the copy in the cache; in part, by the extension of the object's name; never before the filter
+#: acts.
 REQUEST: Final = "request"
+SAMPLE: Final = "sample"
 HEAD: Final = "HEAD"
 ANSWER: Final = "answer"
 NAME: Final = "name"
@@ -42,19 +44,20 @@ def acting_methods(info: ActionInfo) -> tuple[str, ...]:
 
 
 def attribute_times(info: ActionInfo, place: str, method: str) -> Mapping[str, str]:
-    """Attribute (``size``, ``type``, ``tag``) → when the filter knows it for requests of ``method``.
+    """Attribute (key of :data:`OBJECT_ATTRIBUTES`) → when the filter knows it for requests of ``method``.
 
     The size of a PUT without Content-Length is not known in any case.
     """
     if method == "PUT":
-        when = REQUEST
-    elif not info.on_request or (place == PROXY and info.on_answer and method in ("GET", "HEAD")):
+        sampled = place == PROXY or not info.on_request
+        return {**dict.fromkeys(OBJECT_ATTRIBUTES, REQUEST), "compressibility": SAMPLE if sampled else NEVER}
+    if not info.on_request or (place == PROXY and info.on_answer and method in ("GET", "HEAD")):
         when = ANSWER
     elif place == PROXY and method in ("POST", "DELETE"):
         when = HEAD
     else:
-        return {"size": NEVER, "type": NAME, "tag": NEVER}
-    return dict.fromkeys(OBJECT_ATTRIBUTES, when)
+        return {**dict.fromkeys(OBJECT_ATTRIBUTES, NEVER), "type": NAME}
+    return {**dict.fromkeys(OBJECT_ATTRIBUTES, when), "compressibility": NEVER}
 
 
 def check_attributes(

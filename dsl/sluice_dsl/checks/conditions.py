@@ -1,6 +1,6 @@
 """``WHEN``: the nodes of a condition become the plan's negation normal form.
 
-NOT is folded into the operators of metrics and OBJECT_SIZE; before a type, a tag or a method it
+NOT is folded into the operators of metrics, OBJECT_SIZE and OBJECT_COMPRESSIBILITY; before a type, a tag or a method it
 stays on that leaf.  An attribute without a value (a silent metric, the size of a chunked PUT) makes
 its clause unknown and so satisfies neither the clause nor its negation.
 """
@@ -51,6 +51,7 @@ class ConditionCompiler:
         self._reporter = reporter
         self._leaves: Mapping[str, Callable[[ast.Clause, bool], Condition]] = {
             "size": self._size,
+            "compressibility": self._compressibility,
             "type": self._type,
             "tag": self._tag,
             "method": self._method,
@@ -110,6 +111,9 @@ class ConditionCompiler:
 
     def _size(self, clause: ast.Clause, negated: bool) -> Condition:
         return ["size", _operator(clause, negated), self._quantity(clause.value, "size")]
+
+    def _compressibility(self, clause: ast.Clause, negated: bool) -> Condition:
+        return ["compressibility", _operator(clause, negated), self._quantity(clause.value, "ratio")]
 
     def _type(self, clause: ast.Clause, negated: bool) -> Condition:
         return self._equality(clause, negated, "type", self._patterns(clause.value))

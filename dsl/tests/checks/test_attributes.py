@@ -55,6 +55,7 @@ ACCEPTED = [
     "FOR t WHEN NOT OBJECT_TAG = raw DO SET late",
     "FOR t WHEN OBJECT_SIZE > 1k AND METHOD = PUT DO SET both",
     "FOR t WHEN OBJECT_SIZE < 1k DO SET csv_select, compression",
+    "FOR t WHEN OBJECT_COMPRESSIBILITY > 50% DO SET compression",
 ]
 
 
@@ -74,6 +75,8 @@ REFUSED = [
      "`header` acts on GET, before OBJECT_TYPE is known: the condition would never hold"),
     ("FOR t WHEN METHOD = 'DELETE' DO SET caching", "METHOD",
      "`caching` acts on GET, HEAD and PUT, and the condition holds for none of these requests"),
+    ("FOR t WHEN OBJECT_COMPRESSIBILITY > 50% DO SET delete_guard", "OBJECT_COMPRESSIBILITY",
+     "`delete_guard` acts on DELETE, before OBJECT_COMPRESSIBILITY is known: the condition would never hold"),
     ("FOR t WHEN METHOD = GET DO SET compression", "METHOD",
      "`compression` acts on PUT, and the condition holds for none of these requests"),
 ]  # fmt: skip
@@ -101,7 +104,7 @@ def test_a_condition_that_holds_for_some_methods_only_is_warned_of():
 LEAVES = st.one_of(
     st.builds(lambda op: ["size", op, 10], st.sampled_from(["<", ">=", "==", "!="])),
     st.sampled_from([["type", ["pdf"]], ["type", ["image/*"]], ["type", ["pdf", "text/plain"]]]),
-    st.just(["tag", ["hot"]]),
+    st.sampled_from([["tag", ["hot"]], ["compressibility", ">", 2.0], ["compressibility", "<=", 2.0]]),
     st.builds(lambda names: ["method", names], st.lists(st.sampled_from(OBJECT_METHODS), min_size=1, max_size=2)),
 )
 PREDICATES = st.recursive(
@@ -116,6 +119,7 @@ OBJECTS = st.fixed_dictionaries(
         "name": st.sampled_from(["a.pdf", "b.png", "c"]),
         "size": st.sampled_from([5, 10, 20]),
         "content_type": st.sampled_from(["application/pdf", "image/png", "text/plain"]),
+        "compressibility": st.sampled_from([1.0, 3.0]),
         "tags": st.sampled_from([frozenset(), frozenset({"hot"})]),
     }
 )
@@ -127,7 +131,7 @@ def test_what_holds_for_some_request_is_never_called_impossible(predicate, known
     info, place = placed
     method = data.draw(st.sampled_from(acting_methods(info)))
     times = attribute_times(info, place, method)
-    fields = {"size": "size", "type": "content_type", "tag": "tags"}
+    fields = {"size": "size", "type": "content_type", "tag": "tags", "compressibility": "compressibility"}
     unknown = {field: None for attribute, field in fields.items() if times[attribute] in (NAME, NEVER)}
     if compile_predicate(predicate)(Facts(method, **{**known, **unknown})) is True:
         assert _may_hold(predicate, method, times)
@@ -136,7 +140,8 @@ def test_what_holds_for_some_request_is_never_called_impossible(predicate, known
 def table():
     """The page's table: a line for each filter, place and method."""
     names = list(OBJECT_ATTRIBUTES.values())
-    lines = [f"| filter | place | method | {' | '.join(f'`{name}`' for name in names)} |", "|---|---|---|---|---|---|"]
+    header = " | ".join(f"`{name}`" for name in names)
+    lines = [f"| filter | place | method | {header} |", "|---" * (3 + len(names)) + "|"]
     for info in BUILTIN_FILTERS:
         for place in info.places:
             for method in acting_methods(info):

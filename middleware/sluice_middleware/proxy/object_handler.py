@@ -18,7 +18,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import Final
 
-from sluice_core.describe import PROXY
+from sluice_core.describe import FILTER, PROXY
 from sluice_core.errors import PeerError, SluiceError
 from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
@@ -29,6 +29,7 @@ from sluice_middleware.log import Logger
 from sluice_middleware.proxy import subrequests
 from sluice_middleware.proxy.filter_selection import CachedAttributes, answer_facts, complete_facts, select_filters
 from sluice_middleware.proxy.range_index import RangeIndex
+from sluice_middleware.proxy.upload_sample import measure_compressibility
 from sluice_middleware.swift.proxy_api import close_if_possible, constraints
 from sluice_middleware.wsgi import backend_headers, decoding, encoding, read_pipeline, sysmeta
 from sluice_middleware.wsgi.decoding import TransformedObject
@@ -142,9 +143,9 @@ class ObjectHandler:
 
     def _request_facts(self, env: Env, target: Target, candidates: Candidates) -> Facts:
         """What is known of the object before the request is made; of a stored one only what a condition asks for."""
-        name = logical_object(target)[2]
         if env["REQUEST_METHOD"] == "PUT":
-            return upload_facts(env, name)
+            return self._upload_facts(env, target, candidates)
+        name = logical_object(target)[2]
 
         def head() -> Reply:
             return subrequests.send_subrequest(
@@ -152,6 +153,18 @@ class ObjectHandler:
             )
 
         return complete_facts(candidates, request_facts(env, name), env, self.cache, head)
+
+    def _upload_facts(self, env: Env, target: Target, candidates: Candidates) -> Facts:
+        """What is known of an upload; its first bytes are read when a condition asks how well they compress."""
+        facts = upload_facts(env, logical_object(target)[2])
+        if (
+            "compressibility" in candidates.asked
+            and is_data(env)
+            and candidates.undecided(FILTER, facts)
+            and subrequests.would_be_accepted(self.app, env)
+        ):
+            facts.compressibility = measure_compressibility(env)
+        return facts
 
     # -- PUT ---------------------------------------------------------------------------------
 
@@ -177,7 +190,7 @@ class ObjectHandler:
         size = content_length(env)
         if size is not None and size > constraints.MAX_FILE_SIZE:
             return None  # Swift refuses it
-        facts = upload_facts(env, logical_object(target)[2])
+        facts = self._upload_facts(env, target, candidates)
         pipeline = self.lookup.pipeline(candidates, facts)
         hint = Hint(
             size=size,

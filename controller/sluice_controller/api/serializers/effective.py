@@ -58,6 +58,7 @@ class FactsSerializer(Serializer):
         lambda facts: None if facts.tags is None else sorted(facts.tags),
         s.ListField(child=s.CharField(), allow_null=True),
     )
+    compressibility = s.FloatField(allow_null=True)
 
 
 class _SetterSerializer(Serializer):

@@ -1,13 +1,20 @@
 """Request filters whose policies ask for size, type or tags of stored objects: when they act, and what it costs."""
 
+import random
+
 import pytest
 from tests.support.middleware.request_filters import spy
 
 from sluice_core.testing import assignment
+from sluice_middleware.swift.proxy_api import ChunkReadError, Response
 from sluice_middleware.testing import ProxyStack
 
 SMALL, LARGE = b"s" * 100, b"l" * 5000
 LIMIT = ["size", "<", 1000]
+
+
+def random_bytes(number):
+    return random.Random(number).randbytes(number)
 
 
 @pytest.fixture
@@ -169,3 +176,65 @@ def test_an_object_that_grew_is_not_kept_again(stack):
     methods(stack)
     assert [stack("GET").body for _ in range(3)] == [LARGE] * 3
     assert methods(stack)[-2:] == ["GET", "GET"]
+
+
+# -- how well an upload compresses
+
+
+@pytest.fixture
+def compressing(stack):
+    stack.set_policies(assignment("p.1", keyword="compression", stage=300, when=["compressibility", ">", 2]))
+    return stack
+
+
+def is_compressed(stack, path="/v1/AUTH_a/c/o"):
+    return "X-Object-Sysmeta-Sluice-Chain" in stack.swift.objects[path].headers
+
+
+@pytest.mark.parametrize("sent", [b"the same words again " * 20_000, b"short", b"x" * 65536])
+def test_uploads_that_compress_well_are_compressed_and_read_back(compressing, sent):
+    assert compressing("PUT", body=sent).status_int == 201
+    assert is_compressed(compressing) == (len(sent) > 100)
+    assert compressing("GET").body == sent
+
+
+def test_uploads_that_do_not_compress_reach_swift_as_they_came(compressing):
+    noise = random_bytes(200_000)
+    assert compressing("PUT", body=noise, Content_Length=str(len(noise))).status_int == 201
+    stored = compressing.swift.objects["/v1/AUTH_a/c/o"]
+    assert stored.body == noise
+    assert "Content-Length" in compressing.swift.headers[-1]
+    assert compressing("GET").body == noise
+
+
+def test_a_filter_of_whole_requests_may_ask_for_compressibility(stack, early):
+    stack.set_policies(assignment("p.1", keyword="early", when=["compressibility", "<", 2]))
+    for body, seen in ((b"the same words again " * 1000, False), (random_bytes(5000), True)):
+        assert stack("PUT", body=body).status_int == 201
+        assert bool(words(early.log)) == seen
+        assert stack.swift.objects["/v1/AUTH_a/c/o"].body == body
+
+
+def test_no_byte_of_a_refused_upload_is_read(compressing):
+    def refuse(request):
+        return Response(request=request, status=403)
+
+    class Untouched:
+        def read(self, *_):
+            raise AssertionError("the body was read")
+
+    refused = compressing("PUT", env={"swift.authorize": refuse, "wsgi.input": Untouched(), "CONTENT_LENGTH": "9"})
+    assert refused.status_int == 403
+
+
+def test_an_upload_that_breaks_off_in_the_sample_is_refused_by_swift(compressing):
+    class Broken:
+        pieces = iter([b"some bytes"])
+
+        def read(self, *_):
+            for piece in self.pieces:
+                return piece
+            raise ChunkReadError("gone")
+
+    assert compressing("PUT", env={"wsgi.input": Broken(), "CONTENT_LENGTH": "100000"}).status_int == 499
+    assert compressing.swift.objects == {}

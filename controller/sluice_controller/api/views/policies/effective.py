@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Mapping
+from math import inf
 from typing import Any, Final
 
 from drf_spectacular.types import OpenApiTypes
@@ -31,6 +32,17 @@ def _read_size(given: Query, name: str) -> int | None:
     return int(size) if size else None
 
 
+def _read_ratio(given: Query, name: str) -> float | None:
+    text = given.text(name)
+    try:
+        ratio = float(text) if text else None
+    except ValueError:
+        ratio = -1.0
+    if ratio is not None and not 0 < ratio < inf:
+        raise CallerError(f"`{name}` is `{text}`, expected a number such as 2")
+    return ratio
+
+
 class EffectiveView(View):
     """What holds for one request."""
 
@@ -43,6 +55,7 @@ class EffectiveView(View):
         QueryParameter("size", OpenApiTypes.INT, "bytes of the object", _read_size),
         query_text("type", "media type, or an extension such as pdf"),
         query_text("tag", "tags of the object, separated by commas"),
+        QueryParameter("compressibility", OpenApiTypes.FLOAT, "how many times smaller an upload becomes", _read_ratio),
         query_limit("overridden actions shown of each kind"),
     )
     def get(self, request: Request) -> Response:
@@ -73,4 +86,5 @@ def read_facts(given: Mapping[str, Any], place: ResourcePath) -> Facts:
         # as the proxy does: of an upload, what its headers do not say is known
         content_type=kind or (mimetypes.guess_type(name)[0] if upload else None),
         tags=said if said or upload else None,
+        compressibility=given["compressibility"],
     )
