@@ -7,33 +7,52 @@ is slow, what is out of date before its turn is never sent, and calls about one 
 
 A host that dies between its commit and the call leaves it undone; so does a service that refuses all attempts.  Both
 are in the log, the second is counted.
+
+The filter of a third party (``Activation.service``) is enforced by its calls alone.  So what its service answered is
+kept in Redis, for ``enforced`` of its policy (:class:`~sluice_actors.service_states.ServiceStates`); a call that failed
+is made again, with growing pauses, until it is accepted or out of date; and a host that takes over makes those that
+were not accepted yet.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
 from sluice_actors.runtime.tasks import Service, Spawn
-from sluice_core.activation import ActivationCall, activate, activation_call
+from sluice_actors.service_states import ServiceStates
+from sluice_core.activation import ActivationCall, Outcome, activate, activation_call
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Assignment, Change, Entry
 from sluice_core.messages.registry import ACTIVATION, Activation
+from sluice_core.messages.services import DONE, FAILED, ServiceState
 
 log = logging.getLogger(__name__)
 
 #: Calls at the same time; a service that never answers holds one of them for its time-out.
 _AT_ONCE: Final = 8
+#: The longest pause before a failed call to a third party's service is made again.
+_LONGEST_PAUSE: Final = 300.0
 #: Assignments that wait for their call; beyond it the oldest is dropped, and counted.
 _MOST_WAITING: Final = 10_000
 
 
 #: An assignment's id, its filter and its target: all three of a replaced policy may differ from what was before.
 CallKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _PendingCall:
+    """A call, its state when it is one to a third party's service, and the seconds before it is made again."""
+
+    call: ActivationCall
+    state: ServiceState | None = None
+    pause: float = 0.0
 
 
 @dataclass(slots=True)
@@ -50,9 +69,16 @@ class Activations(Service):
     """The registered activations, and the calls that wait; ``allowlist`` says who may be called."""
 
     allowlist: UrlAllowlist
+    states: ServiceStates
+    #: Whether a policy is ours to act for; a call that failed is not made again when it is not.
+    owns: Callable[[str], bool] = lambda name: True
+    #: Seconds before a failed call to a third party's service is made again; twice as long each further time.
+    first_pause: float = 2.0
     counts: CallCounts = field(default_factory=CallCounts)
     _known: dict[str, Activation] = field(default_factory=dict)
-    _waiting: dict[CallKey, ActivationCall] = field(default_factory=dict)
+    _waiting: dict[CallKey, _PendingCall] = field(default_factory=dict)
+    # Calls to services that failed, until they are made again or another one about the same comes.
+    _failed: dict[CallKey, _PendingCall] = field(default_factory=dict)
     _busy: set[CallKey] = field(default_factory=set)
     _work: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -60,6 +86,11 @@ class Activations(Service):
     def waiting(self) -> int:
         """How many assignments wait for their call."""
         return len(self._waiting)
+
+    @property
+    def service_keywords(self) -> frozenset[str]:
+        """The filters that services of third parties enforce."""
+        return frozenset(name for name, one in self._known.items() if one.service)
 
     @property
     def keywords(self) -> frozenset[str]:
@@ -97,11 +128,27 @@ class Activations(Service):
         off = undo != (assignment.verb == "delete")
         target = assignment.member or assignment.target.name
         call = activation_call(known, target, assignment.params, assignment.place, undo=off)
+        about = (assignment.id, assignment.keyword, target)
+        self._failed.pop(about, None)
+        state = None
+        if known.service:
+            state = ServiceState(
+                assignment.id,
+                assignment.policy,
+                assignment.keyword,
+                target,
+                undo=off,
+                params=assignment.params,
+                place=assignment.place,
+            )
+            self.states.keep(assignment.id, None if call is None and off else state)
         if call is None:
             return
-        about = (assignment.id, assignment.keyword, target)
         self._waiting.pop(about, None)
-        self._waiting[about] = call
+        self._enqueue(about, _PendingCall(call, state))
+
+    def _enqueue(self, about: CallKey, pending: _PendingCall) -> None:
+        self._waiting[about] = pending
         self._work.set()
         if len(self._waiting) > _MOST_WAITING:
             del self._waiting[next(iter(self._waiting))]
@@ -137,10 +184,10 @@ class Activations(Service):
                 self._work.clear()
                 await self._work.wait()
                 continue
-            call = self._waiting.pop(about)
+            pending = self._waiting.pop(about)
             self._busy.add(about)
             try:
-                outcome = await activate(call, self.allowlist)
+                outcome = await activate(pending.call, self.allowlist)
             finally:
                 self._busy.discard(about)
                 self._work.set()  # the next call about it may go now
@@ -151,6 +198,32 @@ class Activations(Service):
                 log.error(
                     "activation for `%s` failed after %d attempts: %s", about[0], outcome.attempts, outcome.reason
                 )
+            if pending.state is not None and about not in self._waiting:
+                self._conclude(about, pending, outcome)
+
+    def _conclude(self, about: CallKey, pending: _PendingCall, outcome: Outcome) -> None:
+        """Keep what the service answered, and have a call that failed made again."""
+        assert pending.state is not None
+        attempts = pending.state.attempts + outcome.attempts
+        state = replace(
+            pending.state,
+            state=DONE if outcome.done else FAILED,
+            reason=outcome.reason,
+            attempts=attempts,
+            at=time.time(),
+        )
+        self.states.keep(about[0], None if outcome.done and state.undo else state)
+        if not outcome.done:
+            pause = min(pending.pause * 2, _LONGEST_PAUSE) or self.first_pause
+            again = self._failed[about] = _PendingCall(pending.call, state, pause)
+            asyncio.get_running_loop().call_later(pause, self._retry, about, again)
+
+    def _retry(self, about: CallKey, pending: _PendingCall) -> None:
+        if self._failed.get(about) is pending:
+            del self._failed[about]
+            assert pending.state is not None
+            if self.owns(pending.state.policy.replace("controller:", "controller/", 1)):
+                self._enqueue(about, pending)
 
     def _next(self) -> CallKey | None:
         """The assignment that has waited longest and about which no call is under way."""

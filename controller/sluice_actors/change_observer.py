@@ -19,7 +19,9 @@ from typing import Final
 
 from sluice_actors.activations import Activations
 from sluice_actors.runtime.ownership import Ownership
-from sluice_core.messages.policies import Assignment, Change
+from sluice_core.describe import SERVICE
+from sluice_core.messages.policies import NAME, TENANT, Assignment, Change, Target
+from sluice_core.messages.services import DONE
 from sluice_core.store import fencing
 from sluice_core.store.store import AsyncStore
 
@@ -49,6 +51,8 @@ class ChangeObserver:
     _in_force: dict[str, Assignment] = field(default_factory=dict)
     _keywords: frozenset[str] = frozenset()
     _history: str | None = None
+    # Slots that became ours, of which calls to services that were not accepted yet are still to be made.
+    _unchecked: set[str] = field(default_factory=set)
     _not_ours: deque[_News] = field(default_factory=lambda: deque(maxlen=_MOST_REMEMBERED))
 
     async def reread(self, history: str) -> None:
@@ -100,8 +104,40 @@ class ChangeObserver:
         for one in change.puts:
             self._tell(one, undo=False)
 
+    async def reconcile(self) -> None:
+        """Make the calls to services of third parties that nobody made, or that were not accepted.
+
+        :raises PeerError: when Redis is away; it is tried again
+        """
+        keywords = self.activations.service_keywords
+        slots = self._unchecked
+        if not slots or not keywords:
+            slots.clear()
+            return
+        states = await self.store.service_states()
+        self._unchecked = set()
+        for one in list(self._in_force.values()):
+            if one.keyword in keywords and fencing.slot_of(_owner_of(one)) in slots:
+                state = states.get(one.id)
+                if state is None or state.state != DONE or dict(state.params) != dict(one.params):
+                    self.activations.call(one, undo=False)
+        for state in states.values():
+            gone = Assignment(
+                state.assignment,
+                state.policy,
+                SERVICE,
+                "delete" if state.undo else "set",
+                state.keyword,
+                Target(TENANT, NAME, state.target),
+                params=state.params,
+                place=state.place,
+            )
+            if gone.id not in self._in_force and fencing.slot_of(_owner_of(gone)) in slots:
+                self.activations.call(gone, undo=gone.verb == "set")
+
     def slots_gained(self, slots: Collection[str]) -> None:
         """These became ours: what happened to them lately may have been nobody's business."""
+        self._unchecked.update(slots)
         since = self.clock() - _REMEMBERED
         for news in self._not_ours:
             if news.at >= since and news.slot in slots:

@@ -34,6 +34,7 @@ from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.policies.policy_runner import PolicyRunner
 from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.runtime.tasks import Service, repeat_forever, wait_at_most
+from sluice_actors.service_states import ServiceStates
 from sluice_actors.status_publisher import StatusPublisher
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import PeerError
@@ -79,7 +80,10 @@ class Host:
         self.receiver = BatchReceiver(settings["amqp_url"], self.router.aggregators)
         self.cluster = ClusterServices(settings, self.router, self.receiver, clock)
         ownership = self.cluster.team
-        self.activations = Activations(UrlAllowlist.from_option(settings["activation_hosts"]))
+        self.service_states = ServiceStates(self.store)
+        self.activations = Activations(
+            UrlAllowlist.from_option(settings["activation_hosts"]), self.service_states, ownership.owns
+        )
         self.change_observer = ChangeObserver(self.store, self.activations, ownership, clock)
         self.writer = DecisionWriter(
             self.store, f"{ACTORS}{self.name}", ownership, self.activations.committed, settings["commit_size"]
@@ -102,6 +106,7 @@ class Host:
             self.receiver,
             self.bandwidth,
             self.controllers,
+            self.service_states,
             self.activations,
             self.status_publisher,
         ]
@@ -219,6 +224,7 @@ class Host:
             self.bandwidth.check_ownership()
             self.change_observer.slots_gained(slots.gained)
             self.status_publisher.publish_soon()
+        await self.change_observer.reconcile()
 
     # -- tasks
 

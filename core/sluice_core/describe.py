@@ -7,8 +7,9 @@ and the agents compare with what a node has installed.  They hold no code.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 Scalar = str | int | float | bool
 
@@ -19,13 +20,15 @@ PLACES: Final = (PROXY, STORAGE_NODE)
 #: The methods of the object requests that request filters accompany.
 OBJECT_METHODS: Final = ("GET", "HEAD", "PUT", "POST", "DELETE")
 
-#: Assignment kinds (design section 5), each known to the language from the start.
+#: Assignment kinds (design section 5).
 FILTER: Final = "filter"
 BANDWIDTH: Final = "bandwidth"
 REPLICATION: Final = "replication"
 MOTIF: Final = "motif"
 NAMESPACE: Final = "namespace"
-KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, MOTIF, NAMESPACE)
+#: A filter that no node runs: its service is called (``sluice_core.activation``).
+SERVICE: Final = "service"
+KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, MOTIF, NAMESPACE, SERVICE)
 
 #: Where a filter's code runs: in Swift's own process (the administrator's code), or isolated in a
 #: Storlets container, a confined Python process, or a WebAssembly instance.
@@ -52,6 +55,16 @@ class Parameter:
     minimum: float | None = None
     maximum: float | None = None
     required: bool = False
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Parameter:
+        """The parameter that JSON describes by its fields; ``help`` may be missing.
+
+        :raises TypeError: for a field that a parameter does not have, or a missing one
+        """
+        values = {"help": "", **data}
+        values["choices"] = tuple(values.get("choices", ()))
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, ActionInfo, Scalar
+from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, SERVICE, ActionInfo, Scalar
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.actions import SET
@@ -67,7 +67,8 @@ def _kind(plan: Plan, catalogue: Catalogue) -> str:
 
 def _fires(plan: Plan, catalogue: Catalogue) -> str:
     if plan.condition is True:
-        return "always" if all(action.kind in GUARANTEE_KINDS for action in plan.actions) else "for every request"
+        of_requests = any(action.kind not in (*GUARANTEE_KINDS, SERVICE) for action in plan.actions)
+        return "for every request" if of_requests else "always"
     condition = describe_condition(plan.condition, catalogue)
     if not plan.dynamic:
         return f"for each request with {condition}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -55,7 +55,7 @@ def describe_upload(upload: Upload) -> ActionInfo:
         **declared,
     }
     try:
-        values["parameters"] = tuple(map(_parameter, values.get("parameters", ())))
+        values["parameters"] = tuple(map(Parameter.from_data, values.get("parameters", ())))
         values["places"] = tuple(values["places"])
         values.setdefault("default_place", values["places"][0])
         info = ActionInfo(
@@ -81,9 +81,3 @@ def _faults(info: ActionInfo, places: Sequence[str]) -> list[str]:
         (set(info.places) <= set(places), f"places {', '.join(info.places)}, expected some of {', '.join(places)}"),
     )
     return [fault for holds, fault in rules if not holds] + contradictions(info)
-
-
-def _parameter(data: Mapping[str, Any]) -> Parameter:
-    values = {"help": "", **data}
-    values["choices"] = tuple(values.get("choices", ()))
-    return Parameter(**values)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from abc import abstractmethod
-from argparse import Action, ArgumentError, ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Action, ArgumentError, ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TextIO
@@ -68,6 +68,14 @@ class StorePair(Action):
         except ValueError:
             found = value
         setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), name: found})
+
+
+def read_json(text: str) -> Any:
+    """``text``, given on the command line, as JSON."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"`{text}` is no JSON: {error}") from error
 
 
 def pair_option(flag: str, text: str, dest: str) -> Argument:

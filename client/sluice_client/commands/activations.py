@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import Argument, seconds_option
+from sluice_client.command_base.command import Argument, force_option, read_json, seconds_option
 from sluice_client.resources import registry
 from sluice_client.resources.columns import Data
 
@@ -19,7 +19,14 @@ ACTIVATION: Final = crud.Resource(
         Argument("--url", "of the service, with {target} and {filter} to be filled in"),
         Argument("--undo", "what is called when it is taken back"),
         seconds_option("--timeout", "of an attempt", None),
+        Argument("--help-text", "what the filter of a third party does", {"dest": "help", "metavar": "TEXT"}),
+        Argument(
+            "--parameter",
+            "a parameter of the filter of a third party; may be repeated",
+            {"type": read_json, "action": "append", "dest": "parameters", "metavar": "JSON"},
+        ),
     ),
+    delete_options=(force_option("although policies set it"),),
 )
 
 
@@ -34,10 +41,12 @@ class ShowActivation(crud.ShowResource, resource=ACTIVATION):
 
 
 class CreateActivation(crud.CreateResource, resource=ACTIVATION):
-    """Name the service that a filter is activated by."""
+    """Name the service that a filter is activated by, or register the filter of a third party."""
 
     examples = (
-        "scan --url 'https://scan.example.org/{target}/on' --undo 'https://scan.example.org/{target}/off' --timeout 3",
+        "compression --url 'https://filters.example.org/{target}/on' --timeout 3",
+        "scan --url 'https://scan.example.org/{target}/on' --undo 'https://scan.example.org/{target}/off'"
+        """ --parameter '{"name": "depth", "type": "int"}'""",
     )
 
 
@@ -49,7 +58,8 @@ class SetActivation(crud.UpdateResource, resource=ACTIVATION):
     def unchanged(self, found: Data) -> dict[str, Any]:
         """The controller takes a whole one, and our own call is nothing to go on from."""
         before = found["activation"]
-        return {name: before[name] for name in ("url", "undo", "timeout")} if before["federated"] else {}
+        kept = {name: before[name] for name in ("url", "undo", "timeout")} if before["federated"] else {}
+        return {**kept, **{name: found[name] for name in ("help", "parameters")}} if before["service"] else kept
 
 
 class DeleteActivation(crud.DeleteResources, resource=ACTIVATION):

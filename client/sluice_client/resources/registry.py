@@ -54,7 +54,11 @@ ACTIVATION_LIST: Final[Columns] = (
     _of_activation("Undo", long=True),
     _of_activation("Timeout", long=True),
 )
-ACTIVATION: Final[Columns] = (field("keyword"), *map(_of_activation, ("url", "undo", "timeout", "federated")))
+ACTIVATION: Final[Columns] = (
+    field("keyword"),
+    *map(_of_activation, ("url", "undo", "timeout", "federated", "service")),
+    *fields("help", "parameters"),
+)
 PLACEMENT_LIST: Final[Columns] = (*fields("Account", "Storage Policy"), *MADE)
 PLACEMENT: Final[Columns] = (*fields("account", "storage_policy"), *MADE_SHOWN)
 CONTAINER: Final[Columns] = fields("account", "container", "storage_policy", "created")

@@ -7,7 +7,7 @@ here; a controller can set those that Sluice ships and those that were uploaded.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any, Final
 
@@ -97,14 +97,10 @@ def action_of(upload: Upload) -> ActionInfo:
         **{name: value for name, value in upload.info.items() if name in _FIELDS},
     }
     try:
-        values["parameters"] = tuple(map(_parameter, values.get("parameters", ())))
+        values["parameters"] = tuple(map(Parameter.from_data, values.get("parameters", ())))
         values["places"] = tuple(values["places"])
         values.setdefault("default_place", values["places"][0])
         named = {"keyword": upload.keyword, "kind": FILTER, "environment": upload.environment}
         return ActionInfo(**{**values, **named, "version": upload.revision})
     except (TypeError, ValueError, IndexError, KeyError) as error:
         raise DecodeError(f"its description cannot be read: {error}", upload.encode()) from error
-
-
-def _parameter(data: Mapping[str, Any]) -> Parameter:
-    return Parameter(**{"help": "", **data, "choices": tuple(data.get("choices", ()))})

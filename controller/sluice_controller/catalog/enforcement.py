@@ -7,6 +7,7 @@ node that does not is named exactly once, under the reason that an operator acts
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import policy_of_assignment
+from sluice_core.messages.services import DONE, FAILED, ServiceState
 from sluice_core.store.records import Head
 
 OK: Final = "ok"
@@ -29,6 +31,8 @@ class Cluster:
     nodes: tuple[NodeReport, ...]
     now: float
     timeout: float
+    #: Reads what services of third parties answered, by assignment; asked once, where a policy needs it.
+    read_services: Callable[[], Mapping[str, ServiceState]] = dict
 
     def state(self, node: NodeReport) -> str:
         """``ok``, ``stale_history``, ``failed`` or ``away``."""
@@ -37,6 +41,11 @@ class Cluster:
     def pending(self, epoch: int) -> bool:
         """Whether a node that lives and is well has yet to acknowledge ``epoch``."""
         return bool(self.groups.astray) or self.groups.slowest < epoch
+
+    @cached_property
+    def services(self) -> Mapping[str, ServiceState]:
+        """Assignment id → the last call to the service that enforces it."""
+        return self.read_services()
 
     @cached_property
     def groups(self) -> Groups:
@@ -92,17 +101,42 @@ class Enforcement:
     away: list[str]
 
 
-def enforcement(policy_id: str, epoch: int, cluster: Cluster) -> Enforcement:
-    """The enforcement of ``policy_id``, last changed at ``epoch``, on every node."""
+def enforcement(policy_id: str, epoch: int, cluster: Cluster, services: Mapping[str, str] | None = None) -> Enforcement:
+    """The enforcement of ``policy_id``, last changed at ``epoch``, on every node and by every service.
+
+    :param services: assignment id → keyword, of what the policy has services of third parties do; None for a policy
+        without such filters.  What is in force beside these is found by itself.
+    """
     groups = cluster.groups
     late = [] if groups.slowest >= epoch else [one.node for one in groups.current if one.epoch < epoch]
     # what a node refuses counts once it has acknowledged the change that it is about
     refusals = groups.refusals.get(policy_id, {})
     refused = [{"node": node, "reason": "; ".join(reasons)} for node, reasons in refusals.items() if node not in late]
-    return Enforcement(
+    found = Enforcement(
         total=len(cluster.nodes),
         nodes=len(groups.current) - len(late) - len(refused),
         refused=sorted(refused + groups.unwell, key=itemgetter("node")),
         waiting=sorted(late + groups.astray),
         away=groups.away,
     )
+    if services is not None:
+        _add_services(found, policy_id, services, cluster.services)
+    return found
+
+
+def _add_services(
+    found: Enforcement, policy_id: str, expected: Mapping[str, str], states: Mapping[str, ServiceState]
+) -> None:
+    """Count each call that is due like a node: accepted, failed with the reason, or waiting."""
+    mine = {name: one for name, one in states.items() if one.policy == policy_id and not one.undo}
+    for name in sorted(expected.keys() | mine.keys()):
+        state = mine.get(name)
+        called = f"service {state.keyword if state else expected[name]}"
+        found.total += 1
+        if state is not None and state.state == DONE:
+            found.nodes += 1
+        elif state is not None and state.state == FAILED:
+            reason = f"{state.reason} ({state.attempts} attempts for `{state.target}`)"
+            found.refused.append({"node": called, "reason": reason})
+        else:
+            found.waiting.append(called)

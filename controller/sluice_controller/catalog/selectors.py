@@ -17,6 +17,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.enforcement import Cluster, Enforcement, enforcement
 from sluice_controller.catalog.entries import Page
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
+from sluice_core.describe import SERVICE
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import NAME, PolicyState
@@ -60,7 +61,25 @@ def policy_status(cached: CachedPolicy, state: PolicyState | None) -> str:
 def cluster_now(backend: Backend) -> Cluster:
     """The nodes and the change they should have applied."""
     head = backend.store.head()
-    return Cluster(head, tuple(backend.store.nodes()), backend.now(), backend.config.node_timeout)
+    nodes, config = tuple(backend.store.nodes()), backend.config
+    return Cluster(head, nodes, backend.now(), config.node_timeout, backend.store.service_states)
+
+
+def policy_enforcement(cached: CachedPolicy, epoch: int, cluster: Cluster) -> Enforcement:
+    """How far a policy has come that was last changed at ``epoch``.
+
+    A static policy has its services called at once, a dynamic one when it fires.
+    """
+    policy, actions = cached.policy, cached.plan.actions
+    if not any(one.kind == SERVICE for one in actions):
+        return enforcement(policy.id, epoch, cluster)
+    due = actions if policy.enabled and not policy.dynamic else ()
+    services = {
+        f"{policy.id}.{number}": one.keyword
+        for number, one in enumerate(due)
+        if one.kind == SERVICE and one.verb == "set"
+    }
+    return enforcement(policy.id, epoch, cluster, services)
 
 
 def find_cached(contents: CacheContents, policy_id: str) -> CachedPolicy:
@@ -87,7 +106,7 @@ def find_policy(backend: Backend, policy_id: str) -> PolicyView:
         backend.store.watch(policy_id, WATCH_SECONDS)
         observed = _observed(backend, cached)
     epoch = contents.epochs.get(policy_id, 0)
-    return PolicyView(cached, state, epoch, enforcement(policy_id, epoch, cluster_now(backend)), observed)
+    return PolicyView(cached, state, epoch, policy_enforcement(cached, epoch, cluster_now(backend)), observed)
 
 
 def _observed(backend: Backend, cached: CachedPolicy) -> dict[str, Any] | None:
@@ -121,7 +140,7 @@ def list_policies(
     contents = backend.policy_cache.contents()  # anew, so that epochs are not older than the states
     cluster = cluster_now(backend)
     views = [
-        PolicyView(one, states.get(name), epoch, enforcement(name, epoch, cluster))
+        PolicyView(one, states.get(name), epoch, policy_enforcement(one, epoch, cluster))
         for name in (one.policy.id for one in chosen[:limit])
         if (one := contents.policies.get(name)) is not None and state in ("", policy_status(one, states.get(name)))
         for epoch in (contents.epochs.get(name, 0),)

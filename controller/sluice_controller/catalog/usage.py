@@ -60,6 +60,11 @@ def policies_of_origin(contents: CacheContents, origin: str) -> Iterator[str]:
     return (one.policy.id for one in contents.ordered if one.policy.origin == origin)
 
 
+def policies_setting(contents: CacheContents, keyword: str) -> Iterator[str]:
+    """Policies that set or delete the filter."""
+    return (one.policy.id for one in contents.ordered if any(each.keyword == keyword for each in one.plan.actions))
+
+
 def policies_watching(contents: CacheContents, name: str) -> Iterator[str]:
     """Policies that watch the metric."""
     return (one.policy.id for one in contents.ordered if name in one.plan.metrics)

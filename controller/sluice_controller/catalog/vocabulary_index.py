@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
-from sluice_core.describe import MetricInfo, Scalar
+from sluice_core.describe import ActionInfo, MetricInfo, Scalar
+from sluice_core.errors import DecodeError
 from sluice_core.messages import registry
 from sluice_core.messages.policies import CONTAINER, NAME, OBJECT, TENANT, Entry, Target
 from sluice_dsl.catalogue.base import ActionAlias, Catalogue, MetricAlias
@@ -25,6 +27,7 @@ class VocabularyIndex:
     actions: Mapping[str, ActionAlias] = field(default_factory=dict)
     metrics: Mapping[str, MetricAlias] = field(default_factory=dict)
     measured: Mapping[str, MetricInfo] = field(default_factory=dict)
+    services: Mapping[str, ActionInfo] = field(default_factory=dict)
 
     @classmethod
     def from_entries(cls, entries: Mapping[str, Entry]) -> Self:
@@ -43,6 +46,7 @@ class VocabularyIndex:
                 name: MetricAlias(one.text, one.level) for name, one in aliases.items() if one.of == registry.METRIC
             },
             measured={name: metric_info(one) for name, one in registry.named_records(entries, registry.Metric).items()},
+            services=_services(registry.named_records(entries, registry.Activation)),
         )
 
     def extend(self, catalogue: Catalogue) -> Catalogue:
@@ -51,11 +55,22 @@ class VocabularyIndex:
             catalogue,
             groups={**self.groups, **catalogue.groups},
             terms={**self.terms, **catalogue.terms},
+            actions={**self.services, **catalogue.actions},
             aliases={**self.targets, **catalogue.aliases},
             metrics={**self.measured, **catalogue.metrics},
             actions_by_alias={**self.actions, **catalogue.actions_by_alias},
             metrics_by_alias={**self.metrics, **catalogue.metrics_by_alias},
         )
+
+
+def _services(activations: Mapping[str, registry.Activation]) -> dict[str, ActionInfo]:
+    """The filters of third parties; what makes no sense is left out."""
+    found = {}
+    for name, one in activations.items():
+        if one.service:
+            with contextlib.suppress(DecodeError):
+                found[name] = one.info()
+    return found
 
 
 def path_target(path: str) -> Target:

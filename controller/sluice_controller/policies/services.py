@@ -10,9 +10,8 @@ from itertools import islice
 
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.enforcement import enforcement
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
-from sluice_controller.catalog.selectors import PolicyView, cluster_now, find_cached
+from sluice_controller.catalog.selectors import PolicyView, cluster_now, find_cached, policy_enforcement
 from sluice_controller.errors import check_version
 from sluice_controller.policies.bandwidth_checks import check_bandwidth
 from sluice_controller.policies.freeze import freeze_policy, static_puts
@@ -43,7 +42,7 @@ class WrittenPolicies:
         """The policies as the API shows them."""
         cluster = cluster_now(backend)
         return [
-            PolicyView(one, None, self.epoch, enforcement(one.policy.id, self.epoch, cluster)) for one in self.policies
+            PolicyView(one, None, self.epoch, policy_enforcement(one, self.epoch, cluster)) for one in self.policies
         ]
 
 

@@ -1,27 +1,48 @@
-"""Activation URLs of filters: our own deploy call, unless an administrator registers a federated service."""
+"""Activation URLs of filters: our own deploy call, unless an administrator registers a federated service.
+
+A keyword that nothing here stands for may be registered with the URL of a service, and the parameters that it takes: a
+filter of a third party, which is enforced by calls to its service alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Final
 from urllib.parse import quote
 
-from sluice_controller.catalog import entries
+from sluice_controller.catalog import entries, usage
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
+from sluice_controller.catalog.policy_cache import CacheContents
+from sluice_controller.code.filters import RESERVED
 from sluice_controller.errors import check_version
-from sluice_controller.validation.bodies import Body
+from sluice_controller.validation import names
+from sluice_controller.validation.bodies import Body, shortened
+from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core import activation
 from sluice_core.activation import FILTER_HOLE, LONGEST_TIMEOUT, LONGEST_URL, check_url
-from sluice_core.describe import ActionInfo
-from sluice_core.errors import Conflict, NotFound
+from sluice_core.describe import PARAMETER_TYPES, ActionInfo, Parameter
+from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import ALL, GROUP, Entry, Target
-from sluice_core.messages.registry import ACTIVATION, HOLE, Activation
+from sluice_core.messages.registry import ACTIVATION, ALIAS, HOLE, Activation
+from sluice_dsl.diagnostics import join_words
 from sluice_dsl.plan import Plan
 
-FIELDS: Final = ("keyword", "url", "undo", "timeout")
-_ACTIVATIONS: Final = RecordKind(Activation, ACTIVATION, "activation URL for filter")
+FIELDS: Final = ("keyword", "url", "undo", "timeout", "help", "parameters")
+#: What only the filter of a third party may say, since others describe themselves.
+_OWN: Final = ("help", "parameters")
+_MOST_PARAMETERS: Final = 50
+_keyword = re.compile(r"[a-z0-9_]+")
+
+
+def _users(contents: CacheContents, activation: Activation) -> Iterable[str]:
+    """Policies that set the filter of a third party; what else has the keyword works without this."""
+    return usage.policies_setting(contents, activation.name) if activation.service else ()
+
+
+_ACTIVATIONS: Final = RecordKind(Activation, ACTIVATION, "activation URL for filter", _users)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,32 +86,42 @@ def create(backend: Backend, data: Any, by: str) -> FilterActivation:
     :raises Conflict: when it has one
     """
     body = Body(data, *FIELDS)
-    info = _info(backend, body.text("keyword").lower())
-    if find(backend, info.keyword).federated:
-        raise Conflict(f"filter `{info.keyword}` has an activation URL already, change it by PUT")
-    return _shown(info, entries.create(backend, _described(info.keyword, body), by))
+    keyword = body.text("keyword").lower()
+    if keyword in backend.catalogue.actions:
+        old = find(backend, keyword)
+        if old.federated:
+            raise Conflict(f"filter `{keyword}` has an activation URL already, change it by PUT")
+        return _shown(old.info, entries.create(backend, _described(keyword, body), by))
+    new = _described(_new_keyword(backend, keyword), body, service=True)
+    return _shown(new.info(), entries.create(backend, new, by, (ALIAS,)))
 
 
 def update(backend: Backend, keyword: str, data: Any, by: str, expected: int | None = None) -> FilterActivation:
-    """Name another service, or the first one."""
+    """Name another service, or the first one.
+
+    :raises Conflict: when policies set the filter of a third party, and its parameters would be others
+    """
     body = Body(data, *FIELDS)
     old = find(backend, keyword, expected)
     if body.text("keyword", keyword) != keyword:
         raise Conflict(f"`keyword` is `{body.text('keyword')}`, but this is filter `{keyword}`")
-    new = _described(keyword, body)
+    new = _described(keyword, body, old.activation.service)
+    if old.activation.service and new.parameters != old.activation.parameters:
+        usage.refuse_used(f"filter `{keyword}`", _users(backend.policy_cache.contents(), old.activation), False)
     if not old.federated:
         found = entries.create(backend, new, by)
     else:
         found = entries.update(backend, StoredRecord(old.activation, old.version), new, by)
-    return _shown(old.info, found)
+    return _shown(new.info() if new.service else old.info, found)
 
 
-def delete(backend: Backend, keyword: str, by: str, expected: int | None = None) -> None:
-    """Back to our own call.
+def delete(backend: Backend, keyword: str, by: str, force: bool = False, expected: int | None = None) -> None:
+    """Back to our own call; the filter of a third party is forgotten.
 
-    :raises NotFound: when that is what it has
+    :raises NotFound: when our own call is what it has
+    :raises Conflict: when policies set the filter of a third party, unless ``force``
     """
-    _ACTIVATIONS.drop(backend, _ACTIVATIONS.find(backend, keyword, expected), by)
+    _ACTIVATIONS.delete(backend, keyword, by, force, expected)
 
 
 def activation_calls(plan: Plan, known_entries: Mapping[str, Entry]) -> list[dict[str, Any]]:
@@ -133,10 +164,42 @@ def _info(backend: Backend, keyword: str) -> ActionInfo:
     return info
 
 
-def _described(keyword: str, body: Body) -> Activation:
+def _new_keyword(backend: Backend, keyword: str) -> str:
+    """``keyword`` when it can be a filter that is not known yet."""
+    name = names.new_name(keyword, "keyword")
+    if not _keyword.fullmatch(name) or name in RESERVED:
+        words = join_words(sorted(RESERVED))
+        raise CallerError(f"`{name}` cannot be a filter, expected letters, digits and `_`, and not {words}")
+    names.refuse_clash(name, names.action_meanings(name, backend.catalogue))
+    return name
+
+
+def _described(keyword: str, body: Body, service: bool = False) -> Activation:
+    for field in _OWN:
+        if body.has(field) and not service:
+            raise CallerError(f"`{field}` is for the filter of a third party, and `{keyword}` describes itself")
     url = body.text("url", longest=LONGEST_URL)
     undo = body.text("undo", "", longest=LONGEST_URL)
     check_url(url)
     if undo:
         check_url(undo)
-    return Activation(keyword, url, undo, body.number("timeout", Activation("").timeout, 0.1, LONGEST_TIMEOUT))
+    timeout = body.number("timeout", Activation("").timeout, 0.1, LONGEST_TIMEOUT)
+    parameters = tuple(map(_parameter, body.objects("parameters", _MOST_PARAMETERS)))
+    return Activation(keyword, url, undo, timeout, service, body.text("help", ""), parameters)
+
+
+def _parameter(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``data`` when it describes a parameter.
+
+    :raises CallerError: with the reason
+    """
+    refuse_unknown(data, [one.name for one in fields(Parameter)], "field of a parameter")
+    try:
+        found = Parameter.from_data(data)
+    except TypeError as error:
+        raise CallerError(f"parameter `{shortened(data)}`: {error}") from error
+    if not isinstance(found.name, str) or not _keyword.fullmatch(found.name):
+        raise CallerError(f"parameter `{shortened(found.name)}`, expected a name of lower case letters, digits and `_`")
+    if found.type not in PARAMETER_TYPES:
+        raise CallerError(f"parameter `{found.name}` has type `{found.type}`, expected {', '.join(PARAMETER_TYPES)}")
+    return dict(data)

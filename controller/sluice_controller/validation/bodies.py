@@ -93,6 +93,15 @@ class Body:
             raise CallerError(f"`{name}` {got}, expected a number or a text")
         return plain_text(str(found), name, LONGEST)
 
+    def objects(self, name: str, most: int) -> tuple[Mapping[str, Any], ...]:
+        """A list of at most ``most`` objects, empty when it is missing."""
+        value = self._data.get(name, ())
+        if not isinstance(value, list | tuple) or not all(isinstance(one, Mapping) for one in value):
+            raise CallerError(f"`{name}` is `{shortened(value)}`, expected a list of objects")
+        if len(value) > most:
+            raise CallerError(f"`{name}` has {len(value)} members, expected at most {most}")
+        return tuple(value)
+
     def scalars(self, name: str) -> dict[str, Scalar]:
         """An object of texts, numbers and truth values."""
         value = self._data.get(name, {})

@@ -4,11 +4,15 @@ import asyncio
 import json
 
 import pytest
+from tests.support.actors.host import HostScenario, wait_until
+from tests.support.actors.host import run_scenario as run_host_scenario
 
 from sluice_actors.activations import Activations
 from sluice_core.connections.url_allowlist import UrlAllowlist
+from sluice_core.describe import SERVICE
 from sluice_core.messages.policies import Change
 from sluice_core.messages.registry import Activation, Term
+from sluice_core.store.records import Draft
 from sluice_core.testing import assignment
 
 
@@ -52,12 +56,24 @@ class Service:
         return self.asked
 
 
-def run_scenario(story, allowlist="127.0.0.1"):
+class KeptStates(dict):
+    """Assignment → the last state of the call about it; ``seen`` are all of them."""
+
+    def __init__(self):
+        self.seen = []
+
+    def keep(self, assignment, state):
+        self[assignment] = state
+        self.seen.append("gone" if state is None else state.state)
+
+
+def run_scenario(story, allowlist="127.0.0.1", owns=lambda name: True):
     async def played():
         async with Service() as service:
-            activations = Activations(UrlAllowlist.from_option(allowlist))
+            activations = Activations(UrlAllowlist.from_option(allowlist), KeptStates(), owns, first_pause=0.01)
+            on, off = f"{service.url}/on/{{target}}", f"{service.url}/off/{{target}}"
             activations.replace(
-                [Activation("compression", f"{service.url}/on/{{target}}", f"{service.url}/off/{{target}}").entry()]
+                [Activation("compression", on, off).entry(), Activation("scan", on, off, service=True).entry()]
             )
             running = asyncio.create_task(activations.run())
             try:
@@ -154,3 +170,89 @@ def test_registrations_are_followed():
         assert [path for path, _ in service.asked] == ["/noop"]
 
     run_scenario(story)
+
+
+# -- filters of third parties, which are enforced by these calls alone
+
+
+def test_what_the_service_of_a_third_party_answered_is_kept_until_the_filter_is_taken_back():
+    async def story(service, activations):
+        activations.committed([action("scan"), action()], [])
+        await settled(activations, 2)
+        assert activations.states.seen == ["waiting", "done"]
+        state = activations.states["p.0"]
+        assert (state.policy, state.keyword, state.target, state.params) == ("p", "scan", "AUTH_a", {"engine": "zstd"})
+        activations.committed([], [action("scan")])
+        await settled(activations, 3)
+        assert activations.states.seen == ["waiting", "done", "waiting", "gone"]
+
+    run_scenario(story)
+
+
+def test_a_service_that_refuses_is_called_again_until_it_accepts():
+    async def story(service, activations):
+        service.status = 400
+        activations.committed([action("scan")], [])
+        await settled(activations, 2)
+        assert activations.states["p.0"].reason == "the service answered 400"
+        service.status = 204
+        async with asyncio.timeout(10):
+            while activations.states["p.0"].state != "done":
+                await asyncio.sleep(0.01)
+        assert activations.states["p.0"].attempts >= 3
+
+    run_scenario(story)
+
+
+def test_a_failed_call_that_is_out_of_date_is_not_made_again():
+    async def story(service, activations):
+        activations.first_pause = 0.2
+        service.status = 400
+        activations.committed([action("scan")], [])
+        await settled(activations, 1)
+        service.status = 204
+        activations.committed([], [action("scan")])
+        await settled(activations, 2)
+        await asyncio.sleep(0.4)
+        assert [path for path, _ in service.asked] == ["/on/AUTH_a", "/off/AUTH_a"]
+
+    run_scenario(story)
+
+
+def test_a_failed_call_of_a_policy_that_another_host_owns_now_is_not_made_again():
+    async def story(service, activations):
+        service.status = 400
+        activations.committed([action("scan")], [])
+        await settled(activations, 1)
+        await asyncio.sleep(0.1)
+        assert len(service.asked) == 1
+
+    run_scenario(story, owns=lambda name: False)
+
+
+def test_a_host_has_services_enforce_what_was_in_force_before_it_came(redis_server):
+    async def play():
+        story = HostScenario(redis_server.url)
+        async with Service() as service:
+            on, off = f"{service.url}/on/{{target}}", f"{service.url}/off/{{target}}"
+            put = assignment("p.0", "AUTH_a", "scan", SERVICE)
+            registered = Activation("scan", on, off, service=True).entry()
+            await story.store.commit(Draft("t", entries=(registered,), puts=(put,)))
+            async with story.host(activation_hosts="127.0.0.1"):
+
+                async def states():
+                    return {name: one.state for name, one in (await story.store.service_states()).items()}
+
+                async def accepted():
+                    return await states() == {"p.0": "done"}
+
+                async def gone():
+                    return not await states()
+
+                await wait_until(accepted)
+                await story.store.commit(Draft("t", drops=("p.0",)))
+                await wait_until(gone)
+            assert [path for path, _ in service.asked] == ["/on/AUTH_a", "/off/AUTH_a"]
+        await story.store.close()
+
+    run_host_scenario(play())

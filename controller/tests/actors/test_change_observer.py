@@ -9,11 +9,17 @@ from tests.support.actors.ownership import SingleHost
 from sluice_actors.activations import Activations
 from sluice_actors.change_observer import ChangeObserver
 from sluice_core.connections.url_allowlist import UrlAllowlist
+from sluice_core.describe import SERVICE
 from sluice_core.messages.policies import Change
 from sluice_core.messages.registry import Activation
+from sluice_core.messages.services import ServiceState
 from sluice_core.store.fencing import slot_of
 from sluice_core.store.records import Draft
 from sluice_core.testing import assignment, policy
+
+
+class KeptStates:
+    """Nothing is called here, so nothing is kept."""
 
 
 class Called:
@@ -21,7 +27,7 @@ class Called:
 
     def __init__(self, monkeypatch):
         self.made = []
-        self.activations = Activations(UrlAllowlist())
+        self.activations = Activations(UrlAllowlist(), KeptStates())
         monkeypatch.setattr(Activations, "call", lambda _, assignment, undo: self.take(assignment, undo))
 
     def take(self, assignment, undo):
@@ -181,3 +187,32 @@ def test_changes_during_a_gap_of_the_stream_are_called(redis_server, monkeypatch
         assert called.since() == []
 
     witnessed(redis_server.url, monkeypatch, Owner("p"), tell)
+
+
+def test_a_host_that_takes_over_makes_the_calls_to_services_that_were_not_accepted(redis_server, monkeypatch):
+    def state(name, done=True, **more):
+        return ServiceState(name, name.partition(".")[0], "scan", "AUTH_a", "done" if done else "failed", **more)
+
+    async def tell(change_observer, called, now, story):
+        called.activations.replace([Activation("scan", "http://s/on", "http://s/off", service=True).entry()])
+        in_force = [assignment(f"{name}.0", "AUTH_a", "scan", SERVICE) for name in ("done", "failed", "missing")]
+        changed = assignment("changed.0", "AUTH_a", "scan", SERVICE, params={"depth": 2})
+        theirs = assignment("theirs.0", "AUTH_a", "scan", SERVICE)
+        await story.store.commit(Draft("t", puts=(*in_force, changed, theirs)))
+        changed_since = state("changed.0", params={"depth": 1})
+        states = [state("done.0"), state("failed.0", done=False), changed_since, state("gone.0")]
+        await story.store.write_service_states({one.assignment: one for one in states})
+        await change_observer.reread("")
+        called.since()
+        change_observer.slots_gained({slot_of(name) for name in ("done", "failed", "missing", "changed", "gone")})
+        await change_observer.reconcile()
+        assert sorted(called.since()) == [
+            ("off", "gone.0", "AUTH_a"),
+            ("on", "changed.0", "AUTH_a"),
+            ("on", "failed.0", "AUTH_a"),
+            ("on", "missing.0", "AUTH_a"),
+        ]
+        await change_observer.reconcile()
+        assert called.since() == []
+
+    witnessed(redis_server.url, monkeypatch, Owner("done", "failed", "missing", "changed", "gone"), tell)

@@ -31,7 +31,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Self, TypeVar
 
-from sluice_core.describe import Scalar
+from sluice_core.describe import SERVICE, ActionInfo, Parameter, Scalar
 from sluice_core.errors import DecodeError
 from sluice_core.messages.base import Message, tuple_fields
 from sluice_core.messages.policies import CONTAINER, TENANT, Entry
@@ -203,14 +203,30 @@ class Placement(RegistryRecord):
 class Activation(RegistryRecord):
     """The URLs that are called when a policy sets the filter ``name`` (``url``) and deletes it (``undo``).
 
-    Both may hold ``{target}`` and ``{filter}``; parameters go into the body as JSON.  ``timeout`` in seconds.
+    Both may hold ``{target}`` and ``{filter}``; parameters go into the body as JSON.  ``timeout`` in seconds.  With
+    ``service`` the filter is the service's own: no node has it, and ``parameters`` (fields of ``describe.Parameter``)
+    and ``help`` describe it.
     """
 
     url: str = ""
     undo: str = ""
     timeout: float = 5.0
+    service: bool = False
+    help: str = ""
+    parameters: tuple[Mapping[str, Any], ...] = ()
 
     kinds: ClassVar[tuple[str, ...]] = (ACTIVATION,)
+
+    def info(self) -> ActionInfo:
+        """The filter of a ``service``, as the language knows it.
+
+        :raises DecodeError: when its parameters make no sense
+        """
+        try:
+            parameters = tuple(map(Parameter.from_data, self.parameters))
+        except (TypeError, ValueError, AttributeError) as error:
+            raise DecodeError(f"parameters of service `{self.name}`: {error}") from error
+        return ActionInfo(self.name, SERVICE, self.help or f"a call to {self.url}", parameters, on_put=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ class Keys:
     observed = _Key("Hash policy id → JSON: last metric values of the watched policies.")
     hosts = _Key("Hash actor host id → JSON: its report, for ``/health``.")
     owners = _Key("Hash slot → ``<term> <host>``: who acts for the policies in it; field ``*`` counts the terms.")
+    services = _Key("Hash assignment id → JSON: what the service of a third party answered to the call about it.")
     bandwidth = _Key("String of JSON: what was measured and assigned in the last second; expires when nobody divides.")
 
     def promises(self, digest: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import Assignment, Entry, Policy, PolicyState
+from sluice_core.messages.services import ServiceState
 from sluice_core.messages.uploads import Upload
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import (
@@ -202,6 +203,23 @@ def host_report(keys: Keys, host: str, data: Mapping[str, Any]) -> Operation[Non
 def hosts(keys: Keys) -> Operation[dict[str, dict[str, Any]]]:
     """Actor host id → its last report."""
     return read_documents(keys.hosts)
+
+
+def service_states(keys: Keys) -> Operation[dict[str, ServiceState]]:
+    """Assignment id → the last call about it to the service of a third party."""
+    return read_messages(ServiceState, keys.services)
+
+
+def write_service_states(keys: Keys, changes: Mapping[str, ServiceState | None]) -> Operation[None]:
+    """Keep the states of some calls, by assignment; None forgets one."""
+    kept = [word for name, one in changes.items() if one is not None for word in (name, one.encode())]
+    gone = [name for name, one in changes.items() if one is None]
+    commands: list[Command] = []
+    if kept:
+        commands.append(("HSET", keys.services, *kept))
+    if gone:
+        commands.append(("HDEL", keys.services, *gone))
+    return Operation(tuple(commands), nothing)
 
 
 def _read_list(cls: type[M], key: str) -> Operation[list[M]]:

@@ -84,6 +84,8 @@ class _Operations:
     observed = _Method(operations.observed)
     host_report = _Method(operations.host_report)
     hosts = _Method(operations.hosts)
+    service_states = _Method(operations.service_states)
+    write_service_states = _Method(operations.write_service_states)
     changes_after = _Method(changes_after)
 
 

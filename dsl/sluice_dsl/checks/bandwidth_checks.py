@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from sluice_core.describe import BANDWIDTH, REPLICATION, REQUEST_ATTRIBUTES, STORAGE_NODE, ActionInfo, Scalar
+from sluice_core.describe import BANDWIDTH, REPLICATION, REQUEST_ATTRIBUTES, SERVICE, STORAGE_NODE, ActionInfo, Scalar
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT, STORAGE_POLICY
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, VOLUME, Target
 from sluice_dsl.checks.placement import Step
@@ -20,6 +20,11 @@ from sluice_dsl.syntax.units import has_no_unit, write_value
 
 #: Kinds that promise something.
 GUARANTEE_KINDS: Final = (BANDWIDTH, REPLICATION)
+#: Kinds that are about a target as a whole, and what they do with it.
+_ABOUT_TARGETS: Final = {
+    **dict.fromkeys(GUARANTEE_KINDS, "speaks of all bytes of its target"),
+    SERVICE: "is a call to a service about its target",
+}
 #: The unit of their rates where none is written, as IOStack's API has it.
 BARE_RATE: Final = "MBps"
 
@@ -55,15 +60,15 @@ def check_guarantees(steps: Sequence[Step], target: Target | None, reporter: Rep
 
 
 def check_condition(condition: ast.Condition | None, actions: Sequence[PlannedAction], reporter: Reporter) -> None:
-    """Refuse conditions on single requests for promises."""
-    promised = [f"`{one.keyword}`" for one in actions if one.kind in GUARANTEE_KINDS]
-    if condition is None or not promised:
+    """Refuse conditions on single requests for what single requests do not concern."""
+    about = [one for one in actions if one.kind in _ABOUT_TARGETS]
+    if condition is None or not about:
         return
     for clause in _clauses(condition):
         if clause.subject.text in _ATTRIBUTES:
             reporter.error(
-                f"`{clause.subject.text}` asks about single requests, and {promised[0]} speaks of all bytes"
-                " of its target: expected metrics alone",
+                f"`{clause.subject.text}` asks about single requests, and `{about[0].keyword}` "
+                f"{_ABOUT_TARGETS[about[0].kind]}: expected metrics alone",
                 clause.subject.span,
             )
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from sluice_agent.snapshot.storage_daemons import StorageDaemons
-from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, STORAGE_NODE
+from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, SERVICE, STORAGE_NODE
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import Hello
 from sluice_core.messages.policies import GROUP, LEVELS, Assignment
 from sluice_core.messages.predicate import compile_predicate
 from sluice_core.snapshot.registry import GROUP_LEVELS
 
-#: What nodes enforce.
-_KINDS: Final = (FILTER, BANDWIDTH, REPLICATION)
+#: What nodes enforce; services are called by the actor hosts, and nothing is left to do for a node.
+_KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, SERVICE)
 
 
 class Capabilities:

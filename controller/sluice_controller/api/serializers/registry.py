@@ -12,6 +12,7 @@ from sluice_controller.api.serializers.uploads import CodeSerializer
 from sluice_controller.registry.activations import FilterActivation
 from sluice_controller.registry.aliases import OF
 from sluice_controller.registry.metrics import GRANULARITIES, UNITS, RegisteredMetric
+from sluice_core.describe import PARAMETER_TYPES
 from sluice_core.messages.uploads import Upload
 
 
@@ -106,6 +107,7 @@ class ActivationSerializer(Serializer):
     undo = s.CharField(allow_blank=True)
     timeout = s.FloatField()
     federated = s.BooleanField(help_text="an HTTP service's; else our own deploy call, which nobody needs to make")
+    service = s.BooleanField(help_text="whether the filter is the service itself, which no node runs")
 
 
 class RegisteredFilterSerializer(FilterSerializer):
@@ -120,6 +122,19 @@ class RegisteredFilterSerializer(FilterSerializer):
         return super().render(thing.info, activation=activation, **given)
 
 
+class NewParameterSerializer(Serializer):
+    """A parameter that the filter of a third party takes."""
+
+    name = s.CharField()
+    type = s.CharField(help_text=f"one of {', '.join(PARAMETER_TYPES)}")
+    help = s.CharField(required=False)
+    default = s.JSONField(required=False)
+    choices = s.ListField(child=s.JSONField(), required=False)
+    minimum = s.FloatField(required=False)
+    maximum = s.FloatField(required=False)
+    required = s.BooleanField(required=False)
+
+
 class NewActivationSerializer(Serializer):
     """The service that activates a filter."""
 
@@ -127,6 +142,8 @@ class NewActivationSerializer(Serializer):
     url = s.CharField(help_text="gets PUT with `params` and `place` as JSON")
     undo = s.CharField(required=False, allow_blank=True)
     timeout = s.FloatField(required=False, help_text="seconds of an attempt")
+    help = s.CharField(required=False, help_text="of the filter of a third party, which nothing else describes")
+    parameters = NewParameterSerializer(many=True, required=False, help_text="of the filter of a third party")
 
 
 #: Accepted as they stand, in this order; a test sends them.
@@ -145,5 +162,14 @@ ACTIVATION: Final = examples(
             "url": "https://filters.example.org/filters/{target}/deploy/{filter}",
             "timeout": 3,
         },
-    )
+    ),
+    (
+        "of a third party",
+        {
+            "keyword": "scan",
+            "url": "https://scan.example.org/{target}/on",
+            "undo": "https://scan.example.org/{target}/off",
+            "parameters": [{"name": "depth", "type": "int", "help": "levels of archives", "minimum": 1}],
+        },
+    ),
 )

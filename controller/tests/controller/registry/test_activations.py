@@ -1,6 +1,10 @@
 """``/registry/filters``: keywords with their activation URLs."""
 
+from dataclasses import replace
+
 import pytest
+
+from sluice_core.messages.services import ServiceState
 
 URL = "https://filters.example.org/v1/{target}/filters/{filter}?verb=set"
 HERE = "/registry/filters/compression"
@@ -13,6 +17,7 @@ def test_by_default_it_is_our_own_deploy_call(api):
         "undo": "/filters/{target}/undeploy/{filter}",
         "timeout": 5.0,
         "federated": False,
+        "service": False,
     }
     assert shown.headers["ETag"] == '"0"'
     listed = {one["keyword"]: one["activation"]["federated"] for one in api.get("/registry/filters").json()["filters"]}
@@ -41,7 +46,8 @@ def test_a_service_is_registered_changed_and_forgotten(api):
 @pytest.mark.parametrize(
     ("change", "status", "word"),
     [
-        ({"keyword": "nothing"}, 404, "nothing"),
+        ({"help": "what it does"}, 400, "third party"),
+        ({"parameters": []}, 400, "third party"),
         ({"keyword": 3}, 400, "keyword"),
         ({"url": ""}, 400, "url"),
         ({"url": "ftp://a.example/"}, 400, "http"),
@@ -108,3 +114,78 @@ def test_a_policy_shows_what_is_called_with_target_and_parameters(api, create):
     assert checked["activations"][0]["url"] == URL.replace("{filter}", "compression"), (
         "the member is known when it fires"
     )
+
+
+# -- filters of third parties
+
+SCAN = {
+    "keyword": "scan",
+    "url": "https://scan.example.org/{target}/on",
+    "undo": "https://scan.example.org/{target}/off",
+    "help": "look for viruses",
+    "parameters": [{"name": "depth", "type": "int", "minimum": 1, "help": "levels of archives"}],
+}
+POLICY = {"policy": "FOR TENANT AUTH_test DO SET scan WITH depth=3"}
+
+
+def test_the_filter_of_a_third_party_is_a_word_of_the_language(api):
+    assert api.post("/policies", POLICY, format="json").status_code == 400
+    made = api.post("/registry/filters", SCAN, format="json")
+    assert made.status_code == 201, made.content
+    shown = made.json()
+    assert (shown["kind"], shown["help"], shown["activation"]["service"]) == ("service", "look for viruses", True)
+    assert [one["name"] for one in shown["parameters"]] == ["depth"]
+    assert api.get("/registry/filters/scan").json() == shown
+    wrong = api.post("/policies", {"policy": "FOR TENANT AUTH_test DO SET scan WITH depht=3"}, format="json")
+    assert "did you mean `depth`" in str(wrong.json())
+    single = {"policy": "FOR TENANT AUTH_test WHEN OBJECT_SIZE > 5 DO SET scan"}
+    assert "a call to a service about its target" in str(api.post("/policies", single, format="json").json())
+    assert api.post("/policies", POLICY, format="json").status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"keyword": "no-filter"}, "no-filter"),
+        ({"keyword": "deploy"}, "deploy"),
+        ({"keyword": "for"}, "language"),
+        ({"parameters": {"depth": "int"}}, "list"),
+        ({"parameters": [{"name": "depth"}]}, "type"),
+        ({"parameters": [{"name": "depth", "type": "number"}]}, "number"),
+        ({"parameters": [{"name": "Depth", "type": "int"}]}, "Depth"),
+        ({"parameters": [{"name": "depth", "type": "int", "minimun": 1}]}, "minimum"),
+    ],
+)
+def test_a_bad_description_of_a_third_party_filter_is_refused(api, change, word):
+    refused = api.post("/registry/filters", {**SCAN, **change}, format="json")
+    assert refused.status_code == 400
+    assert word in refused.json()["error"]["message"]
+
+
+def test_a_third_party_filter_in_use_is_neither_deleted_nor_given_other_parameters(api):
+    api.post("/registry/filters", SCAN, format="json")
+    assert api.post("/policies", POLICY, format="json").status_code == 201
+    assert api.delete("/registry/filters/scan").status_code == 409
+    assert api.put("/registry/filters/scan", {**SCAN, "parameters": []}, format="json").status_code == 409
+    assert api.put("/registry/filters/scan", {**SCAN, "timeout": 9}, format="json").status_code == 200
+    assert api.delete("/registry/filters/scan?force=true").status_code == 204
+    assert api.get("/registry/filters/scan").status_code == 404
+
+
+def test_enforced_says_what_the_service_answered(api, backend):
+    api.post("/registry/filters", SCAN, format="json")
+    name = api.post("/policies", POLICY, format="json").json()["id"]
+
+    def enforced():
+        return api.get(f"/policies/{name}").json()["enforced"]
+
+    assert enforced()["waiting"] == ["service scan"]
+    state = ServiceState(f"{name}.0", name, "scan", "AUTH_test", "failed", "the service answered 503", attempts=6)
+    backend.store.write_service_states({state.assignment: state})
+    found = enforced()
+    assert (found["total"], found["nodes"], found["waiting"]) == (1, 0, [])
+    assert found["refused"] == [
+        {"node": "service scan", "reason": "the service answered 503 (6 attempts for `AUTH_test`)"}
+    ]
+    backend.store.write_service_states({state.assignment: replace(state, state="done", reason="")})
+    assert (enforced()["nodes"], enforced()["refused"]) == (1, [])

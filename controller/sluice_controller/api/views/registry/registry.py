@@ -55,7 +55,7 @@ class RegistryFiltersView(CollectionView):
         "Name another service that activates a filter, or the first one",
     ),
     delete=_FILTERS.delete_operation(
-        "sluice:activations:delete", "delete_activation", "Let our own deploy call activate a filter again"
+        "sluice:activations:delete", "delete_activation", "Let our own deploy call activate a filter again", FORCE
     ),
 )
 class RegistryFilterView(EntryView):
