@@ -48,7 +48,7 @@ class DecoderPipe(Pipe):
     """Decoders in a row, of which none is fed more than ``STEP`` bytes of another's output at once.
 
     This bounds the memory for an object that was compressed several times: ``feed`` returns the output of a part
-    of its input, and ``behind`` is True while there is more.
+    of its input, and ``behind`` is True while there is more, also of a stage that is behind itself.
     """
 
     STEP: ClassVar[int] = 64 << 10
@@ -63,16 +63,17 @@ class DecoderPipe(Pipe):
         return cls([part for stream in streams for part in (stream._stages if isinstance(stream, cls) else (stream,))])
 
     def feed(self, data: bytes) -> bytes:
-        if len(self._stages) < 2:
-            return super().feed(data)
+        if not self._stages:
+            return data
         self._waiting[0] = bytes(self._waiting[0]) + data if self._waiting[0] else data
         return self.more()
 
     def more(self) -> bytes:
         data = b""
-        while not data and any(self._waiting):
-            data = self._advance(max(number for number, waiting in enumerate(self._waiting) if waiting))
-        self.behind = any(self._waiting)
+        self.behind = True
+        while not data and self.behind:
+            data = self._advance(max(filter(self._has_work, range(len(self._stages)))))
+            self.behind = any(map(self._has_work, range(len(self._stages))))
         return data
 
     def finish(self) -> bytes:
@@ -81,15 +82,17 @@ class DecoderPipe(Pipe):
             rest.append(self.more())
         return b"".join([*rest, super().finish()])
 
+    def _has_work(self, number: int) -> bool:
+        return bool(self._waiting[number]) or self._stages[number].behind
+
     def _advance(self, begin: int) -> bytes:
-        """The output of the first bytes that wait before stage ``begin``, the last stage with waiting bytes."""
-        data = self._next_piece(begin)
+        """The next output of stage ``begin``, the last one with work, through those behind it."""
+        data = b""
         for number in range(begin, len(self._stages)):
+            stage = self._stages[number]
             if number > begin:
                 self._waiting[number] = data
-                data = self._next_piece(number)
-            stage = self._stages[number]
-            data = stage.feed(data)
+            data = stage.more() if stage.behind else stage.feed(self._next_piece(number))
             if stage.done:
                 self.done = True
             if not data:

@@ -11,9 +11,9 @@ Rules:
 
 * Every number of a header is checked against what the record says before a byte is held for it,
   so nothing that a disk can return makes the decoder hold more than one frame.
-* A payload is never shorter than 1/256 of its plain bytes (zeros are appended), so that ``feed`` of
-  n stored bytes answers at most 256 n and one frame more: a host that feeds 64 KiB pieces of an
-  object full of zeros stays at 16 MiB.  (lz4 cannot do better than 1/255, so it is never padded.)
+* A payload is never shorter than 1/256 of its plain bytes (zeros are appended), so that n stored bytes are at most
+  256 n plain ones and one frame more.  (lz4 cannot do better than 1/255, so it is never padded.)
+* The decoder gives at most :data:`LARGEST_PIECE` bytes at once, whatever was fed, and the rest by ``more``.
 * The first ``PROBE`` bytes decide, or the first frame where that is smaller: when they gain too
   little the whole stream is passed on unchanged, and nobody waits for a large frame to fill.
 * How the input was cut never changes the output: decisions look at a fixed number of bytes only.
@@ -35,6 +35,10 @@ _HEADER: Final = struct.Struct("<IIII")
 _RAW: Final = 0x8000_0000
 #: Plain bytes by which it is decided whether compression pays.
 PROBE: Final = 256 << 10
+#: Plain bytes after which the decoder gives what it has; a frame may be larger …
+ENOUGH: Final = 1 << 20
+#: … and is given in pieces of so many bytes.
+LARGEST_PIECE: Final = 4 << 20
 #: Two to the power of this is the largest ratio of plain to stored bytes in one frame.
 _RATIO_BITS: Final = 8
 
@@ -151,20 +155,44 @@ class FrameDecoder(Stream):
         self._seen: list[int] = []
         self._tail = layout.stored - layout.frames_end if self._whole else 0
         self._buffer = bytearray()
+        # What is left of the last frame, where that is large.
+        self._rest = memoryview(b"")
 
     def feed(self, data: bytes) -> bytes:
         self._buffer += data
-        out = []
-        while self._next < self._stop and len(self._buffer) >= HEADER_SIZE:
-            plain = self._frame()
-            if plain is None:
-                break
-            out.append(plain)
-        if self._next == self._stop and len(self._buffer) > self._tail:
+        return self.more()
+
+    def more(self) -> bytes:
+        """The plain bytes of some whole frames that are here, or a part of a large one."""
+        if self._rest:
+            plain = self._cut(self._rest)
+        else:
+            out = []
+            size = 0
+            while size < ENOUGH and self._is_frame_here():
+                out.append(self._frame())
+                size += len(out[-1])
+            plain = out[0] if len(out) == 1 else b"".join(out)
+            if size > LARGEST_PIECE:
+                plain = self._cut(memoryview(plain))
+        self.behind = bool(self._rest) or self._is_frame_here()
+        if not self.behind and self._next == self._stop and len(self._buffer) > self._tail:
             raise CorruptData(f"`{len(self._buffer) - self._tail}` bytes behind the last frame")
-        return out[0] if len(out) == 1 else b"".join(out)
+        return plain
 
     def finish(self) -> bytes:
+        rest = []
+        while self.behind:
+            rest.append(self.more())
+        self._check_end()
+        return b"".join(rest)
+
+    def _cut(self, plain: memoryview) -> bytes:
+        """The first bytes of ``plain``; the others wait."""
+        self._rest = plain[LARGEST_PIECE:]
+        return bytes(plain[:LARGEST_PIECE])
+
+    def _check_end(self) -> None:
         if self._next < self._stop:
             raise CorruptData(f"stream ends inside of frame {self._next}, expected {self._stop} frames")
         if len(self._buffer) != self._tail:
@@ -174,7 +202,12 @@ class FrameDecoder(Stream):
                 raise CorruptData("frames are not as long as the record says")
             if self._tail and unpack_lengths(open_index(bytes(self._buffer))) != tuple(self._seen):
                 raise CorruptData("index does not fit the frames")
-        return b""
+
+    def _is_frame_here(self) -> bool:
+        """Whether the next frame is here as a whole."""
+        if self._next == self._stop or len(self._buffer) < HEADER_SIZE:
+            return False
+        return len(self._buffer) >= HEADER_SIZE + self._header()[0]
 
     def _header(self) -> tuple[int, bool, int, int]:
         """Payload length, whether it is raw, plain length and CRC of the next frame, all plausible."""
@@ -191,12 +224,10 @@ class FrameDecoder(Stream):
             raise CorruptData(f"frame {number} is not as long as its index says")
         return stored, raw, plain, crc
 
-    def _frame(self) -> bytes | None:
-        """The next frame's plain bytes, or None while it is not here as a whole."""
+    def _frame(self) -> bytes:
+        """The plain bytes of the next frame, which is here."""
         stored, raw, length, crc = self._header()
         end = HEADER_SIZE + stored
-        if len(self._buffer) < end:
-            return None
         try:
             with memoryview(self._buffer) as view, view[HEADER_SIZE:end] as payload:
                 plain = bytes(payload) if raw else self._unpack(payload, length)

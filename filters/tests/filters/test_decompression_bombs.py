@@ -9,8 +9,8 @@ from sluice_filters.testing import run
 
 FILTERS = {"compression": Compression}
 SIZE = 96 << 20
-#: What 64 KiB of stored bytes become at most, and a frame.
-MOST = 256 * (64 << 10) + (8 << 20)
+#: What a decoder gives at once.
+MOST = 5 << 20
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,16 @@ from sluice_middleware.bandwidth.wait_queue import Transfer
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi.response import WrappedBody
 
-#: Pieces that a list is cut into, bytes.
+#: Bytes that pass at once, of a list or of a piece that waits for credit.
 _PIECE: Final = 64 * 1024
 _NOTHING: Final = memoryview(b"")
 
 
 class ThrottledBody(WrappedBody):
-    """A body whose pieces pass when the transfer got credit for them, in parts when many wait for a low rate."""
+    """A body whose pieces pass when the transfer got credit for them.
+
+    Large pieces pass in parts, so that what they cost is spread evenly, and small ones when many wait for a low rate.
+    """
 
     __slots__ = ("_account", "_pay", "_rest", "_then", "_transfer")
 
@@ -45,6 +48,8 @@ class ThrottledBody(WrappedBody):
         if self._account.free:  # by far the most frequent
             self._transfer.moved += size
             return piece
+        if size > _PIECE:
+            return self._part(memoryview(piece))
         paid = self._pay(size)
         if paid == size:
             return piece
@@ -52,7 +57,7 @@ class ThrottledBody(WrappedBody):
         return piece[:paid]
 
     def _part(self, rest: memoryview) -> bytes:
-        paid = self._pay(len(rest))
+        paid = self._pay(min(len(rest), _PIECE))
         self._rest = rest[paid:] if paid < len(rest) else None
         return bytes(rest[:paid])
 

@@ -14,7 +14,7 @@ from sluice_filters.api import BadParameter, CorruptData, FilterError, Hint, Win
 from sluice_filters.compression import layout
 from sluice_filters.compression.compression import COMPRESSED_TYPES, Compression
 from sluice_filters.compression.engines import ENGINES
-from sluice_filters.compression.frames import PROBE
+from sluice_filters.compression.frames import ENOUGH, LARGEST_PIECE, PROBE
 from sluice_filters.compression.layout import HEADER_SIZE, choose_frame_size, pack_lengths, read_record, unpack_lengths
 from sluice_filters.testing import cut, outcome, run
 
@@ -302,7 +302,24 @@ def tailed(monkeypatch):
 def test_bytes_behind_the_end_are_noticed_at_once(monkeypatch):
     for out, record in (stored(TEXT), tailed(monkeypatch)):
         with pytest.raises(CorruptData, match="`3` bytes behind the last frame"):
-            Compression().decoder(record).feed(out + b"abc")
+            feed_all(Compression().decoder(record), out + b"abc")
+
+
+def feed_all(decoder, data):
+    """The pieces in which ``decoder`` gives what it makes of ``data``."""
+    out = [decoder.feed(data)]
+    while decoder.behind:
+        out.append(decoder.more())
+    return out
+
+
+@pytest.mark.parametrize(("frame", "largest"), [(1 << 16, ENOUGH + (1 << 16)), (16 << 20, LARGEST_PIECE)])
+def test_a_decoder_never_gives_more_than_some_mib_at_once(frame, largest):
+    plain = TEXT * 12
+    out, record = stored(plain, frame_size=frame)
+    pieces = feed_all(Compression().decoder(record), out)
+    assert b"".join(pieces) == plain
+    assert max(map(len, pieces)) <= largest
 
 
 def test_a_missing_end_is_named(monkeypatch):

@@ -75,6 +75,17 @@ def test_an_abandoned_body_charged_exactly_what_it_passed_on(pieces, sizes, take
     assert transfer.closed == 1
 
 
+def test_a_large_piece_is_charged_in_parts_and_passes_as_it_came_while_nothing_is_limited():
+    large = bytes(200_000)
+    transfer = Turns([1 << 30])
+    body = ThrottledBody([large, b"small"], transfer)
+    assert b"".join(body) == large + b"small"
+    assert transfer.asked == [65536, 65536, 65536, 200_000 - 3 * 65536, 5]
+    transfer.account = TokenAccount(FLOWS[GET])
+    transfer.account.free = True
+    assert next(ThrottledBody([large], transfer)) is large
+
+
 reads = st.one_of(st.tuples(st.just("read"), st.integers(0, 50)), st.tuples(st.just("readline"), st.integers(1, 50)))
 whole = st.sampled_from([("read", None), ("read", -1), ("readline", None), ("readline", -1)])
 
