@@ -71,7 +71,7 @@ REFUSED = [
     ("FOR t DO SET compression WITH level=1 LEVEL=2", "LEVEL=2", "parameter `level` is given twice", ""),
     ("FOR t DO DELETE compression WITH level=1 engine=lz4", "level=1 engine=lz4", "DELETE takes no parameters", ""),
     ("FOR t DO SET encryption, compression", "compression", "`compression` runs before `encryption`", ""),
-    ("FOR t DO SET compression, noop", "noop", "(stages 100 and 300): write it first", ""),
+    ("FOR t DO SET bitrev, encryption", "encryption", "(stages 500 and 750): write it first", ""),
     (
         "FOR t DO SET compression ON STORAGE_NODE, encryption ON PROXY",
         "encryption ON PROXY",

@@ -92,6 +92,8 @@ SCOPES = [
     ("two groups at one rank accumulate", ["FOR gold DO SET noop", "FOR GROUP gold DO SET compression"],
      ["noop", "compression"]),
     ("order is the stage, not the age", [ENCRYPT, COMPRESS, NOOP], ["noop", "compression", "encryption"]),
+    ("order is the stage, not what was written", ["FOR acme DO SET compression, caching, noop"],
+     ["caching", "noop", "compression"]),
     ("order is the stage, not the place", ["FOR acme DO SET encryption ON STORAGE_NODE", COMPRESS],
      ["compression", "encryption"]),
     ("protective filters are inherited", [ENCRYPT, f"{LOGS} DO SET noop"], ["noop", "encryption"]),

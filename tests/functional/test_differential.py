@@ -57,7 +57,7 @@ TENANT_POLICIES = (
     "FOR TENANT AUTH_test DO SET compression WITH min_size=0 ON STORAGE_NODE, SET encryption ON STORAGE_NODE",
     "FOR TENANT AUTH_test DO SET compression WITH min_size=0 ON PROXY, SET encryption ON STORAGE_NODE",
     "FOR TENANT AUTH_test WHEN OBJECT_TYPE = text/* DO SET compression WITH engine=gzip min_size=0",
-    "FOR TENANT AUTH_test DO SET caching WITH admit=1 ON PROXY, SET compression WITH min_size=0 ON PROXY",
+    "FOR TENANT AUTH_test DO SET compression WITH min_size=0 ON PROXY, SET caching WITH admit=1 ON PROXY",
     "FOR TENANT AUTH_test DO SET compression WITH min_size=0 ON PROXY, SET dscramble ON PROXY",
 )
 CONTAINER_POLICIES = (

@@ -70,34 +70,51 @@ def check_pipeline(steps: Sequence[Step], target: Target | None, catalogue: Cata
 
 
 def _check_order(earlier: Step, later: Step, reporter: Reporter) -> None:
-    """Written order, declared stages and places must agree (design section 5, Order)."""
+    """Written order, declared stages and places must agree where both change the same bytes (design section 5, Order).
+
+    All others do the same whatever the written order is.
+    """
     first, second = earlier.info, later.info
+    if not change_same_bytes(first, second):
+        return
     if first.stage > second.stage:
-        reporter.error(
-            f"`{second.keyword}` runs before `{first.keyword}` (stages {second.stage} and {first.stage}):"
-            f" write it first{_reason(first, second)}",
-            later.written.keyword.span,
-        )
-    elif violates_stage_order(earlier.planned, later.planned) and change_same_bytes(first, second):
+        reporter.error(_misordered(first, second), later.written.keyword.span)
+    elif violates_stage_order(earlier.planned, later.planned):
         reporter.error(
             f"{_against(first, second)}: expected `{first.keyword}` ON PROXY{_or_behind(first, second)}",
             later.written.span,
         )
 
 
+def _misordered(first: ActionInfo, second: ActionInfo) -> str:
+    """What is wrong when ``first``, whose stage is later, is written before ``second``."""
+    if _only_read(first, second):
+        return (
+            f"`{first.keyword}` reads before `{second.keyword}`, since GET runs the stages backwards"
+            f" ({first.stage} and {second.stage}): write `{second.keyword}` first"
+        )
+    return (
+        f"`{second.keyword}` runs before `{first.keyword}` (stages {second.stage} and {first.stage}):"
+        f" write it first{_reason(first, second)}"
+    )
+
+
 def _against(first: ActionInfo, second: ActionInfo) -> str:
     """What goes wrong when ``first`` is on a storage node and ``second`` on the proxy."""
-    if first.on_put and second.on_put:
-        before = f"`{second.keyword}` ON PROXY would run before `{first.keyword}` ON STORAGE_NODE"
-        return f"{before}, whose stage is earlier{_reason(second, first)}"
-    before = f"`{first.keyword}` ON STORAGE_NODE would read before `{second.keyword}` ON PROXY"
-    return f"{before}, and GET runs the stages backwards"
+    if _only_read(first, second):
+        before = f"`{first.keyword}` ON STORAGE_NODE would read before `{second.keyword}` ON PROXY"
+        return f"{before}, and GET runs the stages backwards"
+    before = f"`{second.keyword}` ON PROXY would run before `{first.keyword}` ON STORAGE_NODE"
+    return f"{before}, whose stage is earlier{_reason(second, first)}"
+
+
+def _only_read(first: ActionInfo, second: ActionInfo) -> bool:
+    """Whether two that change the same bytes do so on GET alone."""
+    return _reads(first) and _reads(second) and not (_stores(first) and _stores(second))
 
 
 def _reason(first: ActionInfo, second: ActionInfo) -> str:
-    if first.changes_content and second.changes_content:
-        return f", since what `{first.keyword}` has changed is nothing for `{second.keyword}` to work on"
-    return ""
+    return f", since what `{first.keyword}` has changed is nothing for `{second.keyword}` to work on"
 
 
 def _or_behind(first: ActionInfo, second: ActionInfo) -> str:
@@ -144,6 +161,16 @@ def _reads(info: ActionInfo) -> bool:
     return info.on_get and info.changes_content and not info.reversible
 
 
+def _stores(info: ActionInfo) -> bool:
+    """Whether it is a stream filter that changes what is stored."""
+    return info.on_put and info.changes_content and not info.on_request
+
+
+def _accompanies(info: ActionInfo) -> bool:
+    """Whether it is a request filter that changes the bodies which pass."""
+    return info.on_request and info.changes_content
+
+
 def violates_stage_order(one: PlannedAction, other: PlannedAction) -> bool:
     """True when two filters of one pipeline would run against the order of their stages."""
     first, second = (one, other) if one.stage <= other.stage else (other, one)
@@ -153,7 +180,9 @@ def violates_stage_order(one: PlannedAction, other: PlannedAction) -> bool:
 
 
 def change_same_bytes(one: ActionInfo, other: ActionInfo) -> bool:
-    """Whether each gets what the other has changed, on PUT or by what is done on GET."""
-    if not (one.changes_content and other.changes_content):
-        return False
-    return (one.on_put and other.on_put) or (_reads(one) and _reads(other))
+    """Whether each gets what the other has changed: of what is stored, of what is read, or around whole requests.
+
+    Only then their order matters: what changes nothing may come anywhere, request filters always run next to the
+    client, and read-time filters on what decoders give.
+    """
+    return any(role(one) and role(other) for role in (_stores, _reads, _accompanies))

@@ -1,6 +1,7 @@
 """Where filters may run, what their places mean for each other, and what erasure coding makes of them."""
 
 import json
+from itertools import permutations
 
 import pytest
 
@@ -26,6 +27,9 @@ UPLOADS = (
                changes_content=True, environment="storlet"),
     ActionInfo("census", "filter", "a request filter for both sides", places=BOTH, stage=60, on_put=False,
                on_request=True),
+    ActionInfo("redact", "filter", "a request filter that changes bodies", stage=70, on_request=True,
+               changes_content=True),
+    ActionInfo("translate", "filter", "another one", stage=80, on_request=True, changes_content=True),
 )  # fmt: skip
 CATALOGUE = make_catalogue(actions={**make_catalogue().actions, **{info.keyword: info for info in UPLOADS}})
 
@@ -59,6 +63,14 @@ REFUSED = [
     ("FOR t DO SET encryption, compression", "compression",
      "`compression` runs before `encryption` (stages 300 and 500): write it first, since what `encryption` has changed"
      " is nothing for `compression` to work on"),
+    ("FOR t DO SET xor, compression ON STORAGE_NODE", "compression",
+     "`compression` runs before `xor` (stages 300 and 800): write it first, since what `xor` has changed"
+     " is nothing for `compression` to work on"),
+    ("FOR t DO SET grep, csv_select", "csv_select",
+     "`grep` reads before `csv_select`, since GET runs the stages backwards (210 and 200): write `csv_select` first"),
+    ("FOR t DO SET translate, redact", "redact",
+     "`redact` runs before `translate` (stages 70 and 80): write it first, since what `translate` has changed"
+     " is nothing for `redact` to work on"),
     ("FOR t DO SET compression ON STORAGE_NODE, encryption ON PROXY", "encryption ON PROXY",
      "`encryption` ON PROXY would run before `compression` ON STORAGE_NODE, whose stage is earlier, since what"
      " `encryption` has changed is nothing for `compression` to work on: expected `compression` ON PROXY or"
@@ -96,6 +108,38 @@ def test_what_cannot_run_there_is_refused_with_the_reason(text, marked, message)
 )
 def test_what_can_run_there_is_taken_without_a_word(text):
     assert warnings(text) == []
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        ("caching", "compression"),  # a request filter
+        ("tagging WITH name=a value=b", "caching"),  # two of them, neither of which changes bodies
+        ("noop", "compression"),  # changes nothing
+        ("thumbnail", "compression"),
+        ("csv_select ON PROXY", "compression"),  # what is read is decoded before
+        ("shrink", "csv_select ON PROXY"),  # one changes what is stored, the other what is read
+        ("caching", "noop", "csv_select ON PROXY", "compression"),
+        ("redact", "compression"),
+    ],
+)
+def test_filters_that_do_not_change_the_same_bytes_may_be_written_in_any_order(actions):
+    for written in permutations(actions):
+        text = f"FOR t DO SET {', '.join(written)}"
+        assert warnings(text) == []
+        planned = compiled(text).plan.actions
+        assert [one.keyword for one in planned] == [one.split()[0] for one in written]
+
+
+@pytest.mark.parametrize("written", permutations(["caching", "noop", "encryption", "compression"]))
+def test_one_pair_that_changes_the_same_bytes_is_refused_wherever_the_others_are_written(written):
+    text = f"FOR t DO SET {', '.join(written)}"
+    if written.index("compression") < written.index("encryption"):
+        assert warnings(text) == []
+    else:
+        message, marked = refusal(text)
+        assert message.startswith("`compression` runs before `encryption`")
+        assert marked == "compression"
 
 
 def test_a_storage_node_cannot_read_what_the_proxy_has_changed():
