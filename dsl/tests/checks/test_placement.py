@@ -259,3 +259,10 @@ def test_explain_tells_what_is_stored_from_what_is_read_and_what_goes_around():
 @pytest.mark.parametrize("word", [info.keyword for info in BUILTIN_FILTERS])
 def test_every_shipped_filter_is_available_offline(word):
     assert default_catalogue().actions[word].available
+
+
+@pytest.mark.parametrize("info", BUILTIN_FILTERS, ids=lambda info: info.keyword)
+def test_every_shipped_filter_may_be_set_without_a_place(info):
+    samples = {"str": "a", "list": "b", "duration": "1h"}
+    given = " ".join(f"{one.name}={samples[one.type]}" for one in info.parameters if one.required)
+    assert warnings(f"FOR t DO SET {info.keyword} {given}", default_catalogue()) == []

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from sluice_core.describe import ActionInfo, Parameter
+from sluice_core.describe import PROXY, ActionInfo, Parameter
 from sluice_filters.api import FilterError, Hint, Stream
 from sluice_filters.csv.language import parse_number
 from sluice_filters.csv.select import DIALECT_PARAMETERS, csv_info
@@ -35,6 +35,7 @@ class Upsample(SeriesFilter):
         ),
         stage=215,
         needs_whole_object=True,
+        default_place=PROXY,
     )
 
     def reader(self, hint: Hint) -> Stream:
