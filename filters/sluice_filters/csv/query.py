@@ -95,10 +95,14 @@ class Plan:
 
 def parse_columns(text: str) -> tuple[Column, ...]:
     """Columns separated by commas; a name that holds one stands in double quotes."""
-    rows = list(csv.reader([text], skipinitialspace=True))
+    fault = f"`columns` is `{text}`, expected names separated by commas"
+    try:
+        rows = list(csv.reader([text], skipinitialspace=True))
+    except csv.Error as error:  # a line end outside of quotes, a name without end
+        raise BadParameter(f"{fault}: {error}") from error
     names = [name.strip() for name in rows[0]] if rows else []
     if not names or not all(names) or len(rows) > 1:
-        raise BadParameter(f"`columns` is `{text}`, expected names separated by commas")
+        raise BadParameter(fault)
     return tuple(Column(name) for name in names)
 
 

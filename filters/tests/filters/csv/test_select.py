@@ -127,6 +127,9 @@ class TestPolicySelection:
     [
         {"where": "a >"},
         {"columns": ",", "where": ""},
+        {"columns": "a\nb"},
+        {"columns": "a\rb"},
+        {"columns": "a" * 200_000},
         {"delimiter": "ab"},
         {"quote": ","},
         {"header": "no", "columns": "a"},
