@@ -8,8 +8,8 @@ and the agents compare with what a node has installed.  They hold no code.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
 
 Scalar = str | int | float | bool
 
@@ -44,8 +44,21 @@ PARAMETER_TYPES: Final = ("str", "int", "float", "bool", "size", "rate", "durati
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """Least and greatest value of a parameter while another one has ``value``."""
+
+    value: Scalar
+    minimum: float
+    maximum: float
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of an action; ``list`` values are comma-separated strings."""
+    """One parameter of an action; ``list`` values are comma-separated strings.
+
+    Where the range depends on another parameter of the action (levels of an engine), ``range_by`` is its name and
+    ``ranges`` has the range for each of its values (:meth:`ActionInfo.with_range`).
+    """
 
     name: str
     type: str
@@ -55,16 +68,17 @@ class Parameter:
     minimum: float | None = None
     maximum: float | None = None
     required: bool = False
+    range_by: str = ""
+    ranges: tuple[Range, ...] = ()
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Parameter:
-        """The parameter that JSON describes by its fields; ``help`` may be missing.
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        """A parameter out of JSON data: an object of its fields, of which ``help`` may be missing.
 
-        :raises TypeError: for a field that a parameter does not have, or a missing one
+        :raises TypeError: for fields that it does not have, and for missing ones
         """
-        values = {"help": "", **data}
-        values["choices"] = tuple(values.get("choices", ()))
-        return cls(**values)
+        ranges = tuple(Range(**one) for one in data.get("ranges", ()))
+        return cls(**{"help": "", **data, "choices": tuple(data.get("choices", ())), "ranges": ranges})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +122,16 @@ class ActionInfo:
         """The parameter called ``name`` (any case), or None."""
         folded = name.lower()
         return next((one for one in self.parameters if one.name == folded), None)
+
+    def with_range(self, parameter: Parameter, given: Mapping[str, Scalar | None]) -> Parameter:
+        """``parameter`` with the range that it has beside the values ``given`` for others (missing: their defaults)."""
+        by = self.parameter(parameter.range_by) if parameter.range_by else None
+        if by is None:
+            return parameter
+        value = given.get(by.name)
+        chosen = by.default if value is None else value
+        found = next((one for one in parameter.ranges if one.value == chosen), None)
+        return parameter if found is None else replace(parameter, minimum=found.minimum, maximum=found.maximum)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,10 @@ SENTENCES = [
      "tenant", "T1", True,
      [("compression", "proxy", "persistent", {"engine": "gzip"}),
       ("caching", "proxy", "persistent", {"ttl": 60.0})]),
+    ("FOR T1 DO SET compression WITH engine=gzip level=6",
+     "tenant", "T1", True, [("compression", "proxy", "persistent", {"engine": "gzip", "level": 6})]),
+    ("FOR T1 DO SET compression WITH engine=gzip level=9",
+     "tenant", "T1", True, [("compression", "proxy", "persistent", {"engine": "gzip", "level": 9})]),
     ("FOR T1 WHEN OBJECT_SIZE<512 DO SET noop",
      "tenant", "T1", ["size", "<", 512], [("noop", "proxy", "persistent", {})]),
 ]  # fmt: skip

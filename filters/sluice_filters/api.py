@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
-from sluice_core.describe import ActionInfo, Scalar
+from sluice_core.describe import ActionInfo, Parameter, Scalar
 from sluice_filters.key_ring import KeyRing, NoKeys
 from sluice_filters.stream import (
     BadParameter,
@@ -200,20 +200,25 @@ def check_parameters(info: ActionInfo, given: Mapping[str, Scalar]) -> dict[str,
     faults = [f"filter `{info.keyword}` has no parameter `{name}`" for name in given if info.parameter(name) is None]
     values: dict[str, Scalar | None] = {}
     for parameter in info.parameters:
-        value = given.get(parameter.name, parameter.default)
-        values[parameter.name] = value
-        if value is None:
-            if parameter.required:
-                faults.append(f"filter `{info.keyword}` needs parameter `{parameter.name}`")
-        elif not _is_of_type(value, parameter.type):
-            faults.append(f"`{parameter.name}` is `{value!r}`, expected a {parameter.type}")
-        elif parameter.choices and value not in parameter.choices:
-            names = ", ".join(str(choice) for choice in parameter.choices)
-            faults.append(f"`{parameter.name}` is `{value}`, expected one of {names}")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            low, high = parameter.minimum, parameter.maximum
-            if (low is not None and value < low) or (high is not None and value > high):
-                faults.append(f"`{parameter.name}` is `{value}`, expected {low} to {high}")
+        value = values[parameter.name] = given.get(parameter.name, parameter.default)
+        if value is not None:
+            faults += _value_faults(value, info.with_range(parameter, given))
+        elif parameter.required:
+            faults.append(f"filter `{info.keyword}` needs parameter `{parameter.name}`")
     if faults:
         raise BadParameter("; ".join(faults))
     return values
+
+
+def _value_faults(value: Scalar, parameter: Parameter) -> list[str]:
+    """What is wrong with the value of one parameter."""
+    if not _is_of_type(value, parameter.type):
+        return [f"`{parameter.name}` is `{value!r}`, expected a {parameter.type}"]
+    if parameter.choices and value not in parameter.choices:
+        names = ", ".join(str(choice) for choice in parameter.choices)
+        return [f"`{parameter.name}` is `{value}`, expected one of {names}"]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        low, high = parameter.minimum, parameter.maximum
+        if (low is not None and value < low) or (high is not None and value > high):
+            return [f"`{parameter.name}` is `{value}`, expected {low} to {high}"]
+    return []

@@ -13,7 +13,7 @@ from sluice_controller.catalog.usage import policies_using_alias
 from sluice_controller.catalog.vocabulary_index import parameter_text, path_target
 from sluice_controller.validation import names
 from sluice_controller.validation.bodies import Body
-from sluice_core.describe import ActionInfo, Scalar
+from sluice_core.describe import ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import LEVELS
 from sluice_core.messages.registry import (
@@ -119,15 +119,12 @@ def _checked(info: ActionInfo, params: Mapping[str, Scalar], catalogue: Catalogu
     """What an alias brings must be right by itself; what is lacking a sentence adds."""
     found: dict[str, Scalar] = {}
     read: dict[str, Scalar] = {}
-    for name, value in params.items():
-        parameter = info.parameter(name)
-        if parameter is None:
-            known = [one.name for one in info.parameters]
-            raise CallerError(f"`{info.keyword}` has no parameter `{name}`{_miss(name, known)}")
+    named = [(_parameter(name, info), value) for name, value in params.items()]
+    for parameter, value in sorted(named, key=lambda one: bool(one[0].range_by)):  # what ranges depend on comes first
         try:
-            read[parameter.name] = read_parameter(parameter_text(value), parameter)
+            read[parameter.name] = read_parameter(parameter_text(value), info.with_range(parameter, read))
         except UnitError as error:
-            raise CallerError(f"parameter `{name}` of `{info.keyword}`: {error}") from error
+            raise CallerError(f"parameter `{parameter.name}` of `{info.keyword}`: {error}") from error
         found[parameter.name] = value
     trial = catalogue.trials.get(info.keyword)
     if trial and read and all(one.name in read for one in info.parameters if one.required):
@@ -136,6 +133,14 @@ def _checked(info: ActionInfo, params: Mapping[str, Scalar], catalogue: Catalogu
         except CallerError as error:
             raise CallerError(f"`{info.keyword}`: {error}") from error
     return found
+
+
+def _parameter(name: str, info: ActionInfo) -> Parameter:
+    parameter = info.parameter(name)
+    if parameter is None:
+        known = [one.name for one in info.parameters]
+        raise CallerError(f"`{info.keyword}` has no parameter `{name}`{_miss(name, known)}")
+    return parameter
 
 
 def _metric(text: str, level: str, catalogue: Catalogue) -> str:

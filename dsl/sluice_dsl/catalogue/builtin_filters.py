@@ -21,7 +21,7 @@ def read_actions(data: Iterable[Mapping[str, Any]]) -> list[ActionInfo]:
     """
     found = []
     for one in data:
-        parameters = tuple(Parameter(**freeze_lists(parameter)) for parameter in one.get("parameters", ()))
+        parameters = tuple(map(Parameter.from_data, one.get("parameters", ())))
         found.append(ActionInfo(**freeze_lists({**one, "parameters": parameters})))
     return found
 

@@ -30,7 +30,7 @@ def compile_actions(
         info = _lookup(action, catalogue, reporter)
         if info is not None:
             planned = _compile(action, info, reporter)
-            _try(action, planned, catalogue, reporter)
+            _try(action, info, planned, catalogue, reporter)
             known.append(Step(action, info, planned))
     _check_duplicates(actions, known, reporter)
     check_guarantees(known, target, reporter)
@@ -64,11 +64,15 @@ def _compile(action: ast.Action, info: ActionInfo, reporter: Reporter) -> Planne
     )
 
 
-def _try(action: ast.Action, planned: PlannedAction, catalogue: Catalogue, reporter: Reporter) -> None:
-    """Refuse now what the filter itself would refuse on each request (a level that its engine lacks)."""
+def _try(
+    action: ast.Action, info: ActionInfo, planned: PlannedAction, catalogue: Catalogue, reporter: Reporter
+) -> None:
+    """Refuse now what the filter itself would refuse on each request (a condition on rows that is none)."""
     trial = catalogue.trials.get(planned.keyword)
     if trial is None or action.verb == DELETE or not action.parameters:
         return
+    if any(one.required and one.name not in planned.params for one in info.parameters):
+        return  # which is refused already
     span = (action.parameters[0].span[0], action.parameters[-1].span[1])
     if reporter.has_error_within(span):
         return
@@ -85,23 +89,33 @@ def _parameters(action: ast.Action, info: ActionInfo, reporter: Reporter) -> dic
             reporter.error(f"DELETE takes no parameters: expected `DELETE {info.keyword}`", span)
         return {}
     values: dict[str, Scalar] = {}
-    for written in action.parameters:
-        parameter = _parameter(written, info, reporter)
-        if parameter is None:
-            continue
+    found = [(one, _parameter(one, info, reporter)) for one in action.parameters]
+    known = [(written, parameter) for written, parameter in found if parameter is not None]
+    for written, parameter in sorted(known, key=lambda one: bool(one[1].range_by)):  # what ranges depend on comes first
         if parameter.name in values:
             reporter.error(f"parameter `{parameter.name}` is given twice", written.span)
-        try:
-            values[parameter.name] = read_parameter(written.value.text, parameter, bare_rate(info))
-        except UnitError as error:
-            message = f"parameter `{parameter.name}` of `{info.keyword}`: {error}"
-            reporter.error(message, written.value.span, error.near_miss, VALUE)
-            values[parameter.name] = ""
+        values[parameter.name] = _value(written, parameter, info, values, reporter)
+    values = {parameter.name: values[parameter.name] for _, parameter in known}
     for parameter in info.parameters:
         if parameter.required and parameter.name not in values:
             needed = f"`{info.keyword}` needs parameter `{parameter.name}`: expected `WITH {parameter.name}=…`"
             reporter.error(needed, action.keyword.span)
     return values
+
+
+def _value(
+    written: ast.Parameter, parameter: Parameter, info: ActionInfo, others: dict[str, Scalar], reporter: Reporter
+) -> Scalar:
+    """The value of one parameter; empty when it is faulty."""
+    within = info.with_range(parameter, others)
+    try:
+        return read_parameter(written.value.text, within, bare_rate(info))
+    except UnitError as error:
+        by = info.parameter(parameter.range_by) if within is not parameter else None
+        beside = f" with {by.name}={others.get(by.name, by.default)}" if by else ""
+        message = f"parameter `{parameter.name}` of `{info.keyword}`{beside}: {error}"
+        reporter.error(message, written.value.span, error.near_miss, VALUE)
+        return ""
 
 
 def _parameter(written: ast.Parameter, info: ActionInfo, reporter: Reporter) -> Parameter | None:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter, Scalar
+from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter, Range, Scalar
 from sluice_core.messages.predicate import Facts, Test, compile_predicate
 from sluice_filters.api import (
-    BadParameter,
     Filter,
     FilterError,
     Hint,
@@ -54,8 +53,8 @@ class Compression(Filter):
                 "int",
                 "effort, higher is smaller and slower; "
                 + ", ".join(f"{one.name} {one.lowest} to {one.highest} ({one.default})" for one in ENGINES.values()),
-                minimum=0,
-                maximum=max(one.highest for one in ENGINES.values()),
+                range_by="engine",
+                ranges=tuple(Range(one.name, one.lowest, one.highest) for one in ENGINES.values()),
             ),
             Parameter(
                 "min_size", "size", "smaller objects are stored plain", default=4096, minimum=0, maximum=16 << 20
@@ -97,9 +96,6 @@ class Compression(Filter):
         self._engine = ENGINES[str(self.params["engine"])]
         level = self.params["level"]
         self._level = self._engine.default if level is None else int(level)
-        low, high = self._engine.lowest, self._engine.highest
-        if not low <= self._level <= high:
-            raise BadParameter(f"`level` is `{level}`, expected {low} to {high} for engine {self._engine.name}")
         self._min_size = int(self.params["min_size"] or 0)
         self._min_gain = float(self.params["min_gain"] or 0)
         frame = self.params["frame_size"]

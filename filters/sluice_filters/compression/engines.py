@@ -9,6 +9,7 @@ they work, and take any buffer.  Bytes behind the end of a packed frame are padd
 from __future__ import annotations
 
 import functools
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -26,6 +27,10 @@ Unpacker = Callable[[Buffer, int], bytes]
 #: Most plain bytes of one frame: bounds what a decoder ever holds, whatever a record or header says.
 LARGEST_FRAME: Final = 32 << 20
 _RAW_DEFLATE: Final = -15
+#: Levels of gzip up to this one are ISA-L's, which has no others; zlib's begin behind it.
+_ISAL_HIGHEST: Final = 3
+#: What LZ4's library takes for its fastest: levels below 0 are ``1 - level`` there, an acceleration of at most 65537.
+_LZ4_LOWEST: Final = -65536
 #: The library's stub declares the class as an instance.
 _ISAL_ERROR: Final[type[Exception]] = igzip_lib.IsalError  # type: ignore[assignment]
 
@@ -43,7 +48,8 @@ class Engine:
 
 
 def _gzip_packer(level: int) -> Packer:
-    return functools.partial(isal_zlib.compress, level=level, wbits=_RAW_DEFLATE)
+    compress = isal_zlib.compress if level <= _ISAL_HIGHEST else zlib.compress
+    return functools.partial(compress, level=level, wbits=_RAW_DEFLATE)
 
 
 def _gzip_unpacker() -> Unpacker:
@@ -63,7 +69,8 @@ def _gzip_unpacker() -> Unpacker:
 
 
 def _lz4_packer(level: int) -> Packer:
-    options = {"mode": "high_compression", "compression": level} if level else {"mode": "fast"}
+    high = {"mode": "high_compression", "compression": level}
+    options = high if level > 0 else {"mode": "fast", "acceleration": 1 - level}
     return functools.partial(lz4.block.compress, store_size=False, **options)
 
 
@@ -98,12 +105,12 @@ def _zstd_unpacker() -> Unpacker:
     return unpack
 
 
-#: Default levels are the fast ones: storage waits for nobody's last percent.
+#: Default levels are the fast ones: storage waits for nobody's last percent.  Level 0 of zstd means 3 to its library.
 ENGINES: Final = {
     engine.name: engine
     for engine in (
-        Engine("gzip", 0, 3, 1, _gzip_packer, _gzip_unpacker),
-        Engine("lz4", 0, 12, 0, _lz4_packer, _lz4_unpacker),
-        Engine("zstd", 1, 19, 1, _zstd_packer, _zstd_unpacker),
+        Engine("gzip", 0, 9, 1, _gzip_packer, _gzip_unpacker),
+        Engine("lz4", _LZ4_LOWEST, 12, 0, _lz4_packer, _lz4_unpacker),
+        Engine("zstd", -7, 19, 1, _zstd_packer, _zstd_unpacker),
     )
 }

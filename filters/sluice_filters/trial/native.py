@@ -7,7 +7,7 @@ whoever only wants the description loads no code.  The version of such a filter 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from typing import Any, Final
 
@@ -40,17 +40,15 @@ def native_info(upload: Upload) -> ActionInfo:
     said = {name: value for name, value in upload.info.items() if name in _DECLARED}
     try:
         values: dict[str, Any] = {"help": f"uploaded filter, revision {upload.revision}", **said}
-        values["parameters"] = tuple(map(_parameter, said.get("parameters", ())))
+        values["parameters"] = tuple(map(_read_parameter, said.get("parameters", ())))
         values |= {name: tuple(values[name]) for name in ("places", "methods") if name in values}
         return ActionInfo(keyword=upload.keyword, kind=FILTER, version=upload.revision, environment=NATIVE, **values)
     except (TypeError, ValueError, AttributeError) as error:
         raise BadUpload(f"description of filter `{upload.keyword}`: {error}") from error
 
 
-def _parameter(data: Mapping[str, Any]) -> Parameter:
-    values = {name: value for name, value in data.items() if name in _OF_PARAMETER}
-    values["choices"] = tuple(values.get("choices", ()))
-    return Parameter(**values)
+def _read_parameter(data: Mapping[str, Any]) -> Parameter:
+    return Parameter.from_data({name: value for name, value in data.items() if name in _OF_PARAMETER})
 
 
 def native_filter(upload: Upload, code: bytes) -> type[Filter]:
@@ -89,7 +87,20 @@ def contradictions(info: ActionInfo) -> list[str]:
             "it can be undone, but needs a parameter",
         ),
     )
-    return [fault for holds, fault in rules if not holds]
+    return [fault for holds, fault in rules if not holds] + list(_range_faults(info))
+
+
+def _range_faults(info: ActionInfo) -> Iterator[str]:
+    """What is wrong with ranges that depend on another parameter."""
+    for one in info.parameters:
+        if not isinstance(one, Parameter) or not (one.ranges or one.range_by):
+            continue
+        by = next((other for other in info.parameters if other.name == one.range_by), None)
+        if by is None or by.range_by:
+            yield f"parameter `{one.name}` has ranges by `{one.range_by}`, expected another parameter, without such"
+        for each in one.ranges:
+            if not isinstance(each.minimum, int | float) or not isinstance(each.maximum, int | float):
+                yield f"parameter `{one.name}` has a range of `{each.minimum}` to `{each.maximum}`, expected numbers"
 
 
 def description_faults(info: ActionInfo) -> list[str]:

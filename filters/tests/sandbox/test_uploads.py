@@ -20,6 +20,9 @@ from sluice_sandbox.limits import Limits
 CODE = b"class Main: pass\n"
 DIGEST = hashlib.sha256(CODE).hexdigest()
 
+MODE = {"name": "mode", "type": "str"}
+RANGED = {"name": "size", "type": "int", "range_by": "mode", "ranges": [{"value": "a", "minimum": 1, "maximum": 2}]}
+
 
 class Echo:
     """A session that gives back what it takes."""
@@ -75,6 +78,20 @@ def test_parameters_are_declared_as_dictionaries_and_checked():
         found({"size": 10})
 
 
+def test_a_range_may_depend_on_another_parameter():
+    ranges = [{"value": "low", "minimum": 1, "maximum": 3}, {"value": "high", "minimum": -5, "maximum": 9}]
+    size = {"name": "size", "type": "int", "range_by": "mode", "ranges": ranges}
+    mode = {"name": "mode", "type": "str", "choices": ["low", "high"], "default": "low"}
+    found = filter_class(one(info={"parameters": [size, mode]}), EchoTeam())
+    assert found({"size": -5, "mode": "high"}).params["size"] == -5
+    for params, words in (
+        ({"size": 4}, "`4`, expected 1 to 3"),
+        ({"size": 10, "mode": "high"}, "`10`, expected -5 to 9"),
+    ):
+        with pytest.raises(BadParameter, match=f"`size` is {words}"):
+            found(params)
+
+
 def test_long_parameters_are_refused():
     found = filter_class(one(info={"parameters": [{"name": "word", "type": "str"}]}), EchoTeam())
     with pytest.raises(BadParameter, match="parameters of filter `tidy` take 1112 bytes, expected at most 1024"):
@@ -88,6 +105,14 @@ def test_long_parameters_are_refused():
         ({"keyword": "Tidy"}, "keyword `Tidy`, expected lower case"),
         ({"info": {"reversible": True, "version": 2}}, "`reversible` is nothing an upload can declare; `version` is"),
         ({"info": {"parameters": [{"nam": "x"}]}}, "description of filter `tidy`"),
+        ({"info": {"parameters": [RANGED]}}, "parameter `size` has ranges by `mode`, expected another parameter"),
+        ({"info": {"parameters": [{**RANGED, "range_by": "size"}]}}, "has ranges by `size`, expected another"),
+        ({"info": {"parameters": [{**RANGED, "range_by": 5, "ranges": []}]}}, "has ranges by `5`, expected another"),
+        (
+            {"info": {"parameters": [{**RANGED, "ranges": [{"value": 1, "minimum": "a", "maximum": 2}]}, MODE]}},
+            "parameter `size` has a range of `a` to `2`, expected numbers",
+        ),
+        ({"info": {"parameters": [{**RANGED, "ranges": [7]}]}}, "description of filter `tidy`"),
         ({"info": {"places": []}}, "description of filter `tidy`"),
         ({"info": {"on_get": False}}, "it runs neither on PUT nor on GET"),
         ({"reverse": True, "info": {"on_put": False, "on_get": True}}, "it can be undone, but does not run on PUT"),

@@ -11,6 +11,14 @@ from sluice_controller.registry.dependencies import UsedDependency
 from sluice_core.describe import ENVIRONMENTS, KINDS, PARAMETER_TYPES, PLACES
 
 
+class RangeSerializer(Serializer):
+    """The range of a parameter while another one has a value."""
+
+    value = s.JSONField(help_text="of the other parameter")
+    minimum = s.FloatField()
+    maximum = s.FloatField()
+
+
 class ParameterSerializer(Serializer):
     """A parameter of an action."""
 
@@ -22,6 +30,8 @@ class ParameterSerializer(Serializer):
     minimum = s.FloatField(allow_null=True)
     maximum = s.FloatField(allow_null=True)
     required = s.BooleanField()
+    range_by = s.CharField(help_text="the parameter whose value decides the range; empty: none")
+    ranges = RangeSerializer(many=True)
 
 
 class FilterSerializer(Serializer):

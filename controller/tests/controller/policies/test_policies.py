@@ -321,13 +321,33 @@ def test_a_waiter_above_the_limit_is_answered_at_once(api, backend):
     assert time.monotonic() - begun < 10
 
 
-def test_incompatible_parameters_are_refused(api):
-    text = "FOR TENANT AUTH_a DO SET compression WITH engine=gzip level=12"
+@pytest.mark.parametrize(
+    ("action", "marked", "message"),
+    [
+        (
+            "compression WITH engine=gzip level=12",
+            "12",
+            "parameter `level` of `compression` with engine=gzip: expected 0",
+        ),
+        (
+            "csv_select WITH columns=name header=no",
+            "columns",
+            "`csv_select`: `header` is `no`, so columns are called _1",
+        ),
+    ],
+)
+def test_incompatible_parameters_are_refused(api, action, marked, message):
+    text = f"FOR TENANT AUTH_a DO SET {action}"
     answer = api.post("/policies", {"policy": text}, format="json")
     assert answer.status_code == 400
     (problem,) = answer.json()["error"]["problems"]
-    assert problem["message"].startswith("`compression`: `level` is `12`, expected 0 to 3 for engine gzip")
-    assert problem["column"] == text.index("engine") + 1
+    assert problem["message"].startswith(message)
+    assert problem["column"] == text.index(marked) + 1
+
+
+@pytest.mark.parametrize("params", ["engine=gzip level=6", "engine=gzip level=9", "level=-7", "engine=lz4 level=-1"])
+def test_every_level_that_an_engine_has_is_accepted(create, params):
+    assert create(f"FOR TENANT AUTH_a DO SET compression WITH {params}")["state"] == "active"
 
 
 def test_compression_on_the_disks_of_an_erasure_coded_container_is_warned_of(api, backend):
