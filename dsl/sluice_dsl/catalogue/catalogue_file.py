@@ -44,7 +44,12 @@ def load_catalogue(path: str | Path) -> Catalogue:
             fields[name] = _READERS[name](value)
         except (TypeError, ValueError, AttributeError, KeyError, CallerError) as error:
             raise CallerError(f"catalogue `{path}`, `{name}`: {error}") from error
-    return replace(default_catalogue(), **fields)
+    shipped = default_catalogue()
+    described = fields.get("actions", shipped.actions)
+    # a check belongs to the filter that we ship: another one of that keyword is checked by its description alone
+    others = {word for word, info in shipped.actions.items() if described.get(word) != info}
+    trials = {word: one for word, one in shipped.trials.items() if word not in others}
+    return replace(shipped, trials=trials, **fields)
 
 
 def _actions(data: Any) -> dict[str, ActionInfo]:

@@ -22,8 +22,10 @@ from sluice_core.describe import (
     Parameter,
 )
 from sluice_core.messages.bandwidth import CLASSES
+from sluice_core.metrics.node_metrics import NODE_METRICS
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.builtin_filters import BUILTIN_FILTERS
+from sluice_dsl.catalogue.parameter_checks import find_parameter_checks
 
 
 def _by_keyword(*actions: ActionInfo) -> Mapping[str, ActionInfo]:
@@ -108,6 +110,7 @@ _OFFLINE_METRICS: Final = (
     MetricInfo("THROUGHPUT", "bytes_per_second", "bytes in both directions", ("object", *_LEVELS)),
     MetricInfo("COMPRESSIBILITY", "ratio", "how many times smaller uploads become", ("tenant", "container")),
     MetricInfo("ACTIVE_REQUESTS", "count", "requests at work", _LEVELS),
+    *(metric.info for metric in NODE_METRICS),
 )
 
 
@@ -117,4 +120,5 @@ def default_catalogue() -> Catalogue:
         actions={**KNOWN_ACTIONS, **_by_keyword(*BUILTIN_FILTERS)},
         metrics={metric.name: metric for metric in _OFFLINE_METRICS},
         terms=TERMS,
+        trials=find_parameter_checks(),
     )

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter, Scalar
-from sluice_filters.api import BadParameter, Filter, Hint, Record, Stream, Window
+from sluice_filters.api import Filter, Hint, Record, Stream, Window
+from sluice_filters.encryption.policy_key import read_policy_key
 from sluice_filters.encryption.sealing import open_record, seal_object
 from sluice_filters.encryption.segments import SegmentDecoder
-from sluice_filters.key_ring import is_key_id
 
 
 class Encryption(Filter):
@@ -41,10 +41,7 @@ class Encryption(Filter):
 
     def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
         super().__init__(params)
-        key = self.params["key"]
-        self._key = None if key is None else str(key)
-        if self._key is not None and not is_key_id(self._key):
-            raise BadParameter(f"`key` is `{self._key}`, expected up to 64 letters, digits, `.`, `_` or `-`")
+        self._key = read_policy_key(self.params)
 
     def applies(self, hint: Hint) -> bool:
         return hint.size != 0

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sluice_dsl.catalogue.builtin_filters import BUILTIN_FILTERS
 from sluice_filters.registry import BUILT_IN
+from sluice_sandbox.storlets.invocation import StorletInvocation
 
-INSTALLED = {one.info.keyword: one.info for one in BUILT_IN}
+INSTALLED = {one.info.keyword: one.info for one in BUILT_IN} | {
+    StorletInvocation.info.keyword: replace(StorletInvocation.info, available=False)
+}
 COPIED = {info.keyword: info for info in BUILTIN_FILTERS}
 
 
