@@ -35,6 +35,12 @@ class PreconditionFailed(CallerError):
     status = 412
 
 
+class Unchangeable(CallerError):
+    """What is there can be shown and not changed; the message says why."""
+
+    status = 405
+
+
 class Forbidden(CallerError):
     """The caller may not do this; the message says what it would take."""
 

@@ -24,6 +24,8 @@ from sluice_client.rest.client import Client
 _SHORTEST: Final = 0.2
 _LONGEST: Final = 3.0
 _GROWTH: Final = 1.5
+#: Of a filter that has no roll-out to follow.
+INSTALLED: Final = "installed with the software of the nodes, so nothing is rolled out"
 
 
 def watch_options(text: str) -> tuple[Argument, ...]:
@@ -154,9 +156,11 @@ class _Policy(Watched):
 
 class _Rollout(Watched):
     def status_line(self, found: Data) -> str:
-        return f"revision {found['revision']} on {rolled_out(found)} nodes"
+        return f"revision {found['revision']} on {rolled_out(found)} nodes" if found["rollout"] else INSTALLED
 
     def is_complete(self, found: Data) -> bool:
+        if found["rollout"] is None:
+            raise NotEnforced(f"{self.name} is {INSTALLED}")
         if not found["sha256"]:
             raise NotEnforced(f"{self.name} has no code yet, expected some by `filter upload`")
         refused = found["rollout"]["refused"]

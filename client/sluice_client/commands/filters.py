@@ -19,7 +19,7 @@ from sluice_client.command_base.command import (
     names_argument,
     pair_option,
 )
-from sluice_client.command_base.watch import Watch, watch_options
+from sluice_client.command_base.watch import INSTALLED, Watch, watch_options
 from sluice_client.errors import ClientError
 from sluice_client.resources import code, policies, registry
 from sluice_client.resources.columns import Data
@@ -77,10 +77,10 @@ class ListFilters(ListCommand):
 
 
 class ShowFilter(crud.ShowResource, resource=FILTER):
-    """Show a filter that was registered at run time."""
+    """Show a filter: one that is installed with the software, or was registered at run time."""
 
     key_help = _WORD
-    examples = ("rot13 -f json",)
+    examples = ("compression", "rot13 -f json")
 
 
 class CreateFilter(crud.CreateResource, resource=FILTER):
@@ -168,7 +168,10 @@ class ShowRollout(ShowCommand):
         """The filter, once its code is everywhere if that is watched."""
         if watch := Watch.from_options(self, args):
             return watch.until_rolled_out(self.client, args.keyword)
-        return self.client.filter(args.keyword)
+        found = self.client.filter(args.keyword)
+        if found["rollout"] is None:
+            raise ClientError(f"filter `{args.keyword}` is {INSTALLED}")
+        return found
 
 
 class DeleteFilter(crud.DeleteResources, resource=FILTER):

@@ -119,7 +119,7 @@ FILTER_LIST: Final[Columns] = (
     *fields("Kind", "Places", "Stage", "Environment", "Reversible", "Protective", "Available", long=True),
 )
 FILTER: Final[Columns] = (
-    *fields("keyword", "environment", "language", "main", "reverse", "self_service"),
+    *fields("keyword", "installed", "environment", "language", "main", "reverse", "self_service"),
     *fields("revision", "size", "sha256", "help"),
     field("parameters", human=_parameters),
     field("capabilities"),

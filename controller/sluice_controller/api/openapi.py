@@ -33,6 +33,7 @@ REASONS: Final = {
     401: "`X-Auth-Token` is missing or not valid",
     403: "the rule that the message names does not allow it",
     404: "there is no such thing",
+    405: "it can be shown and not changed; `Allow` names the methods that work",
     406: "`Accept` excludes JSON",
     409: "contradicts another policy, or something changed meanwhile",
     411: "the body has no `Content-Length`",

@@ -85,6 +85,17 @@ def test_a_native_filter_says_itself_what_it_is_and_its_revisions_come_and_go(sl
     assert (tmp_path / "copy").read_text() == FILTER.replace("HELP", "first")
 
 
+def test_an_installed_filter_is_shown_and_neither_changed_nor_rolled_out(sluice, as_json, file):
+    shown = as_json("filter", "show", "compression")
+    assert (shown["installed"], shown["main"], shown["reverse"]) == (True, "Compression", True)
+    assert "rollout" in sluice("filter", "show", "compression").out
+    for words in (["set", "compression", "--self-service"], ["delete", "compression"], ["rollback", "compression"]):
+        assert "is installed with the software" in sluice("filter", *words, status=1).err
+    assert "(HTTP 405)" in sluice("filter", "upload", "compression", file(FILTER), status=1).err
+    for more in ([], ["--watch"]):
+        assert "nothing is rolled out" in sluice("filter", "rollout", "show", "compression", *more, status=1).err
+
+
 def test_broken_code_is_refused_with_the_reason_and_nothing_is_left(sluice, file):
     sluice("filter", "create", "marked", "--environment", "native")
     said = sluice("filter", "upload", "marked", file("import os\n\nclass Marked(\n"), status=1)

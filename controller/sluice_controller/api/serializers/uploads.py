@@ -100,11 +100,18 @@ class _FilterSerializer(CodeSerializer):
 
 
 class UploadSerializer(_FilterSerializer):
-    """A registered filter; without ``sha256`` it has no code yet and cannot be used."""
+    """A registered filter, or an installed one.
 
-    created = s.IntegerField(help_text="unix milliseconds")
+    A registered one without ``sha256`` has no code yet and cannot be used; an installed one never has any here.
+    """
+
+    created = s.IntegerField(help_text="unix milliseconds; 0 for an installed filter")
     created_by = s.CharField(allow_blank=True)
-    rollout = RolloutSerializer()
+    installed = s.BooleanField(
+        help_text="whether it is installed with the software of the nodes: then it can be shown, and neither changed "
+        "nor deleted"
+    )
+    rollout = RolloutSerializer(allow_null=True, help_text="null for an installed filter")
 
 
 class RollbackSerializer(Serializer):

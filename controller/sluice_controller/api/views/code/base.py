@@ -5,6 +5,7 @@ A view reads an upload from the request by :func:`read_code`, and streams an ans
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from django.http import StreamingHttpResponse
@@ -128,9 +129,18 @@ def download_operation(rule: str, name: str, summary: str, *path: OpenApiParamet
 
 
 def upload_operation(
-    rule: str, name: str, summary: str, description: str, answer: Any, *parameters: OpenApiParameter
+    rule: str,
+    name: str,
+    summary: str,
+    description: str,
+    answer: Any,
+    *parameters: OpenApiParameter,
+    errors: Sequence[int] = (),
 ) -> Declare:
-    """Declares PUT of :class:`CodeDataView`; ``description`` follows the warning about native code."""
+    """Declares PUT of :class:`CodeDataView`; ``description`` follows the warning about native code.
+
+    :param errors: what it may answer besides
+    """
     return operation(
         rule,
         name,
@@ -140,7 +150,7 @@ def upload_operation(
         WAIT,
         SHA256,
         IF_MATCH,
-        errors=(404, 409, 422),
+        errors=(404, 409, 422, *errors),
         takes=BYTES,
         summary=summary,
         description=f"{NATIVE_WARNING} {description}",
@@ -148,17 +158,26 @@ def upload_operation(
 
 
 def rollback_operation(
-    rule: str, name: str, summary: str, description: str, answer: Any, *path: OpenApiParameter
+    rule: str,
+    name: str,
+    summary: str,
+    description: str,
+    answer: Any,
+    *parameters: OpenApiParameter,
+    errors: Sequence[int] = (),
 ) -> Declare:
-    """Declares POST of :class:`CodeRollbackView`."""
+    """Declares POST of :class:`CodeRollbackView`.
+
+    :param errors: what it may answer besides
+    """
     return operation(
         rule,
         name,
         answer,
-        *path,
+        *parameters,
         WAIT,
         IF_MATCH,
-        errors=(404, 409),
+        errors=(404, 409, *errors),
         takes=RollbackSerializer,
         examples=ROLLBACKS,
         summary=summary,

@@ -1,4 +1,8 @@
-"""``/filters``: what can be used, and filters that are registered at run time."""
+"""``/filters``: what can be used, and filters that are registered at run time.
+
+A filter that is installed with the software of the nodes is shown as a registered one is.  Whatever would change it is
+refused with 405 before the method of the view is called (:meth:`RegistrationView.initial`).
+"""
 
 from __future__ import annotations
 
@@ -13,15 +17,19 @@ from sluice_controller.api.permissions import authorize
 from sluice_controller.api.serializers import uploads as shapes
 from sluice_controller.api.serializers.filters import FilterPageSerializer, FilterSerializer
 from sluice_controller.api.views.code import base
-from sluice_controller.api.views.resources import no_content, render_page
-from sluice_controller.code import filters
+from sluice_controller.api.views.resources import no_content, render_entry, render_page
+from sluice_controller.code import filters, installed_filters
 from sluice_controller.code.revisions import IncomingCode, RegisteredCode
 from sluice_controller.code.rollout import rollout_now
-from sluice_core.describe import FILTER, NATIVE
-from sluice_core.messages.uploads import FILTER_CODE
+from sluice_controller.errors import Unchangeable
+from sluice_core.describe import NATIVE
+from sluice_core.messages.uploads import FILTER_CODE, Upload
 
 #: Asked besides the rule of the call where code is native.
 _NATIVE_RULE: Final = base.NATIVE_RULES[FILTER_CODE]
+#: What can be done to an installed filter.
+_SAFE: Final = ("GET", "HEAD")
+_ALLOW: Final = header("Allow", "the methods that work here: those of an installed filter change nothing", 405)
 
 
 class RegistrationView(base.CodeView):
@@ -29,11 +37,31 @@ class RegistrationView(base.CodeView):
 
     service, path = filters, ("filters",)
     further_rules = (_NATIVE_RULE,)
+    #: the installed filter that the path names, None for any other
+    installed: Upload | None = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Called by REST framework before the method.
+
+        :raises Unchangeable: when the method would change an installed filter
+        """
+        super().initial(request, *args, **kwargs)
+        keyword = kwargs.get("keyword", "")
+        self.installed = installed_filters.find_installed(self.backend, keyword) if keyword else None
+        if self.installed is None:
+            return
+        safe = [method for method in self.allowed_methods if method in _SAFE]
+        self.headers["Allow"] = ", ".join(safe)
+        if request.method not in safe:
+            raise Unchangeable(
+                f"filter `{keyword}` is installed with the software of the nodes: it cannot be changed or deleted "
+                "here, `POST /filters` registers another"
+            )
 
     def render(self, found: RegisteredCode) -> dict[str, Any]:
         """The registration and how far its code has come."""
         rollout = shapes.RolloutSerializer.render(rollout_now(self.backend, found))
-        return shapes.UploadSerializer.render(found.upload, rollout=rollout)
+        return shapes.UploadSerializer.render(found.upload, installed=False, rollout=rollout)
 
     def authorize_native(self, request: Request, name: str) -> None:
         """Nobody touches a native filter who may not upload native code."""
@@ -50,8 +78,7 @@ class FiltersView(RegistrationView):
 
         A page of installed and registered filters.
         """
-        known = self.backend.catalogue.actions.items()
-        usable = {word: one for word, one in known if one.available and one.kind == FILTER}
+        usable = installed_filters.list_usable(self.backend.catalogue)
         return render_page(self.given, "filters", usable, FilterSerializer.render)
 
     @operation(
@@ -77,14 +104,16 @@ class FiltersView(RegistrationView):
 
 
 class FilterView(RegistrationView):
-    """One registered filter."""
+    """One filter."""
 
     @operation("sluice:filters:show", "show_filter", shapes.UploadSerializer, ETAG, errors=(404,))
     def get(self, request: Request, keyword: str) -> Response:
-        """Show a registered filter, its revisions, and how far the newest one has come.
+        """Show a filter; of a registered one its revisions, too, and how far the newest one has come.
 
-        The registration.
+        The registration. An installed filter is shown as one without code, revisions and roll-out.
         """
+        if self.installed is not None:
+            return render_entry(shapes.UploadSerializer.render(self.installed, installed=True, rollout=None), 0)
         return self.respond(filters.find(self.backend, keyword))
 
     @operation(
@@ -92,7 +121,8 @@ class FilterView(RegistrationView):
         "update_filter",
         shapes.UploadSerializer,
         IF_MATCH,
-        errors=(404, 409),
+        _ALLOW,
+        errors=(404, 405, 409),
         takes=shapes.RegistrationSerializer,
     )
     def put(self, request: Request, keyword: str) -> Response:
@@ -112,7 +142,8 @@ class FilterView(RegistrationView):
         {204: OpenApiResponse(description="forgotten")},
         query_flag("force", "even if stored objects need it to be read"),
         IF_MATCH,
-        errors=(404, 409),
+        _ALLOW,
+        errors=(404, 405, 409),
     )
     def delete(self, request: Request, keyword: str) -> Response:
         """Forget a registered filter.
@@ -132,6 +163,8 @@ class FilterView(RegistrationView):
         "A revision of a reversible filter must be able to read what earlier ones have stored. With `wait` the answer "
         "comes when each live node can run the code, or has said why not.",
         shapes.UploadSerializer,
+        _ALLOW,
+        errors=(405,),
     ),
 )
 class FilterDataView(RegistrationView, base.CodeDataView):
@@ -150,6 +183,8 @@ class FilterDataView(RegistrationView, base.CodeDataView):
         "Native code brings back what it says of itself; the description of an isolated filter stays as it is. An "
         "earlier revision of a native filter must be able to read what newer ones have stored.",
         shapes.UploadSerializer,
+        _ALLOW,
+        errors=(405,),
     )
 )
 class FilterRollbackView(RegistrationView, base.CodeRollbackView):
