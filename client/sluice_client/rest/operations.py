@@ -80,7 +80,7 @@ class OperatorApi:
         return self.collection(join_path("filters", target, "deploy"), "filters").list()
 
     def deploy_filter(self, target: str, keyword: str, how: Mapping[str, Any], wait: float = 0.0) -> Data:
-        """Set a filter for a target with the ``params`` and the ``place`` of ``how``."""
+        """Set a filter for a target with the ``params`` and the ``place`` of ``how``; other items are parameters."""
         return self.put(join_path("filters", target, "deploy", keyword), how, wait)
 
     def undeploy_filter(self, target: str, keyword: str, wait: float = 0.0) -> Data:

@@ -5,7 +5,7 @@ Its policy is one among the others, of origin ``deploy/<keyword>``: shown, count
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -18,7 +18,8 @@ from sluice_controller.policies import generated_policies
 from sluice_controller.policies.generated_policies import GeneratedPolicies
 from sluice_controller.policies.services import Authorize, allow_all
 from sluice_controller.validation.bodies import Body
-from sluice_core.describe import FILTER, PLACES
+from sluice_controller.validation.parameters import refuse_unknown
+from sluice_core.describe import FILTER, PLACES, ActionInfo
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import Target
 from sluice_dsl.catalogue.base import Catalogue
@@ -81,15 +82,38 @@ def keep_label(target: Target, old: Sequence[CachedPolicy], catalogue: Catalogue
     return replace(target, label=label if found.path == target.name else "")
 
 
-def deployment_sentence(target: Target, keyword: str, data: Any) -> str:
-    """The sentence of a deployment with what ``data``, a body, says.
+def deployment_sentence(target: Target, info: ActionInfo, data: Any) -> str:
+    """The sentence that deploys the filter ``info`` with what ``data``, a body, says.
+
+    Fields of the body beside :data:`FIELDS` are parameters of the filter, as IOStack 3.2 writes them.  The sentence has
+    parameters in the order of the filter's declaration, so that the same body in another order is the same sentence.
 
     :raises CallerError: when ``data`` is wrong
     """
-    body = Body(data, *FIELDS)
+    beside = [name for name in data if name not in FIELDS] if isinstance(data, Mapping) else []
+    declared = [one.name for one in info.parameters]
+    refuse_unknown([one for one in beside if info.parameter(one) is None], (*FIELDS, *declared), "field or parameter")
+    body = Body(data, *FIELDS, *beside)
     place = body.one_of("place", PLACES) if body.has("place") else ""
-    params = ((name.lower(), parameter_text(value)) for name, value in body.scalars("params").items())
-    return generated_policies.write_sentence(target, keyword, params, place)
+    params = _parameters(body, beside)
+    params.sort(key=lambda pair: declared.index(pair[0]) if pair[0] in declared else len(declared))
+    return generated_policies.write_sentence(target, info.keyword, params, place)
+
+
+def _parameters(body: Body, beside: Sequence[str]) -> list[tuple[str, str]]:
+    """Names and values of ``params``, and of the fields ``beside`` it that it does not have as well.
+
+    :raises CallerError: when both have one and differ
+    """
+    found = [(name.lower(), parameter_text(value)) for name, value in body.scalars("params").items()]
+    inside = dict(found)
+    for field in beside:
+        name, value = field.lower(), parameter_text(body.scalar(field))
+        if inside.get(name, value) != value:
+            raise CallerError(f"`{field}` is `{value}`, but `{inside[name]}` in `params`; expected it in one of both")
+        if name not in inside:
+            found.append((name, value))
+    return found
 
 
 def deploy(
@@ -100,15 +124,15 @@ def deploy(
     :raises NotFound: when there is no such filter
     :raises PolicyErrors: when the parameters are wrong, or another policy sets it already
     """
-    keyword = _keyword(backend, keyword)
+    info = _filter_info(backend, keyword)
 
     def change() -> GeneratedPolicies:
         contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
-        old = list(_of(contents, target, keyword))
-        text = deployment_sentence(keep_label(target, old, catalogue), keyword, data)
+        old = list(_of(contents, target, info.keyword))
+        text = deployment_sentence(keep_label(target, old, catalogue), info, data)
         others = generated_policies.policies_except(contents, old)
-        settled = generated_policies.plan_changes(text, origin_of(keyword), old, others, catalogue, awake=True)
+        settled = generated_policies.plan_changes(text, origin_of(info.keyword), old, others, catalogue, awake=True)
         return generated_policies.commit(backend, [settled], by, allow=allow, contents=contents)
 
     return reference_guards.retry_conflicts(change)
@@ -119,7 +143,7 @@ def undeploy(backend: Backend, target: Target, keyword: str, by: str, allow: Aut
 
     :raises NotFound: when it has not been deployed there, naming the policy that sets it if there is one
     """
-    keyword = _keyword(backend, keyword)
+    keyword = _filter_info(backend, keyword).keyword
     contents = backend.policy_cache.contents()
     old = tuple(_of(contents, target, keyword))
     if not old:
@@ -136,7 +160,7 @@ def _of(contents: CacheContents, target: Target, keyword: str) -> Iterator[Cache
     return (one for one in contents.ordered if one.policy.origin == origin and same_target(one.plan.target, target))
 
 
-def _keyword(backend: Backend, keyword: str) -> str:
+def _filter_info(backend: Backend, keyword: str) -> ActionInfo:
     catalogue = backend.catalogue
     alias = catalogue.actions_by_alias.get(keyword.lower())
     info = catalogue.action(alias.keyword if alias else keyword)
@@ -146,7 +170,7 @@ def _keyword(backend: Backend, keyword: str) -> str:
         raise CallerError(f"`{info.keyword}` is no filter, expected one; a policy can set it")
     if alias is not None:
         raise CallerError(f"`{keyword}` is an alias, deploy filter `{info.keyword}` with its parameters")
-    return info.keyword
+    return info
 
 
 def find_deployment(backend: Backend, policy_id: str) -> Deployment:

@@ -102,18 +102,26 @@ class Body:
             raise CallerError(f"`{name}` has {len(value)} members, expected at most {most}")
         return tuple(value)
 
+    def scalar(self, name: str) -> Scalar:
+        """A text, number or truth value, which must be there."""
+        return _scalar(self._data.get(name), name, f"`{name}`")
+
     def scalars(self, name: str) -> dict[str, Scalar]:
         """An object of texts, numbers and truth values."""
         value = self._data.get(name, {})
         if not isinstance(value, Mapping):
             raise CallerError(f"`{name}` is no object, expected parameters by name")
-        for key, one in value.items():
+        for key in value:
             plain_text(key, name, LONGEST)
-            if isinstance(one, str):
-                plain_text(one, key, LONGEST)
-            elif not isinstance(one, int | float):
-                raise CallerError(f"`{key}` in `{name}` is `{shortened(one)}`, expected a text, number or truth value")
-        return dict(value)
+        return {key: _scalar(one, key, f"`{key}` in `{name}`") for key, one in value.items()}
+
+
+def _scalar(value: Any, name: str, where: str) -> Scalar:
+    if isinstance(value, str):
+        return plain_text(value, name, LONGEST)
+    if isinstance(value, int | float):
+        return value
+    raise CallerError(f"{where} is `{shortened(value)}`, expected a text, number or truth value")
 
 
 def plain_text(value: Any, name: str, longest: int) -> str:

@@ -95,6 +95,11 @@ def test_a_filter_is_deployed_listed_and_taken_back(sluice, client):
     assert sluice("filter", "deployed", "AUTH_a/c", "-f", "json").out == "[]\n"
 
 
+def test_parameters_of_a_deployment_may_stand_beside_its_fields(client):
+    done = client.deploy_filter("AUTH_a", "compression", {"engine": "lz4", "place": "proxy"})
+    assert (done["params"], done["place"]) == ({"engine": "lz4"}, "proxy")
+
+
 def test_what_decides_for_a_request_is_shown_with_what_is_overridden(sluice, client):
     broad = client.create_policy("FOR TENANT AUTH_a DO SET compression")
     narrow = client.create_policy("FOR CONTAINER AUTH_a/c DO SET noop")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from drf_spectacular.extensions import OpenApiSerializerExtension
 from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import EntrySerializer, PageSerializer, Serializer, examples, page_of
@@ -64,10 +65,25 @@ FilterPageSerializer = page_of("filters", FilterSerializer, "Filters by keyword.
 
 
 class DeploymentSerializer(Serializer):
-    """How a filter is to be set."""
+    """How a filter is to be set.
+
+    Any other field is a parameter of the filter, as if it stood in `params`. A parameter that has the name of a field
+    here goes into `params`.
+    """
 
     params = s.DictField(required=False, help_text="by name; values as a sentence would have them")
     place = s.ChoiceField(PLACES, required=False, help_text="the filter's own choice when missing")
+
+
+class DeploymentSchema(OpenApiSerializerExtension):
+    """Says that a deployment has fields beside those that it declares."""
+
+    target_class = DeploymentSerializer
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        """Called by drf-spectacular."""
+        schema: dict[str, Any] = super().map_serializer(auto_schema, direction)
+        return {**schema, "additionalProperties": {"type": ["string", "number", "boolean"]}}
 
 
 class DeployedSerializer(Serializer):
@@ -143,5 +159,7 @@ class DeployedDependencyPageSerializer(PageSerializer):
 
 
 #: Accepted as they stand; a test sends them.
-DEPLOYMENT: Final = examples(("with an engine", {"params": {"engine": "gzip"}}))
+DEPLOYMENT: Final = examples(
+    ("with an engine", {"params": {"engine": "gzip"}}), ("as IOStack writes it", {"engine": "gzip"})
+)
 DEPENDENCY: Final = examples(("a jar", {"name": "commons-io.jar", "help": "what the parser needs"}))

@@ -1,8 +1,11 @@
 """``/filters/{target}/deploy``: static assignments by policies that the API writes itself."""
 
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
+
+from sluice_core.describe import Parameter
 
 
 def policies(api):
@@ -32,6 +35,39 @@ def test_the_same_again_changes_nothing_and_other_parameters_replace_it(api, bac
     assert other["policy"] != first["policy"]
     assert [one["id"] for one in policies(api)] == [other["policy"]]
     assert [one.params for one in backend.store.assignments()] == [{"level": 1}]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"level": 3, "engine": "gzip"},
+        {"Engine": "gzip", "params": {"level": 3}},
+        {"engine": "gzip", "params": {"engine": "gzip", "level": "3"}, "level": 3, "place": "proxy"},
+    ],
+)
+def test_parameters_stand_in_params_or_beside_it(api, body):
+    """The second form is the body of IOStack's deploy call (deliverable 3.2)."""
+    inside = {"params": {"engine": "gzip", "level": 3}}
+    first = api.put("/filters/AUTH_a/deploy/compression", inside, format="json").json()
+    again = api.put("/filters/AUTH_a/deploy/compression", body, format="json")
+    assert again.status_code == 200, again.content
+    assert {name: again.json()[name] for name in ("policy", "params", "changed")} == {
+        "policy": first["policy"],
+        "params": {"engine": "gzip", "level": 3},
+        "changed": False,
+    }
+
+
+def test_a_parameter_that_is_called_like_a_field_stands_in_params(api, backend):
+    noop = backend.native.actions["noop"]
+    odd = replace(noop, parameters=tuple(Parameter(name, "str", "odd") for name in ("place", "params")))
+    object.__setattr__(
+        backend, "native", replace(backend.native, actions={**backend.native.actions, "noop": odd}, trials={})
+    )
+    body = {"place": "proxy", "params": {"place": "here", "params": "x"}}
+    done = api.put("/filters/AUTH_a/deploy/noop", body, format="json")
+    assert done.status_code == 200, done.content
+    assert (done.json()["place"], done.json()["params"]) == ("proxy", {"place": "here", "params": "x"})
 
 
 def test_deploying_a_disabled_filter_enables_it(api, backend):
@@ -72,8 +108,6 @@ def test_targets_with_any_characters_can_be_deployed_to(api, backend, target, le
 
 
 def test_projects_go_by_name_or_account(api, backend):
-    from dataclasses import replace
-
     object.__setattr__(backend, "native", replace(backend.native, tenants={"acme": "AUTH_1"}))
     first = api.put("/filters/acme/deploy/noop").json()
     (policy,) = policies(api)
@@ -111,7 +145,16 @@ def test_undeploy_takes_back_only_what_was_deployed(api, create):
         ("AUTH_a/deploy/compression", {"params": []}, 400, "params"),
         ("AUTH_a/deploy/compression", {"place": "moon"}, 400, "place"),
         ("AUTH_a/deploy/compression", {"place": None}, 400, "place"),
-        ("AUTH_a/deploy/compression", {"engine": "gzip"}, 400, "params"),
+        ("AUTH_a/deploy/compression", {"engin": "gzip"}, 400, "field or parameter `engin`, did you mean `engine`"),
+        ("AUTH_a/deploy/compression", {"parms": {"engine": "gzip"}}, 400, "did you mean `params`"),
+        ("AUTH_a/deploy/noop", {"engine": "gzip"}, 400, "expected `params` or `place`"),
+        ("AUTH_a/deploy/compression", {"engine": "rar"}, 400, "rar"),
+        ("AUTH_a/deploy/compression", {"engine": None}, 400, "`engine` is `None`"),
+        ("AUTH_a/deploy/compression", {"level": {"level": 1}}, 400, "`level` is"),
+        ("AUTH_a/deploy/compression", {"level": 1, "params": {"level": 2}}, 400, "`level` is `1`, but `2` in `params`"),
+        ("AUTH_a/deploy/compression", {"LEVEL": 1, "params": {"level": 2}}, 400, "`LEVEL` is `1`, but `2` in `params`"),
+        ("AUTH_a/deploy/compression", {"level": 1, "Level": 2}, 400, "level"),
+        ("AUTH_a/deploy/compression", {"engine": "gzip", "place": "moon"}, 400, "place"),
         ("AUTH_a/deploy/compression", [], 400, "object"),
         ("AUTH_a//deploy/compression", {}, 400, "AUTH_a/"),
         ("AUTH_a/c/deploy/x%0Ay", {}, 404, "x"),

@@ -79,7 +79,7 @@ def test_targets_and_bodies_of_calls_are_done_or_refused(api, path):
     api.post("/stereotypes", {"name": "gold", "text": "FOR {target} DO SET noop"}, format="json")
 
     @RELAXED
-    @given(bodies(("params", "place")), texts, texts)
+    @given(bodies(("params", "place", "engine", "level")), texts, texts)
     def sent(body, first, second):
         where = path.format(quote(first or "x"), quote(second or "x"))
         assert api.put(where, body, format="json").status_code < 500

@@ -50,7 +50,8 @@ class DeployView(View):
     def put(self, request: Request, target: str, keyword: str) -> Response:
         """Set a filter for a target; the same again changes nothing, other parameters replace it.
 
-        The deployment.
+        The deployment. Parameters stand in `params`, or beside it: `{"engine": "gzip"}`. One that stands in both with
+        different values is refused.
         """
         where = deployments.target_of(target, self.backend.catalogue)
         allow = self.plan_authorizer(request)
