@@ -8,6 +8,8 @@ from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
 from tests.support.cluster.bandwidth_observer import CLOSE, Heard, means, settled
 from tests.support.cluster.load import ENDLESS
 
+from sluice_aio.base.layout import OBJECT_DEVICES
+from sluice_aio.base.setup import GOLD
 from sluice_client import ClientError
 
 MB = 1_000_000
@@ -72,6 +74,38 @@ def test_each_tenant_gets_its_floor_and_an_equal_part_of_what_is_spare(stage, pr
         means(found, settle=0, seconds=2)
         assert stage.store.head().epoch == epoch, "shares must not go through the epoch"
         assert [load.errors() for load in found] == [(0, "")] * 3
+
+
+def test_downloads_and_uploads_are_shown_stream_by_stream_with_what_their_tenant_asked_for(stage, promised):
+    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=4MBps put_bw=1500kBps")
+    with (
+        loads(stage, ("AUTH_t1", 16, "GET")),
+        stage.load("AUTH_t1", 6, "PUT", sizes=(ENDLESS,)),
+    ):
+        table = await_streams(stage, "AUTH_t1")
+        overview = stage.client.bandwidth_overview()
+    assert overview.keys() == table.keys()
+    for server, lines in table.items():
+        assert {method: line["needed_BW"] for method, line in lines.items()} == {"GET": 4.0, "PUT": 1.5}
+        for method, name in (("GET", "/AUTH_t1/c/250000-"), ("PUT", "/AUTH_t1/c/put-")):
+            assert all(one["oid"].startswith(name) for one in lines[method]["objects"]), lines[method]
+            assert max(one["oid_calculated_BW"] for one in lines[method]["objects"]) > 0
+        assert overview[server]["AUTH_t1"][GOLD] > 0
+
+
+def await_streams(stage, account, limit=20.0):
+    """Object server → method → its line of the account, once all servers move objects both ways."""
+    end = time.monotonic() + limit
+    while True:
+        found = {
+            server: {line["method"]: line for device in devices.values() for line in device.values()}
+            for server, devices in stage.client.bandwidth(account).items()
+        }
+        streams = [lines.get(method, {}).get("objects") for lines in found.values() for method in ("GET", "PUT")]
+        if len(found) == len(OBJECT_DEVICES) and all(streams):
+            return found
+        assert time.monotonic() < end, found
+        time.sleep(0.2)
 
 
 @pytest.mark.probe

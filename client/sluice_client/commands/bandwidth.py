@@ -31,11 +31,11 @@ def table_rows(table: Data) -> Iterator[Data]:
         for device, numbered in devices.items():
             for one in numbered.values():
                 moved = sum(each["oid_calculated_BW"] for each in one["objects"])
-                yield {"server": server, "device": device, **one, "read": round(moved, 3)}
+                yield {"server": server, "device": device, **one, "measured": round(moved, 3)}
 
 
 class ListBandwidth(ListCommand):
-    """List what object servers give to each tenant and storage policy, device by device; of reads."""
+    """List what tenants asked for and what object servers move for them, by device, method and storage policy."""
 
     columns = resources.LINE_LIST
     arguments = (_ACCOUNT,)
@@ -47,7 +47,7 @@ class ListBandwidth(ListCommand):
 
 
 class ShowBandwidth(ListCommand):
-    """Show the objects of a tenant that are read now, and how fast."""
+    """Show the objects of a tenant that are read or written now, and how fast."""
 
     columns = resources.OBJECT_LIST
     arguments = (ACCOUNT,)
@@ -57,7 +57,8 @@ class ShowBandwidth(ListCommand):
         """One row for each object on each device."""
         for line in table_rows(self.client.bandwidth(args.account)):
             for one in line["objects"]:
-                yield {"server": line["server"], "device": line["device"], "policy": line["policy"], **one}
+                place = {name: line.get(name) for name in ("server", "device", "method", "policy")}
+                yield {**place, **one}
 
 
 class MeasurementList(ListCommand):

@@ -35,18 +35,18 @@ def _missing(data: Data) -> float | None:
 _STORAGE_POLICY: Final = Column("Storage Policy", storage_policy)
 #: Lines of the table, and the objects in it.
 LINE_LIST: Final[Columns] = (
-    *fields("Server", "Device", "Account"),
+    *fields("Server", "Device", "Account", "Method"),
     field("Storage Policy", "policy"),
     field("Needed MB/s", "needed_BW"),
-    field("Read MB/s", "read"),
+    field("Measured MB/s", "measured"),
     Column("Objects", lambda one: len(one["objects"])),
 )
 OBJECT_LIST: Final[Columns] = (
-    *fields("Server", "Device"),
+    *fields("Server", "Device", "Method"),
     field("Storage Policy", "policy"),
     field("Object", "oid"),
     field("Range"),
-    field("Read MB/s", "oid_calculated_BW"),
+    field("Measured MB/s", "oid_calculated_BW"),
 )
 FLOW_LIST: Final[Columns] = (
     *fields("Account", "Container", "Method"),

@@ -114,12 +114,18 @@ class OperatorApi:
         return self.put(join_path("placements", account), {"storage_policy": storage_policy}, wait, etag)
 
     def bandwidth(self, account: str = "") -> Data:
-        """What object servers give to each tenant and storage policy by server, device and number, in MB/s."""
-        return self._transport.call("GET", join_path("bw", *filter(None, (account,))))
+        """The streams of object servers by server, device and number, and what their tenants asked for, in MB/s."""
+        path = join_path("bw", "accounts", account) if account else "/bw/osinfo"
+        return self._transport.call("GET", path)
+
+    def bandwidth_overview(self) -> Data:
+        """What object servers move by server, account and storage policy, in MB/s."""
+        return self._transport.call("GET", "/bw")
 
     def set_bandwidth(self, account: str, value: str, storage_policy: str = "", wait: float = 0.0) -> Data:
         """Let each object server give a tenant at least ``value``; a bare number is MB/s."""
-        return self.put(join_path("bw", account, *filter(None, (storage_policy,)), value), wait=wait)
+        body = {"value": value, **({"storage_policy": storage_policy} if storage_policy else {})}
+        return self.put(join_path("bw", "accounts", account), body, wait)
 
     def clear_bandwidth(self, account: str = "", storage_policy: str = "", wait: float = 0.0) -> list[str]:
         """Take such values back, of everybody without ``account``; the ids of their policies."""

@@ -1,70 +1,146 @@
-"""IOStack's table of bandwidth: object server, device, and on it each account and storage policy with its objects.
+"""IOStack's documents about bandwidth: its table of streams, and the overview of object servers.
 
-It speaks of what object servers give, which is what a value of ``/bw`` promises: of GETs alone.  Rates are megabytes
-(10^6) per second.
+Both speak of what object servers move, of GETs and PUTs; each copy of an upload counts where it is written.  Rates are
+megabytes (10^6) per second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 from sluice_core.describe import STORAGE_NODE
-from sluice_core.messages.bandwidth import GET
+from sluice_core.messages.bandwidth import ANY_POLICY, GET, PUT
 from sluice_core.messages.bandwidth_report import BandwidthReport
 
 #: ``{"ip:port": {"sdb1": {"0": {…}}}}``
 Table = dict[str, dict[str, dict[str, dict[str, Any]]]]
-#: Server, device, account and name of the storage policy.
-_Pair = tuple[str, str, str, str]
+#: ``{"ip:port": {"AUTH_acme": {"gold": 20.0}}}``
+Overview = dict[str, dict[str, dict[str, float]]]
+#: A row of a report.
+_Row = Mapping[str, Any]
+_METHODS: Final = (GET, PUT)
 _MEGABYTE: Final = 1e6
 #: What every line is about; IOStack has no other.
 _IDENTIFIER: Final = "object"
 
 
-def osinfo_table(report: BandwidthReport | None, account: str = "") -> Table:
-    """What object servers give now, of one account if given; nothing when nobody measures.
+class _Place(NamedTuple):
+    """What a line of the table is about; lines are in this order."""
 
-    ``needed_BW`` is what the flow may have there; 0 while it is not held back.
+    server: str
+    device: str
+    account: str
+    storage_policy: str
+    method: str
+
+
+@dataclass(slots=True)
+class _Line:
+    """Containers whose objects are counted by themselves (empty: the tenant's) → the rate asked for; and streams."""
+
+    asked: dict[str, float] = field(default_factory=dict)
+    streams: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_data(self, place: _Place) -> dict[str, Any]:
+        return {
+            "account": place.account,
+            "identifier": _IDENTIFIER,
+            "method": place.method,
+            "needed_BW": sum(self.asked.values()) / _MEGABYTE,
+            "policy": place.storage_policy,
+            "objects": self.streams,
+        }
+
+
+def osinfo_table(report: BandwidthReport | None, account: str = "") -> Table:
+    """What object servers move now, stream by stream, of one account if given; nothing when nobody measures.
+
+    ``needed_BW`` is what the tenant asked for: its value for each object server, else its floor over the whole
+    cluster; 0 for nothing.
     """
     if report is None:
         return {}
-    pairs: dict[_Pair, dict[str, Any]] = {}
-    for pair, needed in _needed(report):
-        _line(pairs, pair)["needed_BW"] += needed
-    for pair, moved in _objects(report):
-        _line(pairs, pair)["objects"].append(moved)
+    asked, servers = _AskedRates(report), _Servers(report)
+    lines: defaultdict[_Place, _Line] = defaultdict(_Line)
+    for row in _parts(report):
+        lines[_place(report, servers, row)].asked[row["container"]] = asked.rate(row, row["container"])
+    for row in report.objects:
+        if row["method"] in _METHODS:
+            line = lines[_place(report, servers, row)]
+            if not line.asked:
+                line.asked[""] = asked.rate(row, "")
+            line.streams.append(_stream(row))
     found: Table = {}
-    for pair in sorted(pairs):
-        if account in ("", pair[2]):
-            lines = found.setdefault(pair[0], {}).setdefault(pair[1], {})
-            lines[str(len(lines))] = pairs[pair]
+    for place in sorted(lines):
+        if account in ("", place.account):
+            numbered = found.setdefault(place.server, {}).setdefault(place.device, {})
+            numbered[str(len(numbered))] = lines[place].to_data(place)
     return found
 
 
-def _line(pairs: dict[_Pair, dict[str, Any]], pair: _Pair) -> dict[str, Any]:
-    empty = {"account": pair[2], "identifier": _IDENTIFIER, "needed_BW": 0.0, "policy": pair[3], "objects": []}
-    return pairs.setdefault(pair, empty)
+def overview(report: BandwidthReport | None) -> Overview:
+    """What each object server moves now for each tenant under each storage policy; nothing when nobody measures."""
+    if report is None:
+        return {}
+    servers = _Servers(report)
+    sums: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    for row in _parts(report):
+        place = _place(report, servers, row)
+        sums[place.server, place.account, place.storage_policy] += float(row["measured"]) / _MEGABYTE
+    found: Overview = {}
+    for (server, account, storage_policy), rate in sorted(sums.items()):
+        found.setdefault(server, {}).setdefault(account, {})[storage_policy] = rate
+    return found
 
 
-def _needed(report: BandwidthReport) -> Iterator[tuple[_Pair, float]]:
-    servers = {str(one["node"]): str(one["server"]) for one in report.nodes if one.get("server")}
-    for one in report.parts:
-        if one["method"] == GET and one["side"] == STORAGE_NODE and one["device"]:
-            node, share = str(one["node"]), one.get("share")
-            pair = (servers.get(node, node), str(one["device"]), str(one["account"]), _policy(report, one["policy"]))
-            yield pair, max(float(share or 0.0), 0.0) / _MEGABYTE
+def _parts(report: BandwidthReport) -> Iterator[_Row]:
+    """The rows of flows on devices of object servers."""
+    for row in report.parts:
+        if row["method"] in _METHODS and row["side"] == STORAGE_NODE and row["device"]:
+            yield row
 
 
-def _objects(report: BandwidthReport) -> Iterator[tuple[_Pair, dict[str, Any]]]:
-    for one in report.objects:
-        if one["method"] == GET:
-            server = str(one.get("server") or one["node"])
-            pair = (server, str(one["device"]), str(one["account"]), _policy(report, one["policy"]))
-            rate = float(one["rate"]) / _MEGABYTE
-            yield pair, {"oid": str(one["oid"]), "oid_calculated_BW": rate, "range": str(one["range"])}
+def _place(report: BandwidthReport, servers: _Servers, row: _Row) -> _Place:
+    # a storage policy's index where its name is not known
+    storage_policy = report.policies.get(str(row["policy"]), str(row["policy"]))
+    return _Place(servers.address(row), str(row["device"]), str(row["account"]), storage_policy, str(row["method"]))
 
 
-def _policy(report: BandwidthReport, index: Any) -> str:
-    """A storage policy's name, or its index where that is all that is known."""
-    return report.policies.get(str(index), str(index))
+def _stream(row: _Row) -> dict[str, Any]:
+    rate = float(row["rate"]) / _MEGABYTE
+    return {"oid": f"/{row['account']}/{row['oid']}", "oid_calculated_BW": rate, "range": str(row["range"])}
+
+
+class _Servers:
+    """The object servers of nodes, and of devices whose server is another one."""
+
+    def __init__(self, report: BandwidthReport) -> None:
+        self._nodes = {str(one["node"]): str(one["server"]) for one in report.nodes if one.get("server")}
+        self._devices = {
+            (str(one["node"]), str(one["device"])): str(one["server"]) for one in report.objects if one.get("server")
+        }
+
+    def address(self, row: _Row) -> str:
+        """``ip:port`` of the object server that a row is about; the node's name where it is not known."""
+        node = str(row["node"])
+        return self._devices.get((node, str(row["device"]))) or self._nodes.get(node, node)
+
+
+class _AskedRates:
+    """The rates that the objectives in force ask for, by flow."""
+
+    def __init__(self, report: BandwidthReport) -> None:
+        self._rates: dict[tuple[Any, ...], float] = {}
+        for row in report.flows:
+            # a report of an older actor host has no rates as they were asked for
+            rate = row.get("node_asked") or row.get("asked", row.get("floor", 0.0))
+            self._rates[row["account"], row["container"], row["method"], row["policy"]] = float(rate)
+
+    def rate(self, row: _Row, container: str) -> float:
+        """What was asked for the flow of ``row`` in bytes per second, 0 for nothing."""
+        flow = row["account"], container, row["method"]
+        # an idle objective for all storage policies is a flow of none
+        return self._rates.get((*flow, row["policy"]), self._rates.get((*flow, ANY_POLICY), 0.0))

@@ -65,10 +65,11 @@ class BandwidthReport(Message):
 
     ``flows`` are those that are active, and have ``account, container, method, policy, floor, ceiling, share, measured,
     waiting, active, met, short`` (``met`` is what of the floor the cluster can carry, ``short`` what is missing) and
-    ``policies`` (ids of the policies that speak of it).  ``nodes`` have ``node, server, side, method, capacity,
-    source`` (configured, estimated or unknown), ``assigned, measured, at``.  ``parts`` have ``node, side, device,
-    account, container, method, policy, share, measured``.  ``objects`` have ``node, server`` and the fields of
-    :class:`~sluice_core.messages.bandwidth.MovedObject`.
+    ``policies`` (ids of the policies that speak of it); those with an objective of their own also ``asked`` and
+    ``node_asked``, its floors as they were written: over the whole cluster, and on each object server.
+    ``nodes`` have ``node, server, side, method, capacity, source`` (configured, estimated or unknown), ``assigned,
+    measured, at``.  ``parts`` have ``node, side, device, account, container, method, policy, share, measured``.
+    ``objects`` have ``node, server`` and the fields of :class:`~sluice_core.messages.bandwidth.MovedObject`.
     ``infeasible`` maps a policy's id to the bytes per second that are missing, ``lacking`` to these by parameter.
     ``policies`` maps the index of each storage policy, as text, to its name.  ``left_out`` maps a list's name to how
     many of its rows are not shown.  ``took`` is how many seconds the round took.  ``promises`` is the digest of the

@@ -1,4 +1,4 @@
-"""``/bw`` on a live cluster: IOStack's table, and its values for what each object server gives."""
+"""``/bw`` on a live cluster: IOStack's table and overview, and its values for what each object server gives."""
 
 import contextlib
 import http.client
@@ -88,7 +88,7 @@ def await_table(stage, account, path="/bw/osinfo"):
     while True:
         _, _, table = ask(stage, path)
         found = lines(table, account)
-        if len(found) == SERVERS and all(line["needed_BW"] and line["objects"] for line in found.values()):
+        if len(found) == SERVERS and all(line["objects"] for line in found.values()):
             return table
         assert time.monotonic() < end, table
         time.sleep(0.2)
@@ -115,7 +115,7 @@ def is_rate(value):
     return type(value) in (int, float) and value >= 0
 
 
-def test_osinfo_has_exactly_the_shape_that_iostack_has(stage, loads):
+def test_osinfo_has_the_shape_that_iostack_has_and_the_method(stage, loads):
     stage.client.set_bandwidth(TENANT, "1MBps", wait=10)
     loads(TENANT)
     loads(OTHER)
@@ -129,34 +129,35 @@ def test_osinfo_has_exactly_the_shape_that_iostack_has(stage, loads):
             assert list(device) == [str(number) for number in range(len(device))]
             assert {line["account"] for line in device.values()} == {TENANT, OTHER}
             for line in device.values():
-                assert set(line) == {"account", "identifier", "needed_BW", "policy", "objects"}
-                assert (line["identifier"], line["policy"]) == ("object", GOLD)
-                assert is_rate(line["needed_BW"])
+                assert set(line) == {"account", "identifier", "method", "needed_BW", "policy", "objects"}
+                assert (line["identifier"], line["policy"], line["method"]) == ("object", GOLD, "GET")
+                assert line["needed_BW"] == (1.0 if line["account"] == TENANT else 0.0)
                 for one in line["objects"]:
                     assert set(one) == {"oid", "oid_calculated_BW", "range"}
-                    assert one["oid"] in {f"c/{SIZE}-{number}" for number in range(OBJECTS)}
+                    assert one["oid"] in {f"/{line['account']}/c/{SIZE}-{number}" for number in range(OBJECTS)}
                     assert is_rate(one["oid_calculated_BW"])
                     assert one["range"] == "0-end"
 
 
-def test_osinfo_speaks_of_megabytes_of_the_last_second_and_bw_is_the_same(stage, loads):
+def test_osinfo_and_the_overview_speak_of_megabytes_of_the_last_second(stage, loads):
     stage.client.set_bandwidth(TENANT, "1MBps", wait=10)
     load = loads(TENANT)
     assert settled([load], [GET]) == [close(GET)]
-    moved, needed, ages = [], [], []
+    moved, sums, ages = [], [], []
     for _ in range(5):
         _, headers, table = ask(stage, "/bw/osinfo")
         ages.append(time.time() - datetime.fromisoformat(headers["X-Sluice-Measured-At"]).timestamp())
         found = lines(table, TENANT).values()
         moved.append(sum(one["oid_calculated_BW"] for line in found for one in line["objects"]))
-        needed.append(sum(line["needed_BW"] for line in found))
+        assert {line["needed_BW"] for line in found} == {1.0}
+        sums.append(sum(accounts[TENANT][GOLD] for accounts in ask(stage, "/bw")[2].values()))
         time.sleep(0.7)
-    print(f"ages {[round(age, 2) for age in ages]}, moved {moved}, needed {needed}")
-    assert statistics.median(needed) * MB == close(GET)
+    print(f"ages {[round(age, 2) for age in ages]}, moved {moved}, sums {sums}")
+    assert statistics.median(sums) * MB == close(GET)
     assert statistics.median(moved) * MB == pytest.approx(GET, rel=0.2)
     assert min(ages) <= 1.5
     assert statistics.median(ages) <= 2
-    for path in ("/bw", f"/bw/{TENANT}"):
+    for path in (f"/bw/accounts/{TENANT}", f"/bw/{TENANT}"):
         assert set(lines(await_table(stage, TENANT, path), TENANT)) == set(servers(stage))
     assert lines(ask(stage, f"/bw/{OTHER}")[2], TENANT) == {}
     load.stop()
@@ -244,7 +245,7 @@ def test_names_of_any_letters_are_told_and_promised_like_others(stage, loads):
     for path in ("/bw/osinfo", f"/bw/{quote(ABROAD)}"):
         oids = {one["oid"] for line in lines(ask(stage, path)[2], ABROAD).values() for one in line["objects"]}
         assert oids
-        assert oids <= {f"{CRATE}/{SIZE}-{number}" for number in range(OBJECTS)}
+        assert oids <= {f"/{ABROAD}/{CRATE}/{SIZE}-{number}" for number in range(OBJECTS)}
     (flow,) = [row for row in flows(stage, account=ABROAD) if row["active"]]
     assert flow["floor"] == close(4.5 * MB)
     assert stage.client.clear_bandwidth(ABROAD, wait=10) == [told["id"]]

@@ -15,7 +15,7 @@ NODE = {
     **{"node": "s1", "server": "10.0.0.1:6200", "side": "storage_node", "method": "GET", "source": "configured"},
     **{"capacity": 90 * MB, "assigned": 20 * MB, "measured": 19.5 * MB, "at": 1.0},
 }
-MOVED = {"oid": "AUTH_a/c/o", "range": "0-end", "rate": 19.5 * MB, "server": "10.0.0.1:6200"}
+MOVED = {"oid": "c/o", "range": "0-end", "rate": 19.5 * MB, "server": "10.0.0.1:6200"}
 
 
 def as_json(said):
@@ -40,19 +40,20 @@ def paint(store):
     return put
 
 
-def test_the_table_is_listed_line_by_line_and_object_by_object(sluice, paint):
+def test_the_table_is_listed_line_by_line_and_object_by_object(sluice, client, paint):
     paint()
     place = {"Server": "10.0.0.1:6200", "Device": "sdb1"}
     (line,) = as_json(sluice("bw", "list", "-f", "json"))
     assert line == {
-        **{**place, "Account": "AUTH_a", "Storage Policy": "gold"},
-        **{"Needed MB/s": 20.0, "Read MB/s": 19.5, "Objects": 1},
+        **{**place, "Account": "AUTH_a", "Method": "GET", "Storage Policy": "gold"},
+        **{"Needed MB/s": 30.0, "Measured MB/s": 19.5, "Objects": 1},
     }
     (moved,) = as_json(sluice("bw", "show", "AUTH_a", "-f", "json"))
     assert moved == {
-        **{**place, "Storage Policy": "gold", "Object": "AUTH_a/c/o"},
-        **{"Range": "0-end", "Read MB/s": 19.5},
+        **{**place, "Method": "GET", "Storage Policy": "gold", "Object": "/AUTH_a/c/o"},
+        **{"Range": "0-end", "Measured MB/s": 19.5},
     }
+    assert client.bandwidth_overview() == {"10.0.0.1:6200": {"AUTH_a": {"gold": 19.5}}}
     assert as_json(sluice("bw", "list", "--account", "AUTH_b", "-f", "json")) == []
     assert as_json(sluice("bw", "show", "AUTH_b", "-f", "json")) == []
 
@@ -86,6 +87,15 @@ def test_left_out_rows_are_announced(sluice, paint):
     assert len(as_json(said)) == 1
     assert "12 rows are left out" in said.err
     assert sluice("bw", "nodes", "-f", "json").err == ""
+
+
+def test_an_account_that_is_called_like_a_word_of_the_api_has_values_like_others(sluice, store, paint):
+    paint(parts=({**ON_NODE, "account": "flows"},), objects=())
+    sluice("bw", "set", "slo", "30")
+    sluice("bw", "set", "clear", "30", "--storage-policy", "gold")
+    assert sorted(one.target.name for one in store.assignments()) == ["clear", "slo"]
+    assert [one["Account"] for one in as_json(sluice("bw", "list", "--account", "flows", "-f", "json"))] == ["flows"]
+    assert sluice("bw", "clear", "clear").out == "1 taken back\n"
 
 
 def test_a_value_is_set_and_taken_back(sluice, store):

@@ -18,6 +18,7 @@ import numpy as np
 
 from sluice_actors.bandwidth.arrays import IntArray
 from sluice_actors.bandwidth.reports.idle_floors import IdleFloor, IdleFloors
+from sluice_actors.bandwidth.reports.report import asked_rates
 from sluice_actors.bandwidth.reports.shortfall import TOLERANCE
 from sluice_core.messages.bandwidth_report import CachedJson, IdleFlowReport
 
@@ -89,4 +90,5 @@ def _new_row(floor: IdleFloor, part: float) -> CachedJson:
         met=floor.floor - short,
         short=short,
         policies=[floor.own.policy],
+        **asked_rates(floor.own),
     )

@@ -9,7 +9,7 @@ from rest_framework import serializers as s
 from sluice_controller.api.serializers.base import PageSerializer, Serializer, computed, examples, page_of
 from sluice_controller.api.serializers.policies import InfeasibleSerializer, PolicySerializer, ProblemSerializer
 from sluice_controller.bandwidth.promises import NAMES
-from sluice_core.messages.bandwidth import METHODS, SIDES
+from sluice_core.messages.bandwidth import GET, METHODS, PUT, SIDES
 from sluice_dsl.syntax.units import write_value
 
 _RATE: Final = "bytes per second"
@@ -19,8 +19,8 @@ SOURCES: Final = ("configured", "estimated", "unknown")
 _OBJECT: Final = {
     "type": "object",
     "properties": {
-        "oid": {"type": "string"},
-        "oid_calculated_BW": {"type": "number", "description": "MB/s that it is read with"},
+        "oid": {"type": "string", "description": "its whole path, `/account/container/object`"},
+        "oid_calculated_BW": {"type": "number", "description": "MB/s that it is read or written with"},
         "range": {"type": "string", "description": "`0-end`, or what of the object is read"},
     },
     "required": ["oid", "oid_calculated_BW", "range"],
@@ -31,11 +31,16 @@ _LINE: Final = {
     "properties": {
         "account": {"type": "string"},
         "identifier": {"type": "string", "const": "object"},
-        "needed_BW": {"type": "number", "description": "MB/s that it may have there; 0 while it is not held back"},
+        "method": {"type": "string", "enum": [GET, PUT], "description": "by which they move; not in IOStack's table"},
+        "needed_BW": {
+            "type": "number",
+            "description": "MB/s that the tenant asked for: its value for each object server, else its floor over the "
+            "whole cluster; 0 for nothing",
+        },
         "policy": {"type": "string", "description": "storage policy"},
         "objects": {"type": "array", "items": _OBJECT},
     },
-    "required": ["account", "identifier", "needed_BW", "policy", "objects"],
+    "required": ["account", "identifier", "method", "needed_BW", "policy", "objects"],
     "additionalProperties": False,
 }
 
@@ -44,8 +49,9 @@ def _by(description: str, inner: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "description": description, "additionalProperties": inner}
 
 
-#: IOStack's table, whose names are data.
+#: IOStack's table and its overview, whose names are data.
 TABLE: Final = _by("by `ip:port` of object servers", _by("by device", _by("by number, from `0` on", _LINE)))
+OVERVIEW: Final = _by("by `ip:port` of object servers", _by("by account", _by("by storage policy", {"type": "number"})))
 
 
 class MeasuredPageSerializer(PageSerializer):
@@ -190,5 +196,16 @@ class ObjectiveValueSerializer(Serializer):
     value = s.JSONField(help_text="a rate with its unit, as `30MBps`; a bare number is MB/s")
 
 
+class NodeFloorSerializer(ObjectiveValueSerializer):
+    """What each object server shall give."""
+
+    storage_policy = s.CharField(
+        required=False, allow_blank=True, help_text="for what lies under this one alone, by its name or index"
+    )
+
+
 #: Accepted as they stand; a test sends them.
 VALUES: Final = examples(("with a unit", {"value": "30MBps"}), ("in MB/s", {"value": 30}))
+NODE_FLOORS: Final = examples(
+    ("of everything", {"value": "30MBps"}), ("under a storage policy", {"value": 30, "storage_policy": "gold"})
+)

@@ -1,4 +1,4 @@
-"""``/bw``: what moves and what may, out of the picture in Redis; IOStack's table and values."""
+"""``/bw``: what moves and what may, out of the report in Redis; IOStack's values."""
 
 import time
 from dataclasses import replace
@@ -40,7 +40,7 @@ OBJECT = {
     "node": "s1",
     "server": "10.0.0.1:6200",
     "device": "sdb1",
-    "oid": "AUTH_a/c/o",
+    "oid": "c/o",
     "range": "0-end",
     "rate": 19 * MB,
 }
@@ -88,17 +88,20 @@ def policies(api):
     return api.get("/policies").json()["policies"]
 
 
-def test_the_table_has_exactly_the_shape_of_iostack(api, paint):
+def test_the_overview_and_the_table_are_two_documents_of_one_second(api, paint):
     paint()
-    moved = {"oid": "AUTH_a/c/o", "oid_calculated_BW": 19.0, "range": "0-end"}
-    line = {"account": "AUTH_a", "identifier": "object", "needed_BW": 20.0, "policy": "gold", "objects": [moved]}
-    free = {**line, "policy": "ec42", "needed_BW": 0.0, "objects": []}
-    other = {**line, "account": "AUTH_b", "needed_BW": 10.0, "objects": []}
-    shown = api.get("/bw")
-    assert shown.json() == {"10.0.0.1:6200": {"sdb1": {"0": free, "1": line, "2": other}}}
-    assert shown.headers["X-Sluice-Measured-At"].startswith("20")
-    assert api.get("/bw/osinfo").json() == shown.json()
-    assert api.get("/bw/AUTH_b").json() == {"10.0.0.1:6200": {"sdb1": {"0": other}}}
+    overview, table = api.get("/bw"), api.get("/bw/osinfo")
+    assert overview.json() == {"10.0.0.1:6200": {"AUTH_a": {"ec42": 19.0, "gold": 38.0}, "AUTH_b": {"gold": 19.0}}}
+    (lines,) = table.json()["10.0.0.1:6200"].values()
+    assert [(one["account"], one["policy"], one["method"]) for one in lines.values()] == [
+        ("AUTH_a", "ec42", "GET"),
+        ("AUTH_a", "gold", "GET"),
+        ("AUTH_a", "gold", "PUT"),
+        ("AUTH_b", "gold", "GET"),
+    ]
+    assert overview.headers["X-Sluice-Measured-At"] == table.headers["X-Sluice-Measured-At"] != ""
+    own = {"10.0.0.1:6200": {"sdb1": {"0": lines["3"]}}}
+    assert api.get("/bw/AUTH_b").json() == api.get("/bw/accounts/AUTH_b").json() == own
     assert api.get("/bw/AUTH_nobody").json() == {}
 
 
@@ -209,8 +212,8 @@ def test_lists_say_how_many_rows_are_left_out(api, paint):
     paint(replace(PICTURE, left_out={"flows": 7, "parts": 5, "objects": 1}))
     for name, count in (("flows", 7), ("flows?short=true", 7), ("nodes", 0), ("parts", 5), ("devices", 5)):
         assert api.get(f"/bw/{name}").json()["left_out"] == count
-    for path in ("", "/osinfo", "/AUTH_b"):
-        assert api.get(f"/bw{path}").headers["X-Sluice-Left-Out"] == "6"
+    for path, count in (("", "5"), ("/osinfo", "6"), ("/AUTH_b", "6"), ("/accounts/AUTH_b", "6")):
+        assert api.get(f"/bw{path}").headers["X-Sluice-Left-Out"] == count
     paint()
     assert api.get("/bw").headers["X-Sluice-Left-Out"] == "0"
 

@@ -84,6 +84,40 @@ def test_nodes_that_are_too_many_are_cut_alike_for_each_method(monkeypatch):
     assert {one["node"] for one in picture.nodes if one["method"] == GET} == {f"s{number}" for number in range(30, 40)}
 
 
+def asked(picture):
+    """Account and storage policy → the floors that were asked for, in MB/s."""
+    return {
+        (one["account"], one["policy"]): (one["asked"] / MB, one["node_asked"] / MB)
+        for one in picture.flows
+        if "asked" in one
+    }
+
+
+def test_flows_say_what_was_asked_for_them_whatever_they_get():
+    allocator = divided(
+        bandwidth_policy("both", get_bw=60),
+        bandwidth_policy("each", get_bw=10, node_get_bw=40, place=STORAGE_NODE),
+        bandwidth_policy("capped", max_get_bw=5),
+    )
+    names = (("both", 0), ("both", 1), ("each", 0), ("capped", 0), ("free", 0))
+    nodes = (("p1", PROXY, ""), ("s1", STORAGE_NODE, "d"), ("s2", STORAGE_NODE, "d"))
+    for number in (1, 2):
+        for node, side, device in nodes:
+            rows = [flow_row(name, 10, side, device=device, policy=policy) for name, policy in names]
+            told(allocator, number, *rows, node=node, side=side)
+        picture = report_of(allocator.allocate(100.1 + number))
+    wanted = {("both", 0): (60, 0), ("both", 1): (60, 0), ("each", 0): (10, 40), ("capped", 0): (0, 0)}
+    assert asked(picture) == wanted
+    (shared,) = (one for one in picture.flows if (one["account"], one["policy"]) == ("both", 0))
+    assert shared["floor"] < 60 * MB, "its floor is divided among storage policies"
+    for number in range(3, 12):
+        for node, side, _ in nodes:
+            told(allocator, number, node=node, side=side)
+        picture = report_of(allocator.allocate(100.1 + number))
+    assert not any(one["active"] for one in picture.flows)
+    assert asked(picture) == {("both", -1): (60, 0), ("each", -1): (10, 40), ("capped", -1): (0, 0)}
+
+
 def test_an_idle_floor_that_cannot_be_carried_is_short_per_tenant_and_parameter():
     allocator = divided(bandwidth_policy("A", get_bw=150, put_bw=80), bandwidth_policy("B", get_bw=50))
     told(allocator, 1)
