@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
@@ -176,6 +177,29 @@ class MovedObject(NamedTuple):
 
 #: Objects in one report of a node, the fastest first.
 MOST_OBJECTS: Final = 200
+#: Device, storage policy, account, name, method, range: what a :class:`MovedObject` says besides rate and server.
+ObjectKey = tuple[str, int, str, str, str, str]
+_RATE: Final = attrgetter("rate")
+
+
+def fastest_objects(rates: Mapping[ObjectKey, float]) -> tuple[MovedObject, ...]:
+    """At most :data:`MOST_OBJECTS` of the objects with these rates, the fastest first.
+
+    Each method has its equal part of them as long as it has so many: uploads are reported beside faster downloads.
+    """
+    by_method: dict[str, list[MovedObject]] = {}
+    for key, rate in rates.items():
+        moved = MovedObject(*key, rate)
+        by_method.setdefault(moved.method, []).append(moved)
+    chosen: list[MovedObject] = []
+    rest: list[MovedObject] = []
+    part = MOST_OBJECTS // max(len(by_method), 1)
+    for several in by_method.values():
+        several.sort(key=_RATE, reverse=True)
+        chosen += several[:part]
+        rest += several[part:]
+    chosen += sorted(rest, key=_RATE, reverse=True)[: MOST_OBJECTS - len(chosen)]
+    return tuple(sorted(chosen, key=_RATE, reverse=True))
 
 
 @dataclass(frozen=True, slots=True)

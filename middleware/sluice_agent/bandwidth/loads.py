@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 import time
 from collections import Counter, defaultdict
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from sluice_core.describe import STORAGE_NODE
-from sluice_core.messages.bandwidth import MOST_OBJECTS, SIDES, Flow, Load, MovedObject, NodeLoad
+from sluice_core.messages.bandwidth import SIDES, Flow, Load, MovedObject, NodeLoad, ObjectKey, fastest_objects
 from sluice_core.messages.bounds import MOST
 from sluice_core.messages.credit import CreditHello, TrafficReport
 
@@ -41,9 +40,6 @@ class _WindowSum:
     held: float = 0.0
 
 
-#: Device, storage policy, account, name, method, range.
-_Object = tuple[str, int, str, str, str, str]
-
 _ZERO: Final = (0, 0.0, 0.0)
 
 
@@ -71,7 +67,7 @@ class LoadMeter:
         self._number = 0
         self._workers: dict[str, _Worker] = {}
         self._sums: defaultdict[LoadKey, _WindowSum] = defaultdict(_WindowSum)
-        self._objects: dict[tuple[str, _Object], float] = {}
+        self._objects: dict[tuple[str, ObjectKey], float] = {}
         self._policies: dict[str, str] = {}
         self._server = ""
         self._servers: dict[str, str] = {}
@@ -159,13 +155,12 @@ class LoadMeter:
         )
 
     def _fastest(self) -> tuple[MovedObject, ...]:
-        """The objects with the highest rates over all workers."""
-        rates: dict[_Object, float] = {}
+        """The objects with the highest rates over all workers, of each method."""
+        rates: dict[ObjectKey, float] = {}
         for (_, place), rate in self._objects.items():
             rates[place] = rates.get(place, 0.0) + rate
         self._objects.clear()
-        fastest = heapq.nlargest(MOST_OBJECTS, rates.items(), key=lambda pair: pair[1])
-        return tuple(MovedObject(*place, rate) for place, rate in fastest)
+        return fastest_objects(rates)
 
     def _serving(self) -> tuple[str, ...]:
         found = {worker.hello.side for worker in self._workers.values()}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import time
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from sluice_core.messages.bandwidth import MOST_OBJECTS, Flow, MovedObject
+from sluice_core.messages.bandwidth import Flow, MovedObject, ObjectKey, fastest_objects
 from sluice_core.messages.credit import MESSAGE_LIMIT, TrafficReport, TrafficSample, pack
 
 #: Objects that ended within the second, of which the fastest are told too.
@@ -124,7 +123,7 @@ class FlowCounters:
         now = self._clock()
         passed = max(now - self._told, 0.001)
         self._told = now
-        moved: Counter[tuple[str, int, str, str, str, str]] = Counter()
+        moved: Counter[ObjectKey] = Counter()
         for one in (*self._objects, *self._ended):  # those of one object are one
             if one.moved > one.reported:
                 flow = one.flow
@@ -132,8 +131,7 @@ class FlowCounters:
                     one.moved - one.reported
                 )
         self._ended.clear()
-        fastest = heapq.nlargest(MOST_OBJECTS, moved.items(), key=lambda pair: pair[1])
-        objects = tuple(MovedObject(*place, size / passed) for place, size in fastest)
+        objects = fastest_objects({key: size / passed for key, size in moved.items()})
         for one in self._objects:
             one.reported = one.moved
         counters = list(self._active)

@@ -167,6 +167,17 @@ def test_objects_are_the_fastest_of_all_workers_and_of_this_second_only():
     assert node.second().objects == ()
 
 
+def test_slow_uploads_are_reported_beside_many_faster_downloads():
+    node = Node()
+    node.join("1", STORAGE_NODE)
+    reads = tuple(MovedObject("sda", 0, "a", f"o{n}", GET, "0-end", 100.0 + n) for n in range(300))
+    writes = tuple(MovedObject("sda", 0, "a", f"o{n}", PUT, "0-end", float(n)) for n in range(3))
+    node.used(1, objects=(*writes, *reads), device="sda")
+    found = node.second().objects
+    assert [one.rate for one in found] == [*(399.0 - n for n in range(197)), 2.0, 1.0, 0.0]
+    assert [one.oid for one in found if one.method == PUT] == ["o2", "o1", "o0"]
+
+
 def test_each_device_has_the_object_server_that_moved_bytes_on_it_last():
     node = Node()
     for port in (6200, 6201, 6202):
