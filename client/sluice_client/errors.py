@@ -39,7 +39,9 @@ class ApiError(ClientError):
 
     def __str__(self) -> str:
         named = f" (Request-ID: {self.request_id})" if self.request_id else ""
-        shown = [f"{self.message} (HTTP {self.status}){named}"]
+        # the controller's message sums the faults up; what follows shows each in full
+        is_summary = any(problem["message"] in self.message for problem in self.problems)
+        shown = [f"{'the text is refused' if is_summary else self.message} (HTTP {self.status}){named}"]
         for problem in self.problems:
             place = f"line {problem['line']}, column {problem['column']}"
             shown.append(f"{problem['severity']}: {place}: {problem['message']}")

@@ -122,6 +122,19 @@ def test_a_refusal_is_an_api_error(client, stub):
     assert str(caught.value) == "no (HTTP 400) (Request-ID: req-1)\nerror: line 1, column 3: bad\n  x y\n    ^"
 
 
+def test_a_fault_of_a_text_is_printed_once(client, stub):
+    problem = {"severity": "error", "line": 1, "column": 3, "message": "unknown action `y`", "caret": "x y\n  ^"}
+    message = "line 1, column 3: unknown action `y`, and 1 more in `problems`"
+    later = {**problem, "message": "unknown action `z`"}
+    stub.enqueue(400, {"error": {**ERROR["error"], "message": message, "problems": [problem, later]}})
+    with pytest.raises(ApiError) as caught:
+        client.create_policy("x y")
+    assert caught.value.message == message
+    shown = str(caught.value).split("\n")
+    assert shown[0] == "the text is refused (HTTP 400) (Request-ID: req-1)"
+    assert shown[1::3] == ["error: line 1, column 3: unknown action `y`", "error: line 1, column 3: unknown action `z`"]
+
+
 @pytest.mark.parametrize(
     "answer",
     [(502, b"<html>"), (200, b"<html>"), (500, {"detail": "x"}), (500, [1]), (302, b""), (404, {"error": "x"})],
