@@ -14,7 +14,7 @@ from sluice_dsl.checks.conflicts import describe_target
 from sluice_dsl.compile import Compiled
 from sluice_dsl.diagnostics import join_words
 from sluice_dsl.plan import TRANSIENT, Condition, Plan, PlannedAction
-from sluice_dsl.syntax.units import METRIC_QUANTITIES, write_value
+from sluice_dsl.syntax.units import METRIC_QUANTITIES, format_value
 
 _PLACES: Final = {"proxy": "the proxy", "storage_node": "the storage nodes"}
 _EXCEPT: Final = "except where a narrower policy of the same kind holds"
@@ -61,7 +61,7 @@ def _kind(plan: Plan, catalogue: Catalogue) -> str:
     periods = []
     for name in plan.metrics:
         metric = catalogue.metric(name)
-        periods.append(f"{name} (every {write_value(metric.period if metric else 1.0, 'duration')})")
+        periods.append(f"{name} (every {format_value(metric.period if metric else 1.0, 'duration')})")
     return f"dynamic, an actor watches {join_words(periods, 'and')} per {plan.granularity}"
 
 
@@ -73,7 +73,7 @@ def _fires(plan: Plan, catalogue: Catalogue) -> str:
     if not plan.dynamic:
         return f"for each request with {condition}"
     if plan.sustained:
-        lasting = f"after {write_value(plan.sustained, 'duration')} without a break in which {condition}"
+        lasting = f"after {format_value(plan.sustained, 'duration')} without a break in which {condition}"
     else:
         lasting = f"as soon as in one window {condition}"
     return f"{lasting}; a metric without a value satisfies nothing"
@@ -89,13 +89,13 @@ def describe_condition(condition: Condition, catalogue: Catalogue) -> str:
     if word == "not":
         return f"not {describe_condition(rest[0], catalogue)}"
     if word == "size":
-        return f"object size {rest[0]} {write_value(rest[1], 'size')}"
+        return f"object size {rest[0]} {format_value(rest[1], 'size')}"
     if word == "compressibility":
-        return f"object compressibility {rest[0]} {write_value(rest[1], 'ratio')}"
+        return f"object compressibility {rest[0]} {format_value(rest[1], 'ratio')}"
     if word == "metric":
         name, op, value = rest
         metric = catalogue.metric(name)
-        return f"{name} {op} {write_value(value, METRIC_QUANTITIES[metric.unit] if metric else 'float')}"
+        return f"{name} {op} {format_value(value, METRIC_QUANTITIES[metric.unit] if metric else 'float')}"
     return f"{word} {join_words(rest[0])}"
 
 
@@ -107,7 +107,7 @@ def _bracketed(part: Condition, word: str, catalogue: Catalogue) -> str:
 def _action(action: PlannedAction, plan: Plan, catalogue: Catalogue) -> str:
     if action.verb != SET:
         return f"deletes `{action.keyword}` ({action.kind}), inherited or not; {_life(action, plan)}"
-    given = f" with {_parameters(action.params, catalogue.action(action.keyword))}" if action.params else ""
+    given = f" with {describe_parameters(action.params, catalogue.action(action.keyword))}" if action.params else ""
     where = _where(action)
     inherited = ", inherited by narrower policies until a DELETE names it" if action.protective else ""
     return f"sets `{action.keyword}` ({action.kind}){given}{where}{inherited}; {_life(action, plan)}"
@@ -124,11 +124,12 @@ def _where(action: PlannedAction) -> str:
     return ", held back at the storage nodes" + (", uploads at the proxies" if uploads else "")
 
 
-def _parameters(params: Mapping[str, Scalar], info: ActionInfo | None) -> str:
+def describe_parameters(params: Mapping[str, Scalar], info: ActionInfo | None) -> str:
+    """``params`` of the action ``info`` for people, values with their units; without ``info`` as they are."""
     written = []
     for name, value in params.items():
         parameter = info.parameter(name) if info else None
-        written.append(f"{name}={write_value(value, parameter.type if parameter else 'str')}")
+        written.append(f"{name}={format_value(value, parameter.type if parameter else 'str')}")
     return ", ".join(written)
 
 

@@ -63,8 +63,8 @@ def test_explain_says_in_plain_words_what_a_sentence_does(capsys):
     assert capsys.readouterr().out == (
         f"{SENTENCE}\n"
         "  target: tenant `acme`, except where a narrower policy of the same kind holds\n"
-        "  kind: dynamic, an actor watches PUTS_SEC (every 1s) per tenant\n"
-        "  fires: after 5s without a break in which PUTS_SEC > 3/s and object size > 4KiB;"
+        "  kind: dynamic, an actor watches PUTS_SEC (every 1 s) per tenant\n"
+        "  fires: after 5 s without a break in which PUTS_SEC > 3/s and object size > 4 KiB;"
         " a metric without a value satisfies nothing\n"
         "  action 1: sets `compression` (filter) with level=3 on the proxy;"
         " taken back after two consecutive windows in which the condition is false\n"
@@ -79,14 +79,14 @@ EXPLAINED = [
     ]),
     ("FOR OBJECT a/b/c DO DELETE noop", ["object `a/b/c`\n", "deletes `noop` (filter), inherited or not"]),
     ("FOR CLUSTER WHEN THROUGHPUT < 10MBps OR NOT (GETS_SEC > 2 AND METHOD=PUT) DO SET noop", [
-        "target: the cluster,", "watches GETS_SEC (every 1s) and THROUGHPUT (every 1s) per cluster",
-        "as soon as in one window THROUGHPUT < 10MBps or GETS_SEC <= 2/s or not method PUT",
+        "target: the cluster,", "watches GETS_SEC (every 1 s) and THROUGHPUT (every 1 s) per cluster",
+        "as soon as in one window THROUGHPUT < 10 MB/s or GETS_SEC <= 2/s or not method PUT",
         "once triggered it stays, although the condition ends",
     ]),
     ("FOR t WHEN (PUTS_SEC > 1 OR METHOD=PUT) AND OBJECT_TYPE=pdf DO SET noop",
      ["(PUTS_SEC > 1/s or method PUT) and type pdf"]),
     ("FOR t WHEN OBJECT_TAG=hot DO SET compression WITH min_gain=5% min_size=64KiB",
-     ["for each request with tag hot", "with min_gain=5%, min_size=64KiB on the proxy"]),
+     ["for each request with tag hot", "with min_gain=5%, min_size=64 KiB on the proxy"]),
 ]  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def test_explain_knows_protection_labels_and_groups_of_a_given_catalogue(write, 
     assert "container `C1` (account path `AUTH_x/logs`)" in out
     assert "with key=k on the storage nodes, inherited by narrower policies until a DELETE names it" in out
     assert "the containers of group `gold`, each by itself" in out
-    assert "GETS_SEC (every 5s) per container" in out
+    assert "GETS_SEC (every 5 s) per container" in out
 
 
 def test_a_catalogue_file_replaces_only_the_keys_it_has(write):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sluice_client.resources.columns import Column, Data, fields
-from sluice_client.resources.policies import Columns
+from sluice_client.resources.columns import MEGABYTE, Column, Data, fields, rate_text
+from sluice_client.resources.policies import Columns, describe_infeasible
 
 field = Column.field
-_MEGABYTE: Final = 1e6
 
 
 def rate(title: str, key: str = "", long: bool = False) -> Column:
@@ -19,7 +18,7 @@ def rate(title: str, key: str = "", long: bool = False) -> Column:
 
 def megabytes(value: Any) -> float | None:
     """Bytes in megabytes, to the kilobyte."""
-    return None if value is None else round(value / _MEGABYTE, 3)
+    return None if value is None else round(value / MEGABYTE, 3)
 
 
 def storage_policy(data: Data) -> str:
@@ -88,6 +87,8 @@ SLO_LIST: Final[Columns] = (
     *fields("Enabled", "Label", long=True),
 )
 SLO: Final[Columns] = (
-    *fields("account", "label", "name", "text", "value", "storage_policy", "policy", "enabled", "changed"),
-    field("infeasible"),
+    *fields("account", "label", "name", "text"),
+    field("value", human=rate_text),
+    *fields("storage_policy", "policy", "enabled", "changed"),
+    field("infeasible", human=describe_infeasible),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sluice_client.resources.columns import Column, Data, fields, lines, printable
-from sluice_client.resources.policies import FILTER, Columns
+from sluice_client.resources.columns import Column, Data, fields, lines, printable, seconds_text
+from sluice_client.resources.policies import FILTER, PERIOD, Columns
 from sluice_client.resources.registry import MADE, MADE_SHOWN, METRIC
 
 field = Column.field
@@ -51,11 +51,15 @@ UPLOADED_METRIC: Final[Columns] = (*METRIC, *fields("uploaded", "running"), *_CO
 METRIC_INSTANCE_LIST: Final[Columns] = fields("Node", "State", "Revision", "Reason")
 CONTROLLER_LIST: Final[Columns] = (
     *fields("Name", "State", "Hosts", "Revision", "Reason", "Help"),
-    *fields("Running", "Metrics", "Period", "Main", long=True),
+    *fields("Running", "Metrics", long=True),
+    field("Period", long=True, human=seconds_text),
+    field("Main", long=True),
     *MADE,
 )
 CONTROLLER: Final[Columns] = (
-    *fields("name", "state", "reason", "running", "hosts", "metrics", "period", "help"),
+    *fields("name", "state", "reason", "running", "hosts", "metrics"),
+    PERIOD,
+    field("help"),
     *_CODE,
     *MADE_SHOWN,
 )

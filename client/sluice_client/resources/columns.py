@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from cliff.columns import FormattableColumn
 
 Data = Mapping[str, Any]
+#: Bytes; rates are shown in these.
+MEGABYTE: Final = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,15 @@ def fields(*titles: str, long: bool = False) -> tuple[Column, ...]:
     return tuple(Column.field(title, long=long) for title in titles)
 
 
+@dataclass(frozen=True, slots=True)
+class ParamsColumn(Column):
+    """The parameters of an action: values in base units for programs, with their units for people."""
+
+    def cell(self, data: Data) -> Any:
+        """The value for cliff."""
+        return Cell(data["params"], lambda _: params_text(data))
+
+
 class Cell(FormattableColumn[Any]):
     """A value and its text for people."""
 
@@ -68,6 +79,22 @@ def to_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(to_text, value))
     return printable(str(value))
+
+
+def params_text(data: Data) -> str:
+    """The parameters of an action with their units; an older controller has no text of them."""
+    text = data.get("params_text")
+    return to_text(data["params"]) if text is None else printable(str(text))
+
+
+def rate_text(value: Any) -> str:
+    """Bytes per second in MB/s, to the kilobyte."""
+    return f"{round(value / MEGABYTE, 3):.15g} MB/s"
+
+
+def seconds_text(value: Any) -> str:
+    """Seconds with their unit."""
+    return f"{value:.15g} s"
 
 
 def lines(line_of: Callable[[Any], str]) -> Callable[[Any], str]:

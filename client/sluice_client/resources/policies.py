@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
-from sluice_client.resources.columns import Column, Data, fields, iso_time, lines, to_text
+from sluice_client.resources.columns import (
+    Column,
+    Data,
+    fields,
+    iso_time,
+    lines,
+    params_text,
+    rate_text,
+    seconds_text,
+    to_text,
+)
 
 Columns = tuple[Column, ...]
 field = Column.field
@@ -27,23 +38,39 @@ def _refusals(refused: Any) -> str:
 def _observed(observed: Any) -> str:
     if observed is None:
         return ""
-    values = list(observed["values"].items())
-    values += [
-        (f"{member}: {name}", value) for member, found in observed["members"].items() for name, value in found.items()
+    units = observed.get("units", {})
+    shown = [f"{name} = {_measured(value, units.get(name))}" for name, value in observed["values"].items()]
+    shown += [
+        f"{member}: {name} = {_measured(value, units.get(name))}"
+        for member, found in observed["members"].items()
+        for name, value in found.items()
     ]
-    return lines(lambda one: f"{one[0]} = {one[1]}")(values)
+    return lines(str)(shown)
 
 
+def _measured(value: float | None, unit: str | None) -> str:
+    """A metric's value; an older controller does not say the unit."""
+    if value is None:
+        return "silent"
+    return _MEASURED[unit](value) if unit in _MEASURED else f"{value:.6g}"
+
+
+_MEASURED: Final[dict[str | None, Callable[[float], str]]] = {
+    "bytes_per_second": rate_text,
+    "seconds": seconds_text,
+    "per_second": lambda value: f"{value:.6g}/s",
+    "fraction": lambda value: f"{100 * value:.6g}%",
+}
 _firings: Final = lines(lambda one: f"{one['at']} {one['what']} {one['member']}".rstrip())
 
 
 def _action(action: Data) -> str:
-    words = [action["verb"], action["keyword"], to_text(action["params"]), "on", action["place"], action["life"]]
+    words = [action["verb"], action["keyword"], params_text(action), "on", action["place"], action["life"]]
     return " ".join(filter(None, words))
 
 
-def _infeasible(found: Any) -> str:
-    return f"{found['shortfall'] / 1e6:.3f} MB/s are missing to keep what it promises"
+def describe_infeasible(found: Any) -> str:
+    return f"{rate_text(found['shortfall'])} are missing to keep what it promises"
 
 
 def _activation(one: Data) -> str:
@@ -68,6 +95,8 @@ def _parameters(parameters: Any) -> str:
     return ", ".join(to_text(one["name"]) for one in parameters)
 
 
+#: Of a metric or a controller, when one is shown.
+PERIOD: Final = field("period", human=seconds_text)
 POLICY_LIST: Final[Columns] = (
     *fields("ID", "State"),
     Column("Enforced", enforced),
@@ -77,7 +106,8 @@ POLICY_LIST: Final[Columns] = (
 POLICY: Final[Columns] = (
     *fields("id", "policy", "source", "state", "reason", "enabled", "dynamic"),
     field("target", human=_target),
-    *fields("condition", "sustained"),
+    *fields("condition"),
+    field("sustained", human=seconds_text),
     field("actions", human=lines(_action)),
     *fields("created_at", "created_by", "version", "epoch"),
     Column("enforced", enforced),
@@ -86,7 +116,7 @@ POLICY: Final[Columns] = (
     field("firings", human=_firings),
     field("origin"),
     field("activations", human=lines(_activation)),
-    field("infeasible", human=_infeasible),
+    field("infeasible", human=describe_infeasible),
 )
 FIRING_LIST: Final[Columns] = fields("At", "What", "Member", "Window")
 CHECKED_LIST: Final[Columns] = (
@@ -131,6 +161,8 @@ METRIC_LIST: Final[Columns] = (
     field("Unit"),
     field("Measured Per", "granularities"),
     field("Help"),
-    *fields("Type", "Period", "Aliases", "Location", "Registered", "Uploaded", "Running", "Revision", long=True),
+    field("Type", long=True),
+    field("Period", long=True, human=seconds_text),
+    *fields("Aliases", "Location", "Registered", "Uploaded", "Running", "Revision", long=True),
 )
 HEALTH: Final[Columns] = (field("status"), field("dependencies", human=lambda found: lines(": ".join)(_items(found))))

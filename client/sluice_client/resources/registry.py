@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
-from sluice_client.resources.columns import Column, Data, fields, lines, printable, to_text
-from sluice_client.resources.policies import Columns
+from sluice_client.resources.columns import (
+    Column,
+    Data,
+    ParamsColumn,
+    fields,
+    lines,
+    params_text,
+    printable,
+    seconds_text,
+)
+from sluice_client.resources.policies import PERIOD, Columns
 
 field = Column.field
 
@@ -13,17 +23,19 @@ MADE: Final[Columns] = fields("Created At", "Created By", long=True)
 MADE_SHOWN: Final[Columns] = fields("created_at", "created_by")
 
 
-def _of_activation(title: str, key: str = "", long: bool = False) -> Column:
+def _of_activation(title: str, key: str = "", long: bool = False, human: Callable[[Any], str] | None = None) -> Column:
     name = key or title.lower()
-    return Column(title, lambda one: one["activation"][name], long)
+    return Column(title, lambda one: one["activation"][name], long, human)
 
 
 def _location(one: Data) -> str:
     return f"{one['number']}: {one['address']}:{one['port']} {one['device']}"
 
 
-METRIC: Final[Columns] = fields(
-    "name", "unit", "type", "granularities", "period", "help", "aliases", "location", "registered"
+METRIC: Final[Columns] = (
+    *fields("name", "unit", "type", "granularities"),
+    PERIOD,
+    *fields("help", "aliases", "location", "registered"),
 )
 TERM_LIST: Final[Columns] = (*fields("Term", "Patterns"), field("Builtin", long=True), *MADE)
 TERM: Final[Columns] = (*fields("term", "patterns", "builtin"), *MADE_SHOWN)
@@ -43,20 +55,27 @@ APPLIED_LIST: Final[Columns] = (*fields("Target", "Level", "Policies"), field("L
 APPLIED: Final[Columns] = fields("target", "level", "label", "policies", "changed")
 DEPLOYED_LIST: Final[Columns] = (
     field("Filter", "keyword"),
-    *fields("Params", "Place", "Policy"),
+    ParamsColumn.field("Params"),
+    *fields("Place", "Policy"),
     *fields("Enabled", "Origin", "Text", long=True),
 )
-DEPLOYED: Final[Columns] = fields("keyword", "params", "place", "policy", "text", "origin", "enabled", "changed")
+DEPLOYED: Final[Columns] = (
+    field("keyword"),
+    ParamsColumn.field("params"),
+    *fields("place", "policy", "text", "origin", "enabled", "changed"),
+)
 ACTIVATION_LIST: Final[Columns] = (
     field("Filter", "keyword"),
     _of_activation("URL", "url"),
     _of_activation("Federated"),
     _of_activation("Undo", long=True),
-    _of_activation("Timeout", long=True),
+    _of_activation("Timeout", long=True, human=seconds_text),
 )
 ACTIVATION: Final[Columns] = (
     field("keyword"),
-    *map(_of_activation, ("url", "undo", "timeout", "federated", "service")),
+    *map(_of_activation, ("url", "undo")),
+    _of_activation("timeout", human=seconds_text),
+    *map(_of_activation, ("federated", "service")),
     *fields("help", "parameters"),
 )
 PLACEMENT_LIST: Final[Columns] = (*fields("Account", "Storage Policy"), *MADE)
@@ -89,7 +108,7 @@ def _verdicts(kinds: Any) -> str:
 def _held(kind: str, step: Data) -> str:
     verb = "delete " if step["verb"] == "delete" else ""
     where = f"({step['policy']}, {step['place']})"
-    return " ".join(filter(None, (f"{kind}: {verb}{step['keyword']}", to_text(step["params"]), where)))
+    return " ".join(filter(None, (f"{kind}: {verb}{step['keyword']}", params_text(step), where)))
 
 
 def _verdict(verdict: Data) -> list[str]:

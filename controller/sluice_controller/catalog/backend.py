@@ -46,7 +46,11 @@ class Backend:
 
     def vocabulary(self, contents: CacheContents) -> Catalogue:
         """The catalogue at the moment of ``contents``."""
-        return contents.vocabulary.extend(with_uploads(self.native, contents.uploads))
+        return contents.vocabulary.extend(self.described(contents))
+
+    def described(self, contents: CacheContents) -> Catalogue:
+        """The actions and metrics of that catalogue, without the words of the registry."""
+        return with_uploads(self.native, contents.uploads)
 
 
 @lru_cache(maxsize=8)

@@ -23,6 +23,7 @@ from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import NAME, PolicyState
 from sluice_core.store.operation import Operation, decoded
 from sluice_core.store.store import Store
+from sluice_dsl.catalogue.base import Catalogue
 
 #: Seconds for which actors publish what they observe after somebody looked.
 WATCH_SECONDS: Final = 10.0
@@ -35,12 +36,13 @@ LARGEST_PAGE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class PolicyView:
-    """A policy with its state, enforcement and observed values."""
+    """A policy with its state, enforcement and observed values; ``catalogue`` describes its actions."""
 
     cached: CachedPolicy
     state: PolicyState | None
     epoch: int
     enforcement: Enforcement
+    catalogue: Catalogue
     observed: Mapping[str, Any] | None = None
 
     @property
@@ -106,15 +108,19 @@ def find_policy(backend: Backend, policy_id: str) -> PolicyView:
         backend.store.watch(policy_id, WATCH_SECONDS)
         observed = _observed(backend, cached)
     epoch = contents.epochs.get(policy_id, 0)
-    return PolicyView(cached, state, epoch, policy_enforcement(cached, epoch, cluster_now(backend)), observed)
+    enforced = policy_enforcement(cached, epoch, cluster_now(backend))
+    return PolicyView(cached, state, epoch, enforced, backend.described(contents), observed)
 
 
 def _observed(backend: Backend, cached: CachedPolicy) -> dict[str, Any] | None:
-    """What the actor published, unless that was when somebody looked long ago."""
+    """What the actor published and in which units, unless that was when somebody looked long ago."""
     found = backend.store.observed(cached.policy.id)
-    metrics = map(backend.catalogue.metric, cached.plan.metrics)
-    period = max((one.period for one in metrics if one), default=1.0)
-    return found if found and backend.now() - found["window"] <= WATCH_SECONDS + 2 * period else None
+    catalogue = backend.catalogue
+    metrics = {name: metric for name in cached.plan.metrics if (metric := catalogue.metric(name))}
+    period = max((one.period for one in metrics.values()), default=1.0)
+    if not found or backend.now() - found["window"] > WATCH_SECONDS + 2 * period:
+        return None
+    return {**found, "units": {name: one.unit for name, one in metrics.items()}}
 
 
 def list_policies(
@@ -139,8 +145,9 @@ def list_policies(
     chosen, states = _chosen(backend, candidates, limit + 1, state)
     contents = backend.policy_cache.contents()  # anew, so that epochs are not older than the states
     cluster = cluster_now(backend)
+    catalogue = backend.described(contents)
     views = [
-        PolicyView(one, states.get(name), epoch, policy_enforcement(one, epoch, cluster))
+        PolicyView(one, states.get(name), epoch, policy_enforcement(one, epoch, cluster), catalogue)
         for name in (one.policy.id for one in chosen[:limit])
         if (one := contents.policies.get(name)) is not None and state in ("", policy_status(one, states.get(name)))
         for epoch in (contents.epochs.get(name, 0),)

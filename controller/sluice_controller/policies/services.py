@@ -41,8 +41,10 @@ class WrittenPolicies:
     def views(self, backend: Backend) -> list[PolicyView]:
         """The policies as the API shows them."""
         cluster = cluster_now(backend)
+        catalogue = backend.described(backend.policy_cache.contents())
         return [
-            PolicyView(one, None, self.epoch, policy_enforcement(one, self.epoch, cluster)) for one in self.policies
+            PolicyView(one, None, self.epoch, policy_enforcement(one, self.epoch, cluster), catalogue)
+            for one in self.policies
         ]
 
 

@@ -16,7 +16,7 @@ from sluice_dsl.checks.placement import Step
 from sluice_dsl.diagnostics import VALUE, Reporter, Span, join_words
 from sluice_dsl.plan import PlannedAction
 from sluice_dsl.syntax import ast
-from sluice_dsl.syntax.units import has_no_unit, write_value
+from sluice_dsl.syntax.units import format_value, has_no_unit
 
 #: Kinds that promise something.
 GUARANTEE_KINDS: Final = (BANDWIDTH, REPLICATION)
@@ -114,8 +114,8 @@ def _check_rates(step: Step, reporter: Reporter) -> None:
         for floor in _FLOORS[method]:
             low, high = _number(params, floor), _number(params, ceiling)
             if low and high and high < low:
-                message = f"`{ceiling}` is {write_value(high, 'rate')}, below the floor `{floor}` of"
-                reporter.error(f"{message} {write_value(low, 'rate')}", _span(step, ceiling), code=VALUE)
+                message = f"`{ceiling}` is {format_value(high, 'rate')}, below the floor `{floor}` of"
+                reporter.error(f"{message} {format_value(low, 'rate')}", _span(step, ceiling), code=VALUE)
 
 
 def _number(params: Mapping[str, Scalar], name: str) -> float:
@@ -153,7 +153,7 @@ def _note_bare_rates(step: Step, reporter: Reporter) -> None:
         if not reporter.has_error_within(written.value.span):
             value = _number(step.planned.params, parameter.name)
             reporter.warn(
-                f"a bare number is MB/s here: `{written.value.text}` is {write_value(value, 'rate')}",
+                f"a bare number is MB/s here: `{written.value.text}` is {format_value(value, 'rate')}",
                 written.value.span,
                 code=VALUE,
             )

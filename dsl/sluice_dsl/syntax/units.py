@@ -72,6 +72,9 @@ ALL_UNITS: Final = tuple(sorted({unit for units, _ in QUANTITIES.values() for un
 _NUMBER: Final = r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?"
 _quantity = re.compile(rf"({_NUMBER})\s*(\D\S*)?")
 _WHOLE: Final = ("size", "int")
+#: Quantities that people read with a blank before the unit, and the units of rates that are rounded.
+_SPACED: Final = ("size", "rate", "duration")
+_ROUNDED: Final = {"T": 10**12, "G": 10**9, "M": 10**6, "K": 10**3}
 _SIGNED: Final = ("int", "float")
 _LARGEST: Final = 2**63 - 1
 _TRUTH: Final = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
@@ -202,7 +205,7 @@ def _chosen(value: Scalar, choices: tuple[Scalar, ...]) -> Scalar:
 
 def _range(parameter: Parameter) -> str:
     low, high = (
-        None if bound is None else write_value(bound, parameter.type)
+        None if bound is None else format_value(bound, parameter.type)
         for bound in (parameter.minimum, parameter.maximum)
     )
     if low is not None and high is not None:
@@ -210,8 +213,27 @@ def _range(parameter: Parameter) -> str:
     return f"at least {low}" if high is None else f"at most {high}"
 
 
+def format_value(value: Scalar, kind: str) -> str:
+    """``value``, in base units, for people: ``30 MB/s``, ``64 KiB``, ``5 min``, ``20%``.
+
+    It can be written so in a sentence, too.  A rate that is no short number of any unit is rounded to three
+    decimals; everything else is exact.
+    """
+    written = write_value(value, kind)
+    if kind not in _SPACED or isinstance(value, str | bool):
+        return written
+    match = _quantity.fullmatch(written)
+    number, unit = (match[1], match[2]) if match else (written, "")
+    if kind == "rate":
+        unit = unit.removesuffix("ps") + "/s"
+        if unit == "B/s" and abs(value) >= 1000:
+            prefix, factor = next((name, size) for name, size in _ROUNDED.items() if abs(value) >= size)
+            number, unit = _plain(round(value / factor, 3)), f"{prefix}B/s"
+    return f"{number} {unit}"
+
+
 def write_value(value: Scalar, kind: str) -> str:
-    """``value``, in base units, as a reader would write it; reads back to the same value."""
+    """``value``, in base units, in one word for a sentence: ``30MBps``; reads back to the same value."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

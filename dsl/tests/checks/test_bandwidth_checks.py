@@ -72,7 +72,7 @@ def test_a_cluster_without_anything_installed_has_both_words():
         assert compile_text(text, default_catalogue())
 
 
-LIMITS = "expected 1Bps to 1TBps, got"
+LIMITS = "expected 1 B/s to 1 TB/s, got"
 # sentence, the words that the carets mark, part of the message, near miss, code
 REFUSED = [
     (f"{T} get_bw=0", "0", f"parameter `get_bw` of `bandwidth`: {LIMITS} `0`", "", "value"),
@@ -102,9 +102,9 @@ REFUSED = [
     (f"{T} get_bw=1MBps storage_policy=' '", "' '", "expected a storage policy's name or index, got an", "",
      "value"),
     (f"{T} get_bw=30MBps max_get_bw=10MBps", "10MBps",
-     "`max_get_bw` is 10MBps, below the floor `get_bw` of 30MBps", "", "value"),
-    (f"{T} max_put_bw=1KBps put_bw=30MBps", "1KBps", "`max_put_bw` is 1KBps, below the floor `put_bw`", "", "value"),
-    (f"{T} node_get_bw=30MBps max_get_bw=10MBps", "10MBps", "below the floor `node_get_bw` of 30MBps", "", "value"),
+     "`max_get_bw` is 10 MB/s, below the floor `get_bw` of 30 MB/s", "", "value"),
+    (f"{T} max_put_bw=1KBps put_bw=30MBps", "1KBps", "`max_put_bw` is 1 KB/s, below the floor `put_bw`", "", "value"),
+    (f"{T} node_get_bw=30MBps max_get_bw=10MBps", "10MBps", "below the floor `node_get_bw` of 30 MB/s", "", "value"),
     ("FOR OBJECT a/b/c DO SET bandwidth get_bw=1MBps", "bandwidth",
      "`bandwidth` is promised to tenants and containers, not to objects: expected `CONTAINER …`", "", "meaning"),
     ("FOR VOLUME v1 DO SET bandwidth get_bw=1MBps", "bandwidth", "not to volumes: expected `TENANT …`", "", "meaning"),
@@ -142,9 +142,9 @@ def test_a_promise_that_cannot_be_is_refused_with_one_sentence_that_says_why(tex
 
 
 WARNED = [
-    (f"{T} get_bw=30", ["a bare number is MB/s here: `30` is 30MBps"]),
+    (f"{T} get_bw=30", ["a bare number is MB/s here: `30` is 30 MB/s"]),
     (f"{T} get_bw=30MBps", []),
-    ("FOR CLUSTER DO SET replication max_bw=5", ["a bare number is MB/s here: `5` is 5MBps"]),
+    ("FOR CLUSTER DO SET replication max_bw=5", ["a bare number is MB/s here: `5` is 5 MB/s"]),
     (f"{T} put_bw=3MBps max_put_bw=4MBps ON STORAGE_NODE",
      ["`put_bw` and `max_put_bw`: uploads are held back at the proxies all the same, never at the storage nodes"]),
     (f"{T} get_bw=3MBps put_bw=3MBps ON STORAGE_NODE",

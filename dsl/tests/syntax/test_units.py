@@ -9,6 +9,7 @@ from sluice_dsl.syntax.units import (
     ALL_UNITS,
     QUANTITIES,
     UnitError,
+    format_value,
     read_parameter,
     read_quantity,
     read_value,
@@ -88,6 +89,24 @@ def test_every_unit_multiplies_by_its_factor(quantity, number, data):
 )  # fmt: skip
 def test_values_are_printed_as_people_write_them(kind, value, text):
     assert write_value(value, kind) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("rate", 30e6, "30 MB/s"), ("rate", 30 * 2.0**20, "30 MiB/s"), ("rate", 12345678.9, "12.346 MB/s"),
+        ("rate", 0.25, "0.25 B/s"), ("size", 65536, "64 KiB"), ("size", 1048577, "1048577 B"),
+        ("duration", 300.0, "5 min"), ("percent", 0.2, "20%"), ("frequency", 3.0, "3/s"), ("str", "a b", "a b"),
+    ],
+)  # fmt: skip
+def test_values_for_people_have_a_blank_before_the_unit(kind, value, text):
+    assert format_value(value, kind) == text
+
+
+@given(st.sampled_from(["size", "rate", "duration"]), st.integers(0, 2**62))
+def test_what_people_read_can_be_written_in_a_sentence(kind, value):
+    read = read_value(format_value(float(value) if kind != "size" else value, kind), kind)
+    assert read == pytest.approx(value, rel=0.001 if kind == "rate" else 0)
 
 
 def test_longer_units_come_first_so_that_the_grammar_takes_them_whole():

@@ -128,7 +128,7 @@ def test_what_makes_no_sense_is_refused_with_the_reason(sluice, store, reason, w
 
 def test_objectives_are_set_listed_and_deleted(sluice, store, paint):
     made = as_json(sluice("slo", "set", "AUTH_a", "get_bw", "30", "-f", "json"))
-    assert (made["text"], made["value"], made["changed"]) == ("30MBps", 30 * MB, True)
+    assert (made["text"], made["value"], made["changed"]) == ("30 MB/s", 30 * MB, True)
     sluice("slo", "set", "AUTH_a", "put_bw", "20MBps", "--wait", "0.1")
     sluice("slo", "set", "AUTH_a", "max_get_bw", "40", "--storage-policy", "gold")
     sluice("slo", "set", "AUTH_b", "get_bw", "1")
@@ -140,7 +140,9 @@ def test_objectives_are_set_listed_and_deleted(sluice, store, paint):
         ("max_get_bw", 40.0, "gold", None),
         ("put_bw", 20.0, "", None),
     ]
-    assert "5.000 MB/s are missing" in sluice("policy", "show", policy).out
+    shown = sluice("policy", "show", policy).out
+    assert "5 MB/s are missing" in shown
+    assert "set bandwidth get_bw=30 MB/s, put_bw=20 MB/s on proxy" in " ".join(shown.replace("|", " ").split())
     done = sluice("slo", "delete", "AUTH_a", "get_bw", "put_bw").out
     assert done == "objective get_bw of AUTH_a is deleted\nobjective put_bw of AUTH_a is deleted\n"
     assert "(HTTP 404)" in sluice("slo", "delete", "AUTH_a", "max_get_bw", status=1).err
@@ -158,6 +160,6 @@ def test_bw_and_slo_are_commands_of_openstack(openstack, api, paint):
     paint()
     known = {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": api.url, "SLUICE_TOKEN_FILE": str(api.token)}
     made = openstack("sluice", "slo", "set", "AUTH_a", "get_bw", "30", "-f", "value", "-c", "text", env=known)
-    assert made.stdout == "30MBps\n"
+    assert made.stdout == "30 MB/s\n"
     shown = openstack("sluice", "bw", "flows", "-f", "value", "-c", "Measured MB/s", env=known)
     assert shown.stdout == "19.5\n"

@@ -109,6 +109,10 @@ def test_what_decides_for_a_request_is_shown_with_what_is_overridden(sluice, cli
     assert f"filter: not compression ({broad['id']}): " in table
     found = json.loads(sluice("effective", "show", *words, "-f", "json").out)
     assert found["request"]["size"] == 1000
+    client.create_policy("FOR TENANT AUTH_a DO SET bandwidth WITH get_bw=30MBps")
+    assert "bandwidth: bandwidth get_bw=30 MB/s (" in sluice("effective", "show", *words).out
+    kinds = json.loads(sluice("effective", "show", *words, "-f", "json").out)["kinds"]
+    assert {"get_bw": 30e6} in [step["params"] for one in kinds for step in one["pipeline"]]
     assert "(HTTP 400)" in sluice("effective", "show", "AUTH_a", "--size", "many", status=1).err
 
 

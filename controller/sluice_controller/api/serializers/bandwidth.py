@@ -10,7 +10,7 @@ from sluice_controller.api.serializers.base import PageSerializer, Serializer, c
 from sluice_controller.api.serializers.policies import InfeasibleSerializer, PolicySerializer, ProblemSerializer
 from sluice_controller.bandwidth.promises import NAMES
 from sluice_core.messages.bandwidth import GET, METHODS, PUT, SIDES
-from sluice_dsl.syntax.units import write_value
+from sluice_dsl.syntax.units import format_value
 
 _RATE: Final = "bytes per second"
 #: Who knows what a node can move.
@@ -170,7 +170,7 @@ class ObjectiveSerializer(Serializer):
     name = s.ChoiceField(NAMES)
     value = s.FloatField(help_text=_RATE)
     text = computed(
-        lambda objective: write_value(objective.value, "rate"), s.CharField(help_text="the same with its unit")
+        lambda objective: format_value(objective.value, "rate"), s.CharField(help_text="the same with its unit")
     )
     storage_policy = s.CharField(allow_blank=True, help_text="empty: all")
     policy = s.CharField(

@@ -13,12 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers as s
 
 from sluice_controller.validation.times import iso_time
+from sluice_core.messages.policies import Assignment
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.explain import describe_parameters
+from sluice_dsl.plan import PlannedAction
 
 
 class Serializer(s.Serializer):
@@ -118,6 +122,14 @@ class EntrySerializer(Serializer):
 
     created_at = MillisecondsField(source="created", allow_null=True, help_text="null for what came with the software")
     created_by = s.CharField(allow_blank=True)
+
+
+PARAMS_TEXT: Final = "`params` for people, values with their units, as `get_bw=30 MB/s`"
+
+
+def params_text(action: Assignment | PlannedAction, catalogue: Catalogue) -> str:
+    """The parameters of ``action`` for people."""
+    return describe_parameters(action.params, catalogue.action(action.keyword))
 
 
 def examples(*bodies: tuple[str, Any]) -> list[OpenApiExample]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from rest_framework import serializers as s
 
-from sluice_controller.api.serializers.base import Serializer, computed
+from sluice_controller.api.serializers.base import PARAMS_TEXT, Serializer, computed, params_text
 from sluice_controller.api.serializers.policies import TargetSerializer, condition_text
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.code.controllers import controller_of
@@ -25,6 +26,8 @@ from sluice_controller.policies.effective import (
     decided_by,
 )
 from sluice_core.describe import KINDS, PLACES
+from sluice_core.messages.policies import Assignment
+from sluice_dsl.catalogue.base import Catalogue
 
 _MESSAGES: Final = {
     DISABLED: "the policy is disabled",
@@ -77,12 +80,18 @@ class StepSerializer(_SetterSerializer):
     assignment = s.CharField(source="id")
     verb = s.ChoiceField(("set", "delete"))
     keyword = s.CharField()
-    params = s.DictField()
+    params = s.DictField(help_text="values in base units, by parameter name")
+    params_text = s.CharField(allow_blank=True, help_text=PARAMS_TEXT)
     place = s.ChoiceField(PLACES)
     stage = s.IntegerField()
     protective = s.BooleanField(help_text="inherited through narrower scopes")
     target = TargetSerializer()
     member = s.CharField(allow_blank=True)
+
+    @classmethod
+    def render_steps(cls, assignments: Iterable[Assignment], catalogue: Catalogue) -> list[dict[str, Any]]:
+        """Actions that hold."""
+        return [cls.render(one, params_text=params_text(one, catalogue)) for one in assignments]
 
 
 class OverriddenSerializer(_SetterSerializer):
@@ -124,7 +133,9 @@ class EffectiveSerializer(Serializer):
     kinds = VerdictSerializer(many=True)
 
     @classmethod
-    def render_effective(cls, effective: Effective, contents: CacheContents, most: int) -> dict[str, Any]:
+    def render_effective(
+        cls, effective: Effective, contents: CacheContents, catalogue: Catalogue, most: int
+    ) -> dict[str, Any]:
         """The whole answer; at most ``most`` overridden actions of each kind."""
         kinds = []
         for verdict in effective.verdicts:
@@ -132,7 +143,12 @@ class EffectiveSerializer(Serializer):
                 OverriddenSerializer.render(one, message=_message(one, contents)) for one in verdict.overridden[:most]
             ]
             more = max(0, len(verdict.overridden) - most)
-            kinds.append(VerdictSerializer.render(verdict, overridden=overridden, more=more))
+            pipeline, deletes = (
+                StepSerializer.render_steps(steps, catalogue) for steps in (verdict.pipeline, verdict.deletes)
+            )
+            kinds.append(
+                VerdictSerializer.render(verdict, pipeline=pipeline, deletes=deletes, overridden=overridden, more=more)
+            )
         return cls.render(effective, kinds=kinds)
 
 

@@ -7,9 +7,19 @@ from typing import Any, Final
 from drf_spectacular.extensions import OpenApiSerializerExtension
 from rest_framework import serializers as s
 
-from sluice_controller.api.serializers.base import EntrySerializer, PageSerializer, Serializer, examples, page_of
+from sluice_controller.api.serializers.base import (
+    PARAMS_TEXT,
+    EntrySerializer,
+    PageSerializer,
+    Serializer,
+    examples,
+    page_of,
+    params_text,
+)
+from sluice_controller.policies.deployments import Deployment
 from sluice_controller.registry.dependencies import UsedDependency
 from sluice_core.describe import ENVIRONMENTS, KINDS, PARAMETER_TYPES, PLACES
+from sluice_dsl.catalogue.base import Catalogue
 
 
 class RangeSerializer(Serializer):
@@ -91,6 +101,7 @@ class DeployedSerializer(Serializer):
 
     keyword = s.CharField(source="action.keyword")
     params = s.DictField(source="action.params", help_text="values in base units")
+    params_text = s.CharField(allow_blank=True, help_text=PARAMS_TEXT)
     place = s.ChoiceField(PLACES, source="action.place")
     policy = s.CharField(source="policy.policy.id", help_text="id of the policy that sets it")
     text = s.CharField(source="policy.policy.text", help_text="that policy's sentence")
@@ -98,6 +109,11 @@ class DeployedSerializer(Serializer):
         source="policy.policy.origin", allow_blank=True, help_text="`deploy/<keyword>` when it was deployed here"
     )
     enabled = s.BooleanField(source="policy.policy.enabled")
+
+    @classmethod
+    def render_deployment(cls, deployment: Deployment, catalogue: Catalogue) -> dict[str, Any]:
+        """A filter that ``catalogue`` describes."""
+        return cls.render(deployment, params_text=params_text(deployment.action, catalogue))
 
 
 class DeployedPageSerializer(PageSerializer):

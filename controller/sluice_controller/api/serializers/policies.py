@@ -8,15 +8,18 @@ from typing import Any, Final, NamedTuple
 from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import (
+    PARAMS_TEXT,
     MillisecondsField,
     Serializer,
     UnixTimeField,
     computed,
     examples,
     page_of,
+    params_text,
 )
 from sluice_controller.catalog.selectors import STATES, PolicyView
 from sluice_core.describe import KINDS, PLACES
+from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.plan import Plan
 from sluice_dsl.syntax.keywords import QUOTED
 
@@ -88,10 +91,16 @@ class ActionSerializer(Serializer):
     verb = s.ChoiceField(("set", "delete"))
     keyword = s.CharField()
     params = s.DictField(help_text="values in base units, by parameter name")
+    params_text = s.CharField(allow_blank=True, help_text=PARAMS_TEXT)
     place = s.ChoiceField(PLACES)
     stage = s.IntegerField()
     protective = s.BooleanField()
     life = s.ChoiceField(("persistent", "transient"))
+
+    @classmethod
+    def render_actions(cls, plan: Plan, catalogue: Catalogue) -> list[dict[str, Any]]:
+        """The actions of ``plan``."""
+        return [cls.render(one, params_text=params_text(one, catalogue)) for one in plan.actions]
 
 
 #: Canonical text has its keywords in upper case, and quotes every name that looks like one.
@@ -163,6 +172,7 @@ class ObservedSerializer(Serializer):
         child=s.DictField(child=s.FloatField(allow_null=True)),
         help_text="of a group or ALL: by member and metric",
     )
+    units = s.DictField(child=s.CharField(), help_text="by metric, as `bytes_per_second`")
 
 
 class _StoredSentence(NamedTuple):
@@ -209,7 +219,8 @@ class PolicySerializer(_OriginSerializer, SentenceSerializer):
     def render(cls, thing: PolicyView, **given: Any) -> dict[str, Any]:
         """A policy, whose sentence is that of its text and plan."""
         policy, plan = thing.cached.policy, thing.cached.plan
-        sentence = SentenceSerializer.render(_StoredSentence(policy.text, policy.source, plan))
+        actions = ActionSerializer.render_actions(plan, thing.catalogue)
+        sentence = SentenceSerializer.render(_StoredSentence(policy.text, policy.source, plan), actions=actions)
         return super().render(thing, **sentence, **given)
 
 

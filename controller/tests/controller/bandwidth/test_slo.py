@@ -32,7 +32,7 @@ def listed(api, query=""):
 
 def test_the_objectives_of_a_tenant_stand_in_one_policy(api, put, backend):
     first = put("AUTH_a/get_bw", 30)
-    assert (first["value"], first["text"], first["changed"], first["infeasible"]) == (30 * MB, "30MBps", True, None)
+    assert (first["value"], first["text"], first["changed"], first["infeasible"]) == (30 * MB, "30 MB/s", True, None)
     second = put("AUTH_a/put_bw", "20MBps")
     (policy,) = policies(api).values()
     assert policy["policy"] == "FOR TENANT AUTH_a DO SET bandwidth WITH get_bw=30MBps put_bw=20MBps"

@@ -17,6 +17,7 @@ def test_a_deployment_is_a_policy_among_the_policies(api, backend):
     assert done.status_code == 200, done.content
     body = done.json()
     assert (body["keyword"], body["params"], body["changed"]) == ("compression", {"engine": "gzip", "level": 3}, True)
+    assert body["params_text"] == "engine=gzip, level=3"
     (policy,) = policies(api)
     assert (policy["id"], policy["origin"]) == (body["policy"], "deploy/compression")
     assert policy["policy"] == "FOR TENANT AUTH_a DO SET compression WITH engine=gzip level=3"

@@ -51,9 +51,30 @@ def test_firings_and_observed_values_are_shown(api, create, backend):
     backend.store.observe({made["id"]: seen})
     shown = api.get(f"/policies/{made['id']}").json()
     assert shown["state"] == "active"
-    assert shown["observed"] == seen
+    assert shown["observed"] == {**seen, "units": {"PUTS_SEC": "per_second"}}
     assert shown["firings"] == [{"at": "1970-01-01T00:16:40.500Z", "what": "set", "member": "", "window": 1000}]
     assert backend.store.watched(time.time()) == [made["id"]]
+
+
+def test_parameters_are_numbers_for_programs_and_have_units_for_people(api, create, backend):
+    text = "FOR TENANT AUTH_a DO SET bandwidth WITH get_bw=30MBps, SET compression WITH min_size=64KiB"
+    made = create(text)
+    checked = api.post("/policies/check", {"policy": "FOR CLUSTER DO SET replication WITH max_bw=5MBps"}, format="json")
+    epoch = backend.store.head().epoch
+    effective = api.get("/effective?target=AUTH_a/c/o").json()
+    shown = [
+        made["actions"],
+        api.get(f"/policies/{made['id']}").json()["actions"],
+        api.get("/policies").json()["policies"][0]["actions"],
+        [step for verdict in reversed(effective["kinds"]) for step in verdict["pipeline"]],
+        api.get(f"/changes/{epoch}").json()["assignments"],
+    ]
+    for actions in shown:
+        assert {one["keyword"]: (one["params"], one["params_text"]) for one in actions} == {
+            "bandwidth": ({"get_bw": 30e6}, "get_bw=30 MB/s"),
+            "compression": ({"min_size": 65536}, "min_size=64 KiB"),
+        }
+    assert checked.json()["policies"][0]["actions"][0]["params_text"] == "max_bw=5 MB/s"
 
 
 def test_old_observations_are_not_shown(api, create, backend):

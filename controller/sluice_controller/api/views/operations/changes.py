@@ -96,7 +96,9 @@ class ChangeView(View):
         found = changes.find_change(self.backend, read_epoch(epoch))
         known = found.differences
         differences = None if known is None else shapes.DifferenceSerializer.render_all(known)
-        data = shapes.ChangeDetailSerializer.render(found.change, differences=differences)
+        catalogue = self.backend.described(self.backend.policy_cache.contents())
+        assignments = shapes.StepSerializer.render_steps(found.change.puts, catalogue)
+        data = shapes.ChangeDetailSerializer.render(found.change, assignments=assignments, differences=differences)
         return render_entry(data, found.change.epoch)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -24,11 +26,12 @@ class DeploymentsView(View):
 
         A page of filters, by keyword.
         """
-        where = deployments.target_of(target, self.backend.catalogue)
+        catalogue = self.backend.catalogue
+        where = deployments.target_of(target, catalogue)
         self.authorize_target(request, where)
         deployed = deployments.list_deployed(self.backend.policy_cache.contents(), where)
         known = {one.action.keyword: one for one in deployed}
-        show = shapes.DeployedSerializer.render
+        show = partial(shapes.DeployedSerializer.render_deployment, catalogue=catalogue)
         return render_page(self.given, "filters", known, show, target=where.name, level=where.level)
 
 
@@ -58,7 +61,8 @@ class DeployView(View):
         done = deployments.deploy(self.backend, where, keyword, request.data, request.user.name, allow)
         self.wait_acknowledged(done.epoch)
         one = deployments.find_deployment(self.backend, done.policies[0].id)
-        return render_entry({**shapes.DeployedSerializer.render(one), "changed": done.changed}, one.policy.version)
+        shown = shapes.DeployedSerializer.render_deployment(one, self.backend.catalogue)
+        return render_entry({**shown, "changed": done.changed}, one.policy.version)
 
 
 class UndeployView(View):
@@ -79,13 +83,14 @@ class UndeployView(View):
 
         What is still deployed there.
         """
-        where = deployments.target_of(target, self.backend.catalogue)
+        catalogue = self.backend.catalogue
+        where = deployments.target_of(target, catalogue)
         done = deployments.undeploy(self.backend, where, keyword, request.user.name, self.plan_authorizer(request))
         self.wait_acknowledged(done.epoch)
         left = deployments.list_deployed(self.backend.policy_cache.contents(), where)
         data = {
             "target": where.name,
             "level": where.level,
-            "filters": [shapes.DeployedSerializer.render(one) for one in left],
+            "filters": [shapes.DeployedSerializer.render_deployment(one, catalogue) for one in left],
         }
         return Response({**data, "next_marker": None})

@@ -69,7 +69,8 @@ class EffectiveView(View):
         target = {"level": place.level, **project_target(place.account)}
         authorize(request, self.rules["get"], target)
         found = effective(self.backend, place, read_facts(self.given, place))
-        return Response(EffectiveSerializer.render_effective(found, contents, self.given["limit"]))
+        catalogue = self.backend.described(contents)
+        return Response(EffectiveSerializer.render_effective(found, contents, catalogue, self.given["limit"]))
 
 
 def read_facts(given: Mapping[str, Any], place: ResourcePath) -> Facts:

@@ -134,9 +134,14 @@ class CheckView(View):
         """
         compiled = services.check_text(self.backend, read_text(request))
         self.plan_authorizer(request)([one.plan for one in compiled])
-        entries = self.backend.policy_cache.contents().entries
+        contents = self.backend.policy_cache.contents()
+        catalogue = self.backend.described(contents)
         checked = [
-            shapes.CheckedPolicySerializer.render(one, activations=activations.activation_calls(one.plan, entries))
+            shapes.CheckedPolicySerializer.render(
+                one,
+                actions=shapes.ActionSerializer.render_actions(one.plan, catalogue),
+                activations=activations.activation_calls(one.plan, contents.entries),
+            )
             for one in compiled
         ]
         return Response({"policies": checked})
