@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 BOOTSTRAP = Path(__file__).resolve().parents[2] / "tools" / "bootstrap"
-TOOLS = ("bash", "dirname", "cat", "sha256sum", "env", "tee", "chmod", "rm", "cut", "mkdir")
+TOOLS = ("bash", "dirname", "cat", "sha256sum", "env", "tee", "chmod", "rm", "cut", "mkdir", "sleep", "stty", "tail")
 
 FAKE_PYTHON = """\
 #!/bin/bash
@@ -20,6 +21,14 @@ case "$*" in
     *sys.version\\)*) echo "3.11.0" ;;
     *--version*) echo "Python 3.11.0" ;;
 esac
+"""
+
+
+#: Runs what is to be installed, and nothing else that only root may do.
+FAKE_SUDO = """\
+#!/bin/bash
+echo "sudo $*" >> "$NOTES"
+case "$*" in *apt-get*) exec "$@" ;; esac
 """
 
 
@@ -52,14 +61,17 @@ class Machine:
             self.program(name)
 
     def run(self, *words):
-        environment = {"PATH": str(self.programs), "NOTES": str(self.notes)}
-        return subprocess.run(
-            [str(self.programs / "bash"), str(self.clone / "tools" / "bootstrap"), *words],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return subprocess.run(self.command(*words), env=self.environment, capture_output=True, text=True, check=False)
+
+    def command(self, *words):
+        return [str(self.programs / "bash"), str(self.clone / "tools" / "bootstrap"), *words]
+
+    @property
+    def environment(self):
+        return {"PATH": str(self.programs), "NOTES": str(self.notes)}
+
+    def log(self):
+        return (self.clone / ".venv.log").read_text()
 
     def noted(self):
         return self.notes.read_text().splitlines() if self.notes.exists() else []
@@ -89,6 +101,65 @@ def test_with_sudo_the_missing_packages_are_installed_and_no_others(machine):
     (install,) = [line for line in machine.noted() if "apt-get install" in line]
     assert "redis-server" in install
     assert "memcached" not in install
+
+
+def test_what_apt_says_goes_into_the_log_and_steps_are_plain_lines(machine):
+    machine.user(1000)
+    machine.program("sudo", FAKE_SUDO)
+    machine.program("apt-get", '#!/bin/bash\necho "apt: $*"\necho "apt complains" >&2\n')
+    result = machine.run()
+    assert result.returncode == 0
+    steps = [line.removeprefix("bootstrap: ") for line in result.stderr.splitlines()]
+    assert steps[0].startswith("these Debian packages are missing: redis-server")
+    assert steps[1:] == [
+        "reading Debian's package lists",
+        "installing Debian packages",
+        "making .venv with Python 3.11.0",
+        "installing the tested versions of Python packages",
+        "ready",
+    ]
+    assert machine.log().count("apt complains") == 2
+    assert "apt: install -q -y --no-install-recommends redis-server" in machine.log()
+
+
+def test_a_terminal_sees_one_line_that_moves(machine, tmp_path):
+    seen = tmp_path / "seen"
+    machine.user(1000)
+    machine.program("sudo", FAKE_SUDO)
+    waiting = f'echo "Unpacking erlang-base (1:25) ..."; until [ -e "{seen}" ]; do sleep 0.05; done; echo ended'
+    machine.program("apt-get", f'#!/bin/bash\ncase "$*" in *install*) {waiting} ;; esac\n')
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(machine.command(), env=machine.environment, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while b"unpacking erlang-base" not in shown:
+            shown += os.read(ours, 4096)
+        seen.touch()
+        assert process.wait(60) == 0
+        while b"ready" not in shown:
+            shown += os.read(ours, 4096)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    assert b"\r\x1b[Kbootstrap: installing Debian packages, 0 s" in shown
+    assert b"\r\x1b[Kbootstrap: ready" not in shown
+    assert b"ended" not in shown
+    assert "ended" in machine.log()
+
+
+def test_a_failure_shows_the_end_of_the_log_and_where_it_is(machine):
+    machine.user(1000)
+    machine.program("sudo", FAKE_SUDO)
+    lines = "for number in {1..40}; do echo line $number; done; exit 100"
+    machine.program("apt-get", f'#!/bin/bash\ncase "$*" in *install*) {lines} ;; esac\n')
+    result = machine.run()
+    assert result.returncode == 1
+    assert "bootstrap: installing Debian packages failed; the end of .venv.log:\nline 26\n" in result.stderr
+    assert result.stderr.endswith("line 40\n")
+    assert "line 25\n" in machine.log()
+    assert not [line for line in machine.noted() if line.startswith("pip")]
 
 
 def test_a_second_run_does_nothing_until_a_declaration_changes(machine):
