@@ -37,7 +37,6 @@ from sluice_controller.policies.bandwidth_checks import bandwidth_actions, check
 from sluice_controller.policies.generated_policies import GeneratedPolicies, PolicyChanges
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.describe import BANDWIDTH, STORAGE_NODE, Scalar
-from sluice_core.errors import Conflict
 from sluice_core.messages.bandwidth import STORAGE_POLICY
 from sluice_core.messages.policies import NAME, TENANT, Target
 from sluice_dsl.catalogue.base import Catalogue
@@ -107,11 +106,7 @@ def _set(backend: Backend, sort: str, where: Scope, name: str, value: str, by: s
         (asked,) = compile_text(_sentence(where.target, given, _place(sort)), catalogue)
         old = promises_of_scope(contents, sort, where)
         params = {**(parameters(old) if sort == SLO else {}), **asked.plan.actions[0].params}
-        done = _settle(backend, contents, sort, where, old, params, by)
-        if len(promises_of_scope(backend.policy_cache.contents(), sort, where)) > 1:
-            # neither saw the other: whoever came last makes one of both
-            raise Conflict(f"`{where.origin(sort)}` was set by two at once")
-        return done
+        return _settle(backend, contents, sort, where, old, params, by)
 
     return reference_guards.retry_conflicts(change)
 

@@ -1,10 +1,12 @@
-"""Optimistic locking between sentences and the registered words that they use.
+"""Optimistic locking between sentences, the registered words that they use, and other sentences for the same target.
 
 The race: one request creates a policy about a group while another deletes the group, because no policy uses it yet.
 Both checks pass, and the policy that remains means nothing.  Therefore
 
 * a request that writes a policy expects each registered word in it at the version that it was compiled with
   (:func:`referenced_versions`);
+* a request that writes a static policy also expects that since then nobody wrote another for the same target, which
+  it may contradict;
 * a request that deletes an unused word expects the version of the whole configuration that it searched for users
   (:func:`unless_used`).
 
@@ -24,6 +26,7 @@ from sluice_core.messages.policies import CONTAINER, GROUP, Entry
 from sluice_core.messages.registry import CONTAINER_GROUP, METRIC_ENTRY
 from sluice_core.messages.registry import GROUP as GROUP_ENTRY
 from sluice_core.messages.uploads import METRIC_CODE, Upload, upload_key
+from sluice_core.store.commit import scope_version
 from sluice_core.store.operation import Operation
 from sluice_core.store.undo_log import CONFIGURATION
 from sluice_dsl.compile import Compiled, PolicyConflict
@@ -43,20 +46,32 @@ _FINAL: Final = (usage.InUse, PolicyConflict, Fenced, _Superseded)
 
 
 def referenced_versions(backend: Backend, contents: CacheContents, compiled: Iterable[Compiled]) -> dict[str, int]:
-    """The registered words that ``compiled`` uses, with the versions at which they mean the same as in ``contents``.
+    """What ``compiled`` was compiled against, with the versions at which it is as in ``contents``.
 
-    :raises Conflict: when the meaning of one has changed since
+    These are the registered words that it uses, and the scopes of static policies.
+
+    :raises Conflict: when one of them has changed since
     """
-    names = sorted({name for one in compiled for name in _names(one) if _meaning(contents, name) is not None})
-    if not names:
+    sentences = list(compiled)
+    words = sorted({name for one in sentences for name in _names(one) if _meaning(contents, name) is not None})
+    scopes = {scope_version(one.plan.target) for one in sentences if not one.plan.dynamic}
+    if not words and not scopes:
         return {}
-    versions = backend.store.run(_versions(backend.store.keys.versions, names))
+    versions = backend.store.run(_versions(backend.store.keys.versions, [*words, *sorted(scopes)]))
     # versions come before what they guard
     now = backend.policy_cache.contents()
-    for name in names:
+    for name in words:
         if _meaning(now, name) != _meaning(contents, name):
             raise Conflict(f"`{name}` changed while a sentence was compiled that uses it")
+    if now.head != contents.head and scopes & _written_scopes(contents, now):
+        raise Conflict("another policy for the same target was written while a sentence was compiled")
     return versions
+
+
+def _written_scopes(old: CacheContents, new: CacheContents) -> set[str]:
+    """Names of versions of the scopes of static policies that are in ``new`` and were not in ``old``."""
+    written = (one.plan for name, one in new.policies.items() if one is not old.policies.get(name))
+    return {scope_version(plan.target) for plan in written if not plan.dynamic}
 
 
 def unless_used(backend: Backend, thing: str, change: Callable[[dict[str, int]], T], force: bool = False) -> T:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from itertools import islice
 
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
+from sluice_controller.catalog.policy_cache import CachedPolicy
 from sluice_controller.catalog.selectors import PolicyView, cluster_now, find_cached, policy_enforcement
 from sluice_controller.errors import check_version
 from sluice_controller.policies.bandwidth_checks import check_bandwidth
@@ -19,7 +18,7 @@ from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import Policy
 from sluice_core.store.records import Draft, Head
 from sluice_dsl.compile import Compiled, compile_text
-from sluice_dsl.diagnostics import Diagnostic, PolicyConflict, PolicyErrors
+from sluice_dsl.diagnostics import Diagnostic
 from sluice_dsl.plan import Plan
 
 #: Called with the plans that would be written or deleted, before anything is written; raises to refuse them.
@@ -76,42 +75,10 @@ def create_policies(
         compiled = check_bandwidth(backend, text, plain, contents.ordered)
         if not names:
             names.extend(islice(ids or iter(new_id, ""), len(compiled)))
-        made = _commit_new(
-            backend, compiled, names, by, reference_guards.referenced_versions(backend, contents, compiled)
-        )
-        _refuse_second(backend, made, contents, text, by)
-        return made
+        guards = reference_guards.referenced_versions(backend, contents, compiled)
+        return _commit_new(backend, compiled, names, by, guards)
 
     return reference_guards.retry_conflicts(change)
-
-
-def _refuse_second(backend: Backend, made: WrittenPolicies, seen: CacheContents, text: str, by: str) -> None:
-    """Of two that contradict each other and were checked before either was written, the second is taken back.
-
-    Whatever was written since ``seen`` is looked at again, the older by its version.
-
-    :raises PolicyConflict: naming the policy that was first
-    """
-    if made.epoch == seen.head.epoch + 1 or all(one.plan.dynamic for one in made.policies):
-        return
-    now, version = backend.policy_cache.contents(), made.policies[0].version
-    first = [
-        one.existing
-        for name, one in now.policies.items()
-        if one.version < version and (name not in seen.policies or seen.policies[name].version != one.version)
-    ]
-    if not first:
-        return
-    try:
-        compile_text(text, backend.vocabulary(now), first)
-    except PolicyConflict:
-        names = [one.policy.id for one in made.policies]
-        with contextlib.suppress(Conflict):  # somebody changed or deleted it already, and knows what stands
-            expect = {f"policy/{name}": version for name in names}
-            backend.store.commit(Draft(by, policy_drops=tuple(names), expect=expect))
-        raise
-    except PolicyErrors:
-        return  # a word of it is gone since, which is no contradiction
 
 
 def _commit_new(

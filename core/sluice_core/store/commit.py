@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 import uuid
+import zlib
+from collections.abc import Iterable
 from typing import Any, Final
 
 from sluice_core.errors import Conflict, Fenced
-from sluice_core.messages.policies import Change, policy_of_assignment
+from sluice_core.messages.policies import Change, Policy, Target, policy_of_assignment
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, scripted
 from sluice_core.store.records import Committed, Draft
@@ -15,6 +17,7 @@ from sluice_core.store.scripts import COMMIT
 
 #: Changes kept for agents that were cut off; who missed more reloads everything.
 STREAM_LENGTH: Final = 10_000
+_SCOPES: Final = 1 << 16
 
 
 def commit(keys: Keys, draft: Draft) -> Operation[Committed]:
@@ -43,6 +46,7 @@ def commit(keys: Keys, draft: Draft) -> Operation[Committed]:
         [(one.key, one.encode()) for one in draft.entries],
         [(name,) for name in draft.entry_drops],
         sorted(draft.fence.items()),
+        [(name,) for name in _static_scopes(draft.policies)],
     )
     arguments: list[str | bytes | int] = [uuid.uuid4().hex, draft.history, int(draft.moves), STREAM_LENGTH]
     arguments.append(change.encode())
@@ -56,6 +60,20 @@ def commit(keys: Keys, draft: Draft) -> Operation[Committed]:
         keys.owners, keys.past,
     )  # fmt: skip
     return scripted(COMMIT, names, arguments, _parse_commit)
+
+
+def scope_version(target: Target) -> str:
+    """Name of the version that moves when a static policy for ``target`` is written, for ``Draft.expect``.
+
+    Some scopes share one, so that their number is bounded: an attempt may be refused for another scope's sake.
+    """
+    scope = f"{target.level}/{target.select}/{target.name}".encode()
+    return f"scope/{zlib.crc32(scope) % _SCOPES:04x}"
+
+
+def _static_scopes(policies: Iterable[Policy]) -> list[str]:
+    targets = (one.plan.get("target") for one in policies if not one.dynamic)
+    return sorted({scope_version(Target.from_data(target)) for target in targets if target})
 
 
 def _glob_quoted(text: str) -> str:

@@ -13,10 +13,11 @@ from sluice_core.messages.uploads import Upload
 class Draft:
     """One atomic change to be.
 
-    Keys of ``expect`` are ``assignment/<id>``, ``policy/<id>``, ``state/<id>``, ``upload/<key>`` and
-    ``entry/<kind>/<name>``, values the versions found by whoever drafted; 0 means "must not exist".
-    ``history``, unless empty, must be the current one.  A dropped policy takes its assignments and its state with it;
-    one that is dropped and put is replaced, so that nothing of what the old one set is left.
+    Keys of ``expect`` are ``assignment/<id>``, ``policy/<id>``, ``state/<id>``, ``upload/<key>``,
+    ``entry/<kind>/<name>`` and what ``sluice_core.store.commit.scope_version`` names, values the versions found by
+    whoever drafted; 0 means "must not exist".  ``history``, unless empty, must be the current one.  A dropped policy
+    takes its assignments and its state with it; one that is dropped and put is replaced, so that nothing of what the
+    old one set is left.
     A draft of states only does not move the epoch.
     ``fence`` maps slots to the ownership under which this was decided (``sluice_core.store.fencing``).
     """

@@ -29,12 +29,13 @@ class Script:
 #: assignments (id, document), dropped assignments (id), policies (id, document), dropped policies
 #: (id, glob of its assignments' ids), states (id, document), touched policies (id), uploads (keyword,
 #: document), dropped uploads (keyword), entries (kind/name, document), dropped entries (kind/name),
-#: fences (slot, ownership).
+#: fences (slot, ownership), scopes of static policies (name of a version).
 #:
 #: Answers ``["ok", history, epoch, version]``, ``["conflict", name, found]`` or ``["fenced", slot, found]``.
 #:
 #: A version is the number of the commit that last wrote the thing, counted in field ``*`` of the
-#: versions hash, so that something dropped and made again never has an old version.
+#: versions hash, so that something dropped and made again never has an old version.  That of a scope moves with
+#: each static policy that is written for it.
 #: A fence names a slot and the ownership under which the draft was made; any other found there refuses it.
 #: A dropped policy takes all of its assignments with it, also those that its actor set meanwhile; one that is
 #: dropped and put is replaced, with nothing left of what the old one set.
@@ -56,8 +57,8 @@ local function take(width)
   end
   return list
 end
-local expected, puts, drops, wanted, unwanted, news, touched, codes, gone, entries, out, fences =
-  take(2), take(2), take(1), take(2), take(2), take(2), take(1), take(2), take(1), take(2), take(1), take(2)
+local expected, puts, drops, wanted, unwanted, news, touched, codes, gone, entries, out, fences, scopes =
+  take(2), take(2), take(1), take(2), take(2), take(2), take(1), take(2), take(1), take(2), take(1), take(2), take(1)
 
 local history = redis.call('GET', history_key)
 local epoch = tonumber(redis.call('GET', epoch_key) or '0')
@@ -158,6 +159,7 @@ for _, one in ipairs(gone) do erase(uploads, 'upload/', one[1]) end
 for _, pair in ipairs(codes) do write(uploads, 'upload/', pair) end
 for _, one in ipairs(out) do erase(registry, 'entry/', one[1]) end
 for _, pair in ipairs(entries) do write(registry, 'entry/', pair) end
+for _, one in ipairs(scopes) do redis.call('HSET', versions, one[1], version) end
 for _, one in ipairs(touched) do redis.call('HSET', epochs, one[1], string.format('%.0f', epoch)) end
 return {'ok', history, string.format('%.0f', epoch), version}
 """)

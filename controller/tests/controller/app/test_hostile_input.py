@@ -47,7 +47,7 @@ def test_parameters_of_a_filter_are_a_list_or_left_out(api):
     assert api.post("/filters", body, format="json").status_code == 201
 
 
-def test_of_two_contradicting_policies_that_were_checked_at_once_the_second_is_taken_back(backend, monkeypatch):
+def test_of_two_contradicting_policies_that_were_checked_at_once_the_second_is_refused(backend, monkeypatch):
     created = services._commit_new
 
     def overtaken(*given):
@@ -60,6 +60,7 @@ def test_of_two_contradicting_policies_that_were_checked_at_once_the_second_is_t
         services.create_policies(backend, f"{SENTENCE}lz4", "second")
     assert [one.policy.created_by for one in backend.policy_cache.contents().ordered] == ["first"]
     assert {one.params["engine"] for one in backend.store.assignments()} == {"zstd"}
+    assert backend.store.head().epoch == 1  # and never was in force
 
 
 def test_of_two_policies_about_different_tenants_both_stand(backend, monkeypatch):
