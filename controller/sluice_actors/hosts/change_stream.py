@@ -6,7 +6,7 @@ import logging
 from typing import Final
 
 from sluice_core.messages.policies import Change
-from sluice_core.store.history_check import HistoryCheck, change_time
+from sluice_core.store.history_check import HistoryCheck, change_digest
 from sluice_core.store.records import Gap, Head
 from sluice_core.store.store import AsyncStore
 
@@ -28,18 +28,20 @@ class ChangeStream:
     async def begin(self) -> Head:
         """Go on from where the store stands now; its contents are to be read after this."""
         self.head = await self._store.head()
-        self._history_check.restart(self.head, await self._store.run(change_time(self._store.keys, self.head.epoch)))
+        self._history_check.restart(self.head, await self._store.run(change_digest(self._store.keys, self.head.epoch)))
         self._doubtful = True
         return self.head
 
     async def next(self) -> list[Change] | None:
         """The next changes, none after a second without any; None when everything must be read again."""
         if self._doubtful:
-            made = await self._store.run(change_time(self._store.keys, self.head.epoch))
-            if self._history_check.broken(self.head, made):
+            there_is = await self._store.run(change_digest(self._store.keys, self.head.epoch))
+            if self._history_check.broken(self.head, there_is):
                 return self._lost(f"redis has another change {self.head.epoch} than we followed")
         self._doubtful = True  # unless this comes to its end
-        found = await self._store.changes_after(self.head.epoch, _BLOCK_MS)
+        found = await self._store.changes_after(
+            self.head.epoch, _BLOCK_MS, digest=self._history_check.digest(self.head)
+        )
         self._doubtful = False
         if isinstance(found, Gap):
             return self._lost(found.reason)

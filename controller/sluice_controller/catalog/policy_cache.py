@@ -26,7 +26,7 @@ from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Change, Entry, Policy, policy_of_assignment
 from sluice_core.messages.registry import is_member
 from sluice_core.messages.uploads import Upload
-from sluice_core.store.history_check import HistoryCheck, change_time
+from sluice_core.store.history_check import HistoryCheck, change_digest
 from sluice_core.store.records import Gap, Head
 from sluice_core.store.store import Store
 from sluice_dsl.compile import ExistingPolicy
@@ -161,7 +161,7 @@ class PolicyCache:
         if head.history != old.head.history or head.epoch < old.head.epoch or self._strayed(old.head, head):
             return self._read(head)
         while old.head.epoch < head.epoch:
-            changes = self._store.changes_after(old.head.epoch)
+            changes = self._store.changes_after(old.head.epoch, digest=self._history_check.digest(old.head))
             if isinstance(changes, Gap) or not changes or any(one.history != head.history for one in changes):
                 return self._read(head)
             old = self._applied(old, changes)
@@ -174,10 +174,10 @@ class PolicyCache:
         if not position.history or (head == position and now - self._looked < _LOOK_AGAIN):
             return False
         self._looked = now
-        return self._history_check.broken(position, self._store.run(change_time(self._store.keys, position.epoch)))
+        return self._history_check.broken(position, self._store.run(change_digest(self._store.keys, position.epoch)))
 
     def _read(self, head: Head) -> CacheContents:
-        self._history_check.restart(head, self._store.run(change_time(self._store.keys, head.epoch)))
+        self._history_check.restart(head, self._store.run(change_digest(self._store.keys, head.epoch)))
         epochs = self._store.epochs()
         cached = (decode_policy(policy, version) for policy, version in self._store.policies())
         policies = {one.policy.id: one for one in cached if one}

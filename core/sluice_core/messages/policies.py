@@ -158,6 +158,7 @@ class Change(Message):
     ids of policies created, replaced or deleted, so that actor hosts read them anew.  ``uploads``
     are filters, metrics and controllers registered or replaced, ``upload_drops`` the keys of those taken away.
     ``entries`` are new or replaced registry entries, ``entry_drops`` the ``kind/name`` of deleted ones.
+    Whoever reads the stream sets ``epoch``, ``history`` and ``digest`` (``sluice_core.store.history_check``).
     """
 
     epoch: int
@@ -171,5 +172,6 @@ class Change(Message):
     upload_drops: tuple[str, ...] = ()
     entries: tuple[Entry, ...] = ()
     entry_drops: tuple[str, ...] = ()
+    digest: str = field(default="", compare=False)
 
     nested: ClassVar[Mapping[str, type[Message]]] = {"puts": Assignment, "uploads": Upload, "entries": Entry}

@@ -16,6 +16,9 @@ SNAPSHOT_INDEX_PREFIX: Final = b"i/"
 SNAPSHOT_GROUP_PREFIX: Final = b"g/"
 #: Prefix of the storage policies of accounts' new containers.
 SNAPSHOT_PLACEMENT_PREFIX: Final = b"p/"
+#: Snapshot record of which change it stands at.  It has the prefix of what older agents delete when they load
+#: everything, and no account has a name with a NUL.
+SNAPSHOT_LAST_CHANGE_KEY: Final = SNAPSHOT_PLACEMENT_PREFIX + b"\x00last change"
 #: Snapshot record of which parts of the registry are kept, so that a newer agent knows whether it must load.
 SNAPSHOT_REGISTRY_KEY: Final = b"\x00registry"
 #: Snapshot record of the filters registered at run time.

@@ -7,7 +7,7 @@
 * A group's assignments are one record of the group's own.  The record of each member holds a *reference*
   to it beside its assignments.  See ``sluice_core.snapshot.registry``.
 * The filters registered at run time are one record, whose members are uploads rather than assignments.
-* *Meta* is the snapshot's id, and the history and epoch that it stands at.
+* *Meta* is the snapshot's id, and the history and epoch that it stands at; *last change* the digest of that change.
 """
 
 from __future__ import annotations
@@ -65,6 +65,32 @@ class Meta:
             return cls(*rest)
         except (ValueError, TypeError, msgpack.UnpackException) as error:
             raise DecodeError(f"not a snapshot: {error}", bytes(raw or b"")) from error
+
+
+@dataclass(frozen=True, slots=True)
+class LastChange:
+    """The digest of the change that a snapshot stands at; of no use beside a meta record of another position.
+
+    Older agents, which may have written to the snapshot since, move only the meta record.
+    """
+
+    history: str
+    epoch: int
+    digest: str
+
+    def encode(self) -> bytes:
+        """Bytes for its record; none when the digest is not known."""
+        packed: bytes = msgpack.packb([self.history, self.epoch, self.digest]) if self.digest else b""
+        return packed
+
+    @classmethod
+    def read_digest(cls, raw: bytes | memoryview | None, meta: Meta) -> str:
+        """The digest in ``raw`` of the change that ``meta`` names; empty when it holds none."""
+        try:
+            last = cls(*msgpack.unpackb(raw or b""))
+        except (ValueError, TypeError, msgpack.UnpackException):
+            return ""
+        return last.digest if (last.history, last.epoch) == (meta.history, meta.epoch) else ""
 
 
 @dataclass(frozen=True, slots=True)

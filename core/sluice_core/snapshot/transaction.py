@@ -14,6 +14,7 @@ from sluice_core.snapshot.keys import (
     EVERYTHING_KEY,
     SNAPSHOT_GROUP_PREFIX,
     SNAPSHOT_INDEX_PREFIX,
+    SNAPSHOT_LAST_CHANGE_KEY,
     SNAPSHOT_META_KEY,
     SNAPSHOT_REGISTRY_KEY,
     SNAPSHOT_UPLOADS_KEY,
@@ -23,6 +24,7 @@ from sluice_core.snapshot.keys import (
 from sluice_core.snapshot.records import (
     STAMP,
     IndexEntry,
+    LastChange,
     Meta,
     decode_record,
     encode_members,
@@ -119,6 +121,10 @@ class SnapshotEdit(_Records):
         if key and self._members(key).pop(name, None) is not None:
             self.grown -= 1
 
+    def remember(self, last: LastChange) -> None:
+        """Keep which change the snapshot stands at."""
+        self._keep(SNAPSHOT_LAST_CHANGE_KEY, last.encode())
+
     def finish(self, meta: Meta) -> None:
         """Write the records and where the snapshot stands now."""
         if self._touches_groups():
@@ -159,6 +165,7 @@ class SnapshotContents(_Records):
         super().__init__()
         self.refused = dict(loaded.broken)
         self.entries: dict[bytes, bytes] = {SNAPSHOT_REGISTRY_KEY: REGISTRY_FORMAT}
+        self._keep(SNAPSHOT_LAST_CHANGE_KEY, LastChange(loaded.history, loaded.epoch, loaded.digest).encode())
         for name, reason in loaded.broken.items():
             self._keep(snapshot_index_key(name), IndexEntry(b"", name, reason).encode())
         for one in loaded.assignments:
@@ -183,9 +190,9 @@ def _key_of_upload(data: Mapping[str, Any]) -> str:
     return upload_key(data.get("kind", FILTER_CODE), data["keyword"])
 
 
-def read_summary(transaction: Any) -> tuple[Meta, bool, int, dict[str, str]]:
-    """Where a snapshot stands, whether it keeps less of the registry than we do, and of its assignments how many
-    readers see, and why the others are refused.
+def read_summary(transaction: Any) -> tuple[Meta, str, bool, int, dict[str, str]]:
+    """Where a snapshot stands and the digest of that change, whether it keeps less of the registry than we do, and of
+    its assignments how many readers see, and why the others are refused.
 
     :raises DecodeError: when it is no snapshot
     """
@@ -200,7 +207,8 @@ def read_summary(transaction: Any) -> tuple[Meta, bool, int, dict[str, str]]:
             count += not filed.refused
             if filed.refused:
                 refused[filed.name] = filed.refused
-    return meta, transaction.get(SNAPSHOT_REGISTRY_KEY) != REGISTRY_FORMAT, count, refused
+    digest = LastChange.read_digest(transaction.get(SNAPSHOT_LAST_CHANGE_KEY), meta)
+    return meta, digest, transaction.get(SNAPSHOT_REGISTRY_KEY) != REGISTRY_FORMAT, count, refused
 
 
 def fill(transaction: Any, entries: Mapping[bytes, bytes], meta: Meta) -> Meta:

@@ -20,7 +20,7 @@ from sluice_core.messages.uploads import Upload
 from sluice_core.snapshot import lmdb_adapter
 from sluice_core.snapshot.keys import SNAPSHOT_INDEX_PREFIX, SNAPSHOT_UPLOADS_KEY
 from sluice_core.snapshot.lmdb_adapter import SnapshotError, lmdb_errors
-from sluice_core.snapshot.records import IndexEntry, Meta, decode_record, is_record
+from sluice_core.snapshot.records import IndexEntry, LastChange, Meta, decode_record, is_record
 from sluice_core.snapshot.registry import referenced_group
 from sluice_core.snapshot.transaction import (
     Judge,
@@ -59,6 +59,8 @@ class SnapshotWriter:
         self.refused: dict[str, str] = {}
         #: Why the snapshot found by :meth:`open` could not be used.
         self.problem = ""
+        #: Digest of the change at :attr:`position` when it was opened; empty when it is not known.
+        self.last_digest = ""
 
     @property
     def snapshot_id(self) -> str:
@@ -104,7 +106,8 @@ class SnapshotWriter:
             entries.update(dict.fromkeys(change.entry_drops))
             entries.update((one.key, one) for one in change.entries)
         last = changes[-1]
-        self._edit(puts, judge, replace(self._meta, history=last.history, epoch=last.epoch), uploads, entries)
+        meta = replace(self._meta, history=last.history, epoch=last.epoch)
+        self._edit(puts, judge, meta, uploads, entries, LastChange(last.history, last.epoch, last.digest))
 
     def rejudge(self, judge: Judge) -> int:
         """Ask ``judge`` again about everything; how many assignments moved in or out."""
@@ -177,7 +180,7 @@ class SnapshotWriter:
         if self._path is not None:
             lmdb_adapter.release(self._path)
         self._path, self._environment, self._meta, self.count, self.refused = None, None, Meta(""), 0, {}
-        self.incomplete = False
+        self.incomplete, self.last_digest = False, ""
 
     def _boot_id(self) -> str:
         return lmdb_adapter.boot_id() if self._boot is None else self._boot
@@ -187,7 +190,7 @@ class SnapshotWriter:
         self._path, self._environment = path, environment
         with lmdb_errors(path):
             found = lmdb_adapter.read_transaction(environment, read_summary)
-        self._meta, self.incomplete, self.count, self.refused = found
+        self._meta, self.last_digest, self.incomplete, self.count, self.refused = found
         self.problem = ""
 
     def _edit(
@@ -197,6 +200,7 @@ class SnapshotWriter:
         meta: Meta,
         uploads: Mapping[str, Upload | None] | None = None,
         entries: Mapping[str, Entry | None] | None = None,
+        last: LastChange | None = None,
     ) -> None:
         """Put (or, where None, drop) the assignments in ``wanted``, the ``uploads`` and ``entries``."""
         judged = {name: "" if one is None else judge(one) for name, one in wanted.items()}
@@ -211,6 +215,8 @@ class SnapshotWriter:
                 edit.register(keyword, upload)
             for key, entry in (entries or {}).items():
                 edit.learn(key, entry)
+            if last is not None:
+                edit.remember(last)
             edit.finish(meta)
             return edit
 

@@ -14,10 +14,11 @@ from typing import Any, Final
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import Change
+from sluice_core.store.history_check import digest_command, entry_digest, parse_digest
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Command, Operation
 from sluice_core.store.operations import report_commands
-from sluice_core.store.records import Gap
+from sluice_core.store.records import Gap, Replaced
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ LONGEST_BLOCK: Final = 3000
 
 
 def changes_after(
-    keys: Keys, epoch: int, block_ms: int = 0, count: int = 500, report: NodeReport | None = None
+    keys: Keys, epoch: int, block_ms: int = 0, count: int = 500, report: NodeReport | None = None, digest: str = ""
 ) -> Operation[list[Change] | Gap]:
     """The changes that follow ``epoch``, at most ``count``, waiting ``block_ms`` for the first.
 
@@ -34,11 +35,22 @@ def changes_after(
     not left out: compare :attr:`Change.history`.
 
     :param block_ms: milliseconds, at most :data:`LONGEST_BLOCK`
+    :param digest: of change ``epoch`` as the reader knows it; :class:`Replaced` when the stream has another one there
     """
     waiting: Command = ("BLOCK", min(block_ms, LONGEST_BLOCK)) if block_ms > 0 else ()
     read = ("XREAD", "COUNT", count, *waiting, "STREAMS", keys.changes, f"{epoch}-0")
     said = () if report is None else report_commands(keys, report)
-    return Operation((*said, read), lambda replies: _parse_changes(replies[-1], epoch), blocking=True)
+    if not digest:
+        return Operation((*said, read), lambda replies: _parse_changes(replies[-1], epoch), blocking=True)
+
+    def parse(replies: list[Any]) -> list[Change] | Gap:
+        found = parse_digest(replies[-1])
+        if found not in ("", digest):
+            return Replaced(f"the stream has another change {epoch}")
+        return _parse_changes(replies[-2], epoch)
+
+    # behind the read, which may have waited: what came before it is not replaced later
+    return Operation((*said, read, digest_command(keys, epoch)), parse, blocking=True)
 
 
 def _parse_changes(reply: Any, epoch: int) -> list[Change] | Gap:
@@ -98,4 +110,5 @@ def _parse_change(epoch: int, fields: Mapping[bytes, bytes]) -> Change:
         history = fields[b"history"].decode()
     except (KeyError, ValueError, RecursionError) as error:
         raise DecodeError(f"not an entry of the change stream: {error}", repr(fields).encode()) from error
-    return replace(change, epoch=epoch, history=history, drops=tuple(dict.fromkeys((*change.drops, *more))))
+    drops = tuple(dict.fromkeys((*change.drops, *more)))
+    return replace(change, epoch=epoch, history=history, drops=drops, digest=entry_digest(fields))

@@ -14,6 +14,7 @@ from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import Assignment, Entry, Policy, PolicyState
 from sluice_core.messages.services import ServiceState
 from sluice_core.messages.uploads import Upload
+from sluice_core.store.history_check import digest_command, parse_digest
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import (
     Command,
@@ -143,11 +144,12 @@ def load(keys: Keys) -> Operation[FullState]:
         uploads, _ = decode_all(Upload, replies[2])
         entries, _ = decode_all(Entry, replies[3])
         return FullState(
-            at.history, at.epoch, tuple(found.values()), broken, tuple(uploads.values()), tuple(entries.values())
-        )
+            at.history, at.epoch, tuple(found.values()), broken, tuple(uploads.values()), tuple(entries.values()),
+            parse_digest(replies[4]),
+        )  # fmt: skip
 
     wanted = (keys.assignments, keys.uploads, keys.registry)
-    commands = (("MGET", keys.history, keys.epoch), *(("HGETALL", key) for key in wanted))
+    commands = (("MGET", keys.history, keys.epoch), *(("HGETALL", key) for key in wanted), digest_command(keys))
     return Operation(commands, parse, atomic=True)
 
 

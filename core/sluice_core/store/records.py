@@ -70,6 +70,8 @@ class FullState:
     broken: Mapping[str, str] = field(default_factory=dict)
     uploads: tuple[Upload, ...] = ()
     entries: tuple[Entry, ...] = ()
+    #: Of the change at ``epoch`` (``sluice_core.store.history_check``); empty when it is not in the stream.
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +79,7 @@ class Gap:
     """The changes after an epoch cannot be had any more; ``reason`` says why.  Load instead."""
 
     reason: str
+
+
+class Replaced(Gap):
+    """The stream has another change under the epoch after which changes were asked for: none of them may be applied."""

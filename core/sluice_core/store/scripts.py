@@ -180,6 +180,20 @@ redis.call('LTRIM', KEYS[4], 0, 99)
 return {history, epoch}
 """)
 
+#: The digest of an entry of the change stream: sha1 of all its names and values, of each its length and the first
+#: ARGV[2] bytes.  ARGV[1] is the entry's id; empty: that of the newest change.  Nothing when it is not in the stream.
+DIGEST: Final = Script("""
+local id = ARGV[1]
+if id == '' then id = (redis.call('GET', KEYS[2]) or '0') .. '-0' end
+local found = redis.call('XRANGE', KEYS[1], id, id)[1]
+if not found then return '' end
+local parts = {}
+for i, part in ipairs(found[2]) do
+  parts[i] = string.format('%d:', #part) .. string.sub(part, 1, tonumber(ARGV[2]))
+end
+return redis.sha1hex(table.concat(parts))
+""")
+
 #: All policies with their versions, read together: a list of id, document, version.
 POLICIES: Final = Script("""
 local found, flat = redis.call('HGETALL', KEYS[1]), {}

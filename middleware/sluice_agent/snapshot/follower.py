@@ -9,7 +9,8 @@ Theory of operation:
   that epoch, everything is loaded.
 * Another history, a smaller epoch, or no history where there was one (Redis was wiped, or failed over) changes nothing:
   the node keeps its snapshot and reports ``stale_history`` until an operator adopts the new history.  The same holds
-  for another change under the number of the epoch that the node is at (:mod:`sluice_core.store.history_check`).  With
+  for another change under the number of the epoch that the node is at (:mod:`sluice_core.store.history_check`), which
+  each reading of changes asks for in the same round trip.  With
   the option ``adopt = failover`` a node adopts by itself when its own history went back, and reports that; it never
   adopts another history.  A node without a snapshot takes what is there.
 * While Redis is away, the snapshot stays in force; the follower retries with growing, jittered pauses.
@@ -37,8 +38,8 @@ from sluice_agent.snapshot.storage_daemons import READY
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.snapshot.reader import SnapshotError, SnapshotWriter
-from sluice_core.store.history_check import HistoryCheck, change_time
-from sluice_core.store.records import Gap, Head
+from sluice_core.store.history_check import HistoryCheck, change_digest
+from sluice_core.store.records import Gap, Head, Replaced
 from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
@@ -52,8 +53,6 @@ _BLOCK_MS: Final = 1000
 _READER_CHECK_SECONDS: Final = 60.0
 #: Seconds within which the running workers connect to a new agent: they try once a second.
 _CONNECT_SECONDS: Final = 1.5
-#: Beside the snapshot: the history check of the agent before this one.
-_HISTORY_FILE: Final = "lineage.json"
 
 
 @dataclass(eq=False)
@@ -84,15 +83,6 @@ class SnapshotFollower:
         :raises SnapshotError: at the start, when another agent uses the folder or it cannot be created
         """
         self._open()
-        try:
-            await self._run_with_retries()
-        finally:
-            try:
-                self._history_check.save(self.writer.folder / _HISTORY_FILE)
-            except OSError as error:
-                log.warning("a failover while this agent is away may go unnoticed: %s", error)
-
-    async def _run_with_retries(self) -> None:
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -126,7 +116,7 @@ class SnapshotFollower:
 
     def _open(self) -> None:
         position = self.writer.open()
-        self._history_check.restore(self.writer.folder / _HISTORY_FILE)
+        self._history_check.restart(position, self.writer.last_digest)
         if position.history:
             log.info("snapshot `%s` stands at epoch %d", self.writer.snapshot_id, position.epoch)
         else:
@@ -168,8 +158,8 @@ class SnapshotFollower:
         """Why the history in the store is not the one of this node; empty when it is."""
         if head.history != position.history or head.epoch < position.epoch:
             return _describe_divergence(position, head)
-        made = await self.store.run(change_time(self.store.keys, position.epoch))
-        if self._history_check.broken(position, made):
+        found = await self.store.run(change_digest(self.store.keys, position.epoch))
+        if self._history_check.broken(position, found):
             return f"redis has another change {position.epoch} of history `{position.history}` than this node applied"
         return ""
 
@@ -192,7 +182,12 @@ class SnapshotFollower:
             if self._recheck_needed:
                 self.recheck_assignments()
             position = self.writer.position
-            changes = await self.store.changes_after(position.epoch, _BLOCK_MS, self.settings.batch, self._due_report())
+            known = self._history_check.digest(position)
+            changes = await self.store.changes_after(
+                position.epoch, _BLOCK_MS, self.settings.batch, self._due_report(), known
+            )
+            if isinstance(changes, Replaced):
+                return  # to find it again, and report it
             if isinstance(changes, Gap):
                 log.info("loading everything: %s", changes.reason)
                 await self._load()
@@ -224,7 +219,7 @@ class SnapshotFollower:
         """Load everything; wait for the workers when they must open a replaced snapshot."""
         loaded = await self.store.load()
         position = Head(loaded.history, loaded.epoch)
-        self._history_check.restart(position, await self.store.run(change_time(self.store.keys, loaded.epoch)))
+        self._history_check.restart(position, loaded.digest)
         self.is_loading = True
         try:
             replaced = await _finish(asyncio.to_thread(self.writer.reload, loaded, self.capabilities.refuse))

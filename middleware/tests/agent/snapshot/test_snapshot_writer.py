@@ -8,13 +8,17 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice_core.messages.policies import Change
 from sluice_core.messages.uploads import METRIC_CODE, Upload
+from sluice_core.snapshot.keys import SNAPSHOT_LAST_CHANGE_KEY
+from sluice_core.snapshot.lmdb_adapter import current_generation, open_environment, release, write_transaction
 from sluice_core.snapshot.reader import SnapshotError, SnapshotReader, SnapshotWriter
+from sluice_core.snapshot.records import Meta, is_record
 from sluice_core.store.records import FullState, Head
 from sluice_core.testing import assignment
 
@@ -63,6 +67,41 @@ def test_a_restarted_writer_goes_on_where_it_was(writer):
     writer.open()
     assert (writer.position, writer.count, writer.snapshot_id, writer.refused) == before
     assert writer.reload(loaded(assignment("q.0"), epoch=3), judge_kind) is False
+
+
+def test_a_restarted_writer_knows_the_digest_of_the_change_it_stands_at(writer):
+    def reopened():
+        writer.close()
+        writer.open()
+        return writer.last_digest
+
+    writer.reload(replace(loaded(assignment("p.0"), epoch=3), digest="d3"))
+    assert reopened() == "d3"
+    writer.apply([replace(change(4, assignment("q.0")), digest="d4"), replace(change(5), digest="d5")])
+    assert reopened() == "d5"
+    writer.rejudge(judge_kind)
+    assert reopened() == "d5"
+    writer.apply([change(6)])
+    assert reopened() == ""
+
+
+@pytest.mark.parametrize("raw", [b"", b"\xc1", msgpack.packb(["h", 3]), msgpack.packb(["h", 2, "d"]), msgpack.packb(3)])
+def test_a_digest_of_another_change_or_that_is_none_is_not_believed(writer, raw):
+    """An older agent moves the meta record alone, and deletes the digest when it loads everything."""
+    writer.reload(replace(loaded(assignment("p.0"), epoch=3), digest="d3"))
+    folder = current_generation(writer.folder, "boot1")
+    environment = open_environment(folder, write=True)
+    write_transaction(folder, environment, lambda transaction: transaction.put(SNAPSHOT_LAST_CHANGE_KEY, raw))
+    release(folder)
+    writer.close()
+    assert writer.open() == Head("h", 3)
+    assert (writer.last_digest, ids(writer)) == ("", ["p.0"])
+
+
+def test_readers_of_all_versions_find_the_same_meta_record(writer):
+    writer.reload(replace(loaded(epoch=3), digest="d3"))
+    assert msgpack.unpackb(Meta("id", "h", 3, 7).encode()) == [1, "id", "h", 3, 7]
+    assert not is_record(SNAPSHOT_LAST_CHANGE_KEY)
 
 
 def judge_kind(one):
