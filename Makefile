@@ -5,8 +5,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Servers and tests start from bytecode, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv everything demo up down status test lint types imports names unit service functional probe roles repeat fuzz \
-    swift-suite swift-sample bench constraints clean
+.PHONY: help venv everything demo up down status test lint types imports names unit service functional probe roles repeat debian13 \
+    fuzz swift-suite swift-sample bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
 PYTHON := $(VENV)/bin/python
@@ -65,6 +65,9 @@ unit: everything  ## the tests that start no server
 service: everything  ## the tests that start Redis, RabbitMQ or processes of ours
 	@$(PYTEST) $(PARALLEL) -m service
 
+debian13: everything  ## demo, unit and service tests in a root with Debian 13; TARGETS=… chooses others
+	@tools/debian13 $(TARGETS)
+
 fuzz: everything  ## feed nonsense to the language and every decoder; SECONDS=… for each of them
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
 	@$(PYTHON) -m tests.fuzz --seconds $(or $(SECONDS),60)
@@ -98,6 +101,6 @@ constraints:  ## renew constraints.txt in a throw-away environment
 clean: down  ## remove the cluster's folder, the environment and all caches
 	@for folder in "$(CLUSTER)" "$(CLUSTER)/demo"; do \
 	    if [ -e "$$folder/run/processes.json" ]; then rm -rf "$$folder"; fi; done
-	@rm -rf $(VENV) .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	@rm -rf $(VENV) $(VENV).log .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
 	    .hypothesis .fuzz .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
