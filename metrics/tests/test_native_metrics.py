@@ -278,14 +278,14 @@ class PutBwOfObjects(Metric):
 
 def test_objects_are_counted_from_the_first_metric_on_that_wants_them_to_the_last(clock):
     meter = Meter([ActiveRequests()], clock)
-    assert meter.objects is None
+    assert meter.rows.objects is None
     gets = GetsSec()
     also(meter, gets)
     for _ in range(2):
         whole_request(meter.begin("acme", "logs", "o"), "GET")
     assert now(meter, "acme/logs/o")["GETS_SEC"] == 2
     meter.measure(meter._metrics[:1])
-    assert meter.objects is None
+    assert meter.rows.objects is None
     assert now(meter, "acme/logs/o") == {}
 
 

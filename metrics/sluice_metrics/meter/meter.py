@@ -5,7 +5,7 @@ This runs on Swift's request path, so its shape follows from what it costs:
 * A request finds its two cells (tenant, container) once, at ``begin``; events add to both.
 * ``admitted`` and ``ended`` answers depend on the method only: each metric is asked once per method.
 * A byte event asks the metrics that override it, and no others.  Whoever counts the bytes tells them in portions.
-* A cell that changed stands in a list once, so ``changed`` costs what changed and not what exists.
+* A cell that changed stands in a list once (``rows``), so ``changed`` costs what changed and not what exists.
 * Metrics that count single objects too (``busiest``) find the object's cell when the request is admitted: a flood
   of requests that Swift refuses takes nobody's place.
 * Which metrics there are may change (``measure``): columns move, requests under way go on with the cells they hold.
@@ -21,19 +21,18 @@ from __future__ import annotations
 
 import logging
 import time
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 from typing import Final
 
 from sluice_core.messages.policies import OBJECT
-from sluice_core.metrics.totals import WEIGHT, WORKER_FORGETS, birth
+from sluice_core.metrics.totals import WEIGHT, WORKER_FORGETS
 from sluice_metrics.api import Metric
-from sluice_metrics.meter.busiest import AGEING, LIMIT, REPORTED_FROM, BusiestObjects
+from sluice_metrics.meter.busiest import AGEING, LIMIT
 from sluice_metrics.meter.cell import MOST_COLUMNS, Cell
+from sluice_metrics.meter.rows import Row, Rows
 from sluice_metrics.meter.sampling import Sample, Sampler
 
-Row = tuple[str, int, tuple[float, ...]]
 _Answer = Callable[[str, int], float]
 #: What an event adds: number of the column, amount, and whether objects count it too.
 _Addition = tuple[int, float, bool]
@@ -46,8 +45,6 @@ _log = logging.getLogger(__name__)
 _EVENTS: Final = ("admitted", "received", "sent", "ended", "sampled")
 #: Methods whose answers are remembered; clients may invent more.
 _KNOWN_METHODS: Final = 32
-#: Sweeps per time-to-forget.
-_SWEEPS: Final = 4
 
 
 class RequestHandle:
@@ -72,8 +69,9 @@ class RequestHandle:
         if self._state == 0:
             meter = self._meter
             self._state = meter.generation
-            if self._name and meter.objects is not None:
-                self._object = meter.objects.hit(f"{self._container.path}/{self._name}")
+            objects = meter.rows.objects
+            if self._name and objects is not None:
+                self._object = objects.hit(f"{self._container.path}/{self._name}")
             additions = meter.on_admitted.get(method)
             self._add(meter.learn("admitted", method) if additions is None else additions)
 
@@ -127,9 +125,9 @@ class RequestHandle:
             if objects and named is not None:
                 named.values[number] += amount
                 if not named.dirty:
-                    self._meter.touch(named)
+                    self._meter.rows.touch(named)
         if not (tenant.dirty and container.dirty):
-            self._meter.touch(tenant, container)
+            self._meter.rows.touch(tenant, container)
 
 
 class Meter:
@@ -148,12 +146,9 @@ class Meter:
         :param objects: how many objects are counted by themselves
         """
         self._clock = clock
-        self._forget = forget
-        self._cells: dict[str, Cell] = {}
-        self._dirty: list[Cell] = []
-        self._swept = self._aged = clock()
-        self._last_birth = 0
-        self._most_objects = objects
+        self._aged = clock()
+        self.rows = Rows(clock, forget, objects)
+        self._cells = self.rows.cells
         #: How often the metrics changed, counted from one.
         self.generation = 0
         self._metrics: list[Metric] = []
@@ -164,8 +159,6 @@ class Meter:
         self.names: tuple[str, ...] = ()
         self.gauges: tuple[str, ...] = ()
         self.sampler = Sampler(self, clock)
-        #: The busiest objects; None when no metric counts objects.
-        self.objects: BusiestObjects | None = None
         #: Event and metric → how often it failed (once: it is then switched off for that event).
         self.failures: dict[str, int] = {}
         self.on_admitted: dict[str, _Additions] = {}
@@ -205,59 +198,33 @@ class Meter:
         self._of_objects = [OBJECT in metric.info.granularities and not metric.gauge for metric in wanted]
         sampling = ((n, column, wanted[n]) for n, column in weights.items() if ("sampled", n) not in self._off)
         self.sampler.measuring(sampling)
-        self._move([moved.get(column) for column in range(len(names))])
+        levels_at = [number for number, name in enumerate(names) if name in self.gauges]
+        self.rows.move([moved.get(column) for column in range(len(names))], levels_at, any(self._of_objects))
         self._arm()
-
-    def _move(self, moved: list[int | None]) -> None:
-        """Give all cells these columns; None for one that is new."""
-        if not any(self._of_objects):
-            for cell in self._all_cells():
-                if cell.seen:
-                    cell.leave()
-            self.objects = None
-        elif self.objects is None and self._most_objects:
-            self.objects = BusiestObjects(self._make, self._most_objects)
-        for cell in self._all_cells():
-            cell.values = [0 if column is None else cell.values[column] for column in moved]
-
-    def _all_cells(self) -> list[Cell]:
-        return [*self._cells.values(), *(() if self.objects is None else self.objects.cells())]
 
     def begin(self, account: str, container: str, name: str = "") -> RequestHandle:
         """The handle of a request for the object ``name`` in ``account/container``."""
-        cells = self._cells
+        cells, add = self._cells, self.rows.add
         path = f"{account}/{container}"
-        return RequestHandle(self, cells.get(account) or self._new(account), cells.get(path) or self._new(path), name)
+        return RequestHandle(self, cells.get(account) or add(account), cells.get(path) or add(path), name)
 
     def changed(self) -> list[Row]:
         """Rows that changed since they got through, for ``Counters.rows``; forgets idle ones."""
         now = self._clock()
-        self._dirty = [cell for cell in self._dirty if not cell.gone]
-        for cell in self._dirty:
-            cell.touched = now
-        if now - self._swept >= self._forget / _SWEEPS:
-            self._swept = now
-            self._sweep(now)
         if now - self._aged >= AGEING:
             self._aged = now
             self.sampler.age(now)
-            if self.objects is not None:
-                self.objects.age()
-        return [(cell.path, cell.born, tuple(cell.values)) for cell in self._dirty if _is_news(cell)]
+            if self.rows.objects is not None:
+                self.rows.objects.age()
+        return self.rows.changed()
 
     def delivered(self, rows: Iterable[Row]) -> None:
         """These ``rows`` of ``changed`` reached the agent; what moved on meanwhile stays changed."""
-        for path, born, values in rows:
-            cell = self._find(path)
-            if cell is not None and cell.born == born and tuple(cell.values) == tuple(values):
-                cell.dirty = False
-        self._dirty = [cell for cell in self._dirty if cell.dirty]
+        self.rows.delivered(rows)
 
     def reconnected(self) -> None:
         """Another agent listens now: every row is news again (levels above all)."""
-        for cell in self._all_cells():
-            if any(cell.values):
-                self.touch(cell)
+        self.rows.touch_all()
 
     # What follows is for Handle and Sampler.
 
@@ -267,10 +234,7 @@ class Meter:
 
     def touch(self, *cells: Cell) -> None:
         """Note that ``cells`` changed."""
-        for cell in cells:
-            if not cell.dirty:
-                cell.dirty = True
-                self._dirty.append(cell)
+        self.rows.touch(*cells)
 
     def learn(self, event: str, method: str) -> _Additions:
         """What ``event`` of ``method`` adds: asked once and remembered."""
@@ -329,35 +293,6 @@ class Meter:
             if getattr(type(metric), event) is not getattr(Metric, event) and (event, number) not in self._off
         )
 
-    def _find(self, path: str) -> Cell | None:
-        cell = self._cells.get(path)
-        return self.objects.find(path) if cell is None and self.objects is not None else cell
-
-    def _new(self, path: str) -> Cell:
-        cell = self._cells[path] = self._make(path)
-        return cell
-
-    def _make(self, path: str) -> Cell:
-        born = max(birth(self._clock), self._last_birth + 1)
-        self._last_birth = born
-        cell = Cell(path, born, len(self.names))
-        cell.touched = self._clock()
-        return cell
-
-    def _sweep(self, now: float) -> None:
-        """Forget rows that are idle and whose levels are down, unless a request still holds them."""
-        gauges = [number for number, name in enumerate(self.names) if name in self.gauges]
-        idle = [
-            path
-            for path, cell in self._cells.items()
-            if not cell.dirty and now - cell.touched >= self._forget and not any(cell.values[n] for n in gauges)
-        ]
-        for path in idle:
-            held = weakref.ref(self._cells.pop(path))
-            survivor = held()
-            if survivor is not None:  # a request that is still silent counts here later
-                self._cells[path] = survivor
-
 
 def _columns(metrics: list[Metric]) -> tuple[tuple[str, ...], dict[int, int]]:
     """Names of all columns, and the columns of weights by the numbers of their metrics."""
@@ -369,8 +304,3 @@ def _columns(metrics: list[Metric]) -> tuple[tuple[str, ...], dict[int, int]]:
 
 def _is_total(metric: Metric) -> bool:
     return not (metric.gauge or metric.sample_size)
-
-
-def _is_news(cell: Cell) -> bool:
-    """Whether the agent shall hear of a cell; of objects only those that are asked for again."""
-    return not cell.seen or cell.seen >= REPORTED_FROM

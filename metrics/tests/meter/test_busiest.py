@@ -64,7 +64,7 @@ def test_a_request_that_swift_refuses_takes_nobodys_place(meter):
         meter.begin("acme", "logs", f"guess-{number}").ended("GET")
     get(meter, "a")
     assert objects(meter)["a"]["GETS_SEC"] == 3
-    assert len(meter.objects) == 1
+    assert len(meter.rows.objects) == 1
 
 
 def test_a_newcomer_takes_the_place_of_the_rarest_and_begins_at_zero(meter):
@@ -93,7 +93,7 @@ def test_the_past_does_not_hold_places(meter, clock):
     for _ in range(8):
         clock.now += AGEING
         meter.delivered(meter.changed())
-    assert len(meter.objects) == 0
+    assert len(meter.rows.objects) == 0
     get(meter, "d", 2)
     assert set(objects(meter)) == {"d"}
 
@@ -113,7 +113,7 @@ def test_a_long_download_keeps_its_place_while_it_runs(meter, clock):
 def test_no_metric_of_objects_or_no_room_for_them_costs_nothing(clock):
     for meter in (Meter([ActiveRequests()], clock), Meter([GetsSec()], clock, objects=0)):
         get(meter, "a", 3)
-        assert meter.objects is None
+        assert meter.rows.objects is None
         assert objects(meter) == {}
 
 

@@ -1,0 +1,129 @@
+"""The rows of one worker: a cell for each path that it counts, and which of them the agent has not heard of.
+
+A cell that changed stands in a list once, so :meth:`Rows.changed` costs what changed and not what exists.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from sluice_core.metrics.totals import birth
+from sluice_metrics.meter.busiest import REPORTED_FROM, BusiestObjects
+from sluice_metrics.meter.cell import Cell
+
+Row = tuple[str, int, tuple[float, ...]]
+
+#: Sweeps per time-to-forget.
+_SWEEPS: Final = 4
+
+
+class Rows:
+    """The cells of tenants, containers and the busiest objects."""
+
+    def __init__(self, clock: Callable[[], float], forget: float, most_objects: int) -> None:
+        """
+        :param clock: the machine's monotonic clock, the same for worker and agent
+        :param forget: seconds after which a path without news is forgotten
+        :param most_objects: how many objects are counted by themselves
+        """
+        self._clock = clock
+        self._forget = forget
+        self._most_objects = most_objects
+        self._width = 0
+        self._levels: list[int] = []
+        self._dirty: list[Cell] = []
+        self._swept = clock()
+        self._last_birth = 0
+        #: Tenants and containers by path; never another dictionary.
+        self.cells: dict[str, Cell] = {}
+        #: The busiest objects; None when no metric counts objects.
+        self.objects: BusiestObjects | None = None
+
+    def move(self, moved: list[int | None], levels: list[int], with_objects: bool) -> None:
+        """Give all cells other columns.
+
+        :param moved: of each column where it was before; None for one that is new
+        :param levels: the columns that are levels
+        :param with_objects: whether single objects are counted
+        """
+        self._width, self._levels = len(moved), levels
+        if not with_objects:
+            for cell in self._all():
+                if cell.seen:
+                    cell.leave()
+            self.objects = None
+        elif self.objects is None and self._most_objects:
+            self.objects = BusiestObjects(self._make, self._most_objects)
+        for cell in self._all():
+            cell.values = [0 if column is None else cell.values[column] for column in moved]
+
+    def add(self, path: str) -> Cell:
+        """The cell of a path that has none yet."""
+        cell = self.cells[path] = self._make(path)
+        return cell
+
+    def touch(self, *cells: Cell) -> None:
+        """Note that ``cells`` changed."""
+        for cell in cells:
+            if not cell.dirty:
+                cell.dirty = True
+                self._dirty.append(cell)
+
+    def touch_all(self) -> None:
+        """Every row with a value is news again."""
+        for cell in self._all():
+            if any(cell.values):
+                self.touch(cell)
+
+    def changed(self) -> list[Row]:
+        """Rows that changed since they got through; forgets idle ones."""
+        now = self._clock()
+        self._dirty = [cell for cell in self._dirty if not cell.gone]
+        for cell in self._dirty:
+            cell.touched = now
+        if now - self._swept >= self._forget / _SWEEPS:
+            self._swept = now
+            self._sweep(now)
+        return [(cell.path, cell.born, tuple(cell.values)) for cell in self._dirty if _is_news(cell)]
+
+    def delivered(self, rows: Iterable[Row]) -> None:
+        """These ``rows`` of ``changed`` reached the agent; what moved on meanwhile stays changed."""
+        for path, born, values in rows:
+            cell = self._find(path)
+            if cell is not None and cell.born == born and tuple(cell.values) == tuple(values):
+                cell.dirty = False
+        self._dirty = [cell for cell in self._dirty if cell.dirty]
+
+    def _all(self) -> list[Cell]:
+        return [*self.cells.values(), *(() if self.objects is None else self.objects.cells())]
+
+    def _find(self, path: str) -> Cell | None:
+        cell = self.cells.get(path)
+        return self.objects.find(path) if cell is None and self.objects is not None else cell
+
+    def _make(self, path: str) -> Cell:
+        born = max(birth(self._clock), self._last_birth + 1)
+        self._last_birth = born
+        cell = Cell(path, born, self._width)
+        cell.touched = self._clock()
+        return cell
+
+    def _sweep(self, now: float) -> None:
+        """Forget rows that are idle and whose levels are down, unless a request still holds them."""
+        idle = [
+            path
+            for path, cell in self.cells.items()
+            if not cell.dirty and now - cell.touched >= self._forget and not any(cell.values[n] for n in self._levels)
+        ]
+        for path in idle:
+            held = weakref.ref(self.cells.pop(path))
+            survivor = held()
+            if survivor is not None:  # a request that is still silent counts here later
+                self.cells[path] = survivor
+
+
+def _is_news(cell: Cell) -> bool:
+    """Whether the agent shall hear of a cell; of objects only those that are asked for again."""
+    return not cell.seen or cell.seen >= REPORTED_FROM
