@@ -23,19 +23,45 @@ upload in several, with an upper bound per second, and calls
 The metric's value is the mean ``sum of amounts / sum of weights`` over the last samples, at each level.  It is reported
 for some minutes after the last sample.
 
+A metric with ``mean`` is a mean over responses.  When one is over, its body sent or cut off, the host adds
+
+    responded(response)      amount and weight of this response
+
+and the metric's value in a window is ``sum of amounts / sum of weights`` of all workers and nodes.  Where a window has
+no weight there is no value.  Responses with 401 and 403 are left out.  The host asks once for each :class:`Response`,
+which is equal for most requests, and remembers the answer.
+
 A metric whose ``info.granularities`` hold ``object`` is also counted for single objects: the busiest of
 each worker (``sluice_metrics.meter.busiest`` says which are).  That is for totals only.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from sluice_core.describe import MetricInfo
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
 
 #: The levels of a metric that is also counted for single objects.
 WITH_OBJECTS: Final = (OBJECT, CONTAINER, TENANT, CLUSTER)
+
+#: What the node's cache had for a request that a policy lets it answer.
+HIT: Final = "hit"
+MISS: Final = "miss"
+
+
+class Response(NamedTuple):
+    """What is known of a response when it is over.
+
+    ``status`` is the one that the client gets, refusals by Sluice included.  ``cache`` is :data:`HIT` or :data:`MISS`
+    where the cache was searched for the object, else empty.  ``part`` says that the request is a part of another
+    one that is counted itself: a segment of a large object, the source of a copy.
+    """
+
+    method: str
+    status: int
+    cache: str = ""
+    part: bool = False
 
 
 class Metric:
@@ -46,6 +72,8 @@ class Metric:
     gauge: ClassVar[bool] = False
     #: Bytes of an upload's beginning that the metric samples; 0 for none.
     sample_size: ClassVar[int] = 0
+    #: True for a mean over responses.
+    mean: ClassVar[bool] = False
 
     def admitted(self, method: str) -> float:
         """Swift let the request in."""
@@ -69,3 +97,7 @@ class Metric:
         It is called on the request path and must be quick.
         """
         return 0, 1
+
+    def responded(self, response: Response) -> tuple[float, float]:
+        """Amount and weight of a response, neither below zero; a weight of zero leaves it out."""
+        return 0, 0

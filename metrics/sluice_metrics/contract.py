@@ -12,17 +12,25 @@ from typing import Final
 
 from sluice_core.code.code_store import BadUpload
 from sluice_core.code.loader import refuse_failures
-from sluice_metrics.api import Metric
+from sluice_metrics.api import HIT, MISS, Metric, Response
 from sluice_metrics.meter.meter import Meter
 
 METHODS: Final = ("GET", "PUT", "HEAD", "POST", "DELETE", "COPY", "OPTIONS", "WHATEVER")
+#: Of each kind that there is.
+RESPONSES: Final = tuple(
+    Response(method, status, cache, part)
+    for method in METHODS
+    for status in (200, 206, 304, 404, 499, 500, 503, 507)
+    for cache in ("", HIT, MISS)
+    for part in (False, True)
+)
 _SIZES: Final = (0, 1, 512, 65_536, 5 << 30)
 _UPLOADS: Final = (b"x", bytes(1024), b"some words, again and again " * 3000, bytes(range(256)) * 256)
 
 
 def check_contract(found: type[Metric]) -> None:
     """Every check of this module."""
-    for check in (check_answers, check_level, check_samples, check_host):
+    for check in (check_answers, check_level, check_samples, check_responses, check_host):
         check(found)
 
 
@@ -83,6 +91,20 @@ def check_samples(found: type[Metric]) -> None:
             raise BadUpload("sampled() gives another answer for the same bytes")
 
 
+def check_responses(found: type[Metric]) -> None:
+    """A response has an amount and a weight that depend on it only; what weighs nothing has no amount."""
+    one, other = _create(found), _create(found)
+    for response in RESPONSES if found.mean else ():
+        with refuse_failures(f"responded({response}) fails"):
+            amount, weight = first = one.responded(response)
+            again = (one.responded(response), other.responded(response))
+            fine = isfinite(amount) and isfinite(weight) and amount >= 0 and weight >= 0 and (weight > 0 or not amount)
+        if not fine:
+            raise BadUpload(f"responded({response}) is `{first}`, expected amount and weight, neither below zero")
+        if again != (first, first):
+            raise BadUpload(f"responded({response}) gives another answer for the same response")
+
+
 def check_host(found: type[Metric]) -> None:
     """The meter never has to switch the metric off."""
     meter = Meter([_create(found)])
@@ -97,5 +119,6 @@ def check_host(found: type[Metric]) -> None:
                 sample.end()
                 sample = None
         handle.ended(method)
+        handle.responded(Response(method, 200))
     if meter.failures:
         raise BadUpload(f"its host would switch it off: {', '.join(sorted(meter.failures))}")

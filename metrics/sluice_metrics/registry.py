@@ -15,6 +15,7 @@ from sluice_metrics.api import Metric
 from sluice_metrics.builtin.bandwidth import GetBw, PutBw, Throughput
 from sluice_metrics.builtin.compressibility import Compressibility
 from sluice_metrics.builtin.requests import ActiveRequests, GetsSec, PutsSec
+from sluice_metrics.builtin.responses import Errors
 
 GROUP: Final = "sluice.metrics"
 
@@ -25,6 +26,7 @@ BUILT_IN: Final[tuple[type[Metric], ...]] = (
     PutBw,
     Throughput,
     ActiveRequests,
+    Errors,
     Compressibility,
 )
 

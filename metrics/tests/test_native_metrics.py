@@ -38,6 +38,10 @@ def mine(body="    pass", words="", more=""):
     return f"{HEAD}import random\nclass Mine(Metric):\n    info = {info}\n{more}\n{body}\n".encode()
 
 
+def mean(body, more="", words=""):
+    return mine(f"    def responded(self, response): {body}", words, f"    mean = True\n{more}")
+
+
 def digest(code):
     return hashlib.sha256(code).hexdigest()
 
@@ -57,7 +61,7 @@ def test_every_metric_of_ours_would_pass_as_an_upload(one):
     code += "class Mine(Base):\n    info = replace(Base.info, name='MINE')\n"
     found = verdict(code.encode(), "MINE")
     assert (found.reason, found.main) == ("", "Mine")
-    assert (found.info["gauge"], found.info["sample_size"]) == (one.gauge, one.sample_size)
+    assert [found.info[kind] for kind in ("gauge", "sample_size", "mean")] == [one.gauge, one.sample_size, one.mean]
     info = metric_info(Upload("MINE", "native", "python", "Mine", "", 0, info=found.info, kind="metric"))
     assert (info.unit, info.granularities, info.help) == (one.info.unit, one.info.granularities, one.info.help)
 
@@ -78,6 +82,14 @@ def test_every_metric_of_ours_would_pass_as_an_upload(one):
         (mine(more="    sample_size = 'all'"), "sample_size `all`"),
         (mine(words=", granularities=('object',)", more="    gauge = True"), "only totals"),
         (mine(more="    sample_size = 9"), "means over samples are not added up"),
+        (mine(more="    mean = True"), "`mean` and the method `responded` need each other"),
+        (mine("    def responded(self, response): return 1, 1"), "`mean` and the method `responded` need each other"),
+        (mean("return 1, 1", "    gauge = True"), "a mean over responses is no level"),
+        (mean("return 1, 1", words=", granularities=('object',)"), "only totals"),
+        (mean("return 1, -1"), "is `(1, -1)`, expected amount and weight, neither below zero"),
+        (mean("return 1, 0"), "is `(1, 0)`, expected amount and weight, neither below zero"),
+        (mean("return 1"), "fails: TypeError"),
+        (mean("return random.random(), 1"), "gives another answer for the same response"),
         (mine("    def __init__(self): 1/0"), "it cannot be made: ZeroDivisionError"),
         (mine("    def admitted(self, method): 1/0"), "admitted(`GET`) fails: ZeroDivisionError"),
         (mine("    def sent(self, method): return 1"), "sent(`GET`, 0) fails: TypeError"),

@@ -1,4 +1,4 @@
-"""Policies over what uploads consist of, and over single objects, on a live cluster."""
+"""Policies over what uploads consist of, over responses, and over single objects, on a live cluster."""
 
 import random
 import threading
@@ -12,8 +12,9 @@ NOISE = random.Random(7).randbytes(len(TEXT))
 class Steadily:
     """Does something several times a second until told to stop."""
 
-    def __init__(self, client, rate, *asks):
+    def __init__(self, client, rate, *asks, statuses=(200, 201)):
         self._client = client
+        self._statuses = statuses
         self._pause = 1 / rate
         self._asks = asks
         self._over = threading.Event()
@@ -24,7 +25,7 @@ class Steadily:
         while not self._over.wait(self._pause):
             for ask in self._asks:
                 answer = ask()
-                if answer.status not in (200, 201):
+                if answer.status not in self._statuses:
                     self.failures.append(answer)
         self._client.close()  # this thread's connection
 
@@ -80,3 +81,26 @@ def test_a_policy_for_an_object_fires_for_it_alone(api, swift, policies, eventua
         assert api.policy(cold["id"])["state"] == "waiting"
     eventually(lambda: api.policy(hot["id"])["state"] == "waiting", 30)
     assert api.policy(cold["id"])["state"] == "waiting"
+
+
+def observed(api, policy, metric):
+    """The value that a policy saw last; None when there is none."""
+    return ((api.policy(policy["id"])["observed"] or {}).get("values") or {}).get(metric)
+
+
+def test_errors_are_the_share_of_responses_that_failed(api, swift, policies, eventually):
+    swift.request("PUT", "failing")
+    assert swift.request("PUT", "failing/o", TEXT).status == 201
+    policies("FOR CONTAINER AUTH_test/failing DO SET encryption WITH key=nobody ON PROXY")
+    many, most = (
+        policies(f"FOR CONTAINER AUTH_test/failing WHEN ERRORS > {share}% DO SET noop TRANSIENT") for share in (20, 80)
+    )
+    read, write = (lambda: swift.request("GET", "failing/o")), (lambda: swift.request("PUT", "failing/p", TEXT))
+    with Steadily(swift, 10, read, write, statuses=(200, 503)):
+        eventually(lambda: api.policy(many["id"])["state"] == "active", 30)
+        eventually(lambda: 0.3 < (observed(api, many, "ERRORS") or 0) < 0.7)
+        assert api.policy(most["id"])["state"] == "waiting"
+    with Steadily(swift, 10, read):
+        eventually(lambda: observed(api, many, "ERRORS") == 0, 30)
+        eventually(lambda: api.policy(many["id"])["state"] == "waiting", 30)
+    eventually(lambda: observed(api, many, "ERRORS") is None, 30)

@@ -12,8 +12,8 @@ get right, and this module does:
   objects come and go with what is busy: they are forgotten sooner, and there are never more than so many.
 * The metrics of a worker may change while it runs.  What it counted of those that stay goes on, the others' columns
   begin at zero, there as here.  What no worker announces any more is no longer told.
-* A mean over samples travels as two levels, the amounts under its own name and the weights under that
-  name and :data:`WEIGHT`; both add up over workers, and :func:`means` divides.
+* A mean travels as amounts under its own name and weights under that name and :data:`WEIGHT`: two levels of a mean
+  over samples, two running totals of one over responses.  Both add up over workers, and :func:`means` divides.
 
 Nothing here reads a clock but the two constructors' defaults; one thread calls it.
 """
@@ -222,11 +222,10 @@ def _moved(rows: Mapping[str, _Row], before: _Worker, after: _Worker) -> dict[st
 
 
 def means(amounts: Sums, weights: Sums) -> dict[str, dict[str, float]]:
-    """Granularity → path → amount by weight, where there is any weight."""
+    """Granularity → path → amount by weight, where there is any weight; an amount that is not there is zero."""
     return {
-        level: {path: amount / weights[level][path] for path, amount in found.items() if weights[level].get(path)}
-        for level, found in amounts.items()
-        if level in weights
+        level: {path: amounts.get(level, {}).get(path, 0.0) / weight for path, weight in found.items() if weight}
+        for level, found in weights.items()
     }
 
 

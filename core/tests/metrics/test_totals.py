@@ -271,4 +271,4 @@ def test_no_worker_fills_the_agent_with_objects(totals, clock):
 
 def test_means_divide_amounts_by_weights_where_there_are_any():
     amounts = {"tenant": {"a": 6.0, "b": 1.0}, "container": {"a/c": 6.0}}
-    assert means(amounts, {"tenant": {"a": 3.0, "b": 0.0}}) == {"tenant": {"a": 2.0}}
+    assert means(amounts, {"tenant": {"a": 3.0, "b": 0.0, "c": 4.0}}) == {"tenant": {"a": 2.0, "c": 0.0}}

@@ -111,6 +111,7 @@ _OFFLINE_METRICS: Final = (
     MetricInfo("COMPRESSIBILITY", "ratio", "how many times smaller uploads become", ("tenant", "container")),
     MetricInfo("ACTIVE_REQUESTS", "count", "requests at work", _LEVELS),
     *(metric.info for metric in NODE_METRICS),
+    MetricInfo("ERRORS", "fraction", "share of responses with a status of 5xx", _LEVELS),
 )
 
 

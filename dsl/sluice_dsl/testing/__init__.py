@@ -32,7 +32,6 @@ EXTRA_ACTIONS: Final = (
 EXTRA_METRICS: Final = (
     MetricInfo("STORED", "bytes", "bytes stored", ("tenant", "container")),
     MetricInfo("LATENCY", "seconds", "mean time to first byte", ("tenant", "container"), aliases=("RESPONSE_TIME",)),
-    MetricInfo("ERRORS", "fraction", "failed requests of all", ("tenant", "container", "cluster")),
 )
 
 

@@ -1,1 +1,1 @@
-"""The metrics that Sluice ships: of requests, of bytes, and of what uploads consist of."""
+"""The metrics that Sluice ships: of requests, of responses, of bytes, and of what uploads consist of."""

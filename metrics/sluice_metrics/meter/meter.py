@@ -27,9 +27,10 @@ from typing import Final
 
 from sluice_core.messages.policies import OBJECT
 from sluice_core.metrics.totals import WEIGHT, WORKER_FORGETS
-from sluice_metrics.api import Metric
+from sluice_metrics.api import Metric, Response
 from sluice_metrics.meter.busiest import AGEING, LIMIT
 from sluice_metrics.meter.cell import MOST_COLUMNS, Cell
+from sluice_metrics.meter.responses import ResponseCounter
 from sluice_metrics.meter.rows import Row, Rows
 from sluice_metrics.meter.sampling import Sample, Sampler
 
@@ -42,7 +43,7 @@ _Answers = tuple[tuple[int, _Answer, bool], ...]
 
 _log = logging.getLogger(__name__)
 
-_EVENTS: Final = ("admitted", "received", "sent", "ended", "sampled")
+_EVENTS: Final = ("admitted", "received", "sent", "ended", "sampled", "responded")
 #: Methods whose answers are remembered; clients may invent more.
 _KNOWN_METHODS: Final = 32
 
@@ -93,6 +94,10 @@ class RequestHandle:
     def sent(self, method: str, size: int) -> None:
         """``size`` more plain bytes went to the client."""
         self._ask("sent", self._meter.on_sent, method, size)
+
+    def responded(self, response: Response) -> None:
+        """The response is over; to be told once."""
+        self._meter.responses.count(self._tenant, self._container, response)
 
     def sample(self) -> Sample | None:
         """An upload begins: what takes its first bytes, when it is one to be looked into."""
@@ -159,6 +164,7 @@ class Meter:
         self.names: tuple[str, ...] = ()
         self.gauges: tuple[str, ...] = ()
         self.sampler = Sampler(self, clock)
+        self.responses = ResponseCounter(self)
         #: Event and metric → how often it failed (once: it is then switched off for that event).
         self.failures: dict[str, int] = {}
         self.on_admitted: dict[str, _Additions] = {}
@@ -179,27 +185,25 @@ class Meter:
         names, weights = _columns(wanted)
         if len(names) > MOST_COLUMNS:
             raise ValueError(f"{len(names)} columns, expected at most {MOST_COLUMNS}")
-        before = dict(enumerate(self._metrics))
-        old = {metric.info.name: number for number, metric in before.items()}
+        owners = (*range(len(wanted)), *weights)
+        gauges = tuple(name for name, n in zip(names, owners, strict=True) if wanted[n].gauge or wanted[n].sample_size)
+        old = {metric.info.name: number for number, metric in enumerate(self._metrics)}
+        before = {n: old[one.info.name] for n, one in enumerate(wanted) if one.info.name in old}
+        kept = {n: number for n, number in before.items() if self._metrics[number] is wanted[n]}
         self.generation += 1
-        kept = [number for number, metric in enumerate(wanted) if before.get(old.get(metric.info.name, -1)) is metric]
-        totals = [
-            number
-            for number, metric in enumerate(wanted)
-            if _is_total(metric) and metric.info.name in old and _is_total(before[old[metric.info.name]])
-        ]
-        moved = {number: old[names[number]] for number in {*kept, *totals}}
-        self._since = [self._since[moved[n]] if n in kept else self.generation for n in range(len(wanted))]
-        self._off = {(event, n) for n in kept for event in _EVENTS if (event, moved[n]) in self._off}
-        moved |= {weights[n]: self.names.index(names[weights[n]]) for n in kept if n in weights}
-        self._metrics, self.names = wanted, names
-        levels = (metric.info.name for metric in wanted if metric.gauge or metric.sample_size)
-        self.gauges = (*levels, *(names[column] for column in weights.values()))
+        self._since = [self._since[kept[n]] if n in kept else self.generation for n in range(len(wanted))]
+        self._off = {(event, n) for n, number in kept.items() for event in _EVENTS if (event, number) in self._off}
+        totals = {*self.names}.difference(self.gauges, gauges)
+        stay = [name in totals or owner in kept for name, owner in zip(names, owners, strict=True)]
+        columns = {name: column for column, name in enumerate(self.names)}
+        moved = [columns.get(name) if stays else None for name, stays in zip(names, stay, strict=True)]
+        self._metrics, self.names, self.gauges = wanted, names, gauges
         self._of_objects = [OBJECT in metric.info.granularities and not metric.gauge for metric in wanted]
-        sampling = ((n, column, wanted[n]) for n, column in weights.items() if ("sampled", n) not in self._off)
-        self.sampler.measuring(sampling)
+        weighed = [(n, column, wanted[n]) for n, column in weights.items()]
+        self.sampler.measuring(one for one in weighed if one[2].sample_size and ("sampled", one[0]) not in self._off)
+        self.responses.measure(one for one in weighed if one[2].mean and ("responded", one[0]) not in self._off)
         levels_at = [number for number, name in enumerate(names) if name in self.gauges]
-        self.rows.move([moved.get(column) for column in range(len(names))], levels_at, any(self._of_objects))
+        self.rows.move(moved, levels_at, any(self._of_objects))
         self._arm()
 
     def begin(self, account: str, container: str, name: str = "") -> RequestHandle:
@@ -226,7 +230,7 @@ class Meter:
         """Another agent listens now: every row is news again (levels above all)."""
         self.rows.touch_all()
 
-    # What follows is for Handle and Sampler.
+    # What follows is for RequestHandle, Sampler and ResponseCounter.
 
     def seen_by(self, generation: int, additions: _Additions) -> _Additions:
         """Those of the metrics that were there in ``generation`` already."""
@@ -272,6 +276,8 @@ class Meter:
         if event == "sampled":
             self.sampler.without(number)
             columns = [number, self.names.index(metric.info.name + WEIGHT)]
+        elif event == "responded":
+            self.responses.without(number)
         for cell in self._cells.values() if columns else ():
             for column in columns:
                 cell.values[column] = 0
@@ -296,11 +302,7 @@ class Meter:
 
 def _columns(metrics: list[Metric]) -> tuple[tuple[str, ...], dict[int, int]]:
     """Names of all columns, and the columns of weights by the numbers of their metrics."""
-    sampling = [number for number, metric in enumerate(metrics) if metric.sample_size]
-    weights = {number: len(metrics) + at for at, number in enumerate(sampling)}
+    means = [number for number, metric in enumerate(metrics) if metric.sample_size or metric.mean]
+    weights = {number: len(metrics) + at for at, number in enumerate(means)}
     names = [metric.info.name for metric in metrics]
-    return (*names, *(names[number] + WEIGHT for number in sampling)), weights
-
-
-def _is_total(metric: Metric) -> bool:
-    return not (metric.gauge or metric.sample_size)
+    return (*names, *(names[number] + WEIGHT for number in means)), weights

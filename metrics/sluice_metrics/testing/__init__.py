@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sluice_core.messages.policies import CLUSTER, OBJECT
-from sluice_metrics.api import WITH_OBJECTS, Metric
-from sluice_metrics.contract import check_answers, check_host, check_level, check_samples
-from sluice_metrics.meter.meter import Meter, RequestHandle, Row
-from sluice_metrics.native import UNITS
+from sluice_metrics.api import Metric, Response
+from sluice_metrics.contract import check_answers, check_host, check_level, check_responses, check_samples
+from sluice_metrics.meter.meter import Meter, RequestHandle
+from sluice_metrics.meter.rows import Row
+from sluice_metrics.native import refusal_reason
 
 
 class FakeClock:
@@ -28,9 +28,14 @@ class FakeClock:
 
 
 def whole_request(
-    handle: RequestHandle, method: str, received: tuple[int, ...] = (), sent: tuple[int, ...] = (), end: bool = True
+    handle: RequestHandle,
+    method: str,
+    received: tuple[int, ...] = (),
+    sent: tuple[int, ...] = (),
+    end: bool = True,
+    response: Response | None = None,
 ) -> None:
-    """Tell ``handle`` the life of one request."""
+    """Tell ``handle`` the life of one request; ``response`` is an empty 200 unless another one is given."""
     handle.admitted(method)
     for size in received:
         handle.received(method, size)
@@ -38,6 +43,7 @@ def whole_request(
         handle.sent(method, size)
     if end:
         handle.ended(method)
+        handle.responded(response or Response(method, 200))
 
 
 def upload(handle: RequestHandle, *pieces: bytes) -> bool:
@@ -66,16 +72,7 @@ class MetricContract:
     metric: ClassVar[type[Metric]]
 
     def test_describes_itself_consistently(self) -> None:
-        info = self.metric.info
-        assert info.name == info.name.upper()
-        assert info.name.replace("_", "").isalnum()
-        assert info.unit in UNITS
-        assert info.help
-        assert info.period > 0
-        assert set(info.granularities) <= set(WITH_OBJECTS)
-        assert not (OBJECT in info.granularities and (self.metric.gauge or self.metric.sample_size)), "totals only"
-        assert not (self.metric.gauge and self.metric.sample_size), "a level or a mean"
-        assert not (self.metric.sample_size and CLUSTER in info.granularities), "means are not added up"
+        assert refusal_reason(self.metric) == ""
 
     def test_answers_are_finite_numbers_that_depend_on_the_arguments_only(self) -> None:
         check_answers(self.metric)
@@ -85,6 +82,9 @@ class MetricContract:
 
     def test_a_sample_has_an_amount_and_a_weight_that_depend_on_the_bytes_only(self) -> None:
         check_samples(self.metric)
+
+    def test_a_response_has_an_amount_and_a_weight_that_depend_on_it_only(self) -> None:
+        check_responses(self.metric)
 
     def test_the_host_never_has_to_switch_it_off(self) -> None:
         check_host(self.metric)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from sluice_metrics.api import Response
 from sluice_metrics.builtin.bandwidth import GetBw, PutBw, Throughput
 from sluice_metrics.builtin.compressibility import Compressibility
 from sluice_metrics.builtin.requests import ActiveRequests, GetsSec, PutsSec
+from sluice_metrics.builtin.responses import Errors
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.registry import BUILT_IN
 from sluice_metrics.testing import MetricContract, values, whole_request
@@ -36,6 +38,10 @@ class TestActiveRequests(MetricContract):
     metric = ActiveRequests
 
 
+class TestErrors(MetricContract):
+    metric = Errors
+
+
 class TestCompressibility(MetricContract):
     metric = Compressibility
 
@@ -50,14 +56,14 @@ NOTHING = dict.fromkeys(Meter([one() for one in BUILT_IN]).names, 0)
 @pytest.mark.parametrize(
     ("method", "received", "sent", "end", "expected"),
     [
-        ("GET", (), (10, 5), True, {"GETS_SEC": 1, "GET_BW": 15, "THROUGHPUT": 15}),
-        ("PUT", (10, 5), (), True, {"PUTS_SEC": 1, "PUT_BW": 15, "THROUGHPUT": 15}),
-        ("PUT", (7,), (99,), True, {"PUTS_SEC": 1, "PUT_BW": 7, "THROUGHPUT": 7}),
+        ("GET", (), (10, 5), True, {"GETS_SEC": 1, "GET_BW": 15, "THROUGHPUT": 15, "ERRORS:weight": 1}),
+        ("PUT", (10, 5), (), True, {"PUTS_SEC": 1, "PUT_BW": 15, "THROUGHPUT": 15, "ERRORS:weight": 1}),
+        ("PUT", (7,), (99,), True, {"PUTS_SEC": 1, "PUT_BW": 7, "THROUGHPUT": 7, "ERRORS:weight": 1}),
         ("GET", (), (10,), False, {"GETS_SEC": 1, "GET_BW": 10, "THROUGHPUT": 10, "ACTIVE_REQUESTS": 1}),
         ("HEAD", (), (), False, {"ACTIVE_REQUESTS": 1}),
         ("POST", (3,), (3,), False, {"ACTIVE_REQUESTS": 1}),
         ("DELETE", (), (70,), False, {"ACTIVE_REQUESTS": 1}),
-        ("DELETE", (), (70,), True, {}),
+        ("DELETE", (), (70,), True, {"ERRORS:weight": 1}),
     ],
 )
 def test_a_request_counts_at_its_tenant_and_its_container(method, received, sent, end, expected):
@@ -65,3 +71,18 @@ def test_a_request_counts_at_its_tenant_and_its_container(method, received, sent
     whole_request(meter.begin("acme", "logs"), method, received, sent, end)
     counted = {**NOTHING, **expected}
     assert values(meter, meter.changed()) == {"acme": counted, "acme/logs": counted}
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (Response("GET", 200), (0, 1)),
+        (Response("HEAD", 404), (0, 1)),
+        (Response("PUT", 499), (0, 1)),
+        (Response("DELETE", 500), (1, 1)),
+        (Response("POST", 507), (1, 1)),
+        (Response("GET", 503, part=True), (0, 0)),
+    ],
+)
+def test_errors_are_responses_of_five_hundred_and_above_to_whole_requests(response, expected):
+    assert Errors().responded(response) == expected

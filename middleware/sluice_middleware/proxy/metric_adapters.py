@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import InitVar, dataclass, field
 from typing import Any, Final
 
+from sluice_metrics.api import Response
 from sluice_metrics.meter.meter import RequestHandle
 from sluice_metrics.meter.sampling import Sample
 from sluice_middleware.bandwidth.bodies import ThrottledBody
 from sluice_middleware.wsgi.response import WrappedBody
 
+#: Answers to who was not let in; no metric hears of them.
+_REFUSED: Final = (401, 403)
 #: Requests that Swift's own middlewares make as part of a client's request, which is counted
 #: already: segments of large objects, the source of a copy, versions, quota checks.
 PARTS: Final = frozenset({"SLO", "DLO", "SSC", "VW", "OV", "SW", "LO", "SLU"})
@@ -39,6 +42,8 @@ class RequestMetrics:
     begun: bool = False
     #: Plain bytes that were sent.
     went: int = 0
+    #: Status of the answer, 0 before there is one.
+    _status: int = 0
     _came: int = 0
     _told: tuple[int, int] = (0, 0)
     _operation: bool = field(init=False)
@@ -60,7 +65,8 @@ class RequestMetrics:
 
     def answered(self, status: str) -> None:
         """The answer starts with ``status``; Swift let the request in unless it says otherwise."""
-        if self._operation and not status.startswith(("401", "403")):
+        self._status = int(status[:3])
+        if self._operation and self._status not in _REFUSED:
             self.handle.admitted(self.method)
 
     def received(self, data: bytes) -> None:
@@ -83,14 +89,20 @@ class RequestMetrics:
         if self.went > went:
             self.handle.sent(self.method, self.went - went)
 
-    def end(self) -> None:
-        """Nothing more will happen; may be told again."""
+    def end(self, status: int = 0) -> None:
+        """Nothing more will happen; may be told again.
+
+        :param status: of the answer that somebody else gives, where there was none
+        """
         self.flush()
         if self.alive is not None:
             self.alive.discard(self)
         self._no_more()
         if self._operation:
             self.handle.ended(self.method)
+        status, self._status = self._status or status, 0
+        if status and status not in _REFUSED:
+            self.handle.responded(Response(self.method, status, part=not self._operation))
 
     def _no_more(self) -> None:
         sample, self._sample = self._sample, None

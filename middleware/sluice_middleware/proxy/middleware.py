@@ -91,11 +91,11 @@ class ProxyMiddleware:
             answer = self.handler.handle(env, target)
             body = self.limiter.throttle_download(env, target, answer) if method == "GET" else answer.body
         except SluiceError as error:
-            metrics.end()
+            metrics.end(decoding.refusal_status(error))
             self.logger.error("sluice: %s %s refused: %s", method, env["PATH_INFO"], error)
             return decoding.refuse(env, error, start_response)
         except BaseException:
-            metrics.end()
+            metrics.end(500)  # as Swift's catch_errors answers
             raise
         finally:
             if throttled is not None:

@@ -263,7 +263,12 @@ def respond(item: TransformedObject, answer: UpstreamResponse, env: Env) -> tupl
 
 def refuse(env: Env, error: SluiceError, start_response: Callable[..., Any]) -> Iterable[bytes]:
     """Answer with the reason why an object is not given or taken: 400 when the client asked for nonsense, else 503."""
-    kind = HTTPBadRequest if isinstance(error, BadParameter) else HTTPServiceUnavailable
+    kind = HTTPBadRequest if refusal_status(error) == 400 else HTTPServiceUnavailable
     response = kind(request=Request(env), body=f"sluice: {error}\n", content_type="text/plain")
     body: Iterable[bytes] = response(env, start_response)
     return body
+
+
+def refusal_status(error: SluiceError) -> int:
+    """The status that :func:`refuse` answers with."""
+    return 400 if isinstance(error, BadParameter) else 503

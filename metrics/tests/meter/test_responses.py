@@ -1,0 +1,96 @@
+"""Means over responses: what the meter counts of them."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from sluice_core.describe import MetricInfo
+from sluice_core.messages.nodes import Counters, Hello
+from sluice_core.metrics.totals import Totals
+from sluice_metrics.api import Metric, Response
+from sluice_metrics.builtin.requests import GetsSec
+from sluice_metrics.builtin.responses import Errors
+from sluice_metrics.meter.meter import Meter
+from sluice_metrics.testing import values
+
+
+def count(meter, *statuses, container="logs"):
+    for status in statuses:
+        meter.begin("acme", container).responded(Response("GET", status))
+
+
+def test_amounts_and_weights_are_totals_of_tenant_and_container():
+    meter = Meter([Errors(), GetsSec()])
+    count(meter, 200, 503)
+    count(meter, 200, container="docs")
+    assert meter.gauges == ()
+    assert values(meter, meter.changed()) == {
+        "acme": {"ERRORS": 1, "GETS_SEC": 0, "ERRORS:weight": 3},
+        "acme/logs": {"ERRORS": 1, "GETS_SEC": 0, "ERRORS:weight": 2},
+        "acme/docs": {"ERRORS": 0, "GETS_SEC": 0, "ERRORS:weight": 1},
+    }
+
+
+def test_what_weighs_nothing_is_no_news():
+    meter = Meter([Errors()])
+    meter.begin("acme", "logs").responded(Response("GET", 503, part=True))
+    assert meter.changed() == []
+
+
+def test_a_metric_is_asked_once_for_equal_responses_and_invented_methods_fill_no_memory():
+    questions = []
+
+    class Curious(Errors):
+        def responded(self, response):
+            questions.append(response)
+            return super().responded(response)
+
+    meter = Meter([Curious()])
+    count(meter, 200, 200, 503, 200)
+    assert questions == [Response("GET", 200), Response("GET", 503)]
+    for number in range(1000):
+        meter.begin("acme", "logs").responded(Response(f"M{number}", 500))
+    assert len(meter.responses._known) < 300
+    assert values(meter, meter.changed())["acme"] == {"ERRORS": 1001, "ERRORS:weight": 1004}
+
+
+@pytest.mark.parametrize("answer", [(float("nan"), 1), (1, float("inf")), (-1, 1), 3, None])
+def test_a_broken_mean_is_switched_off_and_logged_once(caplog, answer):
+    class Broken(Metric):
+        info = MetricInfo("BROKEN", "fraction", "a test")
+        mean = True
+
+        def responded(self, response):
+            return answer
+
+    meter = Meter([Broken(), Errors()])
+    with caplog.at_level(logging.ERROR):
+        count(meter, 200, 500, 404)
+    assert meter.failures == {"BROKEN.responded": 1}
+    assert len(caplog.records) == 1
+    assert values(meter, meter.changed())["acme"] == {
+        "BROKEN": 0,
+        "ERRORS": 1,
+        "BROKEN:weight": 0,
+        "ERRORS:weight": 3,
+    }
+
+
+def test_a_mean_that_is_replaced_goes_on_where_it_was_as_the_agent_thinks():
+    meter, totals = Meter([Errors()]), Totals(lambda: 0.0)
+    count(meter, 500, 200)
+    say(meter, totals)
+    meter.measure([GetsSec(), Errors()])
+    count(meter, 500, 200, 200)
+    assert values(meter, meter.changed())["acme"] == {"GETS_SEC": 0, "ERRORS": 2, "ERRORS:weight": 5}
+    grown = say(meter, totals)
+    assert (grown["ERRORS"]["tenant"], grown["ERRORS:weight"]["tenant"]) == ({"acme": 1}, {"acme": 3})
+
+
+def say(meter, totals):
+    """What grew since the last time, as an agent sees it."""
+    totals.add_worker(Hello("w", "proxy", 1, {}, meter.names, meter.gauges))
+    totals.update(Counters("w", 0.0, tuple(meter.changed())))
+    return totals.close_window(1.0)

@@ -1,0 +1,149 @@
+"""What a proxy worker says of its responses, up to the value that aggregators make of all nodes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice_agent.metrics.publisher import MetricPublisher
+from sluice_core.messages.nodes import Counters, Hello, MetricBatch
+from sluice_core.metrics.merge import MergedBatches
+from sluice_core.metrics.totals import Totals
+from sluice_core.testing import FakeBus
+from sluice_filters.api import FilterError
+from sluice_metrics.api import Response
+from sluice_metrics.builtin.responses import Errors
+from sluice_metrics.meter.meter import Meter
+from sluice_metrics.testing import FakeClock
+from sluice_middleware.swift.proxy_api import Request
+from sluice_middleware.testing import ProxyStack
+
+
+class Node:
+    """Workers, and an agent that publishes what they count."""
+
+    def __init__(self, name, *meters):
+        self.clock, self.bus = FakeClock(), FakeBus()
+        self.totals = Totals(lambda: 0.0)
+        self.meters = meters
+        self.publisher = MetricPublisher(name, self.totals, self.bus, 0.06, self.clock)
+        for number, meter in enumerate(meters):
+            self.totals.add_worker(Hello(f"w{number}", "proxy", 1, {}, meter.names, meter.gauges))
+
+    def window(self, metric="ERRORS"):
+        """The batch of a metric for one second."""
+        for number, meter in enumerate(self.meters):
+            rows = meter.changed()
+            self.totals.update(Counters(f"w{number}", 0.0, tuple(rows)))
+            meter.delivered(rows)
+        self.clock.now += 1
+        self.bus.sent.clear()
+        self.publisher.tick()
+        batches = [MetricBatch.decode(body) for _, body in self.bus.sent]
+        return next(batch for batch in batches if batch.metric == metric)
+
+
+def count(meter, *statuses):
+    for status in statuses:
+        meter.begin("acme", "logs").responded(Response("GET", status))
+
+
+def test_each_window_has_the_share_of_its_own_responses_zero_included_and_none_without_any():
+    meter = Meter([Errors()])
+    node = Node("n1", meter)
+    for statuses, share in (((500, 200, 200, 200), 0.25), ((200,), 0.0), ((), None), ((503,), 1.0)):
+        count(meter, *statuses)
+        batch = node.window()
+        assert batch.values.get("tenant", {}).get("acme") == share
+        assert batch.weights.get("tenant", {}).get("acme", 0) == len(statuses)
+
+
+STATUSES = st.lists(st.sampled_from([200, 404, 500, 503]), max_size=20)
+
+
+@given(st.lists(st.lists(STATUSES, min_size=2, max_size=2), min_size=1, max_size=4))
+def test_workers_and_nodes_are_one(nodes):
+    merged = MergedBatches()
+    for number, workers in enumerate(nodes):
+        meters = [Meter([Errors()]) for _ in workers]
+        for meter, statuses in zip(meters, workers, strict=True):
+            count(meter, *statuses)
+        merged.add(Node(f"n{number}", *meters).window())
+    every = [status for workers in nodes for statuses in workers for status in statuses]
+    found = merged.values()
+    if not every:
+        assert found == {}
+        return
+    share = pytest.approx(sum(status >= 500 for status in every) / len(every))
+    assert found == {"tenant": {"acme": share}, "container": {"acme/logs": share}, "cluster": {"": share}}
+
+
+@pytest.fixture
+def stack(tmp_path):
+    made = ProxyStack(tmp_path)
+    made.set_policies()
+    assert made("PUT", body=b"some bytes").status_int == 201
+    return made
+
+
+def failing(stack, error):
+    """From now on Swift fails."""
+
+    def fail(env, start_response):
+        raise error
+
+    stack.proxy.handler.app = fail
+
+
+def answering(stack, status):
+    """From now on Swift gives this status and nothing else."""
+
+    def answer(env, start_response):
+        start_response(status, [("Content-Length", "0")])
+        return [b""]
+
+    stack.proxy.handler.app = answer
+
+
+def errors(stack):
+    """Errors and responses of the tenant until now, an upload that went well included."""
+    meter = stack.proxy.meter
+    rows = {path: dict(zip(meter.names, row, strict=True)) for path, _, row in meter.changed()}
+    return rows["AUTH_a"]["ERRORS"], rows["AUTH_a"]["ERRORS:weight"]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [("200 OK", (0, 2)), ("404 Not Found", (0, 2)), ("500 No", (1, 2)), ("507 Full", (1, 2)), ("403 No", (0, 1))],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "POST", "DELETE"])
+def test_the_status_that_swift_gives_counts_unless_it_lets_nobody_in(stack, method, status, expected):
+    answering(stack, status)
+    stack(method)
+    assert errors(stack) == expected
+
+
+def test_a_refusal_of_ours_is_an_error_and_so_is_what_swift_never_answers(stack):
+    failing(stack, FilterError("no"))
+    assert stack("GET").status_int == 503
+    assert errors(stack) == (1, 2)
+    failing(stack, RuntimeError("no"))
+    with pytest.raises(RuntimeError):
+        stack("GET")
+    assert errors(stack) == (2, 3)
+
+
+def test_a_part_of_a_large_object_is_no_response_of_its_own(stack):
+    answering(stack, "503 No")
+    stack("GET", env={"swift.source": "SLO"})
+    assert errors(stack) == (0, 1)
+
+
+def test_a_response_counts_once_when_its_body_is_closed(stack):
+    body = stack.proxy(Request.blank("/v1/AUTH_a/c/o").environ, lambda *_: None)
+    next(iter(body))
+    assert errors(stack) == (0, 1)
+    for _ in range(2):
+        body.close()
+    assert errors(stack) == (0, 2)
