@@ -15,7 +15,7 @@ from sluice_metrics.api import Metric
 from sluice_metrics.builtin.bandwidth import GetBw, PutBw, Throughput
 from sluice_metrics.builtin.compressibility import Compressibility
 from sluice_metrics.builtin.requests import ActiveRequests, GetsSec, PutsSec
-from sluice_metrics.builtin.responses import Errors
+from sluice_metrics.builtin.responses import Errors, HitRatio
 
 GROUP: Final = "sluice.metrics"
 
@@ -27,6 +27,7 @@ BUILT_IN: Final[tuple[type[Metric], ...]] = (
     Throughput,
     ActiveRequests,
     Errors,
+    HitRatio,
     Compressibility,
 )
 

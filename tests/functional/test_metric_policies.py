@@ -104,3 +104,19 @@ def test_errors_are_the_share_of_responses_that_failed(api, swift, policies, eve
         eventually(lambda: observed(api, many, "ERRORS") == 0, 30)
         eventually(lambda: api.policy(many["id"])["state"] == "waiting", 30)
     eventually(lambda: observed(api, many, "ERRORS") is None, 30)
+
+
+def test_the_hit_ratio_tells_whether_caching_is_of_use(api, swift, policies, eventually):
+    swift.request("PUT", "reread")
+    for number in range(3):
+        assert swift.request("PUT", f"reread/{number}", NOISE[:1000]).status == 201
+    policies("FOR CONTAINER AUTH_test/reread DO SET caching WITH admit=1 max_size=1MB")
+    made = policies("FOR CONTAINER AUTH_test/reread WHEN HIT_RATIO > 90% DO SET noop TRANSIENT")
+    reads = [lambda path=f"reread/{number}": swift.request("GET", path) for number in range(3)]
+    with Steadily(swift, 10, *reads):
+        eventually(lambda: api.policy(made["id"])["state"] == "active", 30)
+        assert observed(api, made, "HIT_RATIO") > 0.9
+    absent = [lambda path=f"reread/none{number}": swift.request("GET", path) for number in range(3)]
+    with Steadily(swift, 10, *absent, statuses=(404,)):
+        eventually(lambda: observed(api, made, "HIT_RATIO") == 0, 30)
+        eventually(lambda: api.policy(made["id"])["state"] == "waiting", 30)

@@ -112,6 +112,7 @@ _OFFLINE_METRICS: Final = (
     MetricInfo("ACTIVE_REQUESTS", "count", "requests at work", _LEVELS),
     *(metric.info for metric in NODE_METRICS),
     MetricInfo("ERRORS", "fraction", "share of responses with a status of 5xx", _LEVELS),
+    MetricInfo("HIT_RATIO", "fraction", "share of reads that the cache answers where it is searched", _LEVELS),
 )
 
 

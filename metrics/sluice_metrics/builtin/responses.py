@@ -1,11 +1,11 @@
-"""ERRORS: what becomes of the requests that Swift let in."""
+"""ERRORS and HIT_RATIO: what becomes of the requests that Swift let in."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from sluice_core.describe import MetricInfo
-from sluice_metrics.api import Metric, Response
+from sluice_metrics.api import HIT, Metric, Response
 
 
 class Errors(Metric):
@@ -16,3 +16,18 @@ class Errors(Metric):
 
     def responded(self, response: Response) -> tuple[float, float]:
         return (0, 0) if response.part else (1 if response.status >= 500 else 0, 1)
+
+
+class HitRatio(Metric):
+    """Responses out of the node's cache, by all for which it was searched.
+
+    Segments of large objects count by themselves, since they are cached by themselves.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        "HIT_RATIO", "fraction", "share of reads that the cache answers where it is searched"
+    )
+    mean: ClassVar[bool] = True
+
+    def responded(self, response: Response) -> tuple[float, float]:
+        return (1 if response.cache == HIT else 0, 1) if response.cache else (0, 0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_metrics.api import Response
+from sluice_metrics.api import HIT, MISS, Response
 from sluice_metrics.builtin.bandwidth import GetBw, PutBw, Throughput
 from sluice_metrics.builtin.compressibility import Compressibility
 from sluice_metrics.builtin.requests import ActiveRequests, GetsSec, PutsSec
-from sluice_metrics.builtin.responses import Errors
+from sluice_metrics.builtin.responses import Errors, HitRatio
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.registry import BUILT_IN
 from sluice_metrics.testing import MetricContract, values, whole_request
@@ -40,6 +40,10 @@ class TestActiveRequests(MetricContract):
 
 class TestErrors(MetricContract):
     metric = Errors
+
+
+class TestHitRatio(MetricContract):
+    metric = HitRatio
 
 
 class TestCompressibility(MetricContract):
@@ -86,3 +90,17 @@ def test_a_request_counts_at_its_tenant_and_its_container(method, received, sent
 )
 def test_errors_are_responses_of_five_hundred_and_above_to_whole_requests(response, expected):
     assert Errors().responded(response) == expected
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (Response("GET", 200, HIT), (1, 1)),
+        (Response("HEAD", 304, HIT), (1, 1)),
+        (Response("GET", 206, HIT, part=True), (1, 1)),
+        (Response("GET", 404, MISS), (0, 1)),
+        (Response("GET", 200), (0, 0)),
+    ],
+)
+def test_the_hit_ratio_is_of_the_reads_for_which_the_cache_was_searched(response, expected):
+    assert HitRatio().responded(response) == expected

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 
 from sluice_filters.api import Stream
 from sluice_filters.visits import Call, Headers, Reply, Visit
+from sluice_metrics.api import HIT, MISS
 from sluice_middleware.cache.files import CachedFile
 from sluice_middleware.cache.index import IndexEntry
 from sluice_middleware.cache.response import build_reply
@@ -33,6 +34,8 @@ _UNUSUAL: Final = (
     "HTTP_X_OPEN_EXPIRED",
     "HTTP_X_BACKEND_OPEN_EXPIRED",
 )
+#: Where the environment of a GET or HEAD says what the cache had for it.
+SEARCHED: Final = "sluice.cache"
 #: Headers of one answer rather than of the object.
 _PASSING: Final = frozenset({"Date", "Connection", "Transfer-Encoding", "X-Trans-Id", "X-Openstack-Request-Id"})
 #: Swift's own encryption, wherever it stands, leaves this in the environment.
@@ -153,6 +156,7 @@ def read_visit(cache: WorkerCache, call: Call, key: bytes, params: Mapping[str, 
     environ = call.environ
     if config_true_value(environ.get("HTTP_X_NEWEST", "")) or not environ.keys().isdisjoint(_UNUSUAL):
         return None
+    environ[SEARCHED] = MISS
     visit = ReadVisit(cache, call, key, params)
     return visit if visit.is_interested() else None
 
@@ -182,6 +186,8 @@ class ReadVisit(CacheVisit):
     def request(self) -> Reply | None:
         if self._entry is not None:
             reply = self._from(self._entry)
+            if reply is not None:
+                self._call.environ[SEARCHED] = HIT
             if reply is not None or not self._may_keep():
                 return reply
         if self._snapshot is None:

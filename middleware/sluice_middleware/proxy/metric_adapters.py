@@ -44,6 +44,7 @@ class RequestMetrics:
     went: int = 0
     #: Status of the answer, 0 before there is one.
     _status: int = 0
+    _cache: str = ""
     _came: int = 0
     _told: tuple[int, int] = (0, 0)
     _operation: bool = field(init=False)
@@ -63,9 +64,12 @@ class RequestMetrics:
                 self.handle.admitted(self.method)
                 self._sample = self.handle.sample()
 
-    def answered(self, status: str) -> None:
-        """The answer starts with ``status``; Swift let the request in unless it says otherwise."""
-        self._status = int(status[:3])
+    def answered(self, status: str, cache: str = "") -> None:
+        """The answer starts with ``status``; Swift let the request in unless it says otherwise.
+
+        :param cache: what the node's cache had for it, as in :class:`~sluice_metrics.api.Response`
+        """
+        self._status, self._cache = int(status[:3]), cache
         if self._operation and self._status not in _REFUSED:
             self.handle.admitted(self.method)
 
@@ -102,7 +106,7 @@ class RequestMetrics:
             self.handle.ended(self.method)
         status, self._status = self._status or status, 0
         if status and status not in _REFUSED:
-            self.handle.responded(Response(self.method, status, part=not self._operation))
+            self.handle.responded(Response(self.method, status, self._cache, not self._operation))
 
     def _no_more(self) -> None:
         sample, self._sample = self._sample, None

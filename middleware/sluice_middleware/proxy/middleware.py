@@ -24,6 +24,7 @@ from sluice_metrics.meter.busiest import LIMIT
 from sluice_metrics.registry import load_metrics
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.cache import node_cache
+from sluice_middleware.cache.visit import SEARCHED
 from sluice_middleware.log import Logger
 from sluice_middleware.proxy.metric_adapters import CountedInput, RequestMetrics, count_body
 from sluice_middleware.proxy.metric_loader import WorkerMetrics
@@ -100,7 +101,7 @@ class ProxyMiddleware:
         finally:
             if throttled is not None:
                 throttled.close()
-        metrics.answered(answer.status)
+        metrics.answered(answer.status, env.pop(SEARCHED, ""))
         start_response(answer.status, answer.headers, answer.exc_info)
         return count_body(body, metrics)
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.middleware.cache import PATH, Disks, environment
 
 from sluice_agent.metrics.publisher import MetricPublisher
 from sluice_core.messages.nodes import Counters, Hello, MetricBatch
 from sluice_core.metrics.merge import MergedBatches
 from sluice_core.metrics.totals import Totals
-from sluice_core.testing import FakeBus
+from sluice_core.testing import FakeBus, assignment
 from sluice_filters.api import FilterError
 from sluice_metrics.api import Response
 from sluice_metrics.builtin.responses import Errors
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.testing import FakeClock
+from sluice_middleware.proxy.middleware import PROXY_OPTIONS, ProxyMiddleware
 from sluice_middleware.swift.proxy_api import Request
-from sluice_middleware.testing import ProxyStack
+from sluice_middleware.testing import FixedPolicies, ProxyStack
+
+log = logging.getLogger(__name__)
 
 
 class Node:
@@ -147,3 +153,68 @@ def test_a_response_counts_once_when_its_body_is_closed(stack):
     for _ in range(2):
         body.close()
     assert errors(stack) == (0, 2)
+
+
+# -- the cache
+
+
+@pytest.fixture
+def caching(tmp_path):
+    """A proxy of a node with a cache, under a policy to use it."""
+    given = {"agent_socket": str(tmp_path / "none.sock"), "snapshot_dir": str(tmp_path / "none")}
+    options = {one.name: one.default for one in PROXY_OPTIONS} | given
+    proxy = ProxyMiddleware(Disks(), {**options, "cache_dir": str(tmp_path / "cache"), "cache_alone": True}, log)
+    policies = FixedPolicies(assignment(keyword="caching", params={"admit": 1, "max_size": 1000}))
+    proxy.context.reader = proxy.context.lookup._reader = policies
+    proxy._started = proxy.context._started = True
+    return proxy
+
+
+def read(proxy, path=PATH, method="GET", source=None, **headers):
+    """The status of a read, and its hits and searches of the cache."""
+    before = hits(proxy)
+    env = environment(method, path, b"", headers)
+    answer = Request({**env, "swift.source": source}).get_response(proxy)
+    assert answer.body is not None
+    after = hits(proxy)
+    return answer.status_int, after[0] - before[0], after[1] - before[1]
+
+
+def hits(proxy):
+    rows = {path: dict(zip(proxy.meter.names, row, strict=True)) for path, _, row in proxy.meter.changed()}
+    row = rows.get("AUTH_a/c", {})
+    return row.get("HIT_RATIO", 0), row.get("HIT_RATIO:weight", 0)
+
+
+def write(proxy, path=PATH, body=b"some bytes"):
+    assert Request(environment("PUT", path, body, {})).get_response(proxy).status_int == 201
+
+
+def test_what_the_cache_answers_is_a_hit_and_what_it_was_searched_for_in_vain_a_miss(caching):
+    write(caching)
+    assert hits(caching) == (0, 0), "a write searches for nothing"
+    assert read(caching) == (200, 1, 1)
+    assert read(caching, method="HEAD") == (200, 1, 1)
+    assert read(caching, range="bytes=1-2") == (206, 1, 1)
+    assert read(caching, if_none_match="*") == (304, 1, 1)
+    assert read(caching, "/v1/AUTH_a/c/none") == (404, 0, 1)
+    write(caching, "/v1/AUTH_a/c/large", bytes(2000))
+    for _ in range(2):
+        assert read(caching, "/v1/AUTH_a/c/large") == (200, 0, 1)
+
+
+def test_segments_are_searched_for_by_themselves(caching):
+    write(caching)
+    assert read(caching, source="SLO") == (200, 1, 1)
+
+
+@pytest.mark.parametrize("headers", [{"x_newest": "true"}, {"origin": "http://there"}])
+def test_who_goes_past_the_cache_neither_hits_nor_misses(caching, headers):
+    write(caching)
+    assert read(caching, **headers) == (200, 0, 0)
+
+
+def test_without_a_policy_nothing_is_searched(caching):
+    write(caching)
+    caching.context.reader = caching.context.lookup._reader = FixedPolicies()
+    assert read(caching) == (200, 0, 0)
