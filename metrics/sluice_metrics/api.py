@@ -31,6 +31,10 @@ and the metric's value in a window is ``sum of amounts / sum of weights`` of all
 no weight there is no value.  Responses with 401 and 403 are left out.  The host asks once for each :class:`Response`,
 which is equal for most requests, and remembers the answer.
 
+A metric with a ``quantile`` is that quantile of the seconds that responses took.  It answers ``responded`` as a mean
+does; the weight says how often a response counts, 0 for not at all, and the amount is not used.  Metrics that inherit
+the same ``responded`` share what is counted.
+
 A metric whose ``info.granularities`` hold ``object`` is also counted for single objects: the busiest of
 each worker (``sluice_metrics.meter.busiest`` says which are).  That is for totals only.
 """
@@ -53,9 +57,9 @@ MISS: Final = "miss"
 class Response(NamedTuple):
     """What is known of a response when it is over.
 
-    ``status`` is the one that the client gets, refusals by Sluice included.  ``cache`` is :data:`HIT` or :data:`MISS`
-    where the cache was searched for the object, else empty.  ``part`` says that the request is a part of another
-    one that is counted itself: a segment of a large object, the source of a copy.
+    ``status`` is the one that leaves our middleware, refusals by Sluice included.  ``cache`` is :data:`HIT` or
+    :data:`MISS` where the cache was searched for the object, else empty.  ``part`` says that the request is a part of
+    another one that is counted itself: a segment of a large object, the source of a copy.
     """
 
     method: str
@@ -74,6 +78,8 @@ class Metric:
     sample_size: ClassVar[int] = 0
     #: True for a mean over responses.
     mean: ClassVar[bool] = False
+    #: Above zero, and below one, for a quantile of the seconds that responses took.
+    quantile: ClassVar[float] = 0.0
 
     def admitted(self, method: str) -> float:
         """Swift let the request in."""

@@ -94,7 +94,7 @@ def check_samples(found: type[Metric]) -> None:
 def check_responses(found: type[Metric]) -> None:
     """A response has an amount and a weight that depend on it only; what weighs nothing has no amount."""
     one, other = _create(found), _create(found)
-    for response in RESPONSES if found.mean else ():
+    for response in RESPONSES if found.mean or found.quantile else ():
         with refuse_failures(f"responded({response}) fails"):
             amount, weight = first = one.responded(response)
             again = (one.responded(response), other.responded(response))
@@ -119,6 +119,6 @@ def check_host(found: type[Metric]) -> None:
                 sample.end()
                 sample = None
         handle.ended(method)
-        handle.responded(Response(method, 200))
+        handle.responded(Response(method, 200), 0.1)
     if meter.failures:
         raise BadUpload(f"its host would switch it off: {', '.join(sorted(meter.failures))}")

@@ -1,7 +1,7 @@
 """Uploaded workload metrics: their description in the registration, and their class out of verified code.
 
 A trial (``sluice_metrics.trial``) writes the description into ``Upload.info``: the fields of ``MetricInfo`` other than
-its name, and ``gauge``, ``sample_size`` and ``mean`` of the class.
+its name, and :data:`_KINDS` of the class.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _PERIOD: Final = 1.0
 #: Of an upload that a metric may want to see.
 _MOST_SAMPLED: Final = 1 << 20
 _TOLD: Final = tuple(one.name for one in fields(MetricInfo) if one.name != "name")
-_ONLY_TOTALS: Final = "only totals are counted for single objects"
+#: What makes a metric something else than a total; each has at most one.
+_KINDS: Final = ("gauge", "sample_size", "mean", "quantile")
+_NEEDS_EACH_OTHER: Final = "the method `responded` needs `mean` or a `quantile`, and each of these needs it"
 _LISTS: Final = ("granularities", "aliases")
 
 
@@ -30,7 +32,7 @@ def describe_metric(found: type[Metric]) -> dict[str, Any]:
     """The description of a metric for ``Upload.info``: JSON data."""
     said = {name: getattr(found.info, name) for name in _TOLD}
     lists = {name: list(said[name]) for name in _LISTS}
-    return {**said, **lists, "gauge": found.gauge, "sample_size": found.sample_size, "mean": found.mean}
+    return {**said, **lists, **{name: getattr(found, name) for name in _KINDS}}
 
 
 def metric_info(upload: Upload) -> MetricInfo:
@@ -78,7 +80,8 @@ def refusal_reason(found: type[Metric], name: str = "") -> str:
     if not isinstance(found.sample_size, int) or not 0 <= found.sample_size <= _MOST_SAMPLED:
         return f"sample_size `{found.sample_size}`, expected 0 to {_MOST_SAMPLED}"
     levels, known = set(info.granularities), ", ".join(WITH_OBJECTS)
-    sampling, answers = bool(found.sample_size), found.responded is not Metric.responded
+    kinds = [name for name in _KINDS if getattr(found, name)]
+    over_responses = bool(found.mean or found.quantile)
     rules = (
         (_is_name(info.name), f"name `{info.name}`, expected upper case letters, digits and `_`"),
         (info.unit in UNITS, f"unit `{info.unit}`, expected one of {', '.join(UNITS)}"),
@@ -87,13 +90,18 @@ def refusal_reason(found: type[Metric], name: str = "") -> str:
         (info.period == _PERIOD, f"period `{info.period}`, expected {_PERIOD:g}: nodes publish each second"),
         (isinstance(found.gauge, bool), f"gauge `{found.gauge}`, expected True or False"),
         (isinstance(found.mean, bool), f"mean `{found.mean}`, expected True or False"),
-        (not (OBJECT in levels and (found.gauge or sampling or found.mean)), _ONLY_TOTALS),
-        (not (found.gauge and sampling), "it is both a level and a mean over samples"),
-        (not (found.mean and (found.gauge or sampling)), "a mean over responses is no level and no mean over samples"),
-        (answers == bool(found.mean), "`mean` and the method `responded` need each other"),
-        (not (sampling and CLUSTER in levels), "means over samples are not added up to the cluster"),
+        (_is_quantile(found.quantile), f"quantile `{found.quantile}`, expected a number below 1, or 0 for none"),
+        (len(kinds) < 2, f"it has {' and '.join(f'`{name}`' for name in kinds)}, expected one of them at most"),
+        (not (OBJECT in levels and kinds), "only totals are counted for single objects"),
+        (over_responses == (found.responded is not Metric.responded), _NEEDS_EACH_OTHER),
+        (not found.quantile or info.unit == "seconds", f"unit `{info.unit}`, expected seconds for a quantile of them"),
+        (not (found.sample_size and CLUSTER in levels), "means over samples are not added up to the cluster"),
     )
     return "; ".join(fault for holds, fault in rules if not holds)
+
+
+def _is_quantile(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1
 
 
 def _is_name(text: object) -> bool:

@@ -15,7 +15,7 @@ from sluice_metrics.api import Metric
 from sluice_metrics.builtin.bandwidth import GetBw, PutBw, Throughput
 from sluice_metrics.builtin.compressibility import Compressibility
 from sluice_metrics.builtin.requests import ActiveRequests, GetsSec, PutsSec
-from sluice_metrics.builtin.responses import Errors, HitRatio
+from sluice_metrics.builtin.responses import Errors, HitRatio, ResponseTime, ResponseTimeP95, ResponseTimeP99
 
 GROUP: Final = "sluice.metrics"
 
@@ -28,6 +28,9 @@ BUILT_IN: Final[tuple[type[Metric], ...]] = (
     ActiveRequests,
     Errors,
     HitRatio,
+    ResponseTime,
+    ResponseTimeP95,
+    ResponseTimeP99,
     Compressibility,
 )
 

@@ -61,7 +61,8 @@ def test_every_metric_of_ours_would_pass_as_an_upload(one):
     code += "class Mine(Base):\n    info = replace(Base.info, name='MINE')\n"
     found = verdict(code.encode(), "MINE")
     assert (found.reason, found.main) == ("", "Mine")
-    assert [found.info[kind] for kind in ("gauge", "sample_size", "mean")] == [one.gauge, one.sample_size, one.mean]
+    for kind in ("gauge", "sample_size", "mean", "quantile"):
+        assert found.info[kind] == getattr(one, kind)
     info = metric_info(Upload("MINE", "native", "python", "Mine", "", 0, info=found.info, kind="metric"))
     assert (info.unit, info.granularities, info.help) == (one.info.unit, one.info.granularities, one.info.help)
 
@@ -82,9 +83,15 @@ def test_every_metric_of_ours_would_pass_as_an_upload(one):
         (mine(more="    sample_size = 'all'"), "sample_size `all`"),
         (mine(words=", granularities=('object',)", more="    gauge = True"), "only totals"),
         (mine(more="    sample_size = 9"), "means over samples are not added up"),
-        (mine(more="    mean = True"), "`mean` and the method `responded` need each other"),
-        (mine("    def responded(self, response): return 1, 1"), "`mean` and the method `responded` need each other"),
-        (mean("return 1, 1", "    gauge = True"), "a mean over responses is no level"),
+        (mine(more="    mean = True"), "the method `responded` needs `mean` or a `quantile`"),
+        (mine("    def responded(self, response): return 1, 1"), "the method `responded` needs `mean` or a `quantile`"),
+        (mean("return 1, 1", "    gauge = True"), "it has `gauge` and `mean`, expected one"),
+        (mine(more="    quantile = 0.9"), "the method `responded` needs `mean` or a `quantile`"),
+        (mine(more="    quantile = 95"), "quantile `95`, expected a number below 1"),
+        (
+            mine("    def responded(self, response): return 0, 1", more="    quantile = 0.9"),
+            "unit `count`, expected seconds",
+        ),
         (mean("return 1, 1", words=", granularities=('object',)"), "only totals"),
         (mean("return 1, -1"), "is `(1, -1)`, expected amount and weight, neither below zero"),
         (mean("return 1, 0"), "is `(1, 0)`, expected amount and weight, neither below zero"),

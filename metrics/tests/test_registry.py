@@ -44,7 +44,8 @@ def load(name):
 def test_the_literal_list_has_ours(monkeypatch):
     monkeypatch.setattr(plugins, "entry_points", lambda group: [])
     bytes_and_requests = ["GETS_SEC", "PUTS_SEC", "GET_BW", "PUT_BW", "THROUGHPUT", "ACTIVE_REQUESTS"]
-    assert list(registry.load_metrics()) == [*bytes_and_requests, "ERRORS", "HIT_RATIO", "COMPRESSIBILITY"]
+    responses = ["ERRORS", "HIT_RATIO", "RESPONSE_TIME", "RESPONSE_TIME_P95", "RESPONSE_TIME_P99"]
+    assert list(registry.load_metrics()) == [*bytes_and_requests, *responses, "COMPRESSIBILITY"]
     assert registry.descriptions()["GETS_SEC"] is GetsSec.info
 
 

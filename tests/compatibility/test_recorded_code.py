@@ -39,7 +39,7 @@ def test_uploaded_code_loads(file, base, name):
         ("sluice_core.control", "Assign Controller ControllerInfo Observation"),
         ("sluice_filters.api", "Filter Stream Hint CorruptData FilterError BadParameter"),
         ("sluice_filters.visits", "Visit Call"),
-        ("sluice_metrics.api", "Metric"),
+        ("sluice_metrics.api", "Metric Response HIT MISS WITH_OBJECTS"),
         ("sluice_filters.testing", "FilterContract"),
         ("sluice_metrics.testing", "MetricContract"),
     ],

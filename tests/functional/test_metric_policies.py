@@ -1,7 +1,9 @@
 """Policies over what uploads consist of, over responses, and over single objects, on a live cluster."""
 
+import http.client
 import random
 import threading
+import time
 
 from sluice_aio.cluster.disks import stored_sizes
 
@@ -120,3 +122,38 @@ def test_the_hit_ratio_tells_whether_caching_is_of_use(api, swift, policies, eve
     with Steadily(swift, 10, *absent, statuses=(404,)):
         eventually(lambda: observed(api, made, "HIT_RATIO") == 0, 30)
         eventually(lambda: api.policy(made["id"])["state"] == "waiting", 30)
+
+
+def put_slowly(swift, path, seconds):
+    """The answer to an upload whose body waits in its middle."""
+
+    def body():
+        yield b"half"
+        time.sleep(seconds)  # as a slow client does
+        yield b"full"
+
+    connection = http.client.HTTPConnection(swift.address, timeout=60)
+    headers = {"X-Auth-Token": swift.token, "Content-Length": "8"}
+    connection.request("PUT", f"{swift.account}/{path}", body=body(), headers=headers)
+    with connection.getresponse() as answer:
+        answer.read()
+    connection.close()
+    return answer
+
+
+def test_the_slowest_responses_fire_and_the_median_does_not(api, swift, policies, eventually):
+    swift.request("PUT", "timed")
+    assert swift.request("PUT", "timed/o", TEXT).status == 201
+    slowest, median = (
+        policies(f"FOR CONTAINER AUTH_test/timed WHEN {metric} > 400ms DO SET noop TRANSIENT")
+        for metric in ("RESPONSE_TIME_P95", "RESPONSE_TIME")
+    )
+    read, write = (lambda: swift.request("GET", "timed/o")), (lambda: put_slowly(swift, "timed/slow", 0.6))
+    with Steadily(swift, 10, *[read] * 6, write):
+        eventually(lambda: api.policy(slowest["id"])["state"] == "active", 30)
+        eventually(lambda: 0.5 < (observed(api, slowest, "RESPONSE_TIME_P95") or 0) < 2, 30)
+        eventually(lambda: 0 < (observed(api, median, "RESPONSE_TIME") or 0) < 0.4, 30)
+        assert api.policy(median["id"])["state"] == "waiting"
+    with Steadily(swift, 10, read):
+        eventually(lambda: api.policy(slowest["id"])["state"] == "waiting", 30)
+        eventually(lambda: 0 < (observed(api, slowest, "RESPONSE_TIME_P95") or 0) < 0.4, 30)

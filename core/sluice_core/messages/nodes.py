@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any, Final, Self
 
+from sluice_core.errors import DecodeError
 from sluice_core.messages.base import Message, PackedMessage
+
+#: Numbers of a sketch's buckets stay below this, above its negative (``sluice_core.metrics.sketch``).
+LARGEST_BUCKET: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Hello(PackedMessage):
     ``actions`` maps each installed keyword to its version; ``gauges`` names the metrics whose
     values are levels rather than running totals.  ``disk_file`` is the version of our disk files in a process
     that uses them (object server, auditor, …), 0 elsewhere; ``stored`` are the keywords that they can obey.
+    ``quantiles`` maps each metric that is a quantile to the name of its sketch and the quantile.
     """
 
     worker: str
@@ -55,6 +61,16 @@ class Hello(PackedMessage):
     gauges: tuple[str, ...] = ()
     disk_file: int = 0
     stored: tuple[str, ...] = ()
+    quantiles: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        made = super(Hello, cls).from_data(data)
+        try:
+            told = {metric: (str(sketch), float(quantile)) for metric, (sketch, quantile) in made.quantiles.items()}
+        except (TypeError, ValueError, AttributeError) as error:
+            raise DecodeError(f"not a Hello: quantiles `{made.quantiles}`: {error}") from error
+        return replace(made, quantiles=told)
 
 
 #: Suffix, behind the path of the agent's socket, of the file with its :class:`StorageState`.
@@ -82,17 +98,25 @@ class Counters(PackedMessage):
     :func:`sluice_core.metrics.totals.birth`, so that an agent can tell rows older than itself), the
     values in the order of :attr:`Hello.metrics`.  ``snapshot`` is the id of the snapshot folder
     that the worker reads, so that an agent knows when a replaced one is really in use.
+    ``sketches`` maps the name of a sketch to a list for each row: bucket, running total, bucket, … of the buckets that
+    changed.
     """
 
     worker: str
     at: float
     rows: tuple[tuple[str, int, tuple[float, ...]], ...] = ()
     snapshot: str = ""
+    sketches: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         rows = tuple((path, born, tuple(values)) for path, born, values in data.get("rows", ()))
-        return super(Counters, cls).from_data({**data, "rows": rows})
+        made = super(Counters, cls).from_data({**data, "rows": rows})
+        for name, sketches in made.sketches.items():
+            if len(sketches) != len(rows):
+                raise DecodeError(f"{len(sketches)} sketches `{name}`, expected one for each of {len(rows)} rows")
+            _check_sketches(sketches)
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +125,8 @@ class MetricBatch(PackedMessage):
 
     ``window`` is the unix second at which the window began; ``values`` maps a granularity to
     ``{path: value}`` in the metric's unit.  A batch without values says: nothing happened here.
-    Of a mean, ``weights`` has the weight of each value; nodes merge by ``sluice_core.metrics.merge``.
+    Of a mean, ``weights`` has the weight of each value; of a ``quantile`` (0.95) ``sketches`` has the packed sketch
+    behind each value.  Nodes merge by ``sluice_core.metrics.merge``.
     ``seq`` counts a node's batches of this metric, so that consumers see gaps.
     """
 
@@ -112,3 +137,26 @@ class MetricBatch(PackedMessage):
     values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     period: float = 1.0
     weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    quantile: float = 0.0
+    sketches: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        made = super(MetricBatch, cls).from_data(data)
+        for found in made.sketches.values():
+            _check_sketches(found.values())
+        return made
+
+
+def _check_sketches(sketches: Iterable[Sequence[float]]) -> None:
+    """Whether each is pairs of a bucket and a count.
+
+    :raises DecodeError: when one is not
+    """
+    for packed in sketches:
+        if not isinstance(packed, list | tuple):
+            raise DecodeError(f"`{packed!r}` is no sketch, expected a list")
+        buckets, counts = packed[::2], packed[1::2]
+        fine = len(buckets) == len(counts) and all(-LARGEST_BUCKET < one < LARGEST_BUCKET for one in buckets)
+        if not fine or not all(one >= 0 and isfinite(one) for one in counts):
+            raise DecodeError(f"`{packed}` is no sketch, expected pairs of bucket and count")

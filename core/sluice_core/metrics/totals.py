@@ -15,6 +15,8 @@ get right, and this module does:
 * A mean travels as amounts under its own name and weights under that name and :data:`WEIGHT`: two levels of a mean
   over samples, two running totals of one over responses.  Both add up over workers, and :func:`means` divides.
 
+* A quantile is made of sketches (:mod:`sluice_core.metrics.sketch`), whose buckets are running totals, too.
+
 Nothing here reads a clock but the two constructors' defaults; one thread calls it.
 """
 
@@ -25,11 +27,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from math import isfinite
-from typing import Final
+from typing import Final, TypeVar
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.messages.policies import CONTAINER, OBJECT, TENANT
+from sluice_core.metrics.sketch import Sketch, Sketches, SketchGrowth, unpack
 
 #: Seconds after which a worker forgets a row without news (if no level is up) …
 WORKER_FORGETS: Final = 300.0
@@ -40,6 +43,8 @@ OBJECTS_FORGET: Final = 60.0
 MOST_OBJECTS: Final = 10_000
 #: Follows the name of a metric that is a mean, for the column of its weights.
 WEIGHT: Final = ":weight"
+
+T = TypeVar("T")
 
 #: Granularity → path → sum.
 Sums = Mapping[str, Mapping[str, float]]
@@ -61,12 +66,16 @@ class _Row:
     born: int
     values: tuple[float, ...]
     seen: float
+    #: By name.
+    sketches: dict[str, Sketch] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class _Worker:
     metrics: tuple[str, ...]
     gauges: frozenset[int]
+    #: Metric → name of its sketch, and the quantile.
+    quantiles: Mapping[str, tuple[str, float]]
     rows: dict[str, _Row] = field(default_factory=dict)
     objects: dict[str, _Row] = field(default_factory=dict)
     lost: bool = False
@@ -85,6 +94,7 @@ class Totals:
         self._workers: dict[str, _Worker] = {}
         self._growth: dict[str, dict[str, float]] = {}
         self._levels: dict[str, dict[str, float]] = {}
+        self._sketches = SketchGrowth()
         self._swept = self._swept_objects = clock()
 
     def add_worker(self, hello: Hello) -> None:
@@ -94,10 +104,11 @@ class Totals:
         for number, name in enumerate(hello.metrics):
             (self._levels if number in gauges else self._growth).setdefault(name, {})
         known = self._workers.get(hello.worker)
-        if known is not None and known.metrics == hello.metrics and known.gauges == gauges:
+        said = (hello.metrics, gauges, hello.quantiles)
+        if known is not None and (known.metrics, known.gauges, known.quantiles) == said:
             known.lost = False
             return
-        fresh = self._workers[hello.worker] = _Worker(hello.metrics, gauges)
+        fresh = self._workers[hello.worker] = _Worker(*said)
         if known is not None:
             fresh.rows, fresh.objects = _moved(known.rows, known, fresh), _moved(known.objects, known, fresh)
         self._silence()
@@ -114,8 +125,9 @@ class Totals:
             if len(values) != len(worker.metrics) or not _all_numbers(values):
                 raise DecodeError(f"row `{path}` is `{values}`, expected {len(worker.metrics)} numbers")
         now = self._clock()
-        for path, born, values in counters.rows:
-            self._take(worker, path, _Row(born, values, now))
+        for number, (path, born, values) in enumerate(counters.rows):
+            sketches = {name: unpack(packed[number]) for name, packed in counters.sketches.items() if packed[number]}
+            self._take(worker, path, _Row(born, values, now, sketches))
         return True
 
     def lose_worker(self, worker: str) -> None:
@@ -135,12 +147,18 @@ class Totals:
         """
         values: Values = {}
         for name, growth in self._growth.items():
-            values[name] = _by_granularity({path: grown / period for path, grown in growth.items()})
+            values[name] = _by_granularity({path: grown / period for path, grown in growth.items() if grown > 0})
             growth.clear()
         for name, levels in self._levels.items():
-            values[name] = _by_granularity(levels)
+            values[name] = _by_granularity({path: value for path, value in levels.items() if value > 0})
         self._sweep()
         return values
+
+    def close_quantiles(self, period: float) -> dict[str, tuple[float, Sketches]]:
+        """Each metric that is a quantile → which one, and the sketches of the window that ends now; begin the next."""
+        grown = {name: _by_granularity(found) for name, found in self._sketches.close(period).items()}
+        quantiles = {metric: told for worker in self._workers.values() for metric, told in worker.quantiles.items()}
+        return {metric: (quantile, grown.get(name, {})) for metric, (name, quantile) in quantiles.items()}
 
     def _take(self, worker: _Worker, path: str, row: _Row) -> None:
         rows = worker.where(path)
@@ -152,6 +170,12 @@ class Totals:
             self._drop_levels(worker, path, old)
             old = None
         fresh = old is None and row.born > self._baseline
+        kept = old.sketches if old is not None else {}
+        if old is not None or fresh:
+            self._sketches.add(path, kept, row.sketches)
+        for name, sketch in row.sketches.items():
+            kept.setdefault(name, {}).update(sketch)
+        row.sketches = kept
         for number, name in enumerate(worker.metrics):
             value = row.values[number]
             before = old.values[number] if old is not None else 0.0
@@ -214,9 +238,15 @@ class Totals:
 def _moved(rows: Mapping[str, _Row], before: _Worker, after: _Worker) -> dict[str, _Row]:
     """The rows of a worker that announces other metrics now: totals are what they were, all else begins at zero."""
     totals = {name: number for number, name in enumerate(before.metrics) if number not in before.gauges}
+    sketches = {name for name, _ in after.quantiles.values()}
     columns = [None if number in after.gauges else totals.get(name) for number, name in enumerate(after.metrics)]
     return {
-        path: _Row(row.born, tuple(0.0 if one is None else row.values[one] for one in columns), row.seen)
+        path: _Row(
+            row.born,
+            tuple(0.0 if one is None else row.values[one] for one in columns),
+            row.seen,
+            {name: sketch for name, sketch in row.sketches.items() if name in sketches},
+        )
         for path, row in rows.items()
     }
 
@@ -237,10 +267,9 @@ def _all_numbers(values: Iterable[float]) -> bool:
         return False
 
 
-def _by_granularity(cells: dict[str, float]) -> dict[str, dict[str, float]]:
-    """Positive values by the level of their path; levels without any are left out."""
-    found: dict[str, dict[str, float]] = {}
+def _by_granularity(cells: Mapping[str, T]) -> dict[str, dict[str, T]]:
+    """What there is by the level of its path."""
+    found: dict[str, dict[str, T]] = {}
     for path, value in cells.items():
-        if value > 0:
-            found.setdefault(granularity(path), {})[path] = value
+        found.setdefault(granularity(path), {})[path] = value
     return found

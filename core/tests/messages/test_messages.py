@@ -43,6 +43,9 @@ assignments = st.builds(
 )
 names = st.lists(words, max_size=3).map(tuple)
 rows = st.tuples(words, numbers, st.lists(reals, max_size=3).map(tuple))
+sketches = st.dictionaries(st.integers(-99, 99), st.floats(0, 1e9), max_size=3).map(
+    lambda counts: [number for pair in counts.items() for number in pair]
+)
 messages = st.one_of(
     targets,
     assignments,
@@ -59,6 +62,26 @@ messages = st.one_of(
     st.builds(Hello, words, words, numbers, st.dictionaries(words, numbers, max_size=2), names, names),
     st.builds(Counters, words, reals, st.lists(rows, max_size=3).map(tuple), words),
     st.builds(MetricBatch, words, words, numbers, numbers, st.dictionaries(words, st.dictionaries(words, reals))),
+    st.builds(
+        MetricBatch,
+        words,
+        words,
+        numbers,
+        numbers,
+        quantile=reals,
+        sketches=st.dictionaries(words, st.dictionaries(words, sketches, max_size=2), max_size=2),
+    ),
+    st.builds(
+        Hello,
+        words,
+        words,
+        numbers,
+        st.just({}),
+        quantiles=st.dictionaries(words, st.tuples(words, st.floats(0, 1)), max_size=2),
+    ),
+    st.lists(st.tuples(rows, sketches), max_size=3).map(
+        lambda found: Counters("w", 0.0, tuple(row for row, _ in found), sketches={"S": [one for _, one in found]})
+    ),
 )
 
 

@@ -2,8 +2,10 @@
 
 import pytest
 
+from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.merge import MergedBatches
+from sluice_core.metrics.sketch import find_bucket
 
 
 def batch(values, weights=None, node="n1"):
@@ -45,3 +47,28 @@ def test_a_mean_without_its_weight_counts_nothing():
 
 def test_nothing_is_merged_to_nothing():
     assert merged(batch({}), batch({})) == {}
+
+
+def quantile_batch(quantile, sketches, node="n1"):
+    return MetricBatch.decode(MetricBatch(node, "M", 100, 1, quantile=quantile, sketches=sketches).encode())
+
+
+def test_a_quantile_is_that_of_all_nodes_together():
+    fast, slow = find_bucket(0.01), find_bucket(2.0)
+    one = quantile_batch(0.5, {"tenant": {"a": [fast, 90]}, "container": {"a/c": [fast, 90]}})
+    other = quantile_batch(0.5, {"tenant": {"a": [fast, 1, slow, 9], "b": [slow, 200]}, "container": {"a/c": []}})
+    found = merged(one, other)
+    assert found["tenant"] == {"a": pytest.approx(0.01, rel=0.05), "b": pytest.approx(2.0, rel=0.05)}
+    assert found["container"] == {"a/c": pytest.approx(0.01, rel=0.05)}
+    assert found["cluster"] == {"": pytest.approx(2.0, rel=0.05)}
+    tail = [quantile_batch(0.95, batch.sketches) for batch in (one, other)]
+    assert merged(*tail)["tenant"]["a"] == pytest.approx(2.0, rel=0.05)
+
+
+def test_a_quantile_of_nothing_is_no_value():
+    assert merged(quantile_batch(0.5, {}), quantile_batch(0.5, {"tenant": {}})) in ({}, {"tenant": {}})
+
+
+def test_a_batch_with_a_bad_sketch_is_refused():
+    with pytest.raises(DecodeError, match="is no sketch"):
+        quantile_batch(0.5, {"tenant": {"a": [1, 2, 3]}})

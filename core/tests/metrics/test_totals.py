@@ -272,3 +272,72 @@ def test_no_worker_fills_the_agent_with_objects(totals, clock):
 def test_means_divide_amounts_by_weights_where_there_are_any():
     amounts = {"tenant": {"a": 6.0, "b": 1.0}, "container": {"a/c": 6.0}}
     assert means(amounts, {"tenant": {"a": 3.0, "b": 0.0, "c": 4.0}}) == {"tenant": {"a": 2.0, "c": 0.0}}
+
+
+# -- sketches
+
+
+QUANTILES = {"TIME": ("TIME", 0.5), "TIME_P99": ("TIME", 0.99)}
+TIMES = {"TIME": (0.5, {}), "TIME_P99": (0.99, {})}
+
+
+def hello_with_sketches(totals, worker="w1", quantiles=None, metrics=("TIME:weight",)):
+    totals.add_worker(Hello(worker, "proxy", 1, {}, metrics, quantiles=QUANTILES if quantiles is None else quantiles))
+
+
+def send_sketch(totals, born, sketch, worker="w1", path="acme"):
+    packed = [one for pair in sketch.items() for one in pair]
+    counters = Counters(worker, 0.0, ((path, born, (sum(sketch.values()),)),), sketches={"TIME": [packed]})
+    return totals.update(Counters.decode(counters.encode()))
+
+
+def sketches(totals, period=1.0):
+    close(totals, period)
+    return totals.close_quantiles(period)
+
+
+def test_sketches_grow_bucket_by_bucket_over_all_workers(totals, clock):
+    born = birth(clock)
+    for worker in ("w1", "w2"):
+        hello_with_sketches(totals, worker)
+        send_sketch(totals, born, {-5: 3, 7: 1}, worker)
+    levels = {"tenant": {"acme": {-5: 6, 7: 2}}}
+    assert sketches(totals) == {"TIME": (0.5, levels), "TIME_P99": (0.99, levels)}
+    send_sketch(totals, born, {-5: 4, 8: 2}, "w2")
+    assert sketches(totals, 2.0)["TIME"] == (0.5, {"tenant": {"acme": {-5: 0.5, 8: 1.0}}})
+    send_sketch(totals, born, {7: 2}, "w2")
+    assert sketches(totals)["TIME"] == (0.5, {"tenant": {"acme": {7: 1}}})
+    assert sketches(totals) == TIMES
+
+
+def test_a_sketch_that_was_there_before_the_agent_is_a_baseline(totals, clock):
+    hello_with_sketches(totals)
+    send_sketch(totals, birth(clock) - 5_000_000, {1: 100})
+    assert sketches(totals) == TIMES
+    send_sketch(totals, birth(clock) - 5_000_000, {1: 103})
+    assert sketches(totals)["TIME"] == (0.5, {"tenant": {"acme": {1: 3}}})
+
+
+def test_a_worker_that_counts_other_metrics_goes_on_with_sketches_that_stay(totals, clock):
+    born = birth(clock)
+    hello_with_sketches(totals)
+    send_sketch(totals, born, {1: 100})
+    sketches(totals)
+    hello_with_sketches(totals, quantiles={"TIME": ("TIME", 0.9)})
+    send_sketch(totals, born, {1: 101})
+    assert sketches(totals) == {"TIME": (0.9, {"tenant": {"acme": {1: 1}}})}
+    hello_with_sketches(totals, quantiles={})
+    assert sketches(totals) == {}
+
+
+@pytest.mark.parametrize("packed", [[1], [1, -1], [1000, 1], [1, float("nan")], ["a", 1], 7])
+def test_a_bad_sketch_is_refused_with_its_message(packed):
+    message = Counters("w", 0.0, (("acme", 1, (1,)),), sketches={"TIME": [packed]})
+    with pytest.raises(DecodeError):
+        Counters.decode(message.encode())
+
+
+def test_each_row_needs_its_sketch():
+    message = Counters("w", 0.0, (("acme", 1, (1,)),), sketches={"TIME": []})
+    with pytest.raises(DecodeError, match="0 sketches `TIME`, expected one for each of 1 rows"):
+        Counters.decode(message.encode())

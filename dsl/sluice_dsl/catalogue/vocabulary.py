@@ -112,6 +112,9 @@ _OFFLINE_METRICS: Final = (
     MetricInfo("ACTIVE_REQUESTS", "count", "requests at work", _LEVELS),
     *(metric.info for metric in NODE_METRICS),
     MetricInfo("ERRORS", "fraction", "share of responses with a status of 5xx", _LEVELS),
+    MetricInfo("RESPONSE_TIME", "seconds", "median time of a response", _LEVELS, aliases=("RESPONSE_TIME_P50",)),
+    MetricInfo("RESPONSE_TIME_P95", "seconds", "time that 95 % of the responses do not exceed", _LEVELS),
+    MetricInfo("RESPONSE_TIME_P99", "seconds", "time that 99 % of the responses do not exceed", _LEVELS),
     MetricInfo("HIT_RATIO", "fraction", "share of reads that the cache answers where it is searched", _LEVELS),
 )
 

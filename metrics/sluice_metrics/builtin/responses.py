@@ -1,4 +1,4 @@
-"""ERRORS and HIT_RATIO: what becomes of the requests that Swift let in."""
+"""ERRORS, HIT_RATIO and RESPONSE_TIME: what becomes of the requests that Swift let in."""
 
 from __future__ import annotations
 
@@ -31,3 +31,33 @@ class HitRatio(Metric):
 
     def responded(self, response: Response) -> tuple[float, float]:
         return (1 if response.cache == HIT else 0, 1) if response.cache else (0, 0)
+
+
+class ResponseTime(Metric):
+    """The median of the seconds from a request's arrival to the end of its response."""
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        "RESPONSE_TIME", "seconds", "time that half of the responses do not exceed", aliases=("RESPONSE_TIME_P50",)
+    )
+    quantile: ClassVar[float] = 0.5
+
+    def responded(self, response: Response) -> tuple[float, float]:
+        return 0, 0 if response.part else 1
+
+
+class ResponseTimeP95(ResponseTime):
+    """The same, of 95 percent."""
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        "RESPONSE_TIME_P95", "seconds", "time that 95 % of the responses do not exceed"
+    )
+    quantile: ClassVar[float] = 0.95
+
+
+class ResponseTimeP99(ResponseTime):
+    """The same, of 99 percent."""
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        "RESPONSE_TIME_P99", "seconds", "time that 99 % of the responses do not exceed"
+    )
+    quantile: ClassVar[float] = 0.99

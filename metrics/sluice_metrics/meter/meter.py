@@ -95,9 +95,9 @@ class RequestHandle:
         """``size`` more plain bytes went to the client."""
         self._ask("sent", self._meter.on_sent, method, size)
 
-    def responded(self, response: Response) -> None:
-        """The response is over; to be told once."""
-        self._meter.responses.count(self._tenant, self._container, response)
+    def responded(self, response: Response, seconds: float) -> None:
+        """The response is over, ``seconds`` after the request came; to be told once."""
+        self._meter.responses.count(self._tenant, self._container, response, seconds)
 
     def sample(self) -> Sample | None:
         """An upload begins: what takes its first bytes, when it is one to be looked into."""
@@ -136,7 +136,7 @@ class RequestHandle:
 
 
 class Meter:
-    """All totals of one worker.  ``names`` and ``gauges`` are what its Hello announces."""
+    """All totals of one worker.  ``names``, ``gauges`` and ``quantiles`` are what its Hello announces."""
 
     def __init__(
         self,
@@ -163,6 +163,8 @@ class Meter:
         self._of_objects: list[bool] = []
         self.names: tuple[str, ...] = ()
         self.gauges: tuple[str, ...] = ()
+        #: Metric → name of its sketch, and the quantile.
+        self.quantiles: dict[str, tuple[str, float]] = {}
         self.sampler = Sampler(self, clock)
         self.responses = ResponseCounter(self)
         #: Event and metric → how often it failed (once: it is then switched off for that event).
@@ -199,11 +201,15 @@ class Meter:
         moved = [columns.get(name) if stays else None for name, stays in zip(names, stay, strict=True)]
         self._metrics, self.names, self.gauges = wanted, names, gauges
         self._of_objects = [OBJECT in metric.info.granularities and not metric.gauge for metric in wanted]
+        self.quantiles = _quantiles(wanted)
         weighed = [(n, column, wanted[n]) for n, column in weights.items()]
         self.sampler.measuring(one for one in weighed if one[2].sample_size and ("sampled", one[0]) not in self._off)
-        self.responses.measure(one for one in weighed if one[2].mean and ("responded", one[0]) not in self._off)
+        sketches = {name for name, _ in self.quantiles.values()}
+        responding: list[tuple[int, int | None, Metric]] = [one for one in weighed if one[2].mean]
+        responding += [(n, None, one) for n, one in enumerate(wanted) if one.info.name in sketches]
+        self.responses.measure(one for one in responding if ("responded", one[0]) not in self._off)
         levels_at = [number for number, name in enumerate(names) if name in self.gauges]
-        self.rows.move(moved, levels_at, any(self._of_objects))
+        self.rows.move(moved, levels_at, any(self._of_objects), sketches)
         self._arm()
 
     def begin(self, account: str, container: str, name: str = "") -> RequestHandle:
@@ -221,6 +227,10 @@ class Meter:
             if self.rows.objects is not None:
                 self.rows.objects.age()
         return self.rows.changed()
+
+    def sketches(self, rows: Sequence[Row]) -> dict[str, list[list[float]]]:
+        """What changed of the sketches of ``rows``, for ``Counters.sketches``."""
+        return {name: self.rows.sketches(name, rows) for name in {name for name, _ in self.quantiles.values()}}
 
     def delivered(self, rows: Iterable[Row]) -> None:
         """These ``rows`` of ``changed`` reached the agent; what moved on meanwhile stays changed."""
@@ -301,8 +311,21 @@ class Meter:
 
 
 def _columns(metrics: list[Metric]) -> tuple[tuple[str, ...], dict[int, int]]:
-    """Names of all columns, and the columns of weights by the numbers of their metrics."""
+    """Names of all columns, and the columns of weights by the numbers of their metrics.
+
+    The column of a quantile is the weight of what its sketch counted; only that of the sketch's name grows.
+    """
     means = [number for number, metric in enumerate(metrics) if metric.sample_size or metric.mean]
     weights = {number: len(metrics) + at for at, number in enumerate(means)}
-    names = [metric.info.name for metric in metrics]
+    names = [metric.info.name + (WEIGHT if metric.quantile else "") for metric in metrics]
     return (*names, *(names[number] + WEIGHT for number in means)), weights
+
+
+def _quantiles(metrics: list[Metric]) -> dict[str, tuple[str, float]]:
+    """Metric → the first metric that counts the same responses, whose name its sketch has, and the quantile."""
+    first: dict[object, str] = {}
+    return {
+        metric.info.name: (first.setdefault(type(metric).responded, metric.info.name), metric.quantile)
+        for metric in metrics
+        if metric.quantile
+    }

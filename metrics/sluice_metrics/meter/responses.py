@@ -1,8 +1,9 @@
-"""What responses add to metrics that are means over them.
+"""What responses add to metrics that are means over them, or quantiles of their seconds.
 
 Most responses are equal (``GET``, 200), so a metric is asked once for each :class:`~sluice_metrics.api.Response` and
 its answer remembered: a request costs one look-up here, and an addition for each metric that its response concerns.
 Amounts and weights are running totals in columns of their own; an agent adds them up over its workers and divides.
+Seconds go to a sketch of the cell, one for all quantiles that count the same responses.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Final, Protocol
 
+from sluice_core.metrics.sketch import find_bucket
 from sluice_metrics.api import Metric, Response
-from sluice_metrics.meter.cell import Cell
+from sluice_metrics.meter.cell import Cell, CellSketch
 
 #: Different responses that are remembered; clients may invent methods.
 _KNOWN: Final = 256
 #: Number of a column and what a response adds to it.
 _Additions = tuple[tuple[int, float], ...]
+#: Name of a sketch and how often a response counts there.
+_Counts = tuple[tuple[str, float], ...]
 
 
 class Measured(Protocol):
@@ -35,13 +39,14 @@ class ResponseCounter:
 
     def __init__(self, meter: Measured) -> None:
         self._meter = meter
-        self._known: dict[Response, _Additions] = {}
-        self._metrics: list[tuple[int, int, Metric]] = []
+        self._known: dict[Response, tuple[_Additions, _Counts]] = {}
+        self._metrics: list[tuple[int, int | None, Metric]] = []
 
-    def measure(self, metrics: Iterable[tuple[int, int, Metric]]) -> None:
+    def measure(self, metrics: Iterable[tuple[int, int | None, Metric]]) -> None:
         """Count for these from now on.
 
-        :param metrics: number of its column of amounts, of weights, and each metric that is a mean over responses
+        :param metrics: number of its column, number of that of its weights (None for a quantile, which has weights
+            alone), and each metric
         """
         self._metrics = list(metrics)
         self._known = {}
@@ -50,23 +55,32 @@ class ResponseCounter:
         """Metric ``number`` is switched off."""
         self.measure([one for one in self._metrics if one[0] != number])
 
-    def count(self, tenant: Cell, container: Cell, response: Response) -> None:
+    def count(self, tenant: Cell, container: Cell, response: Response, seconds: float) -> None:
         """``response``, to a request for an object in ``container``, is over."""
-        additions = self._known.get(response)
-        if additions is None:
-            additions = self._learn(response)
+        additions, sketches = self._known.get(response) or self._learn(response)
         if not additions:
             return
         ours, theirs = tenant.values, container.values
         for column, amount in additions:
             ours[column] += amount
             theirs[column] += amount
+        if sketches:
+            bucket = find_bucket(seconds)
+            for cell in (tenant, container):
+                for name, weight in sketches:
+                    sketch = cell.sketches.get(name)
+                    if sketch is None:
+                        sketch = cell.sketches[name] = CellSketch()
+                    counts = sketch.counts
+                    counts[bucket] = counts.get(bucket, 0) + weight
+                    sketch.changed.add(bucket)
         if not (tenant.dirty and container.dirty):
             self._meter.touch(tenant, container)
 
-    def _learn(self, response: Response) -> _Additions:
+    def _learn(self, response: Response) -> tuple[_Additions, _Counts]:
         """What ``response`` adds: asked once and remembered."""
-        found: list[tuple[int, float]] = []
+        additions: list[tuple[int, float]] = []
+        sketches: list[tuple[str, float]] = []
         for number, weights, metric in list(self._metrics):
             try:
                 amount, weight = metric.responded(response)
@@ -75,9 +89,14 @@ class ResponseCounter:
             except Exception as error:  # noqa: BLE001  a metric's fault must not end a request; it is logged
                 self._meter.fail("responded", number, error)
                 continue
-            if weight:
-                found += [(weights, weight), (number, amount)] if amount else [(weights, weight)]
-        additions = tuple(found)
+            if not weight:
+                continue
+            if weights is None:
+                additions.append((number, weight))
+                sketches.append((metric.info.name, weight))
+            else:
+                additions += [(weights, weight), (number, amount)] if amount else [(weights, weight)]
+        found = tuple(additions), tuple(sketches)
         if len(self._known) < _KNOWN:
-            self._known[response] = additions
-        return additions
+            self._known[response] = found
+        return found

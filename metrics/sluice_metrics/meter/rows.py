@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from sluice_core.metrics.sketch import pack
 from sluice_core.metrics.totals import birth
 from sluice_metrics.meter.busiest import REPORTED_FROM, BusiestObjects
 from sluice_metrics.meter.cell import Cell
@@ -41,12 +42,13 @@ class Rows:
         #: The busiest objects; None when no metric counts objects.
         self.objects: BusiestObjects | None = None
 
-    def move(self, moved: list[int | None], levels: list[int], with_objects: bool) -> None:
+    def move(self, moved: list[int | None], levels: list[int], with_objects: bool, sketches: set[str]) -> None:
         """Give all cells other columns.
 
         :param moved: of each column where it was before; None for one that is new
         :param levels: the columns that are levels
         :param with_objects: whether single objects are counted
+        :param sketches: names of those that are kept
         """
         self._width, self._levels = len(moved), levels
         if not with_objects:
@@ -58,6 +60,7 @@ class Rows:
             self.objects = BusiestObjects(self._make, self._most_objects)
         for cell in self._all():
             cell.values = [0 if column is None else cell.values[column] for column in moved]
+            cell.sketches = {name: sketch for name, sketch in cell.sketches.items() if name in sketches}
 
     def add(self, path: str) -> Cell:
         """The cell of a path that has none yet."""
@@ -76,6 +79,8 @@ class Rows:
         for cell in self._all():
             if any(cell.values):
                 self.touch(cell)
+            for sketch in cell.sketches.values():
+                sketch.renew()
 
     def changed(self) -> list[Row]:
         """Rows that changed since they got through; forgets idle ones."""
@@ -94,7 +99,15 @@ class Rows:
             cell = self._find(path)
             if cell is not None and cell.born == born and tuple(cell.values) == tuple(values):
                 cell.dirty = False
+                for sketch in cell.sketches.values():
+                    sketch.changed.clear()
         self._dirty = [cell for cell in self._dirty if cell.dirty]
+
+    def sketches(self, name: str, rows: Iterable[Row]) -> list[list[float]]:
+        """Of each of ``rows`` what changed of its sketch called ``name``, packed; empty for nothing."""
+        cells = (self._find(path) for path, _, _ in rows)
+        found = (None if cell is None else cell.sketches.get(name) for cell in cells)
+        return [[] if sketch is None else pack(sketch.news()) for sketch in found]
 
     def _all(self) -> list[Cell]:
         return [*self.cells.values(), *(() if self.objects is None else self.objects.cells())]
@@ -122,6 +135,8 @@ class Rows:
             survivor = held()
             if survivor is not None:  # a request that is still silent counts here later
                 self.cells[path] = survivor
+                for sketch in survivor.sketches.values():
+                    sketch.renew()  # the agent forgets, too
 
 
 def _is_news(cell: Cell) -> bool:

@@ -34,6 +34,7 @@ def whole_request(
     sent: tuple[int, ...] = (),
     end: bool = True,
     response: Response | None = None,
+    seconds: float = 0.1,
 ) -> None:
     """Tell ``handle`` the life of one request; ``response`` is an empty 200 unless another one is given."""
     handle.admitted(method)
@@ -43,7 +44,7 @@ def whole_request(
         handle.sent(method, size)
     if end:
         handle.ended(method)
-        handle.responded(response or Response(method, 200))
+        handle.responded(response or Response(method, 200), seconds)
 
 
 def upload(handle: RequestHandle, *pieces: bytes) -> bool:

@@ -8,7 +8,7 @@ from sluice_metrics.api import HIT, MISS, Response
 from sluice_metrics.builtin.bandwidth import GetBw, PutBw, Throughput
 from sluice_metrics.builtin.compressibility import Compressibility
 from sluice_metrics.builtin.requests import ActiveRequests, GetsSec, PutsSec
-from sluice_metrics.builtin.responses import Errors, HitRatio
+from sluice_metrics.builtin.responses import Errors, HitRatio, ResponseTime, ResponseTimeP95, ResponseTimeP99
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.registry import BUILT_IN
 from sluice_metrics.testing import MetricContract, values, whole_request
@@ -46,6 +46,18 @@ class TestHitRatio(MetricContract):
     metric = HitRatio
 
 
+class TestResponseTime(MetricContract):
+    metric = ResponseTime
+
+
+class TestResponseTimeP95(MetricContract):
+    metric = ResponseTimeP95
+
+
+class TestResponseTimeP99(MetricContract):
+    metric = ResponseTimeP99
+
+
 class TestCompressibility(MetricContract):
     metric = Compressibility
 
@@ -54,20 +66,22 @@ def test_every_built_in_has_its_suite():
     assert {one.metric for one in MetricContract.__subclasses__()} >= set(BUILT_IN)
 
 
+#: What a response, whatever it is, counts.
+RESPONSE = {"ERRORS:weight": 1, "RESPONSE_TIME:weight": 1}
 NOTHING = dict.fromkeys(Meter([one() for one in BUILT_IN]).names, 0)
 
 
 @pytest.mark.parametrize(
     ("method", "received", "sent", "end", "expected"),
     [
-        ("GET", (), (10, 5), True, {"GETS_SEC": 1, "GET_BW": 15, "THROUGHPUT": 15, "ERRORS:weight": 1}),
-        ("PUT", (10, 5), (), True, {"PUTS_SEC": 1, "PUT_BW": 15, "THROUGHPUT": 15, "ERRORS:weight": 1}),
-        ("PUT", (7,), (99,), True, {"PUTS_SEC": 1, "PUT_BW": 7, "THROUGHPUT": 7, "ERRORS:weight": 1}),
+        ("GET", (), (10, 5), True, {"GETS_SEC": 1, "GET_BW": 15, "THROUGHPUT": 15, **RESPONSE}),
+        ("PUT", (10, 5), (), True, {"PUTS_SEC": 1, "PUT_BW": 15, "THROUGHPUT": 15, **RESPONSE}),
+        ("PUT", (7,), (99,), True, {"PUTS_SEC": 1, "PUT_BW": 7, "THROUGHPUT": 7, **RESPONSE}),
         ("GET", (), (10,), False, {"GETS_SEC": 1, "GET_BW": 10, "THROUGHPUT": 10, "ACTIVE_REQUESTS": 1}),
         ("HEAD", (), (), False, {"ACTIVE_REQUESTS": 1}),
         ("POST", (3,), (3,), False, {"ACTIVE_REQUESTS": 1}),
         ("DELETE", (), (70,), False, {"ACTIVE_REQUESTS": 1}),
-        ("DELETE", (), (70,), True, {"ERRORS:weight": 1}),
+        ("DELETE", (), (70,), True, {**RESPONSE}),
     ],
 )
 def test_a_request_counts_at_its_tenant_and_its_container(method, received, sent, end, expected):
@@ -104,3 +118,8 @@ def test_errors_are_responses_of_five_hundred_and_above_to_whole_requests(respon
 )
 def test_the_hit_ratio_is_of_the_reads_for_which_the_cache_was_searched(response, expected):
     assert HitRatio().responded(response) == expected
+
+
+@pytest.mark.parametrize(("response", "weight"), [(Response("GET", 503), 1), (Response("GET", 200, part=True), 0)])
+def test_every_response_to_a_whole_request_took_some_time(response, weight):
+    assert {one().responded(response) for one in (ResponseTime, ResponseTimeP95, ResponseTimeP99)} == {(0, weight)}

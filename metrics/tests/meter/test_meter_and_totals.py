@@ -34,22 +34,27 @@ class Loop:
         self.meter = Meter([one() for one in BUILT_IN], self.clock, forget=100)
         self.counted = {}
         self.seen = {}
+        self.responses = {}
+        self.timed = {}
         self.heard = self.clock.now
         self.hello()
 
     def hello(self):
-        self.totals.add_worker(Hello("w", "proxy", 1, {}, self.meter.names, self.meter.gauges))
+        meter = self.meter
+        self.totals.add_worker(Hello("w", "proxy", 1, {}, meter.names, meter.gauges, quantiles=meter.quantiles))
 
     def put(self, container, size):
         whole_request(self.meter.begin("acme", container), "PUT", (size,))
         for path in ("acme", f"acme/{container}"):
             self.counted[path] = self.counted.get(path, 0) + size
+            self.responses[path] = self.responses.get(path, 0) + 1
 
     def send(self, arrives, acknowledged):
         rows = self.meter.changed()
         if arrives:
             self.heard = self.clock.now
-            assert self.totals.update(Counters.decode(Counters("w", 0.0, tuple(rows)).encode()))
+            message = Counters("w", 0.0, tuple(rows), sketches=self.meter.sketches(rows))
+            assert self.totals.update(Counters.decode(message.encode()))
             if acknowledged:
                 self.meter.delivered(rows)
 
@@ -67,15 +72,20 @@ class Loop:
         for paths in self.totals.close_window(1.0)["PUT_BW"].values():
             for path, value in paths.items():
                 self.seen[path] = self.seen.get(path, 0) + value
+        _, sketches = self.totals.close_quantiles(1.0)["RESPONSE_TIME_P95"]
+        for paths in sketches.values():
+            for path, sketch in paths.items():
+                self.timed[path] = self.timed.get(path, 0) + sum(sketch.values())
 
 
 @settings(deadline=None, max_examples=150)
 @given(steps=STEPS)
-def test_every_byte_is_counted_exactly_once(steps):
+def test_every_byte_and_every_response_is_counted_exactly_once(steps):
     loop = Loop()
     for word, one, other in steps:
         getattr(loop, word)(one, other)
     loop.send(True, True)
     loop.close()
     assert loop.seen == {path: size for path, size in loop.counted.items() if size}
+    assert loop.timed == loop.responses
     assert loop.totals.close_window(1.0) == {name: {} for name in loop.meter.names}

@@ -8,13 +8,14 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import OBJECT
+from sluice_core.metrics.sketch import estimate_quantiles, pack
 from sluice_core.metrics.totals import WEIGHT, Sums, Totals, means
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,6 @@ PERIOD: Final = 1.0
 _MAX_LATE_WINDOWS: Final = 5
 #: Objects whose values a node publishes, by default.
 MOST_OBJECTS: Final = 1000
-NOTHING: Final[Sums] = {}
 
 
 class Bus(Protocol):
@@ -77,20 +77,33 @@ class MetricPublisher:
             log.warning("the clock went back by %d s", -elapsed)
             elapsed = 1
         self._last = window
-        values = self.totals.close_window(PERIOD * elapsed)
-        weights = {name: values.pop(name + WEIGHT) for name in list(values) if name + WEIGHT in values}
+        batches = list(self._close(PERIOD * elapsed))
         for missed in range(min(elapsed, _MAX_LATE_WINDOWS) - 1, -1, -1):
-            for metric, found in values.items():
-                if metric in weights:
-                    self.publish(metric, window - missed, means(found, weights[metric]), weights=weights[metric])
-                else:
-                    self.publish(metric, window - missed, busiest(found, self.objects))
+            for batch in batches:
+                self._send(replace(batch, window=window - missed))
 
-    def publish(self, metric: str, window: int, values: Sums, period: float = PERIOD, weights: Sums = NOTHING) -> None:
+    def publish(self, metric: str, window: int, values: Sums, period: float = PERIOD) -> None:
         """Send this node's values of one metric."""
-        self._numbers[metric] += 1
-        batch = MetricBatch(self.node, metric, window, self._numbers[metric], values, period, weights)
-        self.bus.publish(metric_routing_key(metric, self.node), batch.encode())
+        self._send(MetricBatch(self.node, metric, window, 0, values, period))
+
+    def _close(self, elapsed: float) -> Iterator[MetricBatch]:
+        """One batch of each metric of the workers, for ``elapsed`` seconds that end now; window and number are zero."""
+        found = self.totals.close_window(elapsed)
+        for metric, values in found.items():
+            weights = found.get(metric + WEIGHT)
+            if weights is not None:
+                yield MetricBatch(self.node, metric, 0, 0, means(values, weights), weights=weights)
+            elif not metric.endswith(WEIGHT):
+                yield MetricBatch(self.node, metric, 0, 0, busiest(values, self.objects))
+        for metric, (quantile, sketches) in self.totals.close_quantiles(elapsed).items():
+            values = estimate_quantiles(sketches, quantile)
+            packed = {level: {path: pack(one) for path, one in rows.items()} for level, rows in sketches.items()}
+            yield MetricBatch(self.node, metric, 0, 0, values, quantile=quantile, sketches=packed)
+
+    def _send(self, batch: MetricBatch) -> None:
+        self._numbers[batch.metric] += 1
+        batch = replace(batch, seq=self._numbers[batch.metric])
+        self.bus.publish(metric_routing_key(batch.metric, self.node), batch.encode())
 
 
 def busiest(values: Sums, most: int) -> Sums:

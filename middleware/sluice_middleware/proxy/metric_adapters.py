@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import InitVar, dataclass, field
+from time import monotonic
 from typing import Any, Final
 
 from sluice_metrics.api import Response
@@ -50,6 +51,7 @@ class RequestMetrics:
     _operation: bool = field(init=False)
     _sample: Sample | None = None
     _progress: Callable[[], int] | None = None
+    _began: float = field(default_factory=monotonic)
 
     def __post_init__(self, source: str | None) -> None:
         self._operation = source not in PARTS
@@ -106,7 +108,8 @@ class RequestMetrics:
             self.handle.ended(self.method)
         status, self._status = self._status or status, 0
         if status and status not in _REFUSED:
-            self.handle.responded(Response(self.method, status, self._cache, not self._operation))
+            response = Response(self.method, status, self._cache, not self._operation)
+            self.handle.responded(response, monotonic() - self._began)
 
     def _no_more(self) -> None:
         sample, self._sample = self._sample, None

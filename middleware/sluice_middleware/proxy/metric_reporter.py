@@ -66,6 +66,7 @@ class Reporter(AgentConnection):
             actions=self._actions,
             metrics=self._meter.names,
             gauges=self._meter.gauges,
+            quantiles=self._meter.quantiles,
         )
         if self.connect(hello.encode()) is None:
             return False
@@ -74,7 +75,13 @@ class Reporter(AgentConnection):
 
     def _send_rows(self, rows: tuple[Row, ...]) -> bool:
         """True when the socket took all of ``rows``."""
-        message = Counters(worker=self.worker, at=time.time(), rows=rows, snapshot=self._snapshot_id()).encode()
+        message = Counters(
+            worker=self.worker,
+            at=time.time(),
+            rows=rows,
+            snapshot=self._snapshot_id(),
+            sketches=self._meter.sketches(rows),
+        ).encode()
         if len(message) > MESSAGE_LIMIT and len(rows) > 1:
             half = len(rows) // 2
             return self._send_rows(rows[:half]) and self._send_rows(rows[half:])

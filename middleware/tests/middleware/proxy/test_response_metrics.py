@@ -16,9 +16,10 @@ from sluice_core.metrics.totals import Totals
 from sluice_core.testing import FakeBus, assignment
 from sluice_filters.api import FilterError
 from sluice_metrics.api import Response
-from sluice_metrics.builtin.responses import Errors
+from sluice_metrics.builtin.responses import Errors, ResponseTime, ResponseTimeP95
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.testing import FakeClock
+from sluice_middleware.proxy.metric_adapters import RequestMetrics
 from sluice_middleware.proxy.middleware import PROXY_OPTIONS, ProxyMiddleware
 from sluice_middleware.swift.proxy_api import Request
 from sluice_middleware.testing import FixedPolicies, ProxyStack
@@ -35,24 +36,30 @@ class Node:
         self.meters = meters
         self.publisher = MetricPublisher(name, self.totals, self.bus, 0.06, self.clock)
         for number, meter in enumerate(meters):
-            self.totals.add_worker(Hello(f"w{number}", "proxy", 1, {}, meter.names, meter.gauges))
+            hello = Hello(f"w{number}", "proxy", 1, {}, meter.names, meter.gauges, quantiles=meter.quantiles)
+            self.totals.add_worker(hello)
 
-    def window(self, metric="ERRORS"):
-        """The batch of a metric for one second."""
+    def window(self):
+        """The batch of ERRORS for one second."""
+        return self.windows()["ERRORS"]
+
+    def windows(self):
+        """The batches of all metrics for one second."""
         for number, meter in enumerate(self.meters):
             rows = meter.changed()
-            self.totals.update(Counters(f"w{number}", 0.0, tuple(rows)))
+            message = Counters(f"w{number}", 0.0, tuple(rows), sketches=meter.sketches(rows))
+            assert self.totals.update(Counters.decode(message.encode()))
             meter.delivered(rows)
         self.clock.now += 1
         self.bus.sent.clear()
         self.publisher.tick()
         batches = [MetricBatch.decode(body) for _, body in self.bus.sent]
-        return next(batch for batch in batches if batch.metric == metric)
+        return {batch.metric: batch for batch in batches}
 
 
 def count(meter, *statuses):
     for status in statuses:
-        meter.begin("acme", "logs").responded(Response("GET", status))
+        meter.begin("acme", "logs").responded(Response("GET", status), 0.1)
 
 
 def test_each_window_has_the_share_of_its_own_responses_zero_included_and_none_without_any():
@@ -65,6 +72,7 @@ def test_each_window_has_the_share_of_its_own_responses_zero_included_and_none_w
         assert batch.weights.get("tenant", {}).get("acme", 0) == len(statuses)
 
 
+SECONDS = st.lists(st.floats(0.001, 1000.0), max_size=20)
 STATUSES = st.lists(st.sampled_from([200, 404, 500, 503]), max_size=20)
 
 
@@ -218,3 +226,55 @@ def test_without_a_policy_nothing_is_searched(caching):
     write(caching)
     caching.context.reader = caching.context.lookup._reader = FixedPolicies()
     assert read(caching) == (200, 0, 0)
+
+
+# -- response times
+
+
+@given(st.lists(st.lists(SECONDS, min_size=2, max_size=2), min_size=1, max_size=3))
+def test_a_quantile_is_that_of_all_responses_wherever_they_were_given(nodes):
+    found = {metric: MergedBatches() for metric in ("RESPONSE_TIME", "RESPONSE_TIME_P95")}
+    for number, workers in enumerate(nodes):
+        meters = [Meter([ResponseTime(), ResponseTimeP95()]) for _ in workers]
+        for meter, seconds in zip(meters, workers, strict=True):
+            for one in seconds:
+                meter.begin("acme", "logs").responded(Response("GET", 200), one)
+        batches = Node(f"n{number}", *meters).windows()
+        for metric, merged in found.items():
+            merged.add(batches[metric])
+    every = sorted(one for workers in nodes for seconds in workers for one in seconds)
+    for metric, share in (("RESPONSE_TIME", 50), ("RESPONSE_TIME_P95", 95)):
+        values = found[metric].values()
+        if not every:
+            assert values == {}
+            continue
+        exact = pytest.approx(every[-(-share * len(every) // 100) - 1], rel=0.051)
+        assert values == {"tenant": {"acme": exact}, "container": {"acme/logs": exact}, "cluster": {"": exact}}
+
+
+def test_an_agent_publishes_the_quantiles_of_its_node_beside_their_sketches():
+    meter = Meter([ResponseTime(), ResponseTimeP95()])
+    for seconds in (0.1, 0.1, 5.0):
+        meter.begin("acme", "logs").responded(Response("GET", 200), seconds)
+    node = Node("n1", meter)
+    batches = node.windows()
+    assert set(batches) == {"RESPONSE_TIME", "RESPONSE_TIME_P95"}
+    median, tail = batches["RESPONSE_TIME"], batches["RESPONSE_TIME_P95"]
+    assert (median.quantile, tail.quantile) == (0.5, 0.95)
+    assert median.values["tenant"]["acme"] == pytest.approx(0.1, rel=0.05)
+    assert tail.values["tenant"]["acme"] == pytest.approx(5.0, rel=0.05)
+    assert median.sketches == tail.sketches
+    assert [batch.sketches for batch in node.windows().values()] == [{}, {}], "nothing happened since"
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT"])
+def test_the_time_begins_with_the_request_and_ends_with_the_last_byte(method):
+    meter = Meter([ResponseTime()])
+    metrics = RequestMetrics(meter.begin("acme", "logs"), method, None)
+    metrics.answered("200 OK")
+    assert meter.changed() == []
+    metrics._began -= 20.0
+    for _ in range(2):
+        metrics.end()
+    values = Node("n1", meter).windows()["RESPONSE_TIME"].values
+    assert values["container"] == {"acme/logs": pytest.approx(20.0, rel=0.06)}

@@ -36,7 +36,8 @@ class Node:
         self.meters = meters
         self.publisher = MetricPublisher("n1", self.totals, self.bus, 0.06, self.clock, objects)
         for number, meter in enumerate(meters):
-            self.totals.add_worker(Hello(f"w{number}", "proxy", 1, {}, meter.names, meter.gauges))
+            hello = Hello(f"w{number}", "proxy", 1, {}, meter.names, meter.gauges, quantiles=meter.quantiles)
+            self.totals.add_worker(hello)
 
     def batches(self):
         for number, meter in enumerate(self.meters):
