@@ -7,6 +7,7 @@ from typing import Final
 
 from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, SERVICE, ActionInfo, Scalar
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT
+from sluice_core.metrics.reading import Reading
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.actions import SET
 from sluice_dsl.checks.bandwidth_checks import GUARANTEE_KINDS
@@ -58,11 +59,13 @@ def _exception(plan: Plan) -> str:
 def _kind(plan: Plan, catalogue: Catalogue) -> str:
     if not plan.dynamic:
         return "static, in force on all nodes as soon as it is accepted"
-    periods = []
-    for name in plan.metrics:
-        metric = catalogue.metric(name)
-        periods.append(f"{name} (every {format_value(metric.period if metric else 1.0, 'duration')})")
-    return f"dynamic, an actor watches {join_words(periods, 'and')} per {plan.granularity}"
+    periods: dict[str, list[str]] = {}
+    for one in plan.columns:
+        metric = catalogue.metric(one.metric)
+        read = f"{one.label} (every {format_value(metric.period if metric else 1.0, 'duration')})"
+        periods.setdefault(f" per {plan.granularity}" if not one.level else "", []).append(read)
+    watched = [f"{join_words(read, 'and')}{level}" for level, read in sorted(periods.items())]
+    return f"dynamic, an actor watches {join_words(watched, 'and')}"
 
 
 def _fires(plan: Plan, catalogue: Catalogue) -> str:
@@ -92,10 +95,11 @@ def describe_condition(condition: Condition, catalogue: Catalogue) -> str:
         return f"object size {rest[0]} {format_value(rest[1], 'size')}"
     if word == "compressibility":
         return f"object compressibility {rest[0]} {format_value(rest[1], 'ratio')}"
-    if word == "metric":
-        name, op, value = rest
-        metric = catalogue.metric(name)
-        return f"{name} {op} {format_value(value, METRIC_QUANTITIES[metric.unit] if metric else 'float')}"
+    if word in ("metric", "metric_at"):
+        *where, op, value = rest
+        reading = Reading(*where)
+        metric = catalogue.metric(reading.metric)
+        return f"{reading.label} {op} {format_value(value, METRIC_QUANTITIES[metric.unit] if metric else 'float')}"
     return f"{word} {join_words(rest[0])}"
 
 

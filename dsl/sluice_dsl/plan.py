@@ -1,8 +1,10 @@
 """The plan: what a checked sentence compiles to, and what actors run.
 
-A condition is JSON data like a request predicate (``sluice_core.messages.predicate``), with one more leaf:
+A condition is JSON data like a request predicate (``sluice_core.messages.predicate``), with two more leaves; their
+value is in the metric's base unit (bytes, bytes/s, 1/s, seconds):
 
-    ["metric", NAME, op, value]     value in the metric's base unit (bytes, bytes/s, 1/s, seconds)
+    ["metric", NAME, op, value]                    the target's
+    ["metric_at", NAME, LEVEL, PATH, op, value]    of one path whatever the target is: of a node, or of the cluster
 
 It is kept in negation normal form: NOT stands only before request clauses (a NOT before a metric
 clause is folded into its operator).  That makes three-valued logic exact with two values: a metric
@@ -17,8 +19,10 @@ from typing import Any, ClassVar, Final
 
 from sluice_core.describe import Scalar
 from sluice_core.messages.base import Message
+from sluice_core.messages.bounds import Bounds
 from sluice_core.messages.policies import Target
 from sluice_core.messages.predicate import OPERATORS, Predicate, all_of, any_of
+from sluice_core.metrics.reading import Reading
 
 #: Version of the language; GRAMMAR.md carries the same number.
 LANGUAGE: Final = 1
@@ -48,7 +52,8 @@ class Plan(Message):
     """A compiled sentence.
 
     ``sustained`` is in seconds.  ``granularity`` (tenant, container, cluster) is where its metrics
-    are read; a target that is a group or ALL means each member by itself.
+    are read; a target that is a group or ALL means each member by itself, unless that is the cluster.
+    ``readings`` says where each metric is read; empty when the target says it of all ``metrics``.
     """
 
     target: Target
@@ -58,7 +63,9 @@ class Plan(Message):
     metrics: tuple[str, ...] = ()
     granularity: str = "tenant"
     language: int = LANGUAGE
+    readings: tuple[Reading, ...] = ()
 
+    row_types: ClassVar[Mapping[str, tuple[Any, Bounds]]] = {"readings": (Reading, {})}
     nested: ClassVar[Mapping[str, type[Message]]] = {"target": Target, "actions": PlannedAction}
 
     @property
@@ -66,9 +73,14 @@ class Plan(Message):
         """True when an actor must watch metrics for it."""
         return bool(self.metrics)
 
+    @property
+    def columns(self) -> tuple[Reading, ...]:
+        """What is read for the condition, also when ``readings`` is empty."""
+        return self.readings or tuple(map(Reading, self.metrics))
+
 
 def residual(condition: Condition, values: Mapping[str, float | None]) -> Predicate:
-    """What remains of ``condition`` when the metrics have ``values`` (missing or None: silent).
+    """What remains of ``condition`` when the readings have ``values``, by label (missing or None: silent).
 
     True: holds for every request; False: for none; else a predicate over the request.
     """
@@ -78,6 +90,10 @@ def residual(condition: Condition, values: Mapping[str, float | None]) -> Predic
     if word == "metric":
         name, op, limit = rest
         value = values.get(name)
+        return value is not None and OPERATORS[op](value, limit)
+    if word == "metric_at":
+        *where, op, limit = rest
+        value = values.get(Reading(*where).label)
         return value is not None and OPERATORS[op](value, limit)
     if word == "and":
         return all_of(*(residual(part, values) for part in rest))

@@ -15,14 +15,13 @@ from sluice_core.describe import FILTER, PLACES, PROXY, STORLET, ActionInfo, Par
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Change
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
-from sluice_core.metrics.node_metrics import NODE_METRICS
+from sluice_core.metrics.node_metrics import SLOW_PERIODS
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 
 log = logging.getLogger(__name__)
 
 _FIELDS: Final = frozenset(one.name for one in fields(ActionInfo))
-_PERIODS: Final = {one.info.name: one.info.period for one in NODE_METRICS}
 _PERIOD: Final = 1.0
 
 
@@ -53,7 +52,7 @@ class UploadIndex:
     def period(self, metric: str) -> float:
         """Seconds between two windows of ``metric``, as far as that is known before the first one."""
         upload = self._uploads.get(f"{METRIC_CODE}/{metric}")
-        period = _PERIODS.get(metric, _PERIOD) if upload is None else upload.info.get("period", _PERIOD)
+        period = SLOW_PERIODS.get(metric, _PERIOD) if upload is None else upload.info.get("period", _PERIOD)
         return float(period) if isinstance(period, int | float) and period > 0 else _PERIOD
 
     def replace(self, uploads: Iterable[Upload]) -> None:

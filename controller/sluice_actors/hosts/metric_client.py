@@ -125,7 +125,8 @@ class MetricClient:
         """Begin a session."""
         remote = self._remotes[metric] = RemoteSubscription(owner, now)
         for subscription in self.router.subscriptions(metric):
-            remote.paths.setdefault(subscription.granularity, set()).update(subscription.paths)
+            for granularity, paths in subscription.paths(metric):
+                remote.paths.setdefault(granularity, set()).update(paths)
         self._update(metric, remote, remote.paths, {})
 
     def _interest(self, subscription: MetricSubscription, path: str | None) -> None:
@@ -133,6 +134,7 @@ class MetricClient:
             remote = self._remotes.get(metric)
             if remote is not None:
                 remote.touched[subscription.granularity, "" if path is None else path] = None
+                remote.touched |= {(one.level, one.path): None for one in subscription.readings if one.level}
                 if self._flushing is None:
                     self._flushing = asyncio.get_running_loop().call_later(_GATHER, self._flush)
 
@@ -147,7 +149,9 @@ class MetricClient:
             waiting = self.router.subscriptions(metric)
             for granularity, path in touched:
                 known = remote.paths.setdefault(granularity, set())
-                wanted = any(path in one.paths for one in waiting if one.granularity == granularity)
+                wanted = any(
+                    level == granularity and path in paths for one in waiting for level, paths in one.paths(metric)
+                )
                 if wanted and path not in known:
                     known.add(path)
                     more.setdefault(granularity, set()).add(path)
@@ -158,7 +162,7 @@ class MetricClient:
 
     def _update(self, metric: str, remote: RemoteSubscription, more: Paths, less: Paths) -> None:
         waiting = self.router.subscriptions(metric)
-        all_of = dict.fromkeys(one.granularity for one in waiting if one.wants_all)
+        all_of = dict.fromkeys(one.granularity for one in waiting if one.wants_all(metric))
         wants = InterestUpdate(
             self.host, metric, remote.session, remote.number, _listed(more), _listed(less), tuple(all_of)
         )  # fmt: skip

@@ -16,12 +16,13 @@ from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import MetricBatch
+from sluice_core.metrics.node_metrics import SLOW_PERIODS
 
 log = logging.getLogger(__name__)
 
 #: A timer that is later than this many seconds says that the loop was held by something.
 _HELD: Final = 0.05
-#: A metric of which nothing was delivered yet begins so many seconds ago.
+#: A metric of which nothing was delivered yet begins with windows that ended so many seconds ago, less one.
 _LOOK_BACK: Final = 2
 
 
@@ -96,7 +97,9 @@ class AggregatorPool:
         if before is not None and before.through is not None:
             aggregator.through, aggregator.period = before.through, before.period
         else:
-            aggregator.through = int(now) - _LOOK_BACK
+            # a window of a slow metric began long ago, and its nodes are not silent because they say nothing at once
+            aggregator.period = SLOW_PERIODS.get(metric, aggregator.period)
+            aggregator.through = int(now - _LOOK_BACK - (aggregator.period - 1))
         for came, batch in self.backlog.decoded(routing_name(metric), aggregator.through + aggregator.period):
             if batch.window > aggregator.through:
                 aggregator.add(batch, came)

@@ -1,10 +1,10 @@
 """Routes closed windows to the policy actors that subscribe to their metrics.
 
 A :class:`~sluice_actors.metrics.subscription.MetricSubscription` groups the policies that read the same metrics at
-the same granularity.  Each metric in use has its windows closed on this host, by an aggregator, or on another host of
-the team (``sluice_actors.hosts.exchange``).  In the second case the router *follows* the windows that come from there.
-It can close the windows itself at any moment: the aggregator starts from the backlog of undecoded batches, behind
-the last window that was delivered.
+the same granularity, or of the same nodes.  Each metric in use has its windows closed on this host, by an aggregator,
+or on another host of the team (``sluice_actors.hosts.exchange``).  In the second case the router *follows* the windows
+that come from there.  It can close the windows itself at any moment: the aggregator starts from the backlog of
+undecoded batches, behind the last window that was delivered.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sluice_actors.metrics.subscription import MetricSubscription
 from sluice_actors.metrics.windows import CLOSE_DELAY, NO_WINDOW, ClosedWindow, WindowHistory
 from sluice_actors.runtime.actor import Delivery
 from sluice_actors.runtime.system import ActorSystem
+from sluice_core.metrics.reading import Reading
 
 Tap = Callable[[ClosedWindow], None]
 
@@ -42,14 +43,14 @@ class MetricRouter:
         self.aggregators = AggregatorPool(self._window_closed, close_delay, clock, self.backlog)
         self._system = system
         self._close_delay = close_delay
-        self._subscriptions: dict[tuple[tuple[str, ...], str], MetricSubscription] = {}
+        self._subscriptions: dict[tuple[tuple[Reading, ...], str], MetricSubscription] = {}
         self._active: dict[str, list[MetricSubscription]] = {}
         self._taps: dict[str, dict[str, Tap]] = {}
         self._followed: dict[str, WindowHistory] = {}
 
-    def subscription(self, metrics: tuple[str, ...], granularity: str) -> MetricSubscription:
-        """The subscription to ``metrics`` at ``granularity``."""
-        key = (tuple(metrics), granularity)
+    def subscription(self, readings: tuple[Reading, ...], granularity: str) -> MetricSubscription:
+        """The subscription to ``readings``, at ``granularity`` where they do not say where."""
+        key = (tuple(readings), granularity)
         known = self._subscriptions.get(key)
         if known is None:
             known = self._subscriptions[key] = MetricSubscription(self, *key)
@@ -149,7 +150,7 @@ class MetricRouter:
 
     def deactivate(self, subscription: MetricSubscription) -> None:
         """``subscription`` has no subscriber any more."""
-        self._subscriptions.pop((subscription.metrics, subscription.granularity), None)
+        self._subscriptions.pop((subscription.readings, subscription.granularity), None)
         for name in subscription.metrics:
             self._active[name].remove(subscription)
             if not self._active[name]:

@@ -4,16 +4,20 @@ A subscription to several metrics delivers a window once, when each of its metri
 that no node reports any more counts as silent.  A metric whose batches merely did not come makes the window
 a missing one, which is delivered to nobody.  When periods differ, the shortest sets the pace, and of
 the slower metrics the last value holds.
+
+A reading that says where it is read (a node, the cluster) has the same value for every path.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from sluice_actors.metrics.windows import NO_WINDOW, ClosedWindow, WindowHistory
 from sluice_actors.runtime.actor import Actor, Delivery
+from sluice_core.messages.policies import CLUSTER
+from sluice_core.metrics.reading import Reading
 
 Column = Mapping[str, float]
 Columns = Sequence[Column]
@@ -24,11 +28,33 @@ Observed = float | Sequence[float | None] | None
 _SHOWN: Final = 100
 
 
+class Rows(NamedTuple):
+    """What a subscriber of all paths observes: what each path has, and what all others have."""
+
+    observed: Iterator[tuple[str, Observed]]
+    rest: Observed
+
+
+class _Everywhere(Mapping[str, float]):
+    """A column with one value for every path, and no path of its own."""
+
+    def __init__(self, value: float) -> None:
+        self._value = value
+
+    def __getitem__(self, path: str) -> float:
+        return self._value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
 class Subscriber(Actor):
     """An actor that receives closed windows, as messages ``(window, period, observed)``.
 
-    A subscriber of one path gets ``Observed``; one of all paths (``path`` is None) an iterator of path and
-    ``Observed``.
+    A subscriber of one path gets ``Observed``; one of all paths (``path`` is None) :class:`Rows`.
     """
 
     __slots__ = ()
@@ -65,8 +91,9 @@ class WindowSource(Protocol):
 class MetricSubscription:
     """The subscribers of some metrics at one granularity."""
 
-    def __init__(self, source: WindowSource, metrics: tuple[str, ...], granularity: str) -> None:
-        self.metrics = metrics
+    def __init__(self, source: WindowSource, readings: tuple[Reading, ...], granularity: str) -> None:
+        self.readings = readings
+        self.metrics = tuple(dict.fromkeys(one.metric for one in readings))
         self.granularity = granularity
         self._source = source
         self._by_path: dict[str, tuple[Subscriber, ...]] = {}
@@ -139,15 +166,30 @@ class MetricSubscription:
         found = [self._source.history(name).through for name in self.metrics]
         return min(NO_WINDOW if one is None else one for one in found)
 
-    @property
-    def paths(self) -> Collection[str]:
-        """The paths that somebody waits for by name."""
-        return self._by_path.keys()
+    def paths(self, metric: str) -> Iterator[tuple[str, Collection[str]]]:
+        """Granularities, and the paths of ``metric`` at each that somebody waits for by name."""
+        for one in self.readings:
+            if one.metric == metric:
+                yield (one.level, (one.path,)) if one.level else (self.granularity, self._by_path.keys())
 
-    @property
-    def wants_all(self) -> bool:
-        """True when somebody waits for whatever path there is."""
-        return bool(self._of_all)
+    def wants_all(self, metric: str) -> bool:
+        """True when somebody waits for whatever path of ``metric`` there is, at the granularity."""
+        return bool(self._of_all) and Reading(metric) in self.readings
+
+    def columns_of(self, closed: Sequence[ClosedWindow | None]) -> Columns:
+        """The values of each reading out of one window of each of the metrics; None is a silent one."""
+        windows = dict(zip(self.metrics, closed, strict=True))
+        return [self._column(one, windows[one.metric]) for one in self.readings]
+
+    def _column(self, reading: Reading, closed: ClosedWindow | None) -> Column:
+        if closed is None:
+            return {}
+        if not reading.level:
+            return closed.at(self.granularity)
+        value = closed.at(reading.level).get(reading.path)
+        if value is None:
+            return {}
+        return {"": value} if self.granularity == CLUSTER else _Everywhere(value)
 
     def message_for(self, actor: Subscriber, window: int, period: float, columns: Columns) -> tuple[int, float, Any]:
         """A window as the message that ``actor`` gets."""
@@ -159,7 +201,7 @@ class MetricSubscription:
     def window_closed(self, closed: ClosedWindow) -> None:
         """One of the metrics closed a window: deliver what is complete now."""
         if len(self.metrics) == 1:
-            self._deliver(closed.window, closed.period, (closed.at(self.granularity),))
+            self._deliver(closed.window, closed.period, self.columns_of((closed,)))
             return
         aggregators = [self._source.history(name) for name in self.metrics]
         if any(one.period < closed.period and not one.unreported(closed.window) for one in aggregators):
@@ -187,19 +229,14 @@ class MetricSubscription:
         return {"window": window, "values": {}, "members": members}
 
     def _named(self, columns: Columns, path: str) -> dict[str, float | None]:
-        return {name: column.get(path) for name, column in zip(self.metrics, columns, strict=True)}
+        return {one.label: column.get(path) for one, column in zip(self.readings, columns, strict=True)}
 
     def _columns(self, aggregators: Sequence[WindowHistory], window: int, period: float) -> Columns | None:
-        columns: list[Column] = []
-        for aggregator in aggregators:
-            closed = aggregator.closed(window, period)
-            if closed is not None:
-                columns.append(closed.at(self.granularity))
-            elif aggregator.unreported(window):
-                columns.append({})
-            else:
+        closed = [aggregator.closed(window, period) for aggregator in aggregators]
+        for one, aggregator in zip(closed, aggregators, strict=True):
+            if one is None and not aggregator.unreported(window):
                 return None
-        return columns
+        return self.columns_of(closed)
 
     def _deliver(self, window: int, period: float, columns: Columns) -> None:
         self._last = (window, columns)
@@ -231,8 +268,9 @@ def _row(columns: Columns, path: str) -> Observed:
     return None if all(value is None for value in row) else row
 
 
-def _rows(columns: Columns) -> Iterator[tuple[str, Observed]]:
+def _rows(columns: Columns) -> Rows:
     if len(columns) == 1:
-        return iter(columns[0].items())
+        return Rows(iter(columns[0].items()), None)
     paths = dict.fromkeys(path for column in columns for path in column)
-    return ((path, _row(columns, path)) for path in paths)
+    everywhere = [column if isinstance(column, _Everywhere) else {} for column in columns]
+    return Rows(((path, _row(columns, path)) for path in paths), _row(everywhere, ""))

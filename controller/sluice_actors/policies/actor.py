@@ -27,6 +27,7 @@ from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.policies.state_machine import Rules, StateMachine
 from sluice_core.messages.policies import Firing, PolicyState
 from sluice_core.messages.predicate import Predicate
+from sluice_core.metrics.reading import Reading
 from sluice_dsl.plan import Plan
 
 #: The machine may still move although the same clauses hold.
@@ -51,7 +52,7 @@ class Context:
     """What all policy actors of a host share."""
 
     listener: DecisionListener
-    subscription: Callable[[tuple[str, ...], str], MetricSubscription]
+    subscription: Callable[[tuple[Reading, ...], str], MetricSubscription]
     groups: GroupIndex
     conditions: ConditionCache
     transient_windows: int = 2
@@ -108,8 +109,9 @@ class PolicyActor(Subscriber):
 
     def on_start(self) -> None:
         """Compiles the condition and subscribes; machines are kept through a restart."""
-        self.program = self.context.conditions.get(self.plan.condition, self.plan.metrics)
-        self.subscription = self.context.subscription(self.plan.metrics, self.plan.granularity)
+        columns = self.plan.columns
+        self.program = self.context.conditions.get(self.plan.condition, [one.label for one in columns])
+        self.subscription = self.context.subscription(columns, self.plan.granularity)
         self.subscription.subscribe(self)
         if self.reason:
             self.reason = ""

@@ -49,6 +49,7 @@ class PlanCache:
             condition=self._share("condition", data.get("condition", True), lambda: plan.condition),
             metrics=self._share("metrics", plan.metrics, lambda: plan.metrics),
             granularity=self._share("granularity", plan.granularity, lambda: plan.granularity),
+            readings=self._share("readings", plan.readings, lambda: plan.readings),
         )
 
     def _share(self, kind: str, data: Any, make: Callable[[], T]) -> T:

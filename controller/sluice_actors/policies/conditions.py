@@ -15,13 +15,14 @@ from weakref import WeakValueDictionary
 from sluice_actors.metrics.subscription import Observed
 from sluice_core.errors import DecodeError
 from sluice_core.messages.predicate import OPERATORS, Predicate, compile_predicate
+from sluice_core.metrics.reading import Reading
 from sluice_dsl.plan import Condition, residual
 
 Bits = Callable[[Any], int]
 
 
 class CompiledCondition:
-    """One condition over ``metrics``; values come in the order of these.
+    """One condition over ``metrics``, the labels of what is read; values come in the order of these.
 
     ``bits(observed)`` answers which metric clauses hold.  Silence satisfies none, so its bits are 0.
     """
@@ -82,10 +83,10 @@ def _collect(condition: Condition, metrics: tuple[str, ...], clauses: list[tuple
     if isinstance(condition, bool):
         return
     word, *rest = condition
-    if word == "metric":
-        name, op, limit = rest
+    if word in ("metric", "metric_at"):
+        *where, op, limit = rest
         OPERATORS[op]
-        clause = (metrics.index(name), op, float(limit))
+        clause = (metrics.index(Reading(*where).label), op, float(limit))
         if clause not in clauses:
             clauses.append(clause)
     elif word in ("and", "or"):

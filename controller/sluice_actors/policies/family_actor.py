@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sluice_actors.metrics.subscription import Observed
+from sluice_actors.metrics.subscription import Observed, Rows
 from sluice_actors.policies.actor import UNSETTLED, InForce, PolicyActor
 from sluice_actors.policies.state_machine import StateMachine
 from sluice_actors.runtime.actor import Work
@@ -17,10 +17,8 @@ _MEMBERS_PER_STEP: Final = 128
 
 
 def family(target: Target, granularity: str) -> bool:
-    """True when ``target`` means each of its members by itself."""
-    if target.level == CLUSTER:
-        return granularity != CLUSTER
-    return target.select in (ALL, GROUP)
+    """True when ``target`` means each of its members by itself; never when what is read is the cluster's."""
+    return granularity != CLUSTER and (target.level == CLUSTER or target.select in (ALL, GROUP))
 
 
 @dataclass(slots=True)
@@ -48,16 +46,16 @@ class FamilyActor(PolicyActor):
         for member in self._members.values():
             member.settled = UNSETTLED
 
-    def on_message(self, message: tuple[int, float, Iterator[tuple[str, Observed]]]) -> Work:
+    def on_message(self, message: tuple[int, float, Rows]) -> Work:
         """One closed window: its number, the period and what was observed by path."""
         return self._window(*message)
 
-    def _window(self, window: int, period: float, observed: Iterator[tuple[str, Observed]]) -> Work:
+    def _window(self, window: int, period: float, rows: Rows) -> Work:
         bits_of, members = self.program.bits, self._members
         silent = self.program.residual(0, None) is False
         unseen = set(members)
         count = 0
-        for path, value in observed:
+        for path, value in rows.observed:
             count += 1
             if count % _MEMBERS_PER_STEP == 0:
                 yield None
@@ -71,12 +69,13 @@ class FamilyActor(PolicyActor):
             unseen.discard(path)
             if bits != member.settled or not self._admits(path):
                 self._look(path, member, window, period, bits, value)
+        rest = bits_of(rows.rest)
         for path in unseen:
             count += 1
             if count % _MEMBERS_PER_STEP == 0:
                 yield None
-            if members[path].settled != 0 or not self._admits(path):
-                self._look(path, members[path], window, period, 0, None)
+            if members[path].settled != rest or not self._admits(path):
+                self._look(path, members[path], window, period, rest, rows.rest)
 
     def _look(self, path: str, member: Member, window: int, period: float, bits: int, value: Observed) -> None:
         if not self._admits(path):

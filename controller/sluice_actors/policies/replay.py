@@ -65,4 +65,4 @@ class Replay:
         for window in sorted(set(closed[0]).intersection(*closed[1:])):
             if first <= window <= through:
                 found = [one[window] for one in closed]
-                yield window, min(one.period for one in found), [one.at(subscription.granularity) for one in found]
+                yield window, min(one.period for one in found), subscription.columns_of(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
 from django.conf import settings
@@ -50,7 +50,11 @@ class Backend:
 
     def described(self, contents: CacheContents) -> Catalogue:
         """The actions and metrics of that catalogue, without the words of the registry."""
-        return with_uploads(self.native, contents.uploads)
+        native = replace(self.native, known_nodes=self._node_names)
+        return with_uploads(native, contents.uploads)
+
+    def _node_names(self) -> list[str]:
+        return [one.node for one in self.store.nodes()]
 
 
 @lru_cache(maxsize=8)

@@ -157,7 +157,7 @@ def _silence(one: CachedPolicy, seen: Mapping[str, Any] | None) -> tuple[str, Ma
         return CONDITION, {}
     if seen is None:
         return WAITING, {}
-    values = {name: seen.get(name) for name in one.plan.metrics}
+    values = {reading.label: seen.get(reading.label) for reading in one.plan.columns}
     return (NO_VALUE if None in values.values() else CONDITION), values
 
 

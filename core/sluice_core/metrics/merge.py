@@ -1,4 +1,4 @@
-"""Merges values of several nodes: rates and levels add up, means are weighted.
+"""Merges values of several nodes: rates and levels add up, means are weighted, of nodes themselves the highest counts.
 
 A batch with weights belongs to a mean (``COMPRESSIBILITY``): its values times their weights add up, and the sum is
 divided by the sum of weights, so that a node with more samples counts more.  A batch of a quantile has sketches: their
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import CLUSTER, TENANT
+from sluice_core.metrics.node_metrics import NODE
 from sluice_core.metrics.sketch import Sketches, estimate_quantiles, merge, unpack
 from sluice_core.metrics.totals import means
 
@@ -53,7 +54,11 @@ class MergedBatches:
             tenants = levels.get(TENANT)
             if tenants:
                 levels[CLUSTER] = {"": sum(tenants.values())}
-        return means(self._sums, self._weights) if self._weights else self._sums
+        found = means(self._sums, self._weights) if self._weights else self._sums
+        nodes = found.get(NODE)
+        if nodes and CLUSTER not in found:
+            found[CLUSTER] = {"": max(nodes.values())}
+        return found
 
     def _add_sketches(self, batch: MetricBatch) -> None:
         for level, found in batch.sketches.items():

@@ -72,3 +72,13 @@ def test_a_quantile_of_nothing_is_no_value():
 def test_a_batch_with_a_bad_sketch_is_refused():
     with pytest.raises(DecodeError, match="is no sketch"):
         quantile_batch(0.5, {"tenant": {"a": [1, 2, 3]}})
+
+
+def test_the_cluster_has_the_highest_value_of_its_nodes():
+    found = merged(batch({"node": {"n1": 0.5}}), batch({"node": {"n2": 0.9}}, node="n2"))
+    assert found == {"node": {"n1": 0.5, "n2": 0.9}, "cluster": {"": 0.9}}
+
+
+def test_what_is_said_of_the_cluster_itself_stays():
+    found = merged(batch({"node": {"n1": 0.5}, "tenant": {"a": 2.0}}), batch({"tenant": {"a": 3.0}}))
+    assert found["cluster"] == {"": 5.0}

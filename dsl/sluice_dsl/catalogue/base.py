@@ -6,7 +6,7 @@ builds one from what is installed and registered; tests and ``sluice-dsl`` build
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -65,6 +65,8 @@ class Catalogue:
     erasure_coded: frozenset[str] = frozenset()
     #: What an account's name begins with, where a tenant is a project or such an account; empty: any name is one.
     account_prefix: str = ""
+    #: Names of the nodes that there are now; called when a sentence names one.  Empty where nobody knows.
+    known_nodes: Callable[[], Collection[str]] = tuple
 
     def metric(self, name: str) -> MetricInfo | None:
         """The metric called ``name`` or having it as an alias, in any case."""

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from sluice_core.describe import REQUEST_ATTRIBUTES, MetricInfo
-from sluice_core.messages.policies import Target
+from sluice_core.messages.policies import CLUSTER, Target
 from sluice_core.messages.predicate import all_of, any_of
+from sluice_core.metrics.node_metrics import NODE, PLACE_LEVELS
+from sluice_core.metrics.reading import Reading
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.diagnostics import UNKNOWN, VALUE, Reporter, closest_match, join_words
 from sluice_dsl.plan import Condition
@@ -39,13 +41,14 @@ def is_type_pattern(pattern: str) -> bool:
 
 
 class ConditionCompiler:
-    """Compiles the condition of one sentence; ``metrics`` are those found in it.
+    """Compiles the condition of one sentence; ``metrics`` and ``readings`` are those found in it.
 
     ``target`` is None when the sentence's own target is faulty.
     """
 
     def __init__(self, catalogue: Catalogue, target: Target | None, reporter: Reporter) -> None:
         self.metrics: dict[str, MetricInfo] = {}
+        self.readings: set[Reading] = set()
         self._catalogue = catalogue
         self._target = target
         self._reporter = reporter
@@ -71,6 +74,8 @@ class ConditionCompiler:
         name = clause.subject.text
         attribute = _ATTRIBUTES.get(name)
         if attribute is not None:
+            if clause.at is not None:
+                self._reporter.error(f"`{name}` is asked of a request, AT says where a metric is read", clause.at.span)
             return self._leaves[attribute.type](clause, negated)
         alias = self._catalogue.metrics_by_alias.get(name)
         metric = self._catalogue.metric(alias.metric if alias else name)
@@ -81,10 +86,12 @@ class ConditionCompiler:
         if metric is None:
             self._unknown(clause.subject)
             return True
-        self._check_granularity(metric, clause)
+        reading = self._reading(metric, clause)
         value = self._quantity(clause.value, METRIC_QUANTITIES[metric.unit])
         self.metrics[metric.name] = metric
-        return ["metric", metric.name, _operator(clause, negated), value]
+        self.readings.add(reading)
+        where = ["metric_at", *reading] if reading.level else ["metric", metric.name]
+        return [*where, _operator(clause, negated), value]
 
     def _unknown(self, subject: ast.Word) -> None:
         aliases = [alias for metric in self._catalogue.metrics.values() for alias in metric.aliases]
@@ -93,14 +100,33 @@ class ConditionCompiler:
         self._reporter.error(f"unknown metric or request attribute `{subject.text}`", subject.span, miss, UNKNOWN)
 
     def _is_at(self, level: str) -> bool:
-        return self._target is None or level in ("", self._target.level)
+        return self._target is None or level in ("", self._target.level, *PLACE_LEVELS)
 
-    def _check_granularity(self, metric: MetricInfo, clause: ast.Clause) -> None:
-        if self._target is None or self._target.level in metric.granularities:
-            return
+    def _reading(self, metric: MetricInfo, clause: ast.Clause) -> Reading:
+        """Where the metric is read: at the target, or else at a node, whatever the target is."""
+        place = next((level for level in PLACE_LEVELS if level in metric.granularities), "")
         measured = join_words(metric.granularities, "and")
-        message = f"`{metric.name}` is measured per {measured}, not per {self._target.level}"
-        self._reporter.error(message, clause.subject.span)
+        if clause.at is not None:
+            if not place:
+                self._reporter.error(f"`{metric.name}` is measured per {measured}, AT names a node", clause.at.span)
+            elif not clause.at.text:
+                self._reporter.error("expected the name of a node, got an empty one", clause.at.span)
+            elif place == NODE:
+                self._check_node(clause.at)
+            return Reading(metric.name, place, clause.at.text)
+        if self._target is None or self._target.level in metric.granularities:
+            return Reading(metric.name)
+        if not place:
+            message = f"`{metric.name}` is measured per {measured}, not per {self._target.level}"
+            self._reporter.error(message, clause.subject.span)
+        return Reading(metric.name, CLUSTER)
+
+    def _check_node(self, at: ast.Word) -> None:
+        """A node that is not there may come: this is only doubtful."""
+        known = self._catalogue.known_nodes()
+        if known and at.text not in known:
+            miss = closest_match(at.text, known)
+            self._reporter.warn(f"there is no node `{at.text}` now", at.span, miss, UNKNOWN)
 
     def _quantity(self, value: ast.Word, quantity: str) -> float | int:
         try:

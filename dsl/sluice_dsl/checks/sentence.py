@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sluice_core.messages.policies import CLUSTER
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.actions import compile_actions
 from sluice_dsl.checks.bandwidth_checks import check_condition
@@ -27,8 +28,12 @@ def check_sentence(sentence: ast.Sentence, catalogue: Catalogue, reporter: Repor
     _check_lives(sentence, bool(conditions.metrics), reporter)
     if target is None:
         return None
-    metrics = tuple(sorted(conditions.metrics))
-    return Plan(target, actions, condition, sustained, metrics, granularity=target.level)
+    metrics, readings = tuple(sorted(conditions.metrics)), tuple(sorted(conditions.readings))
+    if all(not one.level for one in readings):
+        return Plan(target, actions, condition, sustained, metrics, target.level)
+    # nothing that is asked depends on the target: it is judged as a whole
+    level = target.level if any(not one.level for one in readings) else CLUSTER
+    return Plan(target, actions, condition, sustained, metrics, level, readings=readings)
 
 
 def _sustained(sentence: ast.Sentence, dynamic: bool, reporter: Reporter) -> float:

@@ -53,14 +53,16 @@ class Target(Node):
 
 @dataclass(frozen=True, slots=True)
 class Clause(Node):
-    """``subject op value``; ``subject`` is in upper case, ``op`` one of < <= > >= == !=."""
+    """``subject [AT at] op value``; ``subject`` is in upper case, ``op`` one of < <= > >= == !=."""
 
     subject: Word
     op: str
     value: Word
+    at: Word | None = None
 
     def __str__(self) -> str:
-        return f"{self.subject} {OPERATOR_SIGNS.get(self.op, self.op)} {self.value}"
+        at = f" AT {self.at}" if self.at else ""
+        return f"{self.subject}{at} {OPERATOR_SIGNS.get(self.op, self.op)} {self.value}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,8 +160,8 @@ def _make_target(source: str, at: int, found: ParseResults) -> Target:
 
 
 def _make_clause(source: str, at: int, found: ParseResults) -> Clause:
-    subject, op, value = found
-    return Clause(subject, "==" if op == "=" else op, value, span=_span_of(subject, value))
+    subject, *at, op, value = found
+    return Clause(subject, "==" if op == "=" else op, value, at[0] if at else None, span=_span_of(subject, value))
 
 
 def _make_not(source: str, at: int, found: ParseResults) -> Condition:
@@ -227,7 +227,9 @@ def _build() -> ParserElement:
 
     subject = _terminal(rf"{WORD}|{QUOTED}", "a metric or request attribute", _upper)
     sign = _terminal(r"<=|>=|==|!=|<|>|=", "one of < <= > >= = == !=", lambda text, at, found: found[0])
-    clause = (subject - sign - value).set_parse_action(_make_clause)
+    # AT is no reserved word: behind a subject nothing else can be meant
+    place = _keyword("AT") - name.copy().set_name("the name of a node")
+    clause = (subject - Opt(place) - sign - value).set_parse_action(_make_clause)
     condition = Forward()
     closing = _terminal(r"\)", "`AND`, `OR` or `)`")
     group = _terminal(r"\(", "`(`") - condition - closing

@@ -10,7 +10,7 @@ from sluice_dsl.syntax.grammar import parse
 from sluice_dsl.syntax.keywords import RESERVED, quote, unquote
 
 NASTY = [
-    *RESERVED, "for", "Set", "", " ", "a b", "it's", 'say "x"', "back\\slash", "\\n", "a\nb", "\r\n\t", "#x", "a#b",
+    *RESERVED, "for", "AT", "", " ", "a b", "it's", 'say "x"', "back\\slash", "\\n", "a\nb", "\r\n\t", "#x", "a#b",
     "a;b", "a,b", "a=b", "(a)", "!", "\x00", "\x7f", "\u200b", "\u2028", "\u00a0", "ümlaut/ö", "日本/語", "😀",
     "30MB", "30 MB", "5 s", "-1", "/", "a//b", "PROXY", "%", "*", "x" * 300, "'", '"', "\\u{41}", "é",
 ]  # fmt: skip
@@ -24,7 +24,8 @@ def folded(fold):
 
 words = texts.map(Word)
 lower = folded(str.lower)
-clauses = st.builds(Clause, folded(str.upper), st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), words)
+operators = st.sampled_from(["<", "<=", ">", ">=", "==", "!="])
+clauses = st.builds(Clause, folded(str.upper), operators, words, st.none() | words)
 
 
 def _compound(inner):

@@ -21,7 +21,10 @@ from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.testing import Clock, RecordingListener, batch_of, plan_of
 from sluice_core.connections.exchanges import metric_routing_key, values_routing_key
 from sluice_core.errors import DecodeError
+from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import Target
+from sluice_core.metrics.reading import Reading
+from sluice_dsl.plan import Plan
 
 METRIC = "PUTS_SEC"
 
@@ -47,7 +50,7 @@ class FamilyRecorder(FamilyActor):
         super().on_start()
 
     def on_message(self, message):
-        self.told.append((message[0], dict(message[2])))
+        self.told.append((message[0], dict(message[2].observed)))
 
 
 class OneHost:
@@ -70,9 +73,9 @@ class OneHost:
     def _bind(self, metrics):
         self.bound = metrics
 
-    async def watch(self, path, kind=Recorder):
+    async def watch(self, path, kind=Recorder, plan=None):
         target = path if kind is Recorder else Target("tenant", "all")
-        actor = kind(self.context, f"p-{path}", plan_of(BUSY, target), 1, 1)
+        actor = kind(self.context, f"p-{path}", plan or plan_of(BUSY, target), 1, 1)
         self.system.spawn(actor)
         await self.system.idle()
         self.exchange._client._flush()
@@ -108,7 +111,8 @@ class Pair:
         for values in rows:
             self.window += 1
             self.clock.now = self.window + 1.05
-            body = batch_of(METRIC, self.window, values).encode()
+            values = values if isinstance(next(iter(values.values()), None), dict) else batch_of("", 0, values).values
+            body = MetricBatch("node1", METRIC, self.window, self.window, values).encode()
             for host in self.hosts.values():
                 if METRIC in host.bound:
                     host.router.aggregators.receive(metric_routing_key(METRIC, "node1"), body)
@@ -203,6 +207,23 @@ def test_a_subscriber_of_all_tenants_gets_all_of_them():
         await pair.step({"A": 1.0, "B": 2.0}, {"A": 1.0, "C": 2.0})
         assert pair.b.router.follows(METRIC)
         assert everybody.told[-1] == (pair.window, {"A": 1.0, "C": 2.0})
+
+    story(test)
+
+
+def test_a_subscriber_gets_the_values_of_the_nodes_that_it_names_whatever_its_target_is():
+    highest, named = Reading(METRIC, "cluster"), Reading(METRIC, "node", "n1")
+    condition = ["and", *(["metric_at", *reading, ">", 3] for reading in (highest, named))]
+
+    async def test(pair):
+        plan = plan_of(BUSY, "A")
+        plan = Plan(plan.target, plan.actions, condition, 0.0, (METRIC,), "cluster", readings=(highest, named))
+        actor = await pair.b.watch("A", plan=plan)
+        await pair.settle()
+        await pair.step(*({"node": {"n1": value, "n2": 2.0, "n3": 1.0}} for value in (1.0, 1.0, 8.0)))
+        assert pair.b.router.follows(METRIC)
+        assert [value for _, value in actor.told][-2:] == [(2.0, 1.0), (8.0, 8.0)]
+        assert pair.values()[-1].changed == {"cluster": {"": 8.0}, "node": {"n1": 8.0}}
 
     story(test)
 
