@@ -10,7 +10,7 @@ from typing import Final
 
 from sluice_core.code.plugins import load_plugins
 from sluice_core.describe import MetricInfo
-from sluice_core.metrics.node_metrics import NODE_METRICS
+from sluice_core.metrics.usage_metrics import AGENT_METRICS
 from sluice_metrics.api import Metric
 from sluice_metrics.builtin.bandwidth import GetBw, PutBw, Throughput
 from sluice_metrics.builtin.compressibility import Compressibility
@@ -56,6 +56,6 @@ def _unfit(plugin: object) -> str:
 
 
 def descriptions(metrics: dict[str, type[Metric]] | None = None) -> dict[str, MetricInfo]:
-    """What the installed metrics say of themselves, and those of nodes, by name."""
+    """What the installed metrics say of themselves, and those that agents measure, by name."""
     found = {name: one.info for name, one in (load_metrics() if metrics is None else metrics).items()}
-    return {**{one.info.name: one.info for one in NODE_METRICS}, **found}
+    return {**{one.name: one for one in AGENT_METRICS}, **found}

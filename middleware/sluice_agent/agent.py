@@ -15,7 +15,7 @@ from sluice_agent.cache import invalidation_service
 from sluice_agent.code.fetcher import CodeFetcher
 from sluice_agent.code.sandboxes import Sandboxes, sandbox_checks
 from sluice_agent.code.validation import swift_interpreter
-from sluice_agent.metrics import collectd
+from sluice_agent.metrics import collectd, usage
 from sluice_agent.metrics.publisher import MetricPublisher
 from sluice_agent.metrics.worker_server import WorkerServer
 from sluice_agent.settings import Settings
@@ -68,7 +68,7 @@ class Agent:
             else None
         )
         remote_store = None if settings.code_store is None else SwiftCodeStore(settings.code_store)
-        swift = swift_interpreter(settings.swift_python, settings.swift_user, settings.swift_group)
+        swift = self._swift = swift_interpreter(settings.swift_python, settings.swift_user, settings.swift_group)
         self._code = CodeFetcher(
             remote_store, CodeStore(settings.code_dir), self._uploads, lambda: self._reporter.report_soon(), swift
         )
@@ -99,6 +99,8 @@ class Agent:
                 yield partial(
                     collectd.serve, settings.node, settings.amqp_url, publisher.publish, settings.publish_delay
                 )
+            if settings.storage_confs:
+                yield partial(usage.serve, settings, self._swift, self.bus)
         if settings.cache_dir and settings.amqp_url:
             yield partial(invalidation_service.serve, settings)
 

@@ -37,6 +37,13 @@ OPTIONS: Final = (
     ),
     Option("report_interval", 5.0, "seconds between reports of this node when nothing changes"),
     Option("collectd", False, "publish what this node's CollectD sends to the exchange, see docs/node-metrics.md"),
+    Option(
+        "storage_confs",
+        "",
+        "configurations of Swift's servers here, separated by commas, on whose devices STORED, OBJECTS and free "
+        "space are measured, see docs/stored.md; empty: not measured",
+    ),
+    Option("usage_period", 60, "seconds between two measurements of what is stored"),
     Option("publish_delay_ms", 60, "milliseconds after each second at which its metrics are published"),
     Option("busiest_objects", 1000, "objects whose metrics are published, the busiest; 0 for none"),
     Option("replace_wait", 3.0, "seconds to wait for workers to open a replaced snapshot"),
@@ -49,8 +56,12 @@ OPTIONS: Final = (
         "name those that ever run here, none on a node without disks",
     ),
     Option("code_dir", "/var/lib/sluice/code", "folder for uploaded code"),
-    Option("swift_python", "", "Swift's Python, in which uploaded native code is tried; empty: that of the agent"),
-    Option("swift_user", "", "Swift's user, who tries it; needs an agent that is root; empty: the agent's own"),
+    Option(
+        "swift_python",
+        "",
+        "Swift's Python, in which uploaded native code is tried and databases are read; empty: that of the agent",
+    ),
+    Option("swift_user", "", "Swift's user, who does so; needs an agent that is root; empty: the agent's own"),
     Option("swift_group", "", "the group to go with it; empty: that user's own"),
     Option("sandbox_dir", "", "folder of `sluice-sandbox serve`, if hosts here use it: whether it answers is reported"),
     Option("storlets_engine", "", "URL of the Docker engine for storlets, if hosts here use one: the same"),
@@ -79,6 +90,8 @@ class Settings:
     publish_delay: float = 0.06
     busiest_objects: int = 1000
     collectd: bool = False
+    storage_confs: tuple[str, ...] = ()
+    usage_period: int = 60
     replace_wait: float = 3.0
     cache_dir: str = ""
     cache_forget: float = 600.0
@@ -112,13 +125,21 @@ class Settings:
             raise OptionError(f"option `adopt` is `{values['adopt']}`, expected {ASK} or {FAILOVER}")
         if values["busiest_objects"] < 0:
             raise OptionError(f"option `busiest_objects` is `{values['busiest_objects']}`, expected at least 0")
+        if values["usage_period"] < 1:
+            raise OptionError(f"option `usage_period` is `{values['usage_period']}`, expected at least 1")
         given = {option.name: values[option.name] for option in fields(cls) if option.name in values}
         derived = {
             "node": values["node"] or socket.gethostname(),
             "worker_mode": mode,
             "publish_delay": delay,
-            "storage_daemons": tuple(word.strip() for word in values["storage_daemons"].split(",") if word.strip()),
+            "storage_confs": _words(values["storage_confs"]),
+            "storage_daemons": _words(values["storage_daemons"]),
             "code_store": SwiftCodeStoreSettings.from_options(values),
             "capacity": read_capacity(values),
         }
         return cls(**(given | derived))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """What stands between commas."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -117,7 +117,8 @@ class Aggregator(WindowHistory):
         return len(self._nodes)
 
     def _deadline(self, window: _Open) -> float:
-        return max(window.window + window.period + self._delay, window.first + min(GRACE, self._delay))
+        end = window.window + window.period
+        return max(end + self.close_delay(window.period), window.first + min(GRACE, self._delay))
 
     def _complete(self, window: _Open) -> bool:
         if window.window < self._learning_until:

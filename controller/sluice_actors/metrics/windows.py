@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 CLOSE_DELAY: Final = 0.25
+#: What may be waited for a node, of the period: batches of slow metrics are large.
+_CLOSE_SHARE: Final = 1 / 50
 #: The number of the last window before there was any.
 NO_WINDOW: Final = -1
 #: Policies over several metrics wait for the slowest of them.
@@ -57,7 +59,7 @@ class WindowHistory:
         if self.period <= period:
             return self._closed.get(window)
         newest = self.last()
-        if newest is None or newest.window + 2 * newest.period + self._delay < window:
+        if newest is None or newest.window + 2 * newest.period + self.close_delay(newest.period) < window:
             return None
         return newest
 
@@ -67,7 +69,13 @@ class WindowHistory:
 
     def overdue(self, now: float) -> float:
         """For how many seconds the next window should have been closed."""
-        return 0.0 if self.through is None else now - (self.through + 2 * self.period + self._delay)
+        if self.through is None:
+            return 0.0
+        return now - (self.through + 2 * self.period + self.close_delay(self.period))
+
+    def close_delay(self, period: float) -> float:
+        """Seconds after the end of a window at which it is closed whoever lacks."""
+        return max(self._delay, period * _CLOSE_SHARE)
 
     def after(self, window: int) -> list[ClosedWindow]:
         """Those of the last closed ones that follow ``window``."""

@@ -119,6 +119,10 @@ class Counters(PackedMessage):
         return made
 
 
+HIGHEST: Final = "highest"
+LOWEST: Final = "lowest"
+
+
 @dataclass(frozen=True, slots=True)
 class MetricBatch(PackedMessage):
     """All values of one metric on one node for one wall-clock window.
@@ -128,6 +132,7 @@ class MetricBatch(PackedMessage):
     Of a mean, ``weights`` has the weight of each value; of a ``quantile`` (0.95) ``sketches`` has the packed sketch
     behind each value.  Nodes merge by ``sluice_core.metrics.merge``.
     ``seq`` counts a node's batches of this metric, so that consumers see gaps.
+    ``merge`` says which value of several nodes counts, :data:`HIGHEST` or :data:`LOWEST`; empty: they add up.
     """
 
     node: str
@@ -137,6 +142,7 @@ class MetricBatch(PackedMessage):
     values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     period: float = 1.0
     weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    merge: str = ""
     quantile: float = 0.0
     sketches: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
 

@@ -1,4 +1,7 @@
-"""Merges values of several nodes: rates and levels add up, means are weighted, of nodes themselves the highest counts.
+"""Merges values of several nodes: rates and levels add up, means are weighted.
+
+Where nodes measure the same thing, as replicas of a database, the highest or lowest value counts: a batch says so.
+Metrics of nodes themselves add to nothing; the cluster's value is the highest of them, or the lowest.
 
 A batch with weights belongs to a mean (``COMPRESSIBILITY``): its values times their weights add up, and the sum is
 divided by the sum of weights, so that a node with more samples counts more.  A batch of a quantile has sketches: their
@@ -7,25 +10,29 @@ buckets add up, and the quantile is that of the sum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Final
 
-from sluice_core.messages.nodes import MetricBatch
+from sluice_core.messages.nodes import HIGHEST, LOWEST, MetricBatch
 from sluice_core.messages.policies import CLUSTER, TENANT
-from sluice_core.metrics.node_metrics import NODE
+from sluice_core.metrics.node_metrics import PLACE_LEVELS
 from sluice_core.metrics.sketch import Sketches, estimate_quantiles, merge, unpack
 from sluice_core.metrics.totals import means
 
 Levels = dict[str, dict[str, float]]
 
+_MERGES: Final[Mapping[str, Callable[[float, float], float]]] = {HIGHEST: max, LOWEST: min}
+
 
 class MergedBatches:
     """The batches of one metric and window, merged as they come."""
 
-    __slots__ = ("_quantile", "_sketches", "_sums", "_weights")
+    __slots__ = ("_merge", "_quantile", "_sketches", "_sums", "_weights")
 
     def __init__(self) -> None:
         self._sums: Levels = {}
         self._weights: Levels = {}
+        self._merge = ""
         self._quantile = 0.0
         self._sketches: Sketches = {}
 
@@ -35,9 +42,12 @@ class MergedBatches:
             self._quantile = batch.quantile
             self._add_sketches(batch)
             return
+        self._merge = batch.merge if batch.merge in _MERGES else ""
         for level, rows in batch.values.items():
             weights = batch.weights.get(level) if batch.weights else None
-            if not batch.weights:
+            if self._merge and not batch.weights:
+                self._choose(_MERGES[self._merge], level, rows)
+            elif not batch.weights:
                 self._add(self._sums, level, rows)
             elif weights:
                 weighed = {path: weights[path] for path in rows if weights.get(path, 0) > 0}
@@ -55,9 +65,9 @@ class MergedBatches:
             if tenants:
                 levels[CLUSTER] = {"": sum(tenants.values())}
         found = means(self._sums, self._weights) if self._weights else self._sums
-        nodes = found.get(NODE)
-        if nodes and CLUSTER not in found:
-            found[CLUSTER] = {"": max(nodes.values())}
+        for level in PLACE_LEVELS:
+            if found.get(level) and CLUSTER not in found:
+                found[CLUSTER] = {"": (min if self._merge == LOWEST else max)(found[level].values())}
         return found
 
     def _add_sketches(self, batch: MetricBatch) -> None:
@@ -66,6 +76,11 @@ class MergedBatches:
             for path, packed in found.items():
                 if packed:
                     merge(sketches.setdefault(path, {}), unpack(packed).items())
+
+    def _choose(self, better: Callable[[float, float], float], level: str, rows: Mapping[str, float]) -> None:
+        total = self._sums.setdefault(level, {})
+        for path, value in rows.items():
+            total[path] = better(total.get(path, value), value)
 
     @staticmethod
     def _add(levels: Levels, level: str, rows: Mapping[str, float]) -> None:

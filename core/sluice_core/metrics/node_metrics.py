@@ -18,8 +18,10 @@ from sluice_core.errors import DecodeError
 
 #: The granularity, whose paths are names of nodes.
 NODE: Final = "node"
+#: The granularity whose paths are names of storage policies.
+STORAGE_POLICY: Final = "storage_policy"
 #: Granularities that are no targets of sentences: a metric of one of them is the cluster's, or that of a named path.
-PLACE_LEVELS: Final = (NODE,)
+PLACE_LEVELS: Final = (NODE, STORAGE_POLICY)
 _LEVELS: Final = (NODE,)
 #: A node with more disks and interfaces than this is a mistake.
 _MOST_PARTS: Final = 1000
@@ -58,10 +60,6 @@ NODE_METRICS: Final = (
     NodeMetric(_metric("NODE_NET_IN", "bytes_per_second", "received, all links"), "interface", "if_octets", "", "rx"),
     NodeMetric(_metric("NODE_NET_OUT", "bytes_per_second", "sent, all links"), "interface", "if_octets", "", "tx"),
 )  # fmt: skip
-
-
-#: Seconds between two windows of metrics that are not measured each second, unless a node says otherwise.
-SLOW_PERIODS: Final = {one.info.name: one.info.period for one in NODE_METRICS}
 
 
 def collectd_routing_key(node: str) -> str:

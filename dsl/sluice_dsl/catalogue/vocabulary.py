@@ -22,7 +22,7 @@ from sluice_core.describe import (
     Parameter,
 )
 from sluice_core.messages.bandwidth import CLASSES
-from sluice_core.metrics.node_metrics import NODE_METRICS
+from sluice_core.metrics.usage_metrics import AGENT_METRICS
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.builtin_filters import BUILTIN_FILTERS
 from sluice_dsl.catalogue.parameter_checks import find_parameter_checks
@@ -110,7 +110,7 @@ _OFFLINE_METRICS: Final = (
     MetricInfo("THROUGHPUT", "bytes_per_second", "bytes in both directions", ("object", *_LEVELS)),
     MetricInfo("COMPRESSIBILITY", "ratio", "how many times smaller uploads become", ("tenant", "container")),
     MetricInfo("ACTIVE_REQUESTS", "count", "requests at work", _LEVELS),
-    *(metric.info for metric in NODE_METRICS),
+    *AGENT_METRICS,
     MetricInfo("ERRORS", "fraction", "share of responses with a status of 5xx", _LEVELS),
     MetricInfo("RESPONSE_TIME", "seconds", "median time of a response", _LEVELS, aliases=("RESPONSE_TIME_P50",)),
     MetricInfo("RESPONSE_TIME_P95", "seconds", "time that 95 % of the responses do not exceed", _LEVELS),

@@ -103,14 +103,16 @@ class ConditionCompiler:
         return self._target is None or level in ("", self._target.level, *PLACE_LEVELS)
 
     def _reading(self, metric: MetricInfo, clause: ast.Clause) -> Reading:
-        """Where the metric is read: at the target, or else at a node, whatever the target is."""
+        """Where the metric is read: at the target, or else at a node or storage policy, whatever the target is."""
         place = next((level for level in PLACE_LEVELS if level in metric.granularities), "")
         measured = join_words(metric.granularities, "and")
         if clause.at is not None:
             if not place:
-                self._reporter.error(f"`{metric.name}` is measured per {measured}, AT names a node", clause.at.span)
+                message = f"`{metric.name}` is measured per {measured}, AT names a node or storage policy"
+                self._reporter.error(message, clause.at.span)
             elif not clause.at.text:
-                self._reporter.error("expected the name of a node, got an empty one", clause.at.span)
+                expected = f"expected the name of a {place.replace('_', ' ')}"
+                self._reporter.error(f"{expected}, got an empty one", clause.at.span)
             elif place == NODE:
                 self._check_node(clause.at)
             return Reading(metric.name, place, clause.at.text)

@@ -228,7 +228,7 @@ def _build() -> ParserElement:
     subject = _terminal(rf"{WORD}|{QUOTED}", "a metric or request attribute", _upper)
     sign = _terminal(r"<=|>=|==|!=|<|>|=", "one of < <= > >= = == !=", lambda text, at, found: found[0])
     # AT is no reserved word: behind a subject nothing else can be meant
-    place = _keyword("AT") - name.copy().set_name("the name of a node")
+    place = _keyword("AT") - name.copy().set_name("the name of a node or storage policy")
     clause = (subject - Opt(place) - sign - value).set_parse_action(_make_clause)
     condition = Forward()
     closing = _terminal(r"\)", "`AND`, `OR` or `)`")

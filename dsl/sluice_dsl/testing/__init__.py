@@ -30,7 +30,6 @@ EXTRA_ACTIONS: Final = (
 
 #: One metric of each unit; ``LATENCY`` is not measured per cluster.
 EXTRA_METRICS: Final = (
-    MetricInfo("STORED", "bytes", "bytes stored", ("tenant", "container")),
     MetricInfo("LATENCY", "seconds", "mean time to first byte", ("tenant", "container"), aliases=("DELAY",)),
 )
 

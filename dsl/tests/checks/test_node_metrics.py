@@ -77,10 +77,14 @@ def test_a_node_that_is_not_there_is_warned_of_with_the_near_miss():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("PUTS_SEC AT n1 > 3", "`PUTS_SEC` is measured per object, tenant, container and cluster, AT names a node"),
+        (
+            "PUTS_SEC AT n1 > 3",
+            "`PUTS_SEC` is measured per object, tenant, container and cluster, AT names a node or storage policy",
+        ),
         ("OBJECT_SIZE AT n1 > 3", "`OBJECT_SIZE` is asked of a request, AT says where a metric is read"),
         ("NODE_CPU AT '' > 3", "expected the name of a node, got an empty one"),
-        ("NODE_CPU AT > 3", "expected the name of a node, found `>`"),
+        ("STORAGE_POLICY_FREE AT '' > 3", "expected the name of a storage policy, got an empty one"),
+        ("NODE_CPU AT > 3", "expected the name of a node or storage policy, found `>`"),
         ("NODE_CPU n1 > 3", "expected one of < <= > >= = == !=, found `n1`"),
     ],
 )
@@ -94,6 +98,13 @@ def test_at_is_no_reserved_word():
     (found,) = compile_text("FOR at WHEN NODE_CPU AT at > 1 DO SET sampler mode=fast note=at", CATALOGUE)
     assert found.plan.target == Target("tenant", "name", "at")
     assert found.plan.columns == (Reading("NODE_CPU", "node", "at"),)
+
+
+def test_a_metric_of_storage_policies_is_read_like_that_of_nodes_and_nobody_knows_their_names():
+    found = compiled("STORAGE_POLICY_FREE < 10% AND STORAGE_POLICY_FREE AT gold < 20%")
+    assert not found.warnings
+    least, named = Reading("STORAGE_POLICY_FREE", "cluster"), Reading("STORAGE_POLICY_FREE", "storage_policy", "gold")
+    assert found.plan.columns == (least, named)
 
 
 def test_what_is_watched_is_explained_by_where_it_is_read():

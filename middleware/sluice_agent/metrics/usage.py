@@ -1,0 +1,72 @@
+"""Keeps the usage reader of this node running, and passes on the batches that it writes.
+
+The reader imports Swift and runs in Swift's interpreter, as Swift's user; the agent knows its command line and the
+frames on its standard output alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from typing import Any, Final
+
+from sluice_agent.metrics.publisher import Bus
+from sluice_agent.settings import Settings
+from sluice_core.code.sandbox_trial import Interpreter
+from sluice_core.connections.exchanges import metric_routing_key
+from sluice_core.errors import DecodeError
+from sluice_core.metrics.batch_frame import HEAD, decode_head
+
+log = logging.getLogger(__name__)
+
+_MODULE: Final = "sluice_middleware.usage"
+#: Seconds after which a reader that ended is started again.
+_AGAIN: Final = 10.0
+
+
+def reader_command(settings: Settings, swift: Interpreter) -> list[str]:
+    """The command line of the usage reader."""
+    given = [settings.node, str(settings.usage_period), *settings.storage_confs]
+    return [swift.python or sys.executable, "-I", "-m", _MODULE, *given]
+
+
+async def serve(settings: Settings, swift: Interpreter, bus: Bus, again: float = _AGAIN) -> None:
+    """Publish what the reader writes, until cancelled; a reader that ends is started again.
+
+    :param again: seconds until then
+    """
+    while True:
+        try:
+            await _run_reader(settings, swift, bus)
+        except (OSError, DecodeError) as error:
+            log.error("nothing is measured of what is stored: %s", error)
+        await asyncio.sleep(again)
+
+
+async def _run_reader(settings: Settings, swift: Interpreter, bus: Bus) -> None:
+    become: dict[str, Any] = {}
+    if swift.user:
+        become = {"user": swift.user, "group": swift.group or None, "extra_groups": ()}
+    reader = await asyncio.create_subprocess_exec(
+        *reader_command(settings, swift),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        cwd="/",
+        env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
+        **become,
+    )
+    assert reader.stdout is not None
+    try:
+        while True:
+            name, size = decode_head(await reader.stdout.readexactly(HEAD.size))
+            metric = (await reader.stdout.readexactly(name)).decode()
+            bus.publish(metric_routing_key(metric, settings.node), await reader.stdout.readexactly(size))
+    except asyncio.IncompleteReadError:
+        log.error("the usage reader ended with status %s", await reader.wait())
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            reader.kill()
+        await reader.wait()

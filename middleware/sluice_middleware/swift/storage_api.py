@@ -1,0 +1,37 @@
+"""What the usage reader imports from Swift: databases of accounts and containers, storage policies, drives."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NoReturn
+
+from swift.account.backend import DATADIR as ACCOUNTS
+from swift.account.backend import AccountBroker
+from swift.common.constraints import check_drive
+from swift.common.exceptions import LockTimeout
+from swift.common.ring.utils import is_local_device
+from swift.common.storage_policy import POLICIES, reload_storage_policies
+from swift.common.utils import Timestamp, config_true_value, set_swift_dir, whataremyips
+from swift.container.backend import DATADIR as CONTAINERS
+from swift.container.backend import ContainerBroker
+
+
+class _WithoutQuarantine:
+    """A database that is damaged is for Swift's own daemons to move away; whoever only reads it leaves it."""
+
+    def quarantine(self, reason: str) -> NoReturn:
+        raise sqlite3.DatabaseError(reason)
+
+
+class AccountDatabase(_WithoutQuarantine, AccountBroker):  # type: ignore[misc]
+    """The database of an account."""
+
+
+class ContainerDatabase(_WithoutQuarantine, ContainerBroker):  # type: ignore[misc]
+    """The database of a container."""
+
+
+def use_swift_dir(folder: str) -> None:
+    """Read swift.conf in ``folder``; it was read from /etc/swift when this module was imported."""
+    if set_swift_dir(folder):
+        reload_storage_policies()

@@ -1,0 +1,132 @@
+"""``python -m sluice_middleware.usage <node> <period> <conf> …``: the usage reader of a storage node.
+
+The agent starts it, in Swift's interpreter and as Swift's user, and passes on what it writes: one frame per batch
+(``sluice_core.metrics.batch_frame``) on standard output.  It ends when its standard input does, so that it never
+outlives the agent.
+
+It reads shortly before the end of each window, so long before as it took the last time, and writes when the window has
+ended; so values are fresh, and all nodes speak of the same moment.
+"""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import logging
+import os
+import select
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import BinaryIO, Final
+
+from sluice_core.messages.nodes import MetricBatch
+from sluice_core.metrics.batch_frame import encode_frame
+from sluice_middleware.swift import storage_api
+from sluice_middleware.usage.batches import UsageBatches
+from sluice_middleware.usage.databases import DatabaseReader, Pass
+from sluice_middleware.usage.space import StorageConf, all_devices, measure_space, policy_devices
+
+log = logging.getLogger("sluice.usage")
+
+#: Below every server of Swift.
+_NICE: Final = 10
+#: A pass begins so much earlier than it should take, in seconds and times its last duration.
+_MARGIN: Final = 0.5
+_SLACK: Final = 1.5
+
+
+def read_conf(path: str) -> StorageConf:
+    """What the configuration at ``path``, of an account, container or object server, says of devices.
+
+    :raises OSError: when it cannot be read
+    """
+    parser = configparser.RawConfigParser(strict=False)
+    with open(path, encoding="utf-8") as file:
+        parser.read_file(file)
+    given = parser.defaults()
+    known = StorageConf()
+    return StorageConf(
+        given.get("devices", known.devices),
+        storage_api.config_true_value(given.get("mount_check", "true")),
+        given.get("swift_dir", known.swift_dir),
+        given.get("bind_ip", known.bind_ip),
+    )
+
+
+class UsageReader:
+    """Reads and writes one window after the other."""
+
+    def __init__(self, node: str, period: int, confs: Sequence[StorageConf], out: BinaryIO) -> None:
+        self._period = period
+        self._confs = confs
+        self._out = out
+        self._databases = DatabaseReader()
+        self._batches = UsageBatches(node, period)
+        self._took = 0.0
+
+    def next_window(self, now: float) -> tuple[float, int]:
+        """When the next pass should begin, and when the window ends after which its values are written."""
+        margin = min(float(self._period), _MARGIN + _SLACK * self._took)
+        end = (int((now + margin) // self._period) + 1) * self._period
+        return end - margin, end
+
+    def read(self) -> Pass:
+        """One pass over all databases."""
+        begun = time.monotonic()
+        found = self._databases.read(all_devices(self._confs))
+        self._took = time.monotonic() - begun
+        if found.unreadable:
+            log.warning("%d databases could not be read, the last one: %s", found.unreadable, found.reason)
+        if self._took > self._period:
+            log.warning("reading all databases took %.0f s, more than the period of %d s", self._took, self._period)
+        return found
+
+    def write(self, found: Pass, now: float) -> None:
+        """Write the batches of the window that ended last."""
+        window = (int(now) // self._period - 1) * self._period
+        space = measure_space(all_devices(self._confs))
+        policies = {name: measure_space(devices) for name, devices in policy_devices(self._confs).items()}
+        self._send(self._batches.space(window, space, policies))
+        self._send(self._batches.stored(window, found))
+        self._out.flush()
+
+    def _send(self, batches: Iterable[MetricBatch]) -> None:
+        for batch in batches:
+            self._out.write(encode_frame(batch.metric, batch.encode()))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Work until standard input ends."""
+    logging.basicConfig(level=logging.INFO, format="%(name)s: %(levelname)s: %(message)s", stream=sys.stderr)
+    node, period, *paths = argv
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is no batch
+    os.nice(_NICE)
+    try:
+        confs = [read_conf(path) for path in paths]
+    except (OSError, configparser.Error) as error:
+        log.error("option `storage_confs`: %s", error)
+        return 1
+    storage_api.use_swift_dir(confs[0].swift_dir)
+    reader = UsageReader(node, int(period), confs, out)
+    reader.read()  # the first pass may be long: nothing is known yet
+    with contextlib.suppress(BrokenPipeError):  # the agent is gone
+        while True:
+            begin, end = reader.next_window(time.time())
+            if _told_to_end(begin):
+                break
+            found = reader.read()
+            if _told_to_end(end):
+                break
+            reader.write(found, time.time())
+    return 0
+
+
+def _told_to_end(until: float) -> bool:
+    """Wait until a moment of the wall clock; True as soon as standard input ends."""
+    return bool(select.select([0], [], [], max(0.0, until - time.time()))[0])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

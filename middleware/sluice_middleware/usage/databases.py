@@ -1,0 +1,167 @@
+"""What is stored, out of the databases of accounts and containers on this node's devices.
+
+The rows are those that Swift answers HEAD requests with; nothing is listed.  A database that did not change since the
+last time is not opened: its files' sizes and times say so.  Of several replicas on one node the highest value counts,
+as between nodes: a replica that lags behind, or a fresh one on a handoff, lacks rows.
+
+Left out are accounts and containers that are deleted, Swift's own (their names begin with a dot, shards among them),
+and containers that an object's update made before their own PUT came.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from sluice_middleware.swift import storage_api
+
+log = logging.getLogger(__name__)
+
+#: Seconds to wait for whoever holds a database, before what is in it already is read.
+_PATIENCE: Final = 1.0
+_PENDING: Final = ".db.pending"
+#: Seconds after a change within which times of files may not tell it from the next one.
+_UNSETTLED: Final = 1.0
+_EMPTY: Final = 0
+
+
+class Usage(NamedTuple):
+    """What an account or a container holds."""
+
+    stored: int
+    objects: int
+
+
+class Row(NamedTuple):
+    """One account (``account``) or container (``account/container``)."""
+
+    path: str
+    usage: Usage
+
+
+@dataclass(slots=True)
+class Pass:
+    """What was found in one pass over all databases."""
+
+    accounts: dict[str, Usage] = field(default_factory=dict)
+    containers: dict[str, Usage] = field(default_factory=dict)
+    #: Databases that could not be read, and the last reason.
+    unreadable: int = 0
+    reason: str = ""
+
+
+#: Folder of a database → the hash of its files' names, sizes and times, and its row if it counts.
+Known = dict[str, tuple[int, Row | None]]
+
+
+class DatabaseReader:
+    """Remembers every database, so that only those that changed are opened."""
+
+    def __init__(self) -> None:
+        self._known: Known = {}
+
+    def read(self, devices: Iterable[Path]) -> Pass:
+        """The rows of all databases on ``devices``."""
+        found = Pass()
+        seen: Known = {}
+        for device in devices:
+            for datadir, read, rows in (
+                (storage_api.ACCOUNTS, read_account, found.accounts),
+                (storage_api.CONTAINERS, read_container, found.containers),
+            ):
+                for folder in database_folders(device / datadir):
+                    self._visit(folder, read, rows, found, seen)
+        self._known = seen
+        return found
+
+    def _visit(
+        self,
+        folder: str,
+        read: Callable[[str], Row | None],
+        rows: dict[str, Usage],
+        found: Pass,
+        seen: Known,
+    ) -> None:
+        try:
+            now = _signature(folder)
+            before = self._known.get(folder)
+            if before is not None and before[0] == now:
+                row = before[1]
+            else:
+                row = None if now == _EMPTY else read(_database(folder))
+        except (OSError, sqlite3.Error, storage_api.LockTimeout) as error:
+            if os.path.isdir(folder):
+                found.unreadable += 1
+                found.reason = f"{folder}: {error}"
+            return
+        seen[folder] = (now, row)
+        if row is not None:
+            other = rows.get(row.path, row.usage)
+            rows[row.path] = Usage(max(row.usage.stored, other.stored), max(row.usage.objects, other.objects))
+
+
+def database_folders(datadir: Path) -> Iterator[str]:
+    """The folders of databases: ``<datadir>/<partition>/<suffix>/<hash>``."""
+    for partition in _subfolders(str(datadir)):
+        for suffix in _subfolders(partition):
+            yield from _subfolders(suffix)
+
+
+def _subfolders(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:  # moved away by a replicator, or not there at all
+        return []
+
+
+def _signature(folder: str) -> int:
+    """A hash of the files of a database; :data:`_EMPTY` when there are none.
+
+    A file that changed just now may change again without looking different, so its hash is never the same.
+    """
+    with os.scandir(folder) as entries:
+        files = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith((".db", _PENDING))]
+    if not files:
+        return _EMPTY
+    settled = max(one.st_mtime for _, one in files) < time.time() - _UNSETTLED
+    found = sorted((name, one.st_size, one.st_mtime_ns) for name, one in files)
+    return hash((*found, 0 if settled else time.monotonic_ns()))
+
+
+def _database(folder: str) -> str:
+    """The path by which brokers know a database; while a container shards, they find the newest file beside it."""
+    return os.path.join(folder, f"{os.path.basename(folder)}.db")
+
+
+def _options(path: str) -> Mapping[str, object]:
+    # what waits in the pending file belongs to it; Swift's servers add it when they read, too
+    writable = os.access(os.path.dirname(path), os.W_OK)
+    return {"stale_reads_ok": True, "pending_timeout": _PATIENCE, "skip_commits": not writable}
+
+
+def read_account(path: str) -> Row | None:
+    """The account in the database at ``path``; None when it does not count."""
+    with storage_api.AccountDatabase(path, **_options(path)) as broker:
+        if broker.is_deleted():
+            return None
+        info = broker.get_info()
+    if info["account"].startswith("."):
+        return None
+    return Row(info["account"], Usage(int(info["bytes_used"]), int(info["object_count"])))
+
+
+def read_container(path: str) -> Row | None:
+    """The container in the database at ``path``; None when it does not count."""
+    with storage_api.ContainerDatabase(path, **_options(path)) as broker:
+        info, deleted = broker.get_info_is_deleted()
+    if deleted or info["account"].startswith(".") or storage_api.Timestamp(info["put_timestamp"]) <= 0:
+        return None
+    usage = Usage(int(info["bytes_used"]), int(info["object_count"]))
+    return Row(f"{info['account']}/{info['container']}", usage)

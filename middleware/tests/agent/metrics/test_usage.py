@@ -1,0 +1,102 @@
+"""The agent and its usage reader, which a script stands for."""
+
+import asyncio
+import dataclasses
+
+import pytest
+
+from sluice_agent.metrics import usage
+from sluice_agent.settings import OPTIONS, Settings
+from sluice_core.code.sandbox_trial import Interpreter
+from sluice_core.options import OptionError, read_options
+
+LIMIT = 20
+SCRIPT = """\
+#!/bin/sh
+echo "$0 $@" >> {log}
+printf '\\000\\006\\000\\000\\000\\003STOREDone'
+printf '\\000\\007\\000\\000\\000\\003OBJECTStwo'
+{then}
+"""
+
+
+class Bus:
+    dropped = 0
+
+    def __init__(self):
+        self.sent = []
+        self.news = asyncio.Event()
+
+    def publish(self, routing_key, body):
+        self.sent.append((routing_key, body))
+        self.news.set()
+
+    async def until(self, count):
+        async with asyncio.timeout(LIMIT):
+            while len(self.sent) < count:
+                self.news.clear()
+                await self.news.wait()
+
+
+def settings(**more):
+    values = read_options(OPTIONS, {"storage_confs": "/a.conf, /b.conf", "node": "n.1", **more}, "test")
+    return Settings.from_options(values)
+
+
+def python(folder, then):
+    script = folder / "python"
+    script.write_text(SCRIPT.format(log=folder / "log", then=then))
+    script.chmod(0o755)
+    return Interpreter(str(script))
+
+
+def run(story):
+    asyncio.run(asyncio.wait_for(story, LIMIT))
+
+
+def test_batches_are_passed_on_as_they_are_and_the_reader_ends_with_the_agent(tmp_path):
+    async def story():
+        bus = Bus()
+        swift = python(tmp_path, "exec cat")
+        task = asyncio.create_task(usage.serve(settings(), swift, bus))
+        await bus.until(2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert bus.sent == [("metric.STORED.n_1", b"one"), ("metric.OBJECTS.n_1", b"two")]
+        (started,) = (tmp_path / "log").read_text().splitlines()
+        assert started.endswith("-I -m sluice_middleware.usage n.1 60 /a.conf /b.conf")
+
+    run(story())
+
+
+@pytest.mark.parametrize("then", ["exit 3", "printf '\\000\\000\\000\\000\\000\\000'; exec sleep 60"])
+def test_a_reader_that_ends_or_writes_nonsense_is_started_again(tmp_path, then):
+    async def story():
+        bus = Bus()
+        task = asyncio.create_task(usage.serve(settings(), python(tmp_path, then), bus, again=0.01))
+        await bus.until(6)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert len((tmp_path / "log").read_text().splitlines()) >= 3
+
+    run(story())
+
+
+def test_an_interpreter_that_is_not_there_is_tried_again(tmp_path, caplog):
+    async def story():
+        task = asyncio.create_task(usage.serve(settings(), Interpreter(str(tmp_path / "none")), Bus(), again=0.01))
+        while len(caplog.records) < 2:
+            await asyncio.sleep(0.01)
+        task.cancel()
+
+    run(story())
+    assert "nothing is measured of what is stored" in caplog.text
+
+
+def test_the_period_is_a_second_at_least():
+    assert settings(usage_period="5").usage_period == 5
+    assert dataclasses.asdict(settings())["storage_confs"] == ("/a.conf", "/b.conf")
+    with pytest.raises(OptionError, match="option `usage_period` is `0`"):
+        settings(usage_period="0")
