@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice_aio.base.layout import Layout
+from sluice_aio.base.setup import Setup
 from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_client import Client
@@ -17,7 +18,9 @@ from sluice_client import Client
 def cluster():
     folder = Path(tempfile.mkdtemp(prefix="sluice-"))
     try:
-        with Cluster(Layout.free(folder), plain=True) as running:
+        # its nodes hear what a CollectD would send
+        setup = Setup(agent_options={"agent": {"collectd": "true"}})
+        with Cluster(Layout.free(folder), plain=True, setup=setup) as running:
             yield running
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from sluice_aio.errors import LaunchError
 
-#: The parts of Sluice that stand inside Swift; each may be left out.
+#: The parts of Sluice that stand inside Swift or read its files; each may be left out.
 PROXY: Final = "proxy"  # ``egg:sluice#proxy`` in the proxies' pipeline
 READS: Final = "reads"  # ``egg:sluice#reads`` left of slo
 STORAGE: Final = "storage"  # ``egg:sluice#storage`` in the object servers' pipeline
@@ -17,7 +17,8 @@ DISKFILE: Final = "diskfile"  # Sluice's disk-file classes for both storage poli
 KEYS: Final = "keys"  # a key file, named to proxies and storage nodes
 CACHE: Final = "cache"  # a folder of cached objects on each proxy node, named to its proxy and its agent
 S3SELECT: Final = "s3select"  # ``egg:sluice#s3select`` left of s3api, where that is
-ALL_PARTS: Final = frozenset({PROXY, READS, STORAGE, OBJECT, DISKFILE, KEYS, CACHE, S3SELECT})
+USAGE: Final = "usage"  # agents measure what is stored on their devices
+ALL_PARTS: Final = frozenset({PROXY, READS, STORAGE, OBJECT, DISKFILE, KEYS, CACHE, S3SELECT, USAGE})
 
 #: Who says who asks: Swift's tempauth and a static token for the API, or Keystone for both.
 TEMPAUTH: Final = "tempauth"

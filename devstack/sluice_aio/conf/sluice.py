@@ -9,10 +9,10 @@ from typing import Final
 
 from sluice_aio.base import code_options
 from sluice_aio.base.ini import section
-from sluice_aio.base.layout import STORAGE_AGENTS, Layout
+from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.base.ports import HOST
 from sluice_aio.base.secret_files import ensure_secret
-from sluice_aio.base.setup import CACHE, KEYSTONE, PROXY, Setup
+from sluice_aio.base.setup import CACHE, KEYSTONE, PROXY, USAGE, Setup
 from sluice_aio.keystone import seed
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, render_ring
 from sluice_filters.encryption.keys.ring import Ring
@@ -26,6 +26,8 @@ socket = {socket}
 snapshot_dir = {snapshots}
 cache_dir = {cache}
 storage_daemons = {daemons}
+storage_confs = {confs}
+usage_period = 5
 code_dir = {code}
 swift_python = {python}
 sandbox_dir = {sandbox}
@@ -85,6 +87,7 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
             "cache": node.cache if caching and name not in STORAGE_AGENTS else "",
             # Swift's daemons are no services here, unless a test makes them; they would say hello themselves
             "daemons": "object-server" if name in with_disks else "",
+            "confs": _storage_confs(layout, name, setup),
             "bind": f"{HOST}:{layout.ports.get(name, 0)}",
             "token_file": layout.token_file,
             "code": node.code,
@@ -99,6 +102,16 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
         path = layout.configs / f"{name}.conf"
         path.touch(mode=0o600)  # that of the API may hold a password
         path.write_text(text, encoding="utf-8")
+
+
+def _storage_confs(layout: Layout, agent: str, setup: Setup) -> str:
+    """The configurations of the servers whose devices ``agent`` measures: those beside it."""
+    if USAGE not in setup.parts:
+        return ""
+    servers = {"agent": ("account", *(() if setup.storage_agents else OBJECT_DEVICES))}
+    if setup.storage_agents:
+        servers |= {name: (name.removeprefix("agent-"),) for name in STORAGE_AGENTS}
+    return ", ".join(str(layout.swift_dir / f"{server}.conf") for server in servers.get(agent, ()))
 
 
 def _swift(layout: Layout, setup: Setup) -> Mapping[str, str]:

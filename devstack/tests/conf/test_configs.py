@@ -10,6 +10,7 @@ import pytest
 from swift.common.ring import RingData
 
 from sluice_aio.base.layout import DATABASE_DEVICES, OBJECT_DEVICES, Layout
+from sluice_aio.base.setup import Setup
 from sluice_aio.cluster.rings import REPLICAS, build_rings
 from sluice_aio.conf.proxy import proxy_conf
 from sluice_aio.conf.sluice import ensure_token, write_sluice
@@ -98,6 +99,18 @@ def test_the_token_is_for_its_owner_only_and_stays(layout):
     assert stat.S_IMODE(layout.token_file.stat().st_mode) == 0o600
     assert len(token) > 20
     assert ensure_token(layout) == token
+
+
+def test_an_agent_measures_the_devices_beside_it(layout):
+    def measured(name, setup=None):
+        write_sluice(layout, "redis://r", "amqp://a", setup)
+        named = parsed((layout.configs / f"{name}.conf").read_text())["agent"]["storage_confs"]
+        return [path.rpartition("/")[2] for path in named.split(", ")]
+
+    assert measured("agent") == ["account.conf", "object1.conf", "object2.conf", "object3.conf"]
+    assert measured("agent2") == measured("agent", Setup.plain()) == [""]
+    assert measured("agent", Setup(storage_agents=True)) == ["account.conf"]
+    assert measured("agent-object2", Setup(storage_agents=True)) == ["object2.conf"]
 
 
 def test_our_own_processes_are_told_where_everything_is(layout):
