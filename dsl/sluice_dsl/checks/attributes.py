@@ -102,7 +102,7 @@ def _values(condition: Condition, method: str, times: Mapping[str, str]) -> _Val
     if isinstance(condition, bool):
         return frozenset({condition})
     word, *rest = condition
-    if word == "metric":
+    if word in ("metric", "metric_at"):
         return _ANY
     if word == "not":
         return frozenset(None if one is None else not one for one in _values(rest[0], method, times))
