@@ -17,6 +17,7 @@ from sluice_filters.basic.noop import Noop
 from sluice_filters.basic.xor import Xor
 from sluice_filters.compression.compression import Compression
 from sluice_filters.csv.select import CsvSelect
+from sluice_filters.documents.sanitise import Sanitise
 from sluice_filters.encryption.checksum import Checksum
 from sluice_filters.encryption.encryption import Encryption
 from sluice_filters.requests.caching import Caching
@@ -36,6 +37,7 @@ BUILT_IN: Final[tuple[type[Filter], ...]] = (
     CsvSelect,
     Downsample,
     Upsample,
+    Sanitise,
     Compression,
     Encryption,
     BitReverse,
