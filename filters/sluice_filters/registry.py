@@ -22,6 +22,7 @@ from sluice_filters.encryption.checksum import Checksum
 from sluice_filters.encryption.encryption import Encryption
 from sluice_filters.requests.caching import Caching
 from sluice_filters.requests.delete_guard import DeleteGuard
+from sluice_filters.requests.prefetch import Prefetch
 from sluice_filters.requests.tagging import Tagging
 from sluice_filters.timeseries.downsample import Downsample
 from sluice_filters.timeseries.upsample import Upsample
@@ -31,6 +32,7 @@ GROUP: Final = "sluice.filters"
 #: In the order of their stages.
 BUILT_IN: Final[tuple[type[Filter], ...]] = (
     Tagging,
+    Prefetch,
     Caching,
     DeleteGuard,
     Noop,

@@ -160,3 +160,6 @@ class ObjectCache(Protocol):
 
     def visit(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
         """What accompanies ``call``; ``params`` are those of :class:`~sluice_filters.requests.caching.Caching`."""
+
+    def prefetch(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
+        """What reads ahead of ``call``; ``params`` are those of :class:`~sluice_filters.requests.prefetch.Prefetch`."""

@@ -11,6 +11,7 @@ our middlewares before it, under policies given on the spot.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,6 +67,9 @@ class FakeSwift:
 
     def __call__(self, env: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request = Request(dict(env))  # what Swift does to its own requests, ours do not see
+        if request.path_info.count("/") < 4 and request.method == "GET":
+            listed: Iterable[bytes] = self._list(request)(env, start_response)
+            return listed
         if request.path_info.count("/") < 4 and request.method == "HEAD":
             status = 404 if request.path_info in self.missing else 204
             quiet: Iterable[bytes] = Response(request=request, status=status)(env, start_response)
@@ -95,6 +99,21 @@ class FakeSwift:
         body = response(env, start_response)
         self.opened += 1
         return _Tracked(body, self)
+
+    def _list(self, request: Any) -> Any:
+        """A container's listing as JSON, by marker, prefix and limit."""
+        self.requests.append(("LIST", request.path_info, None))
+        given = request.params
+        start = request.path_info + "/"
+        marker, prefix = _text(given.get("marker", "")), _text(given.get("prefix", ""))
+        rows: list[dict[str, Any]] = [
+            {"name": _text(path[len(start) :]), "bytes": found.listing[0]}
+            for path, found in sorted(self.objects.items())
+            if path.startswith(start)
+        ]
+        rows = [one for one in rows if one["name"] > marker and one["name"].startswith(prefix)]
+        limit = int(given.get("limit", 10_000))
+        return Response(request=request, body=json.dumps(rows[:limit]), content_type="application/json")
 
     def _put(self, request: Any) -> Any:
         source = request.environ["wsgi.input"]
@@ -226,6 +245,11 @@ class ProxyStack:
     def all_closed(self) -> bool:
         """Whether all answers of Swift were closed."""
         return self.swift.opened == self.swift.closed
+
+
+def _text(wire: str) -> str:
+    """Text that came as bytes of UTF-8 read as latin-1."""
+    return wire.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
 def _names(value: str | None) -> list[str]:

@@ -99,7 +99,8 @@ def _range_faults(info: ActionInfo) -> Iterator[str]:
         if by is None or by.range_by:
             yield f"parameter `{one.name}` has ranges by `{one.range_by}`, expected another parameter, without such"
         for each in one.ranges:
-            if not isinstance(each.minimum, int | float) or not isinstance(each.maximum, int | float):
+            bounds: tuple[object, object] = (each.minimum, each.maximum)  # of uploaded code, so of any type
+            if not all(isinstance(bound, int | float) for bound in bounds):
                 yield f"parameter `{one.name}` has a range of `{each.minimum}` to `{each.maximum}`, expected numbers"
 
 

@@ -21,6 +21,7 @@ from sluice_core.errors import PeerError
 from sluice_core.messages.predicate import Facts
 from sluice_core.options import Option, OptionError
 from sluice_filters.visits import Call, Visit
+from sluice_middleware.cache.prefetch import Prefetcher
 from sluice_middleware.cache.store import POLICIES, CacheStore, open_store
 from sluice_middleware.cache.visit import WriteVisit, read_visit
 from sluice_middleware.log import Logger
@@ -67,6 +68,7 @@ class NodeCache:
         self._process = 0
         self._next_try = {"marks": 0.0, "store": 0.0}
         self._app: App | None = None
+        self._prefetcher = Prefetcher(lambda key: self.store.table.find(key) is not None, logger)
         self._there: dict[tuple[str, str], float] = {}
 
     # -- for the proxy -----------------------------------------------------------------------
@@ -85,6 +87,10 @@ class NodeCache:
             return None
         kind = WriteVisit if call.method == "PUT" else read_visit
         return kind(self, call, key, params)
+
+    def prefetch(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
+        """What reads ahead of ``call``."""
+        return self._prefetcher.visit(call, params) if self._app is not None and self.is_open() else None
 
     def complete_facts(self, env: Env, facts: Facts) -> Facts:
         """``facts`` with what a kept copy of the object says; type and tags only once the disks were asked for them."""
@@ -173,6 +179,10 @@ class NodeCache:
             self._there.clear()
         self._there[account, container] = now + _THERE
         return True
+
+    def is_wanted(self, key: bytes) -> bool:
+        """Whether the object is being read ahead."""
+        return key in self._prefetcher.wanted
 
     def reserve(self, size: int) -> bool:
         """Take a share of this worker's memory for bodies; False when there is none."""

@@ -73,6 +73,9 @@ class WorkerCache(Protocol):
     def container_is_there(self, env: Env) -> bool:
         """Whether the container of the request exists."""
 
+    def is_wanted(self, key: bytes) -> bool:
+        """Whether an object is kept, however rarely it was asked for."""
+
     def reserve(self, size: int) -> bool:
         """Reserve ``size`` bytes of the worker's memory for a body; False when they are not there."""
 
@@ -181,6 +184,8 @@ class ReadVisit(CacheVisit):
         call = self._call
         if call.method != "GET" or "HTTP_RANGE" in call.environ:
             return False
+        if self._cache.is_wanted(self._key):
+            return True
         return bool(self._store.sketch.add(self._key) >= self._params["admit"])
 
     def request(self) -> Reply | None:

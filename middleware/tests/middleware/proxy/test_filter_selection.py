@@ -6,6 +6,7 @@ import pytest
 from tests.support.middleware.request_filters import spy
 
 from sluice_core.testing import assignment
+from sluice_middleware.cache.store import CacheStore
 from sluice_middleware.swift.proxy_api import ChunkReadError, Response
 from sluice_middleware.testing import ProxyStack
 
@@ -28,7 +29,8 @@ def early():
 
 
 @pytest.fixture
-def stack(tmp_path, late, early):
+def stack(tmp_path, monkeypatch, late, early):
+    monkeypatch.setattr(CacheStore, "sweep", lambda store: None)  # a thread that would outlive the test
     made = ProxyStack(tmp_path, late, early, cache_dir=str(tmp_path / "cache"), cache_alone=True)
     made.proxy.handler.cache.store_later = made.proxy.handler.cache.store_now  # at once: tests do not wait
     yield made
