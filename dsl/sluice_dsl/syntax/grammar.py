@@ -160,8 +160,8 @@ def _make_target(source: str, at: int, found: ParseResults) -> Target:
 
 
 def _make_clause(source: str, at: int, found: ParseResults) -> Clause:
-    subject, *at, op, value = found
-    return Clause(subject, "==" if op == "=" else op, value, at[0] if at else None, span=_span_of(subject, value))
+    subject, *place, op, value = found
+    return Clause(subject, "==" if op == "=" else op, value, place[0] if place else None, span=_span_of(subject, value))
 
 
 def _make_not(source: str, at: int, found: ParseResults) -> Condition:

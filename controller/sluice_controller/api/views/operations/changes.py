@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import MARKER, WAIT, header, operation, query_flag, query_limit, query_text
 from sluice_controller.api.serializers import changes as shapes
+from sluice_controller.api.serializers.effective import StepSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.code.base import code_authorizer
 from sluice_controller.api.views.resources import render_entry
@@ -97,7 +98,7 @@ class ChangeView(View):
         known = found.differences
         differences = None if known is None else shapes.DifferenceSerializer.render_all(known)
         catalogue = self.backend.described(self.backend.policy_cache.contents())
-        assignments = shapes.StepSerializer.render_steps(found.change.puts, catalogue)
+        assignments = StepSerializer.render_steps(found.change.puts, catalogue)
         data = shapes.ChangeDetailSerializer.render(found.change, assignments=assignments, differences=differences)
         return render_entry(data, found.change.epoch)
 
