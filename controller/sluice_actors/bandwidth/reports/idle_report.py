@@ -18,8 +18,7 @@ import numpy as np
 
 from sluice_actors.bandwidth.arrays import IntArray
 from sluice_actors.bandwidth.reports.idle_floors import IdleFloor, IdleFloors
-from sluice_actors.bandwidth.reports.report import asked_rates
-from sluice_actors.bandwidth.reports.shortfall import TOLERANCE
+from sluice_actors.bandwidth.reports.shortfall import TOLERANCE, asked_rates
 from sluice_core.messages.bandwidth_report import CachedJson, IdleFlowReport
 
 #: What is missing of an idle floor is reported to within this part of it.

@@ -25,8 +25,8 @@ from sluice_actors.bandwidth.loads.node_loads import Node
 from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_actors.bandwidth.methods.allocation import UNTHROTTLED, MethodAllocation
 from sluice_actors.bandwidth.methods.demand import FlowDemand
-from sluice_actors.bandwidth.reports.shortfall import TOLERANCE
-from sluice_core.messages.bandwidth import METHODS, SIDES, Load, MovedObject, Objective
+from sluice_actors.bandwidth.reports.shortfall import TOLERANCE, asked_rates
+from sluice_core.messages.bandwidth import METHODS, SIDES, Load, MovedObject
 
 #: Rows of each list.
 MAX_ROWS: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}
@@ -183,11 +183,6 @@ def _flow(one: FlowDemand, divided: MethodAllocation, measured: float) -> Row:
         "policies": list(one.objectives.policies),
         **asked_rates(own),
     }
-
-
-def asked_rates(own: Objective | None) -> Row:
-    """The rates that a flow's own objective asks for, as somebody wrote them; nothing without one."""
-    return {} if own is None else {"asked": own.floor, "node_asked": own.node_floor}
 
 
 def _busiest(several: Sequence[Sequence[T]], most: int, worth: Callable[[T], Any]) -> tuple[list[T], int]:

@@ -22,6 +22,11 @@ TOLERANCE: Final = 0.01
 Shortfall = Mapping[str, Mapping[str, float]]
 
 
+def asked_rates(own: Objective | None) -> dict[str, float]:
+    """What a flow's own objective asks for, by the names of a report's fields; nothing without one."""
+    return {} if own is None else {"asked": own.floor, "node_asked": own.node_floor}
+
+
 def overcommitment(
     allocation: MethodAllocation, idle: IdleFloors, carried: Mapping[str, float], copies: Callable[[int], float]
 ) -> float:
