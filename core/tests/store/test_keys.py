@@ -28,6 +28,7 @@ KNOWN = {
     "watched": "sluice:watched",
     "observed": "sluice:observed",
     "hosts": "sluice:hosts",
+    "services": "sluice:services",
     "bandwidth": "sluice:bandwidth",
 }
 

@@ -109,5 +109,5 @@ def test_a_metric_of_storage_policies_is_read_like_that_of_nodes_and_nobody_know
 
 def test_what_is_watched_is_explained_by_where_it_is_read():
     words = explain(compiled("PUTS_SEC > 3 AND NODE_CPU AT node2 > 80%"), CATALOGUE)
-    assert "watches NODE_CPU AT node2 (every 10s) and PUTS_SEC (every 1s) per tenant" in words
+    assert "watches NODE_CPU AT node2 (every 10 s) and PUTS_SEC (every 1 s) per tenant" in words
     assert "NODE_CPU AT node2 > 80%" in words
