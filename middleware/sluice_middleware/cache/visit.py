@@ -159,7 +159,8 @@ def read_visit(cache: WorkerCache, call: Call, key: bytes, params: Mapping[str, 
     environ = call.environ
     if config_true_value(environ.get("HTTP_X_NEWEST", "")) or not environ.keys().isdisjoint(_UNUSUAL):
         return None
-    environ[SEARCHED] = MISS
+    if call.decided:
+        environ[SEARCHED] = MISS
     visit = ReadVisit(cache, call, key, params)
     return visit if visit.is_interested() else None
 
@@ -206,6 +207,7 @@ class ReadVisit(CacheVisit):
     def response(self, reply: Reply) -> Reply:
         if not self._call.decided:
             self._store.table.count("misses")
+            self._call.environ[SEARCHED] = MISS
         if isinstance(reply.body, list | tuple) and "Content-Length" not in reply.headers:
             reply.headers["Content-Length"] = str(sum(map(len, reply.body)))  # as Swift does with a list
         return reply

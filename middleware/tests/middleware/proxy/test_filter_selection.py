@@ -170,6 +170,16 @@ def test_what_a_put_left_in_the_cache_is_used_as_far_as_it_is_known(stack, when,
     assert methods(stack) == expected
 
 
+def test_only_reads_of_objects_that_the_policy_is_about_count_as_misses(stack):
+    store(stack, "small", SMALL)
+    store(stack, "large", LARGE)
+    stack.set_policies(cache_policy(when=LIMIT))
+    for name in ("small", "small", "large", "large"):
+        stack("GET", f"/v1/AUTH_a/c/{name}")
+    counts = stack.proxy.handler.cache.store.table.counts()
+    assert (counts["hits"], counts["misses"]) == (1, 1)
+
+
 def test_an_object_that_grew_is_not_kept_again(stack):
     stack.set_policies(cache_policy(when=LIMIT))
     store(stack, "o", SMALL)
