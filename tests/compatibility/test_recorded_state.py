@@ -11,11 +11,18 @@ from sluice_core.store.store import Store
 ANSWERS = read("answers")
 EFFECTIVE = read("effective")
 BOOT = "recorded"
+#: Lists of what is shipped: of these, what was in them is compared.
+GROWING = {"/registry/metrics": "metrics"}
 
 
 @pytest.mark.parametrize("path", sorted(ANSWERS))
 def test_the_api_answers_as_before(get, path):
-    assert get(path) == ANSWERS[path]
+    answer = get(path)
+    if path in GROWING:
+        key = GROWING[path]
+        known = {one["name"] for one in ANSWERS[path][key]}
+        answer[key] = [one for one in answer[key] if one["name"] in known]
+    assert answer == ANSWERS[path]
 
 
 def effective(reader, request):

@@ -4,6 +4,7 @@ import json
 import threading
 
 import pika
+from tests.support.cluster.daemons import run_daemon
 
 from sluice_core.connections.exchanges import METRICS_EXCHANGE
 from sluice_core.metrics.node_metrics import collectd_routing_key
@@ -59,6 +60,22 @@ def test_a_policy_fires_on_what_a_container_stores_and_is_taken_back(api, swift,
     assert seen() == {"STORED": 2 * len(BODY), "OBJECTS": 2}
     swift.request("DELETE", "filling/a")
     eventually(lambda: api.policy(made["id"])["state"] == "waiting", 40)
+
+
+def test_a_policy_for_all_tenants_fires_on_what_swift_says_they_store(cluster, api, swift, policies, eventually):
+    swift.request("PUT", "accounted")
+    swift.request("PUT", "accounted/a", BODY)
+    made = policies("FOR ALL TENANTS WHEN STORED >= 100kB AND OBJECTS >= 1 DO SET noop TRANSIENT")
+    run_daemon(cluster, "container-updater")
+    head = swift.request("HEAD", "").headers
+    told = {"STORED": int(head["x-account-bytes-used"]), "OBJECTS": int(head["x-account-object-count"])}
+    assert told["STORED"] >= len(BODY)
+
+    def seen():
+        return (api.policy(made["id"])["observed"] or {}).get("members", {}).get("AUTH_test")
+
+    eventually(lambda: seen() == told, 30)
+    eventually(lambda: api.policy(made["id"])["state"] == "active", 30)
 
 
 def test_a_policy_fires_on_the_load_of_a_node_that_it_names(cluster, api, policies, eventually):
