@@ -76,6 +76,9 @@ class Aggregator(WindowHistory):
             return
         if self.through is not None and self.through > now + SKEW:
             self._forget(now)
+        if batch.period > self.period and self.through is not None and not self._closed:
+            # nothing was closed yet, and ``through`` was set for windows that begin later
+            self.through -= int(batch.period - self.period)
         self.period = batch.period
         self._note_node(batch)
         if self.through is not None and batch.window <= self.through:

@@ -170,3 +170,19 @@ def test_windows_of_five_seconds():
     assert (closed.window, closed.period) == (1000, 5.0)
     assert aggregator.closed(1005, 1.0) is closed
     assert aggregator.closed(1011, 1.0) is None
+
+
+def test_the_first_window_of_a_slow_metric_may_have_begun_before_anybody_listened():
+    aggregator = metric(now=1200.0)
+    aggregator.through = 1198
+    assert give(aggregator, 1201.0, "n1", 600, period=600.0) == []
+    (closed,) = aggregator.close_due(1212.0)
+    assert (closed.window, closed.period) == (600, 600.0)
+    give(aggregator, 1801.0, "n1", 600, period=600.0)
+    assert aggregator.counts.late == 1
+
+
+def test_a_slow_metric_waits_longer_for_its_nodes():
+    aggregator = metric()
+    give(aggregator, 1060.1, "n1", 1000, period=60.0)
+    assert aggregator.deadline() == 1060 + 60 / 50
