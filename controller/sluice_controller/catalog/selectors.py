@@ -105,15 +105,15 @@ def find_policy(backend: Backend, policy_id: str) -> PolicyView:
     cached = find_cached(contents, policy_id)
     observed = None
     if cached.policy.dynamic:
-        backend.store.watch(policy_id, WATCH_SECONDS)
-        observed = _observed(backend, cached)
+        observed = fresh_observation(backend, cached)
     epoch = contents.epochs.get(policy_id, 0)
     enforced = policy_enforcement(cached, epoch, cluster_now(backend))
     return PolicyView(cached, state, epoch, enforced, backend.described(contents), observed)
 
 
-def _observed(backend: Backend, cached: CachedPolicy) -> dict[str, Any] | None:
-    """What the actor published, unless that was when somebody looked long ago."""
+def fresh_observation(backend: Backend, cached: CachedPolicy) -> dict[str, Any] | None:
+    """What the actor published, unless that was when somebody looked long ago; it is asked to publish on."""
+    backend.store.watch(cached.policy.id, WATCH_SECONDS)
     found = backend.store.observed(cached.policy.id)
     catalogue = backend.catalogue
     metrics = {name: metric for name in cached.plan.metrics if (metric := catalogue.metric(name))}

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
-from sluice_controller.catalog.selectors import WATCH_SECONDS
+from sluice_controller.catalog.selectors import fresh_observation
 from sluice_controller.policies.affected_assignments import ResourcePath, affected_assignments
 from sluice_core.describe import KINDS
 from sluice_core.messages.policies import GROUP, NAME, Assignment
@@ -163,9 +163,8 @@ def _silence(one: CachedPolicy, seen: Mapping[str, Any] | None) -> tuple[str, Ma
 
 def _observed(backend: Backend, place: ResourcePath, one: CachedPolicy) -> Mapping[str, Any] | None:
     """The metric values that its actor saw for this place; None when it did not say."""
-    backend.store.watch(one.policy.id, WATCH_SECONDS)
-    document = backend.store.observed(one.policy.id)
-    if document is None or backend.now() - document["window"] > WATCH_SECONDS + 2.0:
+    document = fresh_observation(backend, one)
+    if document is None:
         return None
     if one.plan.target.select == NAME:
         return dict(document.get("values", {}))
