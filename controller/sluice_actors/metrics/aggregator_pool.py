@@ -96,6 +96,7 @@ class AggregatorPool:
         self._decoded = frozenset(map(routing_name, self._aggregators))
         if before is not None and before.through is not None:
             aggregator.through, aggregator.period = before.through, before.period
+            aggregator.inherited = before.last()
         else:
             # a window of a slow metric began long ago, and its nodes are not silent because they say nothing at once
             aggregator.period = SLOW_PERIODS.get(metric, aggregator.period)

@@ -41,6 +41,8 @@ class WindowHistory:
         self._delay = close_delay
         #: The window closed last.
         self.through: int | None = None
+        #: What was closed last elsewhere, for what is read here: it stands until a first window is closed here.
+        self.inherited: ClosedWindow | None = None
         self._closed: dict[int, ClosedWindow] = {}
 
     def remember(self, closed: ClosedWindow) -> None:
@@ -58,7 +60,7 @@ class WindowHistory:
         """What was closed for ``window`` of ``period``; of a slower metric the last value that still stands."""
         if self.period <= period:
             return self._closed.get(window)
-        newest = self.last()
+        newest = self.last() or self.inherited
         if newest is None or newest.window + 2 * newest.period + self.close_delay(newest.period) < window:
             return None
         return newest

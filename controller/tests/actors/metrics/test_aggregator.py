@@ -1,8 +1,13 @@
 """When a window closes, and what is in it."""
 
+import asyncio
+
 import pytest
 
 from sluice_actors.metrics.aggregator import Aggregator
+from sluice_actors.metrics.aggregator_pool import AggregatorPool
+from sluice_actors.metrics.backlog import Backlog
+from sluice_actors.metrics.windows import ClosedWindow, WindowHistory
 from sluice_actors.testing import batch_of
 
 
@@ -186,3 +191,19 @@ def test_a_slow_metric_waits_longer_for_its_nodes():
     aggregator = metric()
     give(aggregator, 1060.1, "n1", 1000, period=60.0)
     assert aggregator.deadline() == 1060 + 60 / 50
+
+
+def test_the_last_value_of_a_slow_metric_still_holds_on_the_host_that_takes_it_over():
+    async def story():
+        before = WindowHistory("PUTS_SEC")
+        before.period = 60.0
+        before.remember(ClosedWindow("PUTS_SEC", 960, 60.0, {"tenant": {"A": 7.0}}))
+        pool = AggregatorPool(lambda closed: None, 0.25, lambda: 1030.0, Backlog())
+        pool.start("PUTS_SEC", before)
+        taken_over = pool.get("PUTS_SEC")
+        pool.close()
+        assert taken_over.closed(1030, 1.0).at("tenant") == {"A": 7.0}
+        assert taken_over.closed(1082, 1.0) is None
+        assert taken_over.last() is None  # others were told of more targets, maybe
+
+    asyncio.run(story())
