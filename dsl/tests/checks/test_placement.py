@@ -131,7 +131,7 @@ def test_filters_that_do_not_change_the_same_bytes_may_be_written_in_any_order(a
         assert [one.keyword for one in planned] == [one.split()[0] for one in written]
 
 
-@pytest.mark.parametrize("written", permutations(["caching", "noop", "encryption", "compression"]))
+@pytest.mark.parametrize("written", list(permutations(["caching", "noop", "encryption", "compression"])))
 def test_one_pair_that_changes_the_same_bytes_is_refused_wherever_the_others_are_written(written):
     text = f"FOR t DO SET {', '.join(written)}"
     if written.index("compression") < written.index("encryption"):

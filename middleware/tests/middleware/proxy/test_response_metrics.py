@@ -19,6 +19,7 @@ from sluice_metrics.api import Response
 from sluice_metrics.builtin.responses import Errors, ResponseTime, ResponseTimeP95
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.testing import FakeClock
+from sluice_middleware.cache.store import CacheStore
 from sluice_middleware.proxy.metric_adapters import RequestMetrics
 from sluice_middleware.proxy.middleware import PROXY_OPTIONS, ProxyMiddleware
 from sluice_middleware.swift.proxy_api import Request
@@ -167,8 +168,9 @@ def test_a_response_counts_once_when_its_body_is_closed(stack):
 
 
 @pytest.fixture
-def caching(tmp_path):
+def caching(tmp_path, monkeypatch):
     """A proxy of a node with a cache, under a policy to use it."""
+    monkeypatch.setattr(CacheStore, "sweep", lambda store: None)  # a thread that would outlive the test
     given = {"agent_socket": str(tmp_path / "none.sock"), "snapshot_dir": str(tmp_path / "none")}
     options = {one.name: one.default for one in PROXY_OPTIONS} | given
     proxy = ProxyMiddleware(Disks(), {**options, "cache_dir": str(tmp_path / "cache"), "cache_alone": True}, log)

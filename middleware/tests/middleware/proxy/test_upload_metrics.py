@@ -90,7 +90,7 @@ def test_batches_of_weights_are_not_published_and_other_metrics_have_none(stand)
     stand("PUT", PATH.format("c"), TEXT)
     batches = Node(stand.proxy.meter).batches()
     assert set(batches) == {one.info.name for one in BUILT_IN}
-    assert [name for name, batch in batches.items() if batch.weights] == ["ERRORS", "HIT_RATIO", "COMPRESSIBILITY"]
+    assert [name for name, batch in batches.items() if batch.weights] == ["ERRORS", "COMPRESSIBILITY"]
 
 
 def test_single_objects_are_counted_and_the_busiest_published(stand):
