@@ -73,7 +73,7 @@ REFUSED = [
     ("FOR t DO SET compression WITH min_size=10mb", "10mb", "expected a size", "10MB"),
     ("FOR t DO SET sampler WITH mode=fast share=60%", "60%", "expected 0 to 50%", ""),
     ("FOR t DO SET sampler WITH mode=fast every=10ms", "10ms", "expected at least 1 s", ""),
-    ("FOR t DO SET sampler WITH mode=fast keep=2kB", "2kB", "expected at most 1KB", ""),
+    ("FOR t DO SET sampler WITH mode=fast keep=2kB", "2kB", "expected at most 1 KB", ""),
     ("FOR t DO SET sampler WITH mode=fast strict=perhaps", "perhaps", "expected true or false", ""),
     ("FOR t DO SET sampler", "sampler", "`sampler` needs parameter `mode`", ""),
     ("FOR t WHEN PUTS_SEC > 1 SUSTAINED 5x DO SET noop", "5x", "SUSTAINED: expected a duration", ""),

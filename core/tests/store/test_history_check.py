@@ -73,7 +73,7 @@ def test_a_change_that_was_trimmed_is_a_gap_and_no_other_history(store):
     for name in "abc":
         commit(store, name)
     (first, *_) = store.changes_after(0)
-    store.client.xtrim(store.keys.changes, maxlen=1)
+    store.client.xtrim(store.keys.changes, maxlen=1, approximate=False)
     found = store.changes_after(1, digest=first.digest)
     assert isinstance(found, Gap)
     assert not isinstance(found, Replaced)

@@ -240,7 +240,7 @@ def test_only_one_policy_caps_replication():
 
 
 EXPLAINED = [
-    (f"{T} get_bw=30", "with get_bw=30MBps, held back at the proxies; stays until"),
+    (f"{T} get_bw=30", "with get_bw=30 MB/s, held back at the proxies; stays until"),
     (f"{T} get_bw=30MBps ON STORAGE_NODE", "held back at the storage nodes; stays until"),
     (f"{T} get_bw=30MBps put_bw=1MBps ON STORAGE_NODE", "held back at the storage nodes, uploads at the proxies;"),
     (f"{T} put_bw=30MBps ON STORAGE_NODE", "held back at the proxies;"),
@@ -250,7 +250,7 @@ EXPLAINED = [
     ),
     (f"{T} get_bw=30MBps", "fires: always\n"),
     (f"{LOGS} get_bw=30MBps", "target: container `acme/logs` (account path `AUTH_acme/logs`)\n"),
-    ("FOR CLUSTER DO SET replication max_bw=5MBps", "with max_bw=5MBps, held back at the storage nodes;"),
+    ("FOR CLUSTER DO SET replication max_bw=5MBps", "with max_bw=5 MB/s, held back at the storage nodes;"),
     ("FOR acme DO SET bandwidth get_bw=1MBps, noop", "for every request"),
 ]
 

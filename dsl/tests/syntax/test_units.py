@@ -119,9 +119,9 @@ def test_choices_are_taken_in_any_case_and_ranges_are_named_with_their_unit():
     with pytest.raises(UnitError, match="expected one of fast, Good, got `god`"):
         read_parameter("god", choice)
     for bounds, message in [
-        ({"minimum": 1.0, "maximum": 60.0}, "expected 1s to 1min"),
-        ({"minimum": 60.0}, "expected at least 1min"),
-        ({"maximum": 0.1}, "expected at most 100ms"),
+        ({"minimum": 1.0, "maximum": 60.0}, "expected 1 s to 1 min"),
+        ({"minimum": 60.0}, "expected at least 1 min"),
+        ({"maximum": 0.1}, "expected at most 100 ms"),
     ]:
         with pytest.raises(UnitError, match=message):
             read_parameter("500ms", Parameter("every", "duration", "", **bounds))

@@ -153,12 +153,12 @@ def test_an_account_that_is_called_like_a_word_of_a_path_is_reachable(api, backe
             assert made.json()["actions"][0]["params"].get("storage_policy", "") == body.get("storage_policy", "")
         shown = api.get(here)
         assert (shown.status_code, shown.json()) == (200, {})
-        slo = f"/bw/slo/{word}/max_get_bw"
+        assert len(api.put(f"/bw/clear/{word}/gold").json()["policies"]) == 1
+        assert len(api.put(f"/bw/clear/{word}").json()["policies"]) == 1
+        slo = f"/bw/slo/{word}/get_bw"
         assert api.put(slo, {"value": 1}, format="json").json()["account"] == word
         assert api.get(slo).status_code == 200
         assert api.delete(slo).status_code == 204
-        assert len(api.put(f"/bw/clear/{word}/gold").json()["policies"]) == 1
-        assert len(api.put(f"/bw/clear/{word}").json()["policies"]) == 1
         assert api.get("/policies").json()["policies"] == []
 
 

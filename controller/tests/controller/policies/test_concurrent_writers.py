@@ -16,8 +16,8 @@ WANTED = "FOR TENANT AUTH_a DO SET compression WITH engine="
 
 @pytest.fixture
 def put(api):
-    def change(policy, **body):
-        return api.put(f"/policies/{policy['id']}", body, format="json")
+    def change(policy, text):
+        return api.put(f"/policies/{policy['id']}", {"policy": text}, format="json")
 
     return change
 
@@ -39,8 +39,8 @@ def assert_contradiction(refused, first):
 def test_of_two_updates_that_contradict_each_other_one_is_made(backend, create, put, in_between):
     first, second = create("FOR TENANT AUTH_b DO SET noop"), create("FOR TENANT AUTH_c DO SET noop")
     won = []
-    in_between(lambda: won.append(put(first, policy=f"{WANTED}zstd")))
-    assert_contradiction(put(second, policy=f"{WANTED}lz4"), first)
+    in_between(lambda: won.append(put(first, f"{WANTED}zstd")))
+    assert_contradiction(put(second, f"{WANTED}lz4"), first)
     assert won[0].status_code == 200, won[0].content
     assert engines(backend) == ["zstd"]
     assert [one.keyword for one in backend.store.assignments() if one.policy == second["id"]] == ["noop"]
@@ -49,13 +49,13 @@ def test_of_two_updates_that_contradict_each_other_one_is_made(backend, create, 
 def test_an_update_sees_what_was_created_meanwhile(api, backend, create, put, in_between):
     policy, made = create("FOR TENANT AUTH_b DO SET noop"), []
     in_between(lambda: made.append(post(api, f"{WANTED}zstd").json()))
-    assert_contradiction(put(policy, policy=f"{WANTED}lz4"), made[0])
+    assert_contradiction(put(policy, f"{WANTED}lz4"), made[0])
     assert engines(backend) == ["zstd"]
 
 
 def test_a_creation_sees_what_was_updated_meanwhile(api, backend, create, put, in_between):
     policy = create("FOR TENANT AUTH_b DO SET noop")
-    in_between(lambda: put(policy, policy=f"{WANTED}zstd"))
+    in_between(lambda: put(policy, f"{WANTED}zstd"))
     assert_contradiction(post(api, f"{WANTED}lz4"), policy)
     assert engines(backend) == ["zstd"]
 
@@ -65,7 +65,7 @@ def test_an_update_sees_what_a_roll_back_brought_back_meanwhile(api, backend, cr
     epoch = backend.store.head().epoch
     assert api.delete(f"/policies/{gone['id']}").status_code == 204
     in_between(lambda: api.post(f"/changes/{epoch}/rollback"))
-    assert_contradiction(put(policy, policy=f"{WANTED}lz4"), gone)
+    assert_contradiction(put(policy, f"{WANTED}lz4"), gone)
     assert engines(backend) == ["zstd"]
 
 
@@ -73,7 +73,7 @@ def test_a_roll_back_takes_back_what_was_updated_meanwhile(api, backend, create,
     policy, gone = create("FOR TENANT AUTH_b DO SET noop"), create(f"{WANTED}zstd")
     epoch = backend.store.head().epoch
     assert api.delete(f"/policies/{gone['id']}").status_code == 204
-    in_between(lambda: put(policy, policy=f"{WANTED}lz4"))
+    in_between(lambda: put(policy, f"{WANTED}lz4"))
     assert api.post(f"/changes/{epoch}/rollback").status_code == 200
     assert engines(backend) == ["zstd"]
 
@@ -97,7 +97,7 @@ def test_policies_that_cannot_contradict_do_not_wait_for_each_other(api, create,
     policy, dynamic = create("FOR TENANT AUTH_b DO SET noop"), "FOR TENANT AUTH_a WHEN PUTS_SEC > 3 DO SET compression"
     monkeypatch.setattr(reference_guards, "ATTEMPTS", 1)
     in_between(lambda: (post(api, dynamic), post(api, "FOR CONTAINER AUTH_a/c DO SET compression")))
-    changed = put(policy, policy=f"{WANTED}zstd")
+    changed = put(policy, f"{WANTED}zstd")
     assert changed.status_code == 200, changed.content
 
 

@@ -43,11 +43,11 @@ def test_the_same_again_changes_nothing_and_other_parameters_replace_it(api, bac
     [
         {"level": 3, "engine": "gzip"},
         {"Engine": "gzip", "params": {"level": 3}},
-        {"engine": "gzip", "params": {"engine": "gzip", "level": "3"}, "level": 3, "place": "proxy"},
+        {"engine": "gzip", "params": {"engine": "gzip", "level": "3"}, "level": 3},
     ],
 )
 def test_parameters_stand_in_params_or_beside_it(api, body):
-    """The second form is the body of IOStack's deploy call (deliverable 3.2)."""
+    """The first body has the form that IOStack's deliverable 3.2 shows."""
     inside = {"params": {"engine": "gzip", "level": 3}}
     first = api.put("/filters/AUTH_a/deploy/compression", inside, format="json").json()
     again = api.put("/filters/AUTH_a/deploy/compression", body, format="json")
