@@ -11,8 +11,12 @@ from sluice_core.store.store import Store
 ANSWERS = read("answers")
 EFFECTIVE = read("effective")
 BOOT = "recorded"
-#: Lists of what is shipped: of these, what was in them is compared.
-GROWING = {"/registry/metrics": ("metrics", "name"), "/registry/filters": ("filters", "keyword")}
+#: Lists of what is shipped, which grow: path → field, and the name of an entry.
+GROWING = {
+    "/filters": ("filters", "keyword"),
+    "/registry/filters": ("filters", "keyword"),
+    "/registry/metrics": ("metrics", "name"),
+}
 
 
 def without_new_fields(found, recorded):
@@ -26,12 +30,15 @@ def without_new_fields(found, recorded):
 
 @pytest.mark.parametrize("path", sorted(ANSWERS))
 def test_the_api_answers_as_before_and_may_say_more(get, path):
-    answer = get(path)
-    if path in GROWING:
-        field, name = GROWING[path]
-        known = {one[name] for one in ANSWERS[path][field]}
-        answer[field] = [one for one in answer[field] if one[name] in known]
-    assert without_new_fields(answer, ANSWERS[path]) == ANSWERS[path]
+    found, recorded = get(path), ANSWERS[path]
+    if path not in GROWING:
+        assert without_new_fields(found, recorded) == recorded
+        return
+    field, name = GROWING[path]
+    now, before = ({one[name]: one for one in answer[field]} for answer in (found, recorded))
+    assert now.keys() >= before.keys()
+    if field == "metrics":  # filters describe themselves anew with each version
+        assert without_new_fields({one: now[one] for one in before}, before) == before
 
 
 def effective(reader, request):
