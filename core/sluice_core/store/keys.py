@@ -47,6 +47,9 @@ class Keys:
     hosts = _Key("Hash actor host id → JSON: its report, for ``/health``.")
     owners = _Key("Hash slot → ``<term> <host>``: who acts for the policies in it; field ``*`` counts the terms.")
     services = _Key("Hash assignment id → JSON: what the service of a third party answered to the call about it.")
+    events = _Key("Stream: what went wrong anywhere, in the order in which it was logged, trimmed at a length.")
+    event_sources = _Key("Hash source of events → JSON: what it may still log, and how many were left out.")
+    node_problems = _Key("Hash node → JSON: what is wrong with it and was logged, for whoever watches nodes next.")
     bandwidth = _Key("String of JSON: what was measured and assigned in the last second; expires when nobody divides.")
 
     def promises(self, digest: str) -> str:

@@ -16,7 +16,7 @@ import redis
 import redis.asyncio
 import redis.exceptions
 
-from sluice_core.store import operations
+from sluice_core.store import events, operations
 from sluice_core.store.blocking_connection import BlockingConnection
 from sluice_core.store.change_stream import changes_after
 from sluice_core.store.commit import commit
@@ -87,6 +87,8 @@ class _Operations:
     service_states = _Method(operations.service_states)
     write_service_states = _Method(operations.write_service_states)
     changes_after = _Method(changes_after)
+    append_events = _Method(events.append_events)
+    events_after = _Method(events.events_after)
 
 
 class Store(_Operations):

@@ -6,6 +6,7 @@ import pytest
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages import registry
+from sluice_core.messages.events import Event
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import Change, Entry, Target
 from sluice_core.messages.predicate import compile_predicate
@@ -21,6 +22,11 @@ def change(**fields):
     return json.dumps({"v": 1, "epoch": 1, "history": "h", "at": 0.0, **fields}).encode()
 
 
+def event(**fields):
+    known = {"v": 1, "at": 1.0, "severity": "error", "kind": "refused", "text": "no", "source": "n1"}
+    return json.dumps({**known, **fields}).encode()
+
+
 @pytest.mark.parametrize(
     ("cls", "raw"),
     [
@@ -33,6 +39,11 @@ def change(**fields):
         (Change, change(puts=[{"id": "p", "policy": "p", "kind": "k", "verb": "v", "keyword": "k", "target": []}])),
         (Change, change(uploads="text")),
         (Change, change(entries=[["kind", "name"]])),
+        (Event, event(at="now")),
+        (Event, event(at=float("nan"))),
+        (Event, event(at=1e300)),
+        (Event, event(text=5)),
+        (Event, event(fields=["a"])),
     ],
 )
 def test_a_message_of_another_shape_or_depth_is_told_with_its_bytes(cls, raw):

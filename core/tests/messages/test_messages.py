@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_core.errors import DecodeError
+from sluice_core.messages.events import Event
 from sluice_core.messages.nodes import Counters, Hello, MetricBatch, NodeReport
 from sluice_core.messages.policies import Assignment, Change, Firing, Policy, PolicyState, Target
 
@@ -60,6 +61,19 @@ messages = st.one_of(
     st.builds(Change, numbers, words, reals, words, st.lists(assignments, max_size=2).map(tuple), names, names),
     st.builds(NodeReport, words, words, numbers, words, words, st.dictionaries(words, words, max_size=2)),
     st.builds(Hello, words, words, numbers, st.dictionaries(words, numbers, max_size=2), names, names),
+    st.builds(
+        Event,
+        st.floats(0, 2**37),
+        words,
+        words,
+        words,
+        words,
+        words,
+        words,
+        words,
+        st.dictionaries(words, scalars),
+        words,
+    ),
     st.builds(Counters, words, reals, st.lists(rows, max_size=3).map(tuple), words),
     st.builds(MetricBatch, words, words, numbers, numbers, st.dictionaries(words, st.dictionaries(words, reals))),
     st.builds(

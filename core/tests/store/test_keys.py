@@ -29,6 +29,9 @@ KNOWN = {
     "observed": "sluice:observed",
     "hosts": "sluice:hosts",
     "services": "sluice:services",
+    "events": "sluice:events",
+    "event_sources": "sluice:event_sources",
+    "node_problems": "sluice:node_problems",
     "bandwidth": "sluice:bandwidth",
 }
 

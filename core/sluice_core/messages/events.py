@@ -1,0 +1,100 @@
+"""Events: what went wrong anywhere in the cluster, as the log in Redis keeps it (``sluice_core.store.events``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Self
+
+from sluice_core.errors import DecodeError
+from sluice_core.messages.base import Message
+
+INFO: Final = "info"
+WARNING: Final = "warning"
+ERROR: Final = "error"
+#: From least to most severe.
+SEVERITIES: Final = (INFO, WARNING, ERROR)
+
+_YEAR_9999: Final = 253_402_300_799
+
+REFUSED: Final = "refused"
+TRIAL_FAILED: Final = "trial_failed"
+CODE_UNUSABLE: Final = "code_unusable"
+NODE_AWAY: Final = "node_away"
+NODE_FAILED: Final = "node_failed"
+NODE_WELL: Final = "node_well"
+ENVIRONMENT_FAILED: Final = "environment_failed"
+PLUGIN_LEFT_OUT: Final = "plugin_left_out"
+POLICY_SUSPENDED: Final = "policy_suspended"
+CONTROLLER_FAILED: Final = "controller_failed"
+FLOOR_SHORT: Final = "floor_short"
+FLOOR_MET: Final = "floor_met"
+EVENTS_LEFT_OUT: Final = "events_left_out"
+
+#: Kinds that tell a beginning or an end: each says something new, however soon it comes again.
+TRANSITIONS: Final = frozenset({NODE_AWAY, NODE_FAILED, NODE_WELL, FLOOR_SHORT, FLOOR_MET})
+
+#: Kind → its severity, and what happened; the documentation is compared with it.
+KINDS: Final[Mapping[str, tuple[str, str]]] = {
+    REFUSED: (WARNING, "a node refuses what a policy sets"),
+    TRIAL_FAILED: (WARNING, "uploaded code failed its trial, so the API did not take it"),
+    CODE_UNUSABLE: (ERROR, "a node cannot use the newest revision of uploaded code"),
+    NODE_AWAY: (ERROR, "a node's agent has been silent for longer than `node_timeout`"),
+    NODE_FAILED: (ERROR, "a node's agent reports another state than `ok`"),
+    NODE_WELL: (INFO, "such a node reports again, or is `ok` again"),
+    ENVIRONMENT_FAILED: (ERROR, "an isolated environment of a node does not work"),
+    PLUGIN_LEFT_OUT: (WARNING, "a Swift process of a node runs without an installed plugin"),
+    POLICY_SUSPENDED: (ERROR, "a policy's actor failed, or cannot run"),
+    CONTROLLER_FAILED: (ERROR, "a global controller failed"),
+    FLOOR_SHORT: (WARNING, "the cluster cannot carry the floors of a policy"),
+    FLOOR_MET: (INFO, "it can again"),
+    EVENTS_LEFT_OUT: (WARNING, "a source logged too much: so many of its events were left out"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Message):
+    """Something that went wrong, or is well again.
+
+    ``at``: unix time when it was noticed.  ``source`` is whose events it counts among, when the rate of each source is
+    bounded: a node, an actor host, ``api`` or ``bandwidth``.  ``subject`` says what it is about beside ``node`` and
+    ``policy``: code, a plugin, an environment.  ``fields`` are further values, by name.  A newer version may log kinds
+    that are not in :data:`KINDS`.  ``id`` is where it stands in the log; whoever reads it there sets it.
+    """
+
+    at: float
+    severity: str
+    kind: str
+    text: str
+    source: str
+    subject: str = ""
+    node: str = ""
+    policy: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""
+
+    texts: ClassVar[tuple[str, ...]] = ("severity", "kind", "text", "source", "subject", "node", "policy", "id")
+
+    @classmethod
+    def make(cls, at: float, kind: str, text: str, source: str, **more: Any) -> Self:
+        """An event of one of :data:`KINDS`, with its severity; ``more`` are further fields."""
+        return cls(at, KINDS[kind][0], kind, text, source, **more)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        made = super(Event, cls).from_data(data)
+        for name in cls.texts:
+            if not isinstance(getattr(made, name), str):
+                raise DecodeError(f"not an Event: `{name}` is no text")
+        if not isinstance(made.at, int | float) or not 0 <= made.at <= _YEAR_9999:
+            raise DecodeError(f"not an Event: `at` is `{made.at}`, expected unix time")
+        if not isinstance(made.fields, Mapping):
+            raise DecodeError("not an Event: `fields` is no object")
+        return made
+
+    @property
+    def repeats(self) -> str:
+        """Equal for two events of one source of which the later says nothing new; empty when none can."""
+        if self.kind in TRANSITIONS:
+            return ""
+        return "\n".join((self.kind, self.node, self.policy, self.subject))
