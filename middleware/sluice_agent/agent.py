@@ -150,6 +150,7 @@ class Agent:
             storage=self._storage.report(),
             code=self._code.usable_revisions,
             sandbox=self._sandboxes.states,
+            plugins=self._capabilities.missing_plugins(),
         )
 
     def _uploads(self) -> list[Upload]:

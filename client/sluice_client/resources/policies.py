@@ -130,7 +130,7 @@ NODE_LIST: Final[Columns] = (
     *fields("Node", "State", "Epoch", "Assignments", "Workers"),
     Column("Refused", lambda one: len(one["refused"])),
     field("Detail"),
-    *fields("Code", "Sandbox", "Storage", "Dropped", "Software", "Started At", "Reported At", long=True),
+    *fields("Code", "Sandbox", "Plugins", "Storage", "Dropped", "Software", "Started At", "Reported At", long=True),
 )
 NODE: Final[Columns] = (
     *fields("node", "state", "detail", "history", "epoch"),
@@ -138,6 +138,7 @@ NODE: Final[Columns] = (
     *fields("workers", "assignments", "dropped", "storage"),
     field("code", human=lambda found: lines(_running)(_items(found))),
     field("sandbox", human=lambda found: lines(": ".join)(_items(found))),
+    field("plugins", human=lambda found: lines(": ".join)(_items(found))),
     *fields("software", "started_at", "reported_at"),
 )
 HEAD: Final[Columns] = fields("history", "epoch")

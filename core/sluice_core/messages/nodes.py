@@ -23,7 +23,8 @@ class NodeReport(Message):
     ``refused`` maps an assignment id, or ``upload/<key>``, to the reason (at most 100).  ``dropped``
     counts metric batches lost.
     ``storage`` is ``ready`` when all storage daemons of the node run our disk files, else it names those that
-    do not; empty on a node without any.
+    do not; empty on a node without any.  ``plugins`` maps each installed plugin that a Swift process of the node runs
+    without to the reason.
     """
 
     node: str
@@ -41,6 +42,7 @@ class NodeReport(Message):
     storage: str = ""
     code: Mapping[str, int] = field(default_factory=dict)
     sandbox: Mapping[str, str] = field(default_factory=dict)
+    plugins: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Hello(PackedMessage):
     values are levels rather than running totals.  ``disk_file`` is the version of our disk files in a process
     that uses them (object server, auditor, …), 0 elsewhere; ``stored`` are the keywords that they can obey.
     ``quantiles`` maps each metric that is a quantile to the name of its sketch and the quantile.
+    ``plugins`` maps each installed plugin that the process left out to the reason.
     """
 
     worker: str
@@ -61,6 +64,7 @@ class Hello(PackedMessage):
     gauges: tuple[str, ...] = ()
     disk_file: int = 0
     stored: tuple[str, ...] = ()
+    plugins: Mapping[str, str] = field(default_factory=dict)
     quantiles: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
     @classmethod

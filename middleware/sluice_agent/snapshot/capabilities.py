@@ -55,6 +55,14 @@ class Capabilities:
         self._workers.pop(worker, None)
         return self._fingerprint() != before
 
+    def missing_plugins(self) -> dict[str, str]:
+        """Installed plugin that a process of this node runs without → the role of the process and the reason."""
+        return {
+            name: f"{hello.role}: {reason}"
+            for hello in (*self._storage.hellos, *self._workers.values())
+            for name, reason in hello.plugins.items()
+        }
+
     def refuse(self, assignment: Assignment) -> str:
         """Why this node refuses the assignment; empty when it accepts it."""
         if assignment.kind not in _KINDS:

@@ -63,11 +63,17 @@ class StorageDaemons:
             return False
         before = self._known.get(hello.role)
         self._known[hello.role] = hello
-        changed = before is None or (before.actions, before.stored) != (hello.actions, hello.stored)
+        now = (hello.actions, hello.stored, hello.plugins)
+        changed = before is None or (before.actions, before.stored, before.plugins) != now
         if changed:
             log.info("%s runs disk files of version %d", hello.role, hello.disk_file)
             self._write()
         return changed
+
+    @property
+    def hellos(self) -> tuple[Hello, ...]:
+        """The last hello of each daemon."""
+        return tuple(self._known.values())
 
     def waiting(self) -> tuple[str, ...]:
         """Required daemons that are not known to run our disk files."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from sluice_core.messages.nodes import Counters, Hello
@@ -34,12 +35,17 @@ class Reporter(AgentConnection):
         actions: Mapping[str, int],
         snapshot_id: Callable[[], str],
         logger: Logger,
+        plugins: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """
+        :param plugins: installed plugin that this worker runs without → the reason
+        """
         super().__init__(path, logger)
         self.worker = worker_name()
         self._meter = meter
         self._actions = dict(actions)
         self._snapshot_id = snapshot_id
+        self._plugins = dict(plugins)
 
     def tick(self) -> None:
         """Send what changed; drop the connection when the agent has gone."""
@@ -67,6 +73,7 @@ class Reporter(AgentConnection):
             metrics=self._meter.names,
             gauges=self._meter.gauges,
             quantiles=self._meter.quantiles,
+            plugins=self._plugins,
         )
         if self.connect(hello.encode()) is None:
             return False

@@ -65,7 +65,12 @@ class ProxyMiddleware:
         self._metrics = WorkerMetrics(metrics, options, logger)
         self.meter = self._metrics.meter
         self.reporter = Reporter(
-            options["agent_socket"], self.meter, self._actions(), lambda: self.reader.snapshot_id, self.logger
+            options["agent_socket"],
+            self.meter,
+            self._actions(),
+            lambda: self.reader.snapshot_id,
+            self.logger,
+            self.context.failures,
         )
         self.context.filters_changed = lambda: self.reporter.update_actions(self._actions())
         below = app if cache is None else cache.wrap(app)

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -75,6 +76,16 @@ def test_only_a_worker_with_other_filters_causes_a_recheck():
     assert capabilities.remove("b") is False
     assert capabilities.remove("c") is True
     assert capabilities.remove("never there") is False
+
+
+def test_plugins_that_processes_run_without_are_reported_with_the_role():
+    capabilities = Capabilities(StorageDaemons())
+    assert capabilities.missing_plugins() == {}
+    capabilities.add(replace(hello("a"), plugins={"stranger": "no module"}))
+    capabilities.add(replace(hello("b", role="object-auditor"), disk_file=1, plugins={"other": "no class"}))
+    assert capabilities.missing_plugins() == {"stranger": "proxy: no module", "other": "object-auditor: no class"}
+    capabilities.remove("a")
+    assert list(capabilities.missing_plugins()) == ["other"]
 
 
 # -- metrics ---------------------------------------------------------------------------------

@@ -232,6 +232,13 @@ def test_a_worker_says_hello_and_then_what_changed(agent, reporter):
     assert Counters.decode(agent.take()).rows == ()
 
 
+def test_a_worker_says_without_which_plugins_it_runs(path, agent):
+    one = Reporter(path, meter(), {}, lambda: "gen-1", logging.getLogger("test"), {"stranger": "no module"})
+    one.tick()
+    assert Hello.decode(agent.take()).plugins == {"stranger": "no module"}
+    one.disconnect()
+
+
 def test_many_rows_travel_in_several_messages_below_the_limit(agent, reporter):
     for number in range(700):
         reporter._meter.begin("AUTH_a", f"container-{number}-" + "x" * 200).admitted("GET")

@@ -46,6 +46,7 @@ class NodeSerializer(Serializer):
         help_text="the revision that it can run of uploaded code: `<filter>`, `metric/<NAME>`",
     )
     sandbox = s.DictField(child=s.CharField(), help_text="isolated environment: `ok`, or what is wrong with it")
+    plugins = s.DictField(child=s.CharField(), help_text="installed plugin that a Swift process runs without: why")
     software = s.CharField(allow_blank=True)
     started_at = UnixTimeField(source="started")
     reported_at = UnixTimeField(source="at")

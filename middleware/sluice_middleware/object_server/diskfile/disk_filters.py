@@ -72,6 +72,8 @@ class DiskFilters:
         self.options = read_options(OPTIONS, given, "object-server.conf [DEFAULT]")
         self._keys = open_keys(self.options, PREFIX)
         self._logger = logger
+        #: Why each plugin was left out, by its entry point's name; known once filters were asked for.
+        self.failures: dict[str, str] = {}
         self._pipeline = lru_cache(_MOST_PIPELINES)(self._make_pipeline)
         folder = self.options["sluice_snapshot_dir"]
         self._snapshot = SnapshotReader(folder) if folder else None
@@ -79,10 +81,9 @@ class DiskFilters:
 
     @cached_property
     def _installed(self) -> hosting.InstalledFilters:
-        failures: dict[str, str] = {}
         lent = Surroundings(keys=self._keys)
-        found = load_filters(failures, lent)
-        for name, reason in failures.items():
+        found = load_filters(self.failures, lent)
+        for name, reason in self.failures.items():
             self._logger.error("sluice: plugin `%s` is left out: %s", name, reason)
         return hosting.InstalledFilters(found, self.options, self._logger, PREFIX, lent)
 

@@ -82,6 +82,7 @@ class AgentRegistration(AgentConnection):
             {keyword: one.info.version for keyword, one in filters.items()},
             disk_file=VERSION,
             stored=tuple(keyword for keyword, one in filters.items() if one.info.reversible and one.info.on_put),
+            plugins=self._tools.failures,
         )
 
 

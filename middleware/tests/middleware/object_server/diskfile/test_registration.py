@@ -22,6 +22,7 @@ from sluice_core.metrics.totals import Totals
 from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore
 from sluice_core.testing import assignment
+from sluice_middleware.object_server.diskfile import disk_filters
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters
 from sluice_middleware.object_server.diskfile.registration import AgentRegistration
 from sluice_middleware.object_server.diskfile.stored_metadata import VERSION
@@ -192,6 +193,20 @@ def test_a_daemon_says_hello_and_is_no_reader_of_the_snapshot(paths):
         assert "noop" not in hello.stored
         assert agent.workers.count == 1
         assert agent.workers.not_reading("another snapshot") == []
+        one.disconnect()
+
+
+def test_a_daemon_says_without_which_plugins_it_runs(paths, monkeypatch):
+    def load(failures, surroundings):
+        failures["stranger"] = "no module"
+        return {}
+
+    monkeypatch.setattr(disk_filters, "load_filters", load)
+    with listening(paths["socket"]) as agent:
+        one = registration(paths["socket"])
+        one.tick()
+        agent.turn(1)
+        assert agent.messages[0].plugins == {"stranger": "no module"}
         one.disconnect()
 
 
