@@ -22,6 +22,8 @@ from sluice_actors.activations import Activations
 from sluice_actors.bandwidth.service import AllocationService
 from sluice_actors.change_observer import ACTORS, ChangeObserver
 from sluice_actors.controllers.manager import ControllerManager
+from sluice_actors.events.event_log import EventLog
+from sluice_actors.events.node_watcher import NodeWatcher
 from sluice_actors.hosts.change_stream import ChangeStream
 from sluice_actors.hosts.cluster_services import ClusterServices
 from sluice_actors.metrics.aggregator_pool import BatchReceiver
@@ -85,8 +87,14 @@ class Host:
             UrlAllowlist.from_option(settings["activation_hosts"]), self.service_states, ownership.owns
         )
         self.change_observer = ChangeObserver(self.store, self.activations, ownership, clock)
+        self.events = EventLog(self.store, self.name, clock)
         self.writer = DecisionWriter(
-            self.store, f"{ACTORS}{self.name}", ownership, self.activations.committed, settings["commit_size"]
+            self.store,
+            f"{ACTORS}{self.name}",
+            ownership,
+            self.activations.committed,
+            settings["commit_size"],
+            log_event=self.events.add,
         )
         context = Context(
             self.writer, self.router.subscription, self._groups, ConditionCache(), settings["transient_windows"], clock
@@ -98,9 +106,13 @@ class Host:
         self.controllers = ControllerManager(
             settings, self.writer, self.router, clock, self.status_publisher.publish_soon
         )
-        self.bandwidth = AllocationService(settings, self.store, ownership, self._groups, clock)
+        self.bandwidth = AllocationService(
+            settings, self.store, ownership, self._groups, clock, log_event=self.events.add
+        )
         self._services: list[Service] = [
             self.cluster,
+            self.events,
+            NodeWatcher(self.store, ownership, settings["node_timeout"], clock),
             self.writer,
             self.system,
             self.receiver,

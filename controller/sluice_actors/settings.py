@@ -25,6 +25,7 @@ OPTIONS: Final = (
     Option("transient_windows", 2, "false windows in a row after which a TRANSIENT action is taken back"),
     Option("close_delay_ms", 250, "how long after its end a window waits for the batches of all nodes"),
     Option("divide_delay_ms", 180, "how long after its end a second waits for all nodes before bandwidth is divided"),
+    Option("node_timeout", 15.0, "seconds without a report after which an event says that a node is away"),
     Option("commit_size", BATCH, "assignments and states written in one change at most"),
     Option(
         "activation_hosts",
@@ -42,6 +43,7 @@ _AT_LEAST: Final = {
     "close_delay_ms": 0,
     "divide_delay_ms": 0,
     "commit_size": 1,
+    "node_timeout": 1,
     "heartbeat_ms": 50,
     "controller_memory_mb": 64,
 }

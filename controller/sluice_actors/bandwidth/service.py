@@ -27,6 +27,8 @@ from sluice_actors.bandwidth.allocator import AllocationRound, Allocator
 from sluice_actors.bandwidth.loads.decoder import PackedNodeLoad
 from sluice_actors.bandwidth.reports.report_writer import ReportWriter
 from sluice_actors.bandwidth.round_timer import RoundTimer
+from sluice_actors.events.event_log import LogEvent, ignore_event
+from sluice_actors.events.floor_watcher import FloorWatcher
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever, wait_at_most
@@ -70,6 +72,7 @@ class AllocationService(Service):
         groups: GroupIndex,
         clock: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
+        log_event: LogEvent = ignore_event,
     ) -> None:
         self._host: str = settings["host"]
         self._store = store
@@ -83,6 +86,8 @@ class AllocationService(Service):
         self._timer = RoundTimer(settings["divide_delay_ms"] / 1000, clock, monotonic)
         self._writer = ReportWriter(store, lambda: self._owns)
         self._allocator: Allocator | None = None
+        self._log_event = log_event
+        self._floors = FloorWatcher(log_event)
         self._ownership_changed = asyncio.Event()
         self._loaded = asyncio.Event()
         self._stale = asyncio.Event()
@@ -234,6 +239,7 @@ class AllocationService(Service):
         if self._allocator is None:
             log.info("dividing bandwidth from now on")
             self._allocator = Allocator(self._groups, self._host)
+            self._floors = FloorWatcher(self._log_event)
             # Greater than any number before in the same term, also by another process, unless the clock was set back.
             self._number = max(self._number, int(self._clock()))
             self._first_report = None
@@ -264,6 +270,7 @@ class AllocationService(Service):
                 reports = await asyncio.to_thread(lambda: made.reports)
                 if allocator is self._allocator and self._owns:
                     self._writer.put(reports)
+                    self._floors.update(reports[0].infeasible, now)
             await self._catch_up(allocator)
 
     async def _catch_up(self, allocator: Allocator) -> None:

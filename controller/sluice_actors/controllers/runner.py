@@ -26,6 +26,7 @@ from sluice_actors.policies.decision_writer import DecisionWriter
 from sluice_actors.runtime.tasks import wait_at_most
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import Conflict, Fenced, PeerError
+from sluice_core.messages.events import CONTROLLER_FAILED
 from sluice_core.messages.uploads import Revision, Upload
 from sluice_core.store import fencing
 from sluice_core.store.records import Draft
@@ -196,6 +197,9 @@ class ControllerRunner:
             return
         if name == FAILED:
             log.warning("controller `%s` failed: %s", self.name, reason)
+            if state.state != FAILED:
+                text = f"controller `{self.name}` failed: {reason}"
+                self._context.writer.log_event(CONTROLLER_FAILED, text, subject=self.name)
         if state.state != name:
             state.since = self._context.clock()
         state.state, state.reason = name, reason

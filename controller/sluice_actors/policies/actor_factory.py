@@ -18,6 +18,7 @@ from sluice_actors.policies.family_actor import FamilyActor, family
 from sluice_actors.policies.loader import StoredPolicy
 from sluice_actors.policies.single_actor import SingleActor
 from sluice_core.errors import Conflict, DecodeError
+from sluice_core.messages.events import POLICY_SUSPENDED
 from sluice_core.messages.policies import PolicyState
 from sluice_core.store.records import Draft
 from sluice_dsl.plan import Plan
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+FAILED: Final = "failed"
 _LIMIT: Final = 10_000
 
 
@@ -103,7 +105,9 @@ class ActorFactory:
         name, state = stored.policy.id, stored.state
         log.error("policy `%s` cannot run: %s", name, error)
         members, firings = (state.members, state.firings) if state is not None else ({}, ())
-        failed = PolicyState(name, "failed", members, firings, str(error))
+        if state is None or (state.status, state.reason) != (FAILED, str(error)):
+            self.writer.log_event(POLICY_SUSPENDED, f"policy `{name}` cannot run: {error}", policy=name)
+        failed = PolicyState(name, FAILED, members, firings, str(error))
         fence = self.writer.ownership.fence((name,))
         draft = Draft(self.writer.by, states=(failed,), expect={f"policy/{name}": stored.version}, fence=fence)
         with contextlib.suppress(Conflict):  # replaced meanwhile: the stream says so next

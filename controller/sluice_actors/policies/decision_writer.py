@@ -15,14 +15,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from sluice_actors.events.event_log import LogEvent, ignore_event
 from sluice_actors.policies.actor import PolicyActor
 from sluice_actors.runtime.ownership import Ownership
+from sluice_actors.runtime.supervisor import BACKOFF_LAST, HEALTHY_AFTER
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.errors import Conflict, Fenced, PeerError
+from sluice_core.messages.events import POLICY_SUSPENDED
 from sluice_core.messages.policies import Assignment, PolicyState
 from sluice_core.store.fencing import slot_of
 from sluice_core.store.records import Draft
@@ -83,10 +87,13 @@ class DecisionWriter(Service):
     #: Called with an actor whose policy's document is not the one it was made from, or whose policy another
     #: host acts for now.
     on_lost: Callable[[PolicyActor], None] = lambda actor: None
+    log_event: LogEvent = ignore_event
     _actors: dict[str, PolicyActor] = field(default_factory=dict)
     _written: dict[str, AssignmentsById] = field(default_factory=dict)
     _dirty: dict[str, PolicyActor] = field(default_factory=dict)
     _work: asyncio.Event = field(default_factory=asyncio.Event)
+    # Policy → when it failed last.
+    _failed: dict[str, float] = field(default_factory=dict)
 
     def start(self, spawn: Spawn) -> None:
         spawn(repeat_forever("write", self._step))
@@ -127,6 +134,7 @@ class DecisionWriter(Service):
         self._actors.pop(policy, None)
         self._written.pop(policy, None)
         self._dirty.pop(policy, None)
+        self._failed.pop(policy, None)
 
     def changed(self, actor: PolicyActor) -> None:
         if self._current(actor):
@@ -135,6 +143,12 @@ class DecisionWriter(Service):
 
     def failed(self, actor: PolicyActor, error: Exception) -> None:
         self.changed(actor)
+        now = time.monotonic()
+        before = self._failed.get(actor.policy)
+        self._failed[actor.policy] = now
+        if before is None or now - before > BACKOFF_LAST + HEALTHY_AFTER:  # else it never worked in between
+            text = f"policy `{actor.policy}` is suspended: {actor.reason}"
+            self.log_event(POLICY_SUSPENDED, text, policy=actor.policy)
 
     async def _step(self) -> None:
         await self._work.wait()

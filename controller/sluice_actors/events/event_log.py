@@ -1,0 +1,88 @@
+"""The way of an actor host's events to the log in Redis.
+
+:meth:`EventLog.add` never waits and never fails: events wait in memory until a task has written them.  While Redis is
+away the newest :data:`_LIMIT` are kept.  Events whose answer was lost are written again, which the log takes for
+repeats.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_core.errors import PeerError
+from sluice_core.messages.events import Event
+from sluice_core.store.store import AsyncStore
+
+log = logging.getLogger(__name__)
+
+_LIMIT: Final = 1000
+#: Events in one call of the script.
+_BATCH: Final = 100
+#: Seconds for what is still to be written when the host ends.
+_LAST_WRITE: Final = 1.0
+
+
+class LogEvent(Protocol):
+    """:meth:`EventLog.add`, for those who log."""
+
+    def __call__(self, kind: str, text: str, source: str = "", **more: Any) -> None:
+        """Log an event soon."""
+
+
+def ignore_event(kind: str, text: str, source: str = "", **more: Any) -> None:
+    """Log nothing."""
+
+
+class EventLog(Service):
+    """Logs events in the name of ``source``, unless they name another one."""
+
+    def __init__(self, store: AsyncStore, source: str, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._source = source
+        self._clock = clock
+        self._waiting: deque[Event] = deque(maxlen=_LIMIT)
+        self._work = asyncio.Event()
+
+    def add(self, kind: str, text: str, source: str = "", **more: Any) -> None:
+        """Log an event soon.
+
+        :param more: further fields of :class:`~sluice_core.messages.events.Event`
+        """
+        self._waiting.append(Event.make(self._clock(), kind, text, source or self._source, **more))
+        self._work.set()
+
+    def start(self, spawn: Spawn) -> None:
+        spawn(repeat_forever("events", self._step))
+
+    async def close(self) -> None:
+        """Write what waits, for at most 1 s."""
+        try:
+            async with asyncio.timeout(_LAST_WRITE):
+                await self._write()
+        except (PeerError, TimeoutError) as error:
+            log.warning("%d events were not logged at the end: %s", len(self._waiting), error)
+
+    async def _step(self) -> None:
+        await self._work.wait()
+        self._work.clear()
+        try:
+            await self._write()
+        except BaseException:
+            self._work.set()
+            raise
+
+    async def _write(self) -> None:
+        while self._waiting:
+            batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
+            try:
+                await self._store.append_events(batch)
+            except BaseException:
+                # in front of what came meanwhile; where there is no room for all, the newest are kept
+                room = _LIMIT - len(self._waiting)
+                self._waiting.extendleft(reversed(batch[-room:] if room else []))
+                raise
