@@ -208,6 +208,16 @@ def query_limit(text: str, default: int = 100) -> QueryParameter:
     return QueryParameter("limit", OpenApiTypes.INT, f"{text}, 1 to {LARGEST_PAGE}", read, default=default)
 
 
+def query_wait(text: str) -> QueryParameter:
+    """How long the answer may wait; ``text`` says for what."""
+    return QueryParameter(
+        "wait",
+        OpenApiTypes.FLOAT,
+        f"seconds (at most {LONGEST:g}) to wait {text}",
+        lambda given, name: given.number(name, 0.0, 0.0, LONGEST),
+    )
+
+
 def in_path(name: str, text: str) -> OpenApiParameter:
     """A part of the path."""
     return OpenApiParameter(name, OpenApiTypes.STR, OpenApiParameter.PATH, description=text)
@@ -227,12 +237,7 @@ REQUEST_ID: Final = OpenApiParameter(
     description="names this request in the log",
     response=True,
 )
-WAIT: Final = QueryParameter(
-    "wait",
-    OpenApiTypes.FLOAT,
-    f"seconds (at most {LONGEST:g}) to wait until all live nodes have acknowledged the change",
-    lambda given, name: given.number(name, 0.0, 0.0, LONGEST),
-)
+WAIT: Final = query_wait("until all live nodes have acknowledged the change")
 ETAG: Final = header("ETag", "its version, for `If-Match`", 200, 201)
 IF_MATCH: Final = header("If-Match", "the `ETag` that it must still have")
 LOCATION: Final = header("Location", "its path", 201)

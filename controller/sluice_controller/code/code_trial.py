@@ -11,20 +11,32 @@ import tempfile
 from dataclasses import replace
 
 from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.events import add_event
 from sluice_core.code.code_store import BadUpload, CodeStore, WrongDigest
 from sluice_core.code.loader import check_source
 from sluice_core.code.sandbox_trial import Trial, try_code
 from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.errors import NotFound, PeerError
+from sluice_core.messages.events import TRIAL_FAILED
 from sluice_core.messages.uploads import Revision, Upload
 
 
 def try_native_code(backend: Backend, store: SwiftCodeStore, old: Upload, code: bytes, wanted: Revision) -> Revision:
     """``wanted`` with what its ``code`` says of itself, which can take the place of ``old``.
 
-    :raises BadUpload: with the reason why it cannot
+    :raises BadUpload: with the reason why it cannot, which is logged as an event
     :raises PeerError: when it cannot be tried now, which says nothing about the code
     """
+    try:
+        return _try_native_code(backend, store, old, code, wanted)
+    except BadUpload as error:
+        text = f"code of {old.kind} `{old.keyword}` failed its trial: {error}"
+        more = {"subject": old.key, "fields": {"sha256": wanted.sha256}}
+        add_event(backend, TRIAL_FAILED, text, **more)
+        raise
+
+
+def _try_native_code(backend: Backend, store: SwiftCodeStore, old: Upload, code: bytes, wanted: Revision) -> Revision:
     check_source(code, old.kind)
     main = wanted.main or (_standing_class(code, old.main) if old.sha256 else old.main)
     earlier = _to_be_read(old, wanted.sha256)

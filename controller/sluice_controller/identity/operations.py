@@ -142,6 +142,8 @@ OPERATIONS: Final = (
     Operation("sluice:changes:list", _ADMIN, "list changes"),
     Operation("sluice:changes:show", _ADMIN, "show a change"),
     Operation("sluice:changes:rollback", _ADMIN, "go back to an earlier configuration"),
+    Operation("sluice:events:list", _READS_OWN, "list events about policies", about=LIST),
+    Operation("sluice:events:list_all", _ADMIN, "list all events"),
     Operation("sluice:configuration:export", _ADMIN, "export the configuration"),
     Operation("sluice:configuration:import", _ADMIN, "replace the configuration"),
     Operation("sluice:locality:show", _ADMIN, "show where an object's replicas or fragments are"),

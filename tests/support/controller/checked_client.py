@@ -44,7 +44,9 @@ def validate(response: Any, description: dict[str, Any]) -> None:
     if "content" not in described:
         assert not response.content, "a body where the schema has none"
         return
-    if "application/json" not in described["content"]:
+    given = response.headers.get("Content-Type", "").partition(";")[0]
+    assert given in described["content"] or not response.content, f"`{given}` is not described"
+    if given != "application/json":
         return
     body_schema = described["content"]["application/json"]["schema"]
     Draft202012Validator({**body_schema, "components": schema()["components"]}).validate(response.json())

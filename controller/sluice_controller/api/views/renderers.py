@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
@@ -12,6 +13,7 @@ from sluice_controller.api.views.base import View
 from sluice_controller.configuration import yaml_adapter
 
 TEXT: Final = "text/plain"
+JSON_LINES: Final = "application/x-ndjson"
 
 
 class YamlRenderer(BaseRenderer):
@@ -26,6 +28,23 @@ class YamlRenderer(BaseRenderer):
         return yaml_adapter.dump(data)
 
 
+class JsonLinesRenderer(BaseRenderer):
+    """The rows of a page, a line of JSON for each.
+
+    :param field: of the answer with the rows
+    """
+
+    media_type = JSON_LINES
+    format = "ndjson"
+    charset = None
+    field: ClassVar[str]
+
+    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        """Called by REST framework with what the view answered."""
+        rows = (json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in data[self.field])
+        return "".join(f"{row}\n" for row in rows).encode()
+
+
 class TextRenderer(BaseRenderer):
     """Bytes as they are."""
 
@@ -38,7 +57,7 @@ class TextRenderer(BaseRenderer):
 
 
 class NonJSONView(View):
-    """A view that answers in its first renderer, and says in JSON what is wrong."""
+    """A view that answers in another form than JSON, and says in JSON what is wrong."""
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Called by REST framework with the answer."""

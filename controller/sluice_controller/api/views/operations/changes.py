@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -15,7 +13,8 @@ from sluice_controller.api.views.code.base import code_authorizer
 from sluice_controller.api.views.resources import render_entry
 from sluice_controller.configuration import changes
 from sluice_controller.configuration.configuration import Transformation, configuration_at, replace_configuration
-from sluice_core.errors import CallerError, NotFound
+from sluice_controller.validation.times import read_since
+from sluice_core.errors import NotFound
 
 VERSION = header("ETag", "the version of the configuration, for `If-Match`", 200)
 #: What all calls have that replace the configuration.
@@ -26,22 +25,6 @@ REPLACING = (
     header("If-Match", "the `ETag` that the configuration must still have"),
     VERSION,
 )
-
-
-def read_since(text: str) -> float:
-    """Unix time of ISO 8601 (without an offset it is UTC) or of seconds.
-
-    :raises CallerError: when it is neither
-    """
-    if not text:
-        return 0.0
-    if text.isascii() and text.isdigit() and len(text) < 12:
-        return float(text)
-    try:
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        raise CallerError(f"`since` is `{text}`, expected a time such as 2026-01-31T12:00:00Z") from None
 
 
 def read_epoch(text: str) -> int:
