@@ -141,6 +141,10 @@ NODE: Final[Columns] = (
     field("plugins", human=lambda found: lines(": ".join)(_items(found))),
     *fields("software", "started_at", "reported_at"),
 )
+EVENT_LIST: Final[Columns] = (
+    *fields("At", "Severity", "Kind", "Text"),
+    *fields("ID", "Node", "Policy", "Subject", "Source", "Fields", long=True),
+)
 HEAD: Final[Columns] = fields("history", "epoch")
 FILTER_LIST: Final[Columns] = (
     field("Filter", "keyword"),

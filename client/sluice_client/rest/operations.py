@@ -58,6 +58,22 @@ class OperatorApi:
         path = join_path("changes", epoch, "rollback")
         return self._transport.call("POST", path, query=make_query(plan=plan, force=force, wait=wait), patience=wait)
 
+    def events(self, **wanted: str) -> Iterator[Data]:
+        """What went wrong anywhere, oldest first.
+
+        :param wanted: ``since``, a time or the id of an event; the least ``severity``; ``node``; ``policy``
+        """
+        return self.collection("/events").list(**wanted)
+
+    def event_page(self, since: str, wait: float = 0.0, **wanted: str) -> Data:
+        """The first ``events`` behind ``since``, and the id ``last`` for the next call.
+
+        :param wait: seconds (at most 30) to wait for one, where there is none yet
+        :param wanted: as in :meth:`events`
+        """
+        query = make_query(since=since, wait=wait, **wanted)
+        return self._transport.call("GET", "/events", query=query, patience=wait)
+
     def export(self) -> str:
         """The whole configuration as YAML."""
         request = Request("GET", "/export", headers={"Accept": f"{_YAML}, application/json"}, raw=True)

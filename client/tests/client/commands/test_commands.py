@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from sluice_client.commands import COMMANDS
+from sluice_core.messages.events import Event
 
 SENTENCE = "FOR TENANT AUTH_a DO SET noop"
 DESCRIPTION = {
@@ -34,6 +35,7 @@ WORDS = {
     "filter delete": ["scramble"],
     "metric list": [],
     "term list": [],
+    "event list": [],
     "node list": [],
     "node show": ["n1"],
     "node adopt": [],
@@ -51,9 +53,10 @@ FORMATS = {
 
 
 @pytest.fixture
-def things(client, node, tmp_path):
+def things(client, store, node, tmp_path):
     """One of each resource, and the words that stand for them."""
     node("n1")
+    store.append_events([Event(1.0, "error", "node_away", "node `n1` is away", "n1", node="n1")])
     made = client.create_policy("FOR TENANT AUTH_b DO SET compression")
     client.register_filter({**DESCRIPTION, "keyword": "scramble"})
     (tmp_path / "code").write_bytes(CODE)

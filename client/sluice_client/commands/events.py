@@ -1,0 +1,93 @@
+"""``event``: what went wrong anywhere."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from cliff.formatters.base import ListFormatter
+from stevedore.extension import Extension
+
+from sluice_client.command_base.command import Argument, ListCommand
+from sluice_client.command_base.follow import follow_pages
+from sluice_client.resources import policies
+from sluice_client.resources.columns import Data, printable
+
+SEVERITIES: Final = ("info", "warning", "error")
+#: The format for collectors of logs: a line of JSON for each event, as the controller answers it.
+LINES: Final = "jsonl"
+#: Seconds for which one request waits for an event.
+_WAIT: Final = 25.0
+
+
+class JsonLines(ListFormatter):
+    """Rows as lines of JSON."""
+
+    def add_argument_group(self, parser: Any) -> None:
+        """Called by cliff; there are no options."""
+
+    def emit_list(self, column_names: Sequence[str], data: Iterable[Any], stdout: Any, parsed_args: Any) -> None:
+        """Called by cliff; ``data`` are events."""
+        for event in data:
+            stdout.write(json.dumps(event, ensure_ascii=False) + "\n")
+
+
+class ListEvents(ListCommand):
+    """List events, oldest first: what went wrong anywhere, or wait for more of it."""
+
+    columns = policies.EVENT_LIST
+    arguments = (
+        Argument(
+            "--since", "only those from this time on (ISO 8601, unix seconds), or behind this id", {"default": ""}
+        ),
+        Argument("--severity", "only those of at least this severity", {"choices": SEVERITIES, "default": ""}),
+        Argument("--node", "only those of this node", {"default": ""}),
+        Argument("--policy", "only those about this policy", {"default": "", "metavar": "ID"}),
+        Argument("--follow", "go on with what comes, until it is interrupted", {"action": "store_true"}),
+    )
+    examples = (
+        "--severity warning --since 2026-01-31T00:00:00Z",
+        "--follow",
+        "--follow -f jsonl > events.json",
+    )
+
+    def _load_formatter_plugins(self) -> Any:
+        """Called by cliff, which has no format of lines of JSON."""
+        found = super()._load_formatter_plugins()
+        found.extensions.append(Extension(LINES, None, JsonLines, JsonLines()))  # type: ignore[arg-type]
+        return found
+
+    def fetch(self, args: Namespace) -> Iterable[Data]:
+        """All that fit and are still kept."""
+        return self.client.events(since=args.since, **_wanted(args))
+
+    def produce_output(self, parsed_args: Namespace, column_names: Sequence[str], data: Any) -> int:
+        """Called by cliff."""
+        if parsed_args.formatter != LINES:
+            return super().produce_output(parsed_args, column_names, data)
+        self.formatter.emit_list(column_names, self.raw, self.app.stdout, parsed_args)
+        return 0
+
+    def run(self, parsed_args: Namespace) -> int:
+        """Called by cliff."""
+        if not parsed_args.follow:
+            return super().run(parsed_args)
+        as_json = parsed_args.formatter in (LINES, "json") or getattr(self.app_args, "json", False)
+        found = follow_pages(lambda since: self._page(since, parsed_args), "events", parsed_args.since, self.say)
+        for event in found:
+            self.app.stdout.write((json.dumps(event, ensure_ascii=False) if as_json else _line(event)) + "\n")
+            self.app.stdout.flush()
+        raise AssertionError("it is followed until it is interrupted")
+
+    def _page(self, since: str, args: Namespace) -> Data:
+        return self.client.event_page(since, _WAIT, **_wanted(args))
+
+
+def _wanted(args: Namespace) -> dict[str, str]:
+    return {"severity": args.severity, "node": args.node, "policy": args.policy}
+
+
+def _line(event: Data) -> str:
+    return printable(f"{event['at']} {event['severity']:7} {event['kind']}: {event['text']}")
