@@ -12,7 +12,7 @@ from sluice_core.metrics.node_metrics import collectd_routing_key
 BODY = b"a line that is stored\n" * 5000
 
 
-class Collectd:
+class CpuSender:
     """What CollectD of ``node`` would send each second: the CPU at work, in percent."""
 
     def __init__(self, url, node):
@@ -86,7 +86,7 @@ def test_a_policy_fires_on_the_load_of_a_node_that_it_names(cluster, api, polici
     def states():
         return {api.policy(made["id"])["state"] for made in (named, highest)}
 
-    with Collectd(cluster.amqp_url, node) as collectd:
+    with CpuSender(cluster.amqp_url, node) as collectd:
         label = f"NODE_CPU AT {node}"
         eventually(lambda: (api.policy(named["id"])["observed"] or {}).get("values", {}).get(label) == 0.05, 30)
         assert states() == {"waiting"}
