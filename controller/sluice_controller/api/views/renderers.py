@@ -41,7 +41,7 @@ class JsonLinesRenderer(BaseRenderer):
 
     def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
         """Called by REST framework with what the view answered."""
-        rows = (json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in data[self.field])
+        rows = (json.dumps(one, separators=(",", ":")) for one in data[self.field])
         return "".join(f"{row}\n" for row in rows).encode()
 
 
