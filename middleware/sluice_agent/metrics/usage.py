@@ -69,4 +69,10 @@ async def _run_reader(settings: Settings, swift: Interpreter, bus: Bus) -> None:
     finally:
         with contextlib.suppress(ProcessLookupError):
             reader.kill()
-        await reader.wait()
+        # until its pipes are closed, too, also when the agent ends in this very moment
+        ended = asyncio.get_running_loop().create_task(reader.wait())
+        try:
+            await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            await ended
+            raise

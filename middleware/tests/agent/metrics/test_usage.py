@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import gc
 
 import pytest
 
@@ -82,6 +83,23 @@ def test_a_reader_that_ends_or_writes_nonsense_is_started_again(tmp_path, then):
         assert len((tmp_path / "log").read_text().splitlines()) >= 3
 
     run(story())
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_an_agent_that_ends_while_a_reader_is_ended_leaves_nothing_behind(tmp_path, turns):
+    async def story():
+        bus = Bus()
+        swift = python(tmp_path, "printf '\\000\\000\\000\\000\\000\\000'; exec sleep 60")
+        task = asyncio.create_task(usage.serve(settings(), swift, bus))
+        await bus.until(2)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(story())
+    gc.collect()  # what was left behind is reported when it is collected
 
 
 def test_an_interpreter_that_is_not_there_is_tried_again(tmp_path, caplog):
