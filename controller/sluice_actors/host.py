@@ -18,9 +18,10 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from sluice_actors.activations import Activations
+from sluice_actors.activations.calls import Activations
+from sluice_actors.activations.change_observer import ACTORS, ChangeObserver
+from sluice_actors.activations.service_states import ServiceStates
 from sluice_actors.bandwidth.service import AllocationService
-from sluice_actors.change_observer import ACTORS, ChangeObserver
 from sluice_actors.controllers.manager import ControllerManager
 from sluice_actors.events.event_log import EventLog
 from sluice_actors.events.node_watcher import NodeWatcher
@@ -36,7 +37,6 @@ from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.policies.policy_runner import PolicyRunner
 from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.runtime.tasks import Service, repeat_forever, wait_at_most
-from sluice_actors.service_states import ServiceStates
 from sluice_actors.status_publisher import StatusPublisher
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import PeerError

@@ -14,10 +14,10 @@ from sluice_core.describe import ActionInfo
 from sluice_filters.api import Filter, Surroundings
 from sluice_filters.basic.bitrev import BitReverse
 from sluice_filters.basic.noop import Noop
+from sluice_filters.basic.sanitise import Sanitise
 from sluice_filters.basic.xor import Xor
 from sluice_filters.compression.compression import Compression
 from sluice_filters.csv.select import CsvSelect
-from sluice_filters.documents.sanitise import Sanitise
 from sluice_filters.encryption.checksum import Checksum
 from sluice_filters.encryption.encryption import Encryption
 from sluice_filters.requests.caching import Caching

@@ -7,7 +7,7 @@ import pytest
 from tests.support.actors.host import HostScenario, wait_until
 from tests.support.actors.host import run_scenario as run_host_scenario
 
-from sluice_actors.activations import Activations
+from sluice_actors.activations.calls import Activations
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.describe import SERVICE
 from sluice_core.messages.policies import Change

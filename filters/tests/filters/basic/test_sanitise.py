@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from sluice_filters.api import FilterError, Hint
-from sluice_filters.documents.sanitise import Sanitise
+from sluice_filters.basic.sanitise import Sanitise
 from sluice_filters.pipe import cut, run
 
 SECRET = b"secret place"

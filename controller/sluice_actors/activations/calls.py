@@ -9,9 +9,9 @@ A host that dies between its commit and the call leaves it undone; so does a ser
 are in the log, the second is counted.
 
 The filter of a third party (``Activation.service``) is enforced by its calls alone.  So what its service answered is
-kept in Redis, for ``enforced`` of its policy (:class:`~sluice_actors.service_states.ServiceStates`); a call that failed
-is made again, with growing pauses, until it is accepted or out of date; and a host that takes over makes those that
-were not accepted yet.
+kept in Redis, for ``enforced`` of its policy (``sluice_actors.activations.service_states``); a call that failed is made
+again, with growing pauses, until it is accepted or out of date; and a host that takes over makes those that were not
+accepted yet.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
+from sluice_actors.activations.service_states import ServiceStates
 from sluice_actors.runtime.tasks import Service, Spawn
-from sluice_actors.service_states import ServiceStates
 from sluice_core.activation import ActivationCall, Outcome, activate, activation_call
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import DecodeError

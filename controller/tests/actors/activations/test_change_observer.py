@@ -6,8 +6,8 @@ import json
 from tests.support.actors.host import HostScenario, run_scenario, wait_until
 from tests.support.actors.ownership import SingleHost
 
-from sluice_actors.activations import Activations
-from sluice_actors.change_observer import ChangeObserver
+from sluice_actors.activations.calls import Activations
+from sluice_actors.activations.change_observer import ChangeObserver
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.describe import SERVICE
 from sluice_core.messages.policies import Change

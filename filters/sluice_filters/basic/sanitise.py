@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 from sluice_core.describe import FILTER, ActionInfo, Parameter
 from sluice_core.messages.predicate import Facts, Test, compile_predicate
 from sluice_filters.api import Filter, FilterError, Hint, Stream
-from sluice_filters.documents.formats import FORMATS
+from sluice_filters.basic.document_formats import FORMATS
 
 _MIB: Final = 1 << 20
 #: Extensions and media types of what is sanitised, as conditions on types have them.

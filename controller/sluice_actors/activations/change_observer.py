@@ -2,7 +2,7 @@
 
 Static policies and deployments are written by the API, and so is the end of a dynamic policy or of a controller that
 somebody deletes, disables or stops.  Every actor host sees these changes in the stream; the one that owns the policy
-calls the service (``sluice_actors.activations``), exactly as for what it decides itself.
+calls the service (``sluice_actors.activations.calls``), exactly as for what it decides itself.
 
 A change tells of a drop by its id alone, so what is in force of filters that have an activation is
 remembered, by every host.  What nobody owned when it came, because its owner had just died, is called by whoever
@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
-from sluice_actors.activations import Activations
+from sluice_actors.activations.calls import Activations
 from sluice_actors.runtime.ownership import Ownership
 from sluice_core.describe import SERVICE
 from sluice_core.messages.policies import NAME, TENANT, Assignment, Change, Target
