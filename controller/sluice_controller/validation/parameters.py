@@ -56,6 +56,10 @@ class Query:
         except KeyError:
             raise CallerError(f"`{name}` is `{value}`, expected true or false") from None
 
+    def has(self, name: str) -> bool:
+        """Whether it is there, empty or not."""
+        return name in self._given
+
     def number(self, name: str, default: float, low: float, high: float) -> float:
         """A number from ``low`` to ``high``."""
         value = self._given.get(name)

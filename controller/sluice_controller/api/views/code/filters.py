@@ -48,7 +48,7 @@ class RegistrationView(base.CodeView):
         super().initial(request, *args, **kwargs)
         keyword = kwargs.get("keyword", "")
         self.installed = installed_filters.find_installed(self.backend, keyword) if keyword else None
-        if self.installed is None:
+        if self.installed is None or request.method == "OPTIONS":
             return
         safe = [method for method in self.allowed_methods if method in _SAFE]
         self.headers["Allow"] = ", ".join(safe)

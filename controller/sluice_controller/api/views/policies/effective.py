@@ -33,12 +33,14 @@ def _read_size(given: Query, name: str) -> int | None:
 
 
 def _read_ratio(given: Query, name: str) -> float | None:
+    if not given.has(name):
+        return None
     text = given.text(name)
     try:
-        ratio = float(text) if text else None
+        ratio = float(text)
     except ValueError:
-        ratio = -1.0
-    if ratio is not None and not 0 < ratio < inf:
+        ratio = 0.0
+    if not 0 < ratio < inf:
         raise CallerError(f"`{name}` is `{text}`, expected a number such as 2")
     return ratio
 
