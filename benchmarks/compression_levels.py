@@ -9,6 +9,7 @@ in pieces of 64 KiB.  Memory is the peak of what the process holds more while on
 from __future__ import annotations
 
 import argparse
+import ctypes
 import multiprocessing
 import sys
 import time
@@ -44,9 +45,9 @@ def main() -> None:
     for engine, levels in LEVELS.items():
         for level in levels:
             fine, coarse = (_measured(engine, level, frame, size) for frame in FRAMES)
-            encode, decode, left = (f"{value:.{digits}f}" for value, digits in zip(fine[:3], (0, 0, 3), strict=True))
-            memory = (f"{found[3] / _MB:.0f} MB" for found in (fine, coarse))
-            print(f"| {engine} | {level} | {encode} | {decode} | {left} | {' | '.join(memory)} |")
+            decode = f"{fine[1]:.0f}" if fine[1] else "stored plain"
+            memory = " | ".join(f"{found[3] / _MB:.1f} MB" for found in (fine, coarse))
+            print(f"| {engine} | {level} | {fine[0]:.0f} | {decode} | {fine[2]:.3f} | {memory} |")
             sys.stdout.flush()
 
 
@@ -87,6 +88,7 @@ def _passed(stream: Stream, data: bytes) -> Iterator[bytes]:
 
 def _memory(stream: Stream, data: bytes) -> float:
     """Bytes that the process holds more, at most, while ``stream`` is fed."""
+    ctypes.CDLL(None).malloc_trim(0)  # else it uses again what making the object has left
     _RESET.write_text("5")  # the peak of resident memory, proc(5)
     before = _status("VmRSS")
     for _ in _passed(stream, data):
