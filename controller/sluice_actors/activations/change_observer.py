@@ -107,12 +107,13 @@ class ChangeObserver:
     async def reconcile(self) -> None:
         """Make the calls to services of third parties that nobody made, or that were not accepted.
 
+        States of filters that are registered no more, whose services nobody can call, are forgotten.
+
         :raises PeerError: when Redis is away; it is tried again
         """
         keywords = self.activations.service_keywords
         slots = self._unchecked
-        if not slots or not keywords:
-            slots.clear()
+        if not slots:
             return
         states = await self.store.service_states()
         self._unchecked = set()
@@ -132,7 +133,11 @@ class ChangeObserver:
                 params=state.params,
                 place=state.place,
             )
-            if gone.id not in self._in_force and fencing.slot_of(_owner_of(gone)) in slots:
+            if gone.id in self._in_force or fencing.slot_of(_owner_of(gone)) not in slots:
+                continue
+            if gone.keyword not in keywords:
+                self.activations.states.keep(gone.id, None)
+            else:
                 self.activations.call(gone, undo=gone.verb == "set")
 
     def slots_gained(self, slots: Collection[str]) -> None:

@@ -19,7 +19,14 @@ from sluice_core.testing import assignment, policy
 
 
 class KeptStates:
-    """Nothing is called here, so nothing is kept."""
+    """Nothing is called here, so nothing is kept; ``forgotten`` are the assignments whose states were."""
+
+    def __init__(self):
+        self.forgotten = []
+
+    def keep(self, assignment, state):
+        assert state is None
+        self.forgotten.append(assignment)
 
 
 class Called:
@@ -200,11 +207,13 @@ def test_a_host_that_takes_over_makes_the_calls_to_services_that_were_not_accept
         theirs = assignment("theirs.0", "AUTH_a", "scan", SERVICE)
         await story.store.commit(Draft("t", puts=(*in_force, changed, theirs)))
         changed_since = state("changed.0", params={"depth": 1})
-        states = [state("done.0"), state("failed.0", done=False), changed_since, state("gone.0")]
+        unregistered = ServiceState("lost.0", "lost", "retired", "AUTH_a", "done")
+        states = [state("done.0"), state("failed.0", done=False), changed_since, state("gone.0"), unregistered]
         await story.store.write_service_states({one.assignment: one for one in states})
         await change_observer.reread("")
         called.since()
-        change_observer.slots_gained({slot_of(name) for name in ("done", "failed", "missing", "changed", "gone")})
+        names = ("done", "failed", "missing", "changed", "gone", "lost")
+        change_observer.slots_gained({slot_of(name) for name in names})
         await change_observer.reconcile()
         assert sorted(called.since()) == [
             ("off", "gone.0", "AUTH_a"),
@@ -212,6 +221,7 @@ def test_a_host_that_takes_over_makes_the_calls_to_services_that_were_not_accept
             ("on", "failed.0", "AUTH_a"),
             ("on", "missing.0", "AUTH_a"),
         ]
+        assert called.activations.states.forgotten == ["lost.0"]
         await change_observer.reconcile()
         assert called.since() == []
 
