@@ -2,7 +2,8 @@
 
 Pictures keep their pixels bit by bit, their colour profile and their orientation, without which they would be shown
 turned.  PDFs keep their pages; document information, XMP packets of the document and of its parts, private data of the
-programs that made it, thumbnails and the file's identifiers go.  The same input gives the same output.
+programs that made it, thumbnails and the file's identifiers go, and JPEG pictures on pages are cleaned as others are.
+The same input gives the same output.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ def clean_pdf(data: bytes) -> bytes:
         with pikepdf.open(io.BytesIO(data)) as document:
             if "/Info" in document.trailer:
                 del document.trailer["/Info"]
-            for item in document.objects:
-                _drop_keys(item)
+            for item in list(document.objects):
+                _clean_object(document, item)
             out = io.BytesIO()
             document.save(out, static_id=True, normalize_content=False)
             return out.getvalue()
@@ -72,13 +73,51 @@ def clean_pdf(data: bytes) -> bytes:
         raise FilterError("the document is damaged") from error
 
 
-def _drop_keys(item: Any) -> None:
+def _clean_object(document: Any, item: Any) -> None:
+    """Clean an object of a PDF, and what lies in it rather than being an object of its own."""
     import pikepdf
 
-    if isinstance(item, pikepdf.Dictionary | pikepdf.Stream):
-        for key in _PDF_KEYS:
-            if key in item:
-                del item[key]
+    waiting = [item]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, pikepdf.Dictionary | pikepdf.Stream):
+            for key in _PDF_KEYS:
+                if key in part:
+                    del part[key]
+            inner = [part[key] for key in part.keys()]
+        elif isinstance(part, pikepdf.Array):
+            inner = list(part)
+        else:
+            continue
+        if isinstance(part, pikepdf.Stream):
+            _clean_picture(document, part)
+        waiting += [one for one in inner if isinstance(one, pikepdf.Object) and not one.is_indirect]
+
+
+def _clean_picture(document: Any, stream: Any) -> None:
+    """Clean the JPEG in ``stream``, if it holds one; filters around it are undone.
+
+    :raises FilterError: when it is damaged
+    """
+    import pikepdf
+
+    *outer, last = _as_list(stream.get("/Filter")) or [None]
+    if last not in ("/DCTDecode", "/DCT"):
+        return
+    data, params = stream.read_raw_bytes(), _as_list(stream.get("/DecodeParms"))
+    if outer:
+        given = {} if not params else {"DecodeParms": pikepdf.Array(params[: len(outer)])}
+        data = pikepdf.Stream(document, data, Filter=pikepdf.Array(outer), **given).read_bytes()
+    stream.write(clean_jpeg(data), filter=last, decode_parms=params[len(outer)] if params else None)
+
+
+def _as_list(found: Any) -> list[Any]:
+    """One or several filters of a PDF stream, or their parameters."""
+    import pikepdf
+
+    if found is None:
+        return []
+    return list(found) if isinstance(found, pikepdf.Array) else [found]
 
 
 def is_jpeg(data: bytes) -> bool:

@@ -1,6 +1,7 @@
 """Pictures and documents without their metadata."""
 
 import io
+import zlib
 
 import exiv2
 import pikepdf
@@ -41,7 +42,11 @@ def document(**options):
     made.docinfo["/Author"] = SECRET.decode()
     with made.open_metadata() as metadata:
         metadata["dc:creator"] = [SECRET.decode()]
-    made.pages[0].obj["/PieceInfo"] = pikepdf.Dictionary(A=pikepdf.String(SECRET.decode()))
+    page = made.pages[0].obj
+    page["/PieceInfo"] = pikepdf.Dictionary(A=pikepdf.String(SECRET.decode()))
+    packet = pikepdf.Stream(made, SECRET)
+    parts = pikepdf.Array([pikepdf.Dictionary(Metadata=packet)])
+    page["/Resources"] = pikepdf.Dictionary(Properties=pikepdf.Dictionary(MC0=pikepdf.Dictionary(Parts=parts)))
     out = io.BytesIO()
     made.save(out, **options)
     return out.getvalue()
@@ -75,7 +80,31 @@ def test_a_document_keeps_its_pages_and_loses_what_it_says_of_itself(options):
         assert "/Info" not in shown.trailer
         assert "/Metadata" not in shown.Root
         assert "/PieceInfo" not in shown.pages[0].obj
+        streams = [one.read_bytes() for one in shown.objects if isinstance(one, pikepdf.Stream)]
+        assert not any(SECRET in one for one in streams)
     assert read(dirty, "b", "application/pdf; v=1", step=7) == clean
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["as it is", "in another filter"])
+def test_pictures_in_a_document_are_cleaned_and_keep_their_pixels(wrapped):
+    dirty = picture()
+    made = pikepdf.new()
+    made.add_blank_page()
+    shape = {"Width": 64, "Height": 48, "ColorSpace": pikepdf.Name.DeviceRGB, "BitsPerComponent": 8}
+    image = pikepdf.Stream(made, b"", Type=pikepdf.Name.XObject, Subtype=pikepdf.Name.Image, **shape)
+    filters = [pikepdf.Name.FlateDecode, pikepdf.Name.DCTDecode] if wrapped else [pikepdf.Name.DCTDecode]
+    params = [None, pikepdf.Dictionary(ColorTransform=1)] if wrapped else [None]
+    image.write(zlib.compress(dirty) if wrapped else dirty, filter=filters, decode_parms=params)
+    made.pages[0].obj["/Resources"] = pikepdf.Dictionary(XObject=pikepdf.Dictionary(Im0=image))
+    out = io.BytesIO()
+    made.save(out)
+    clean = read(out.getvalue(), "a.pdf")
+    assert SECRET not in clean
+    with pikepdf.open(io.BytesIO(clean)) as shown:
+        found = shown.pages[0].obj["/Resources"]["/XObject"]["/Im0"]
+        assert found["/Filter"] == pikepdf.Name.DCTDecode
+        shown_picture = Image.open(io.BytesIO(found.read_raw_bytes()))
+        assert shown_picture.tobytes() == Image.open(io.BytesIO(dirty)).tobytes()
 
 
 @pytest.mark.parametrize(("name", "content_type"), [("a.png", None), ("a", "image/png"), ("a.txt", "text/plain")])
