@@ -14,7 +14,6 @@ get right, and this module does:
   begin at zero, there as here.  What no worker announces any more is no longer told.
 * A mean travels as amounts under its own name and weights under that name and :data:`WEIGHT`: two levels of a mean
   over samples, two running totals of one over responses.  Both add up over workers, and :func:`means` divides.
-
 * A quantile is made of sketches (:mod:`sluice_core.metrics.sketch`), whose buckets are running totals, too.
 
 Nothing here reads a clock but the two constructors' defaults; one thread calls it.

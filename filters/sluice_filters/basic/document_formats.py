@@ -84,7 +84,7 @@ def _clean_object(document: Any, item: Any) -> None:
             for key in _PDF_KEYS:
                 if key in part:
                     del part[key]
-            inner = [part[key] for key in part.keys()]
+            inner = [one for _, one in part.items()]
         elif isinstance(part, pikepdf.Array):
             inner = list(part)
         else:
