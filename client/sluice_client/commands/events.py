@@ -12,12 +12,16 @@ from stevedore.extension import Extension
 
 from sluice_client.command_base.command import Argument, ListCommand
 from sluice_client.command_base.follow import follow_pages
+from sluice_client.errors import ClientError
 from sluice_client.resources import policies
 from sluice_client.resources.columns import Data, printable
 
 SEVERITIES: Final = ("info", "warning", "error")
 #: The format for collectors of logs: a line of JSON for each event, as the controller answers it.
 LINES: Final = "jsonl"
+#: The format that commands have without -f, and those that are followed as lines of JSON.
+_DEFAULT: Final = "table"
+_AS_JSON: Final = (LINES, "json")
 #: Seconds for which one request waits for an event.
 _WAIT: Final = 25.0
 
@@ -74,7 +78,10 @@ class ListEvents(ListCommand):
         """Called by cliff."""
         if not parsed_args.follow:
             return super().run(parsed_args)
-        as_json = parsed_args.formatter in (LINES, "json") or getattr(self.app_args, "json", False)
+        if parsed_args.formatter not in (_DEFAULT, *_AS_JSON):
+            given = f"`-f {parsed_args.formatter}` has an end, `--follow` none"
+            raise ClientError(f"{given}: expected `-f {LINES}`, or no -f")
+        as_json = parsed_args.formatter in _AS_JSON or getattr(self.app_args, "json", False)
         found = follow_pages(lambda since: self._page(since, parsed_args), "events", parsed_args.since, self.say)
         for event in found:
             self.app.stdout.write((json.dumps(event, ensure_ascii=False) if as_json else _line(event)) + "\n")

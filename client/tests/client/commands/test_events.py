@@ -64,6 +64,10 @@ def test_following_goes_on_until_it_is_interrupted(api, log, words):
     assert out == "" or "n2" in out, "what was logged after that may have come, too"
 
 
+def test_a_format_that_has_an_end_is_refused_when_following(sluice):
+    assert "expected `-f jsonl`, or no -f" in sluice("event", "list", "--follow", "-f", "csv", status=1).err
+
+
 class Pages:
     """Answers from a script, in which errors are raised; remembers the cursors that it was asked for."""
 
