@@ -119,7 +119,7 @@ def main(argv: Sequence[str]) -> int:
             found = reader.read()
             if _told_to_end(end):
                 break
-            reader.write(found, time.time())
+            reader.write(found, max(end, time.time()))  # a wait may end a moment too soon
     return 0
 
 
