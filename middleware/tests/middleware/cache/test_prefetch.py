@@ -62,6 +62,13 @@ def test_objects_that_are_read_in_no_order_are_not_read_ahead(stack):
         assert read(stack, NAMES[number]) == [("GET", NAMES[number])]
 
 
+def test_a_client_that_skips_names_is_guessed_about_ever_less(stack):
+    names = [f"day/{number:04d}" for number in range(400)]
+    store(stack, *names)
+    listed = [number for number, name in enumerate(names[::10], 1) if ("LIST", "/v1/AUTH_a/c") in read(stack, name)]
+    assert listed == [3, 9, 21]
+
+
 def test_large_objects_are_not_read_ahead_and_nothing_of_another_prefix(stack):
     store(stack, "a/1", "a/2", "a/3", "a/5", "b/1")
     store(stack, "a/4", body=bytes(5000))
