@@ -29,7 +29,7 @@ from sluice_middleware.swift.proxy_api import close_if_possible, drain_and_close
 
 #: Reads of growing names that may be the beginning of a sequence, and the most that are asked for after wrong guesses.
 _SUSPECT: Final = 3
-_MOST_DOUBTED: Final = 768
+_MOST_DOUBTED: Final = 24
 #: Containers that a worker watches, and sequences that it follows at a time.
 _MOST_CONTAINERS: Final = 1000
 _MOST_AT_ONCE: Final = 4
