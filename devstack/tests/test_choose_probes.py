@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -95,6 +96,10 @@ def test_a_line_of_another_form_is_named(script):
 
 
 def test_all_modules_run_when_the_last_full_run_is_not_known(script, monkeypatch, tmp_path):
+    git = ["git", "-c", "user.name=test", "-c", "user.email=test@localhost"]
+    subprocess.run([*git, "init", "--quiet"], cwd=tmp_path, check=True)
+    subprocess.run([*git, "commit", "--quiet", "--allow-empty", "--message=first"], cwd=tmp_path, check=True)
+    monkeypatch.setattr(script, "ROOT", tmp_path)
     monkeypatch.setattr(script, "LAST_FULL", tmp_path / "last-full")
     assert script.changed_files() is None
     script.LAST_FULL.write_text("0" * 40 + "\n", encoding="ascii")  # a commit that is not in this clone

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import ExitStack
 
 import pytest
 from swift.account.backend import AccountBroker
@@ -19,8 +20,11 @@ def at(seconds):
 
 
 class Device:
-    def __init__(self, folder):
+    """A device with databases, which stay open as long as ``opened``."""
+
+    def __init__(self, folder, opened):
         self.path = folder
+        self._opened = opened
 
     def _file(self, datadir, name):
         made = self.path / datadir / "7" / "abc" / f"{abs(hash(name)):032x}"
@@ -28,7 +32,8 @@ class Device:
         return str(made / f"{made.name}.db")
 
     def container(self, account, name, *sizes, put=0):
-        broker = ContainerBroker(self._file("containers", f"{account}/{name}"), account=account, container=name)
+        path = self._file("containers", f"{account}/{name}")
+        broker = self._opened.enter_context(ContainerBroker(path, account=account, container=name))
         if not os.path.exists(broker.db_file):
             broker.initialize(at(put) if put is not None else "0", 0)
         for number, size in enumerate(sizes):
@@ -36,7 +41,7 @@ class Device:
         return broker
 
     def account(self, name, **containers):
-        broker = AccountBroker(self._file("accounts", name), account=name)
+        broker = self._opened.enter_context(AccountBroker(self._file("accounts", name), account=name))
         if not os.path.exists(broker.db_file):
             broker.initialize(at(0))
         for container, (objects, size) in containers.items():
@@ -45,8 +50,14 @@ class Device:
 
 
 @pytest.fixture
-def device(tmp_path):
-    return Device(tmp_path / "sdb1")
+def devices(tmp_path):
+    with ExitStack() as opened:
+        yield [Device(tmp_path / name, opened) for name in ("sdb1", "sdb2")]
+
+
+@pytest.fixture
+def device(devices):
+    return devices[0]
 
 
 def test_tenants_and_containers_hold_what_swift_answers_to_head(device):
@@ -59,8 +70,8 @@ def test_tenants_and_containers_hold_what_swift_answers_to_head(device):
     assert not found.unreadable
 
 
-def test_the_highest_of_several_replicas_counts(tmp_path):
-    first, second = Device(tmp_path / "sdb1"), Device(tmp_path / "sdb2")
+def test_the_highest_of_several_replicas_counts(devices):
+    first, second = devices
     first.container("AUTH_a", "logs", 10, 20)
     second.container("AUTH_a", "logs", 50)
     assert DatabaseReader().read([first.path, second.path]).containers == {"AUTH_a/logs": Usage(50, 2)}

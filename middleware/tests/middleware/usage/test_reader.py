@@ -56,10 +56,10 @@ class Node:
     def put(self, name, size):
         folder = self.devices / "sdb1" / "containers" / "1" / "abc" / "0123abc"
         folder.mkdir(parents=True, exist_ok=True)
-        broker = ContainerBroker(str(folder / "0123abc.db"), account="AUTH_a", container="logs")
-        if not (folder / "0123abc.db").exists():
-            broker.initialize(Timestamp.now().internal, 0)
-        broker.put_object(name, Timestamp.now().internal, size, "text/plain", "x")
+        with ContainerBroker(str(folder / "0123abc.db"), account="AUTH_a", container="logs") as broker:
+            if not (folder / "0123abc.db").exists():
+                broker.initialize(Timestamp.now().internal, 0)
+            broker.put_object(name, Timestamp.now().internal, size, "text/plain", "x")
 
 
 class Reader:
