@@ -1,5 +1,6 @@
 """What accounts and containers hold, out of real databases of Swift."""
 
+import gc
 import os
 import shutil
 from contextlib import ExitStack
@@ -120,6 +121,8 @@ def test_a_sharded_container_holds_what_its_shards_do(device):
     assert DatabaseReader().read([device.path]).containers == {"AUTH_a/big": Usage(70, 7)}
 
 
+# Swift leaves the connection to a database that it cannot open to the garbage collector
+@pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning")
 def test_a_damaged_database_is_counted_and_left_where_it_is(device):
     device.container("AUTH_a", "fine", 10)
     path = device.container("AUTH_a", "broken", 10).db_file
@@ -134,6 +137,7 @@ def test_a_damaged_database_is_counted_and_left_where_it_is(device):
     assert os.path.exists(path)
     shutil.rmtree(os.path.dirname(path))
     assert not reader.read([device.path]).unreadable
+    gc.collect()
 
 
 def test_a_device_without_databases_holds_nothing(tmp_path):
