@@ -13,6 +13,7 @@ from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore, Store
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import compile_text
+from tests.support.failover import fail_over
 
 CATALOGUE = default_catalogue()
 PREFIX = "lineage"
@@ -32,18 +33,6 @@ def create(store, *names):
         store.commit(Draft("t", policies=(Policy(name, one.source, one.text, one.plan.to_data(), False, 1),)))
 
 
-def fail_over(store, epoch, *lost):
-    """All connections are cut, and what comes back never saw the changes after ``epoch``."""
-    store.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-    store.client.set(store.keys.epoch, epoch)
-    for number, name in enumerate(lost):
-        store.client.hdel(store.keys.policies, name)
-        store.client.hdel(store.keys.versions, f"policy/{name}")
-        store.client.xdel(store.keys.changes, f"{epoch + 1 + number}-0")
-    store.client.execute_command("XSETID", store.keys.changes, f"{epoch}-0")
-    store.client.delete(store.keys.past)
-
-
 @pytest.mark.parametrize("more", ["x", "xyz"], ids=["as many", "more"])
 @pytest.mark.parametrize("seen", ["ab", ""], ids=["followed", "read at once"])
 def test_the_policy_cache_shows_what_redis_has(store, monkeypatch, more, seen):
@@ -54,7 +43,7 @@ def test_the_policy_cache_shows_what_redis_has(store, monkeypatch, more, seen):
         cache.contents()
     create(store, "b")
     assert set(cache.contents().policies) == {"a", "b"}
-    fail_over(store, 1, "b")
+    fail_over(store, 1, policies=("b",))
     create(store, *more)
     assert set(cache.contents().policies) == {"a", *more}
     assert cache.contents().head == PolicyCache(store).contents().head
@@ -86,7 +75,7 @@ def test_an_actor_host_reads_everything_again(store, redis_server, more):
         waiting = asyncio.create_task(stream.next())
         while not store.client.info("clients")["blocked_clients"]:
             await asyncio.sleep(0.01)
-        fail_over(store, 2, "c")
+        fail_over(store, 2, policies=("c",))
         create(store, *more)
         with pytest.raises(PeerError, match="redis at"):
             await waiting

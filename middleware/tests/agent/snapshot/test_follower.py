@@ -9,6 +9,7 @@ from tests.support.middleware.agents import at_epoch, commit, ids, play, reporte
 from sluice_core.errors import PeerError
 from sluice_core.store.records import Draft
 from sluice_core.testing import assignment
+from tests.support.failover import fail_over
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def test_a_history_that_went_back_is_stale_though_it_was_once_adopted(store, nod
             commit(store, "c")
             commit(store, "d")
             await reported(redis_server.url, at_epoch(4))
-        _fail_over(store, 3, "d.0")
+        fail_over(store, 3, assignments=("d.0",), cut=False)
         async with node() as agent:
             report = await reported(redis_server.url, at_epoch(4, "stale_history"))
             assert "epoch 3" in report.detail
@@ -171,8 +172,8 @@ def test_an_adoption_counts_also_when_changes_follow_it_at_once(store, node, red
             commit(store, name)
         async with node():
             await reported(redis_server.url, at_epoch(5))
-        _fail_over(store, 4, "e.0")
-        _fail_over(store, 3, "d.0")
+        fail_over(store, 4, assignments=("e.0",), cut=False)
+        fail_over(store, 3, assignments=("d.0",), cut=False)
         async with node() as agent:
             await reported(redis_server.url, at_epoch(5, "stale_history"))
             with store.client.pipeline() as both:
@@ -183,13 +184,6 @@ def test_an_adoption_counts_also_when_changes_follow_it_at_once(store, node, red
             assert ids(agent) == ["a.0", "b.0", "c.0"]
 
     play(story())
-
-
-def _fail_over(store, epoch, lost):
-    """What a replica looks like that never saw the last change."""
-    store.client.set(store.keys.epoch, epoch)
-    store.client.hdel(store.keys.assignments, lost)
-    store.client.xdel(store.keys.changes, f"{epoch + 1}-0")
 
 
 def test_refusals_are_reported_with_their_reason_and_the_rest_is_applied(store, node, redis_server):

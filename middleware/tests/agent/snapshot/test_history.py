@@ -13,23 +13,13 @@ from sluice_core.store.history_check import HistoryCheck
 from sluice_core.store.records import Draft, Head
 from sluice_core.store.store import AsyncStore
 from sluice_core.testing import assignment
+from tests.support.failover import fail_over
 
 LIMIT = 60
 
 
 def commit(store, name):
     return store.commit(Draft("test", puts=(assignment(f"{name}.0", f"AUTH_{name}"),)))
-
-
-def fail_over(store, epoch, *lost, cut=True):
-    """All connections are cut, or not, and what comes back never saw the changes after ``epoch``."""
-    if cut:
-        store.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-    store.client.set(store.keys.epoch, epoch)
-    store.client.hdel(store.keys.assignments, *(f"{name}.0" for name in lost))
-    for number in range(len(lost)):
-        store.client.xdel(store.keys.changes, f"{epoch + 1 + number}-0")
-    store.client.execute_command("XSETID", store.keys.changes, f"{epoch}-0")
 
 
 @contextlib.asynccontextmanager
@@ -79,7 +69,7 @@ def test_changes_that_were_lost_and_replaced_by_others_are_noticed(store, redis_
             await reported(url, "ok", 3)
             commit(store, "d")
             await reported(url, "ok", 4)
-            fail_over(store, 3, "d", cut=cut)
+            fail_over(store, 3, assignments=("d.0",), cut=cut)
             for number in range(more):  # before the agent can look
                 commit(store, f"n{number}")
             report = await reported(url, "stale_history", 4)
@@ -102,7 +92,7 @@ def test_an_agent_that_was_stopped_notices_replaced_changes_too(store, redis_ser
             commit(store, name)
         async with agent_of(url, tmp_path / "s"):
             await reported(url, "ok", 3)
-        fail_over(store, 2, "c")
+        fail_over(store, 2, assignments=("c.0",))
         commit(store, "x")
         commit(store, "y")
         async with agent_of(url, tmp_path / "s") as agent:
@@ -121,7 +111,7 @@ def test_with_adopt_failover_a_node_follows_a_failover_and_reports_it(store, red
             commit(store, name)
         async with agent_of(url, tmp_path / "s", adopt="failover") as agent:
             assert not (await reported(url, "ok", 2)).detail
-            fail_over(store, 1, "b")
+            fail_over(store, 1, assignments=("b.0",))
             for number in range(more):
                 commit(store, f"n{number}")
             while ids(agent) != ["a.0", *(f"n{number}.0" for number in range(more))]:
