@@ -127,8 +127,9 @@ def test_osinfo_has_the_shape_that_iostack_has_and_the_method(stage, loads):
     for devices in table.values():
         for device in devices.values():
             assert list(device) == [str(number) for number in range(len(device))]
-            assert {line["account"] for line in device.values()} == {TENANT, OTHER}
-            for line in device.values():
+            ours = [line for line in device.values() if line["account"] in (TENANT, OTHER)]  # others may still end
+            assert {line["account"] for line in ours} == {TENANT, OTHER}
+            for line in ours:
                 assert set(line) == {"account", "identifier", "method", "needed_BW", "policy", "objects"}
                 assert (line["identifier"], line["policy"], line["method"]) == ("object", GOLD, "GET")
                 assert line["needed_BW"] == (1.0 if line["account"] == TENANT else 0.0)
