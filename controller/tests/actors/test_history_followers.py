@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from tests.support.failover import fail_over
 
 from sluice_actors.hosts.change_stream import ChangeStream
 from sluice_controller.catalog import policy_cache as shelves
@@ -13,7 +14,6 @@ from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore, Store
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import compile_text
-from tests.support.failover import fail_over
 
 CATALOGUE = default_catalogue()
 PREFIX = "lineage"

@@ -4,12 +4,12 @@ import asyncio
 from functools import partial
 
 import pytest
+from tests.support.failover import fail_over
 from tests.support.middleware.agents import at_epoch, commit, ids, play, reported, running
 
 from sluice_core.errors import PeerError
 from sluice_core.store.records import Draft
 from sluice_core.testing import assignment
-from tests.support.failover import fail_over
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 
 import pytest
+from tests.support.failover import fail_over
 
 from sluice_agent.agent import Agent
 from sluice_agent.settings import OPTIONS, Settings
@@ -13,7 +14,6 @@ from sluice_core.store.history_check import HistoryCheck
 from sluice_core.store.records import Draft, Head
 from sluice_core.store.store import AsyncStore
 from sluice_core.testing import assignment
-from tests.support.failover import fail_over
 
 LIMIT = 60
 
