@@ -103,12 +103,11 @@ class Host:
         self.status_publisher = StatusPublisher(
             self.name, self.store, self.system, self.router, self.policies.actors, self.report, clock
         )
-        self.controllers = ControllerManager(
-            settings, self.writer, self.router, clock, self.status_publisher.publish_soon
-        )
         self.bandwidth = AllocationService(
             settings, self.store, ownership, self._groups, clock, log_event=self.events.add
         )
+        publish_soon, publish_rates = self.status_publisher.publish_soon, self.bandwidth.publish_rates
+        self.controllers = ControllerManager(settings, self.writer, self.router, clock, publish_soon, publish_rates)
         self._services: list[Service] = [
             self.cluster,
             self.events,

@@ -15,29 +15,38 @@ It is called once each ``info.period`` seconds by one actor host of the cluster,
 this with what is, and writes the difference; an answer that is the same writes nothing.  A controller that
 raises, or takes longer than ten seconds and its period, changes nothing: what it set last stays, and the failure
 is shown.  What it keeps in attributes is gone when another host takes over or its code is replaced.
+
+A controller whose ``info`` says ``bandwidth`` is shown flows, their parts on devices, and the capacity of nodes, of the
+last second.  One that ``allocates`` a method answers with a :class:`Rate` for each flow and node as well, and Sluice's
+own allocation of that method rests while these answers come.  Rates are numbers that change every second: they
+travel over the broker and are never assignments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from sluice_core.describe import Scalar
 from sluice_core.messages.base import Message, PackedMessage
+from sluice_core.messages.controller_rates import Rate as Rate
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerInfo:
     """How a controller describes itself: ``name`` in lower case, the ``metrics`` it wants to see.
 
-    ``period`` in seconds between two calls, at least one.
+    ``period`` in seconds between two calls, at least one.  ``bandwidth`` is true when it wants to see bandwidth;
+    ``allocates`` are the methods (``GET``, ``PUT``) whose rates it computes, which implies that.
     """
 
     name: str
     metrics: tuple[str, ...] = ()
     period: float = 1.0
     help: str = ""
+    bandwidth: bool = False
+    allocates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,53 @@ class Assign(Message):
     verb: str = "set"
 
 
+class FlowState(NamedTuple):
+    """A flow in the last second: the bytes of one tenant by one method under one storage policy (its index).
+
+    Rates are bytes of client payload per second.  ``floor`` is what its SLOs and policies promise, 0 for nothing;
+    ``ceiling`` what it must not exceed, 0 for nothing; ``share`` what it may move now, negative for no limit.
+    ``waiting`` is the mean number of transfers that are held back; ``active`` is false when nothing of it moves.
+    """
+
+    account: str
+    container: str
+    method: str
+    storage_policy: int
+    floor: float
+    ceiling: float
+    measured: float
+    waiting: float
+    share: float
+    active: bool
+
+
+class FlowPart(NamedTuple):
+    """What one flow moves on one device of one node, and its ``share`` there (negative for no limit).
+
+    ``side`` is ``proxy`` or ``storage_node``; ``device`` is empty at proxies.
+    """
+
+    node: str
+    side: str
+    device: str
+    account: str
+    container: str
+    method: str
+    storage_policy: int
+    measured: float
+    share: float
+
+
+class NodeCapacity(NamedTuple):
+    """What one side of a node can move by one method, in bytes per second, 0 if unknown, and what it does move."""
+
+    node: str
+    side: str
+    method: str
+    capacity: float
+    measured: float
+
+
 @dataclass(frozen=True, slots=True)
 class Observation(PackedMessage):
     """What is known at one moment.
@@ -62,12 +118,20 @@ class Observation(PackedMessage):
     ``at`` is the unix second at which the newest complete window began.  ``metrics`` maps a metric to
     granularity → path → value in the metric's unit, of its newest window that is not older than three of its
     periods; silent targets are missing.  ``nodes`` maps a node to what its agent says: ``state``, ``epoch``,
-    ``workers``.
+    ``workers``.  ``flows``, ``parts`` and ``capacities`` are of the last second, the busiest first left in when a
+    cluster has more than 10,000, 4,000 and 10,000 of them; empty unless the controller asked for bandwidth.
+    ``sides`` maps a method to the side where its bytes are held back: the side whose nodes rates are for.
     """
 
     at: float
     metrics: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     nodes: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
+    flows: tuple[FlowState, ...] = ()
+    parts: tuple[FlowPart, ...] = ()
+    capacities: tuple[NodeCapacity, ...] = ()
+    sides: Mapping[str, str] = field(default_factory=dict)
+
+    row_types = {"flows": (FlowState, {}), "parts": (FlowPart, {}), "capacities": (NodeCapacity, {})}
 
     def values(self, metric: str, granularity: str = "tenant") -> Mapping[str, float]:
         """Path → value; empty when nothing is known."""
@@ -79,6 +143,6 @@ class Controller:
 
     info: ClassVar[ControllerInfo]
 
-    def compute_assignments(self, observation: Observation) -> Iterable[Assign]:
+    def compute_assignments(self, observation: Observation) -> Iterable[Assign | Rate]:
         """Everything that shall be in force now by this controller's will."""
         return ()

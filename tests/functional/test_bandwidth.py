@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from pathlib import Path
 
 import pytest
 from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
@@ -17,6 +18,7 @@ TENANTS = ("AUTH_t1", "AUTH_t2", "AUTH_t3")
 #: Little enough that a busy machine gives it.
 GET, PUT = 12 * MB, 4.5 * MB
 CAPACITY = Capacity(get=GET, put=PUT)
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "bandwidth_differentiation.py"
 
 
 pytestmark = pytest.mark.alone
@@ -106,6 +108,43 @@ def await_streams(stage, account, limit=20.0):
             return found
         assert time.monotonic() < end, found
         time.sleep(0.2)
+
+
+@pytest.fixture
+def algorithm(stage):
+    """Crystal's algorithm 1, running as a global controller in the place of Sluice's own allocation."""
+    name, code = "bandwidth_differentiation", stage.client.controller_code
+    code.upload(name, EXAMPLE.read_bytes())
+    code.start(name, wait=20)
+    yield name
+    code.stop(name, wait=20)
+    stage.client.delete_controller(name)
+
+
+def controllers(stage):
+    """Method → the global controller that allocates it, as the API says."""
+    flows = stage.client.collection("/bw/flows")
+    list(flows.list())
+    return flows.last_page["controllers"]
+
+
+def test_crystals_algorithm_allocates_as_an_uploaded_controller(stage, promised, algorithm):
+    for name, floor in zip(TENANTS, (4, 2.5, 1), strict=True):
+        promised(f"FOR TENANT {name} DO SET bandwidth WITH get_bw={floor}MBps")
+    with loads(stage, *((name, 16, "GET") for name in TENANTS)) as found:
+        expected = [5.5 * MB, 4 * MB, 2.5 * MB]
+        assert settled(found, expected) == close(expected)
+        assert controllers(stage) == {"GET": algorithm}
+        epoch = stage.store.head().epoch
+        means(found, settle=0, seconds=2)
+        assert stage.store.head().epoch == epoch, "rates must not go through the epoch"
+        stage.client.controller_code.stop(algorithm, wait=20)
+        end = time.monotonic() + 20
+        while controllers(stage):
+            assert time.monotonic() < end, "its rates hold although it was stopped"
+            time.sleep(0.2)
+        assert settled(found, expected) == close(expected)
+        assert [load.errors() for load in found] == [(0, "")] * 3
 
 
 @pytest.mark.probe

@@ -24,14 +24,16 @@ from sluice_actors.bandwidth.loads.read_headroom import read_headroom
 from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_actors.bandwidth.loads.write_amplification import WriteAmplification
 from sluice_actors.bandwidth.methods.allocation import MethodAllocation
+from sluice_actors.bandwidth.methods.controller_rates import ControllerRateTable
 from sluice_actors.bandwidth.methods.method_allocator import MethodAllocator
 from sluice_actors.bandwidth.objectives import Objectives
 from sluice_actors.bandwidth.reports.reporter import Reporter
 from sluice_actors.bandwidth.share_encoder import SharePrefixes, concatenate, encode_shares, pack_shares
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_core.describe import PROXY, STORAGE_NODE
-from sluice_core.messages.bandwidth import GET, METHODS, PUT, NodeLoad, Shares
+from sluice_core.messages.bandwidth import GET, METHODS, NodeLoad, Shares
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
+from sluice_core.messages.controller_rates import ALLOCATED_METHODS
 
 #: Seconds that one round may stand for.
 _SHORTEST, _LONGEST = 0.2, 5.0
@@ -67,6 +69,7 @@ class Allocator:
         self._failures = FailureDetector()
         self._prefixes = SharePrefixes(self.loads.flow_index)
         self._methods = {method: MethodAllocator(method) for method in METHODS}
+        self.controller_rates = ControllerRateTable()
         self._reporter = Reporter(self._methods, self.objectives, self._amplification)
 
     def feed(self, load: NodeLoad, arrived: float) -> bool:
@@ -88,19 +91,26 @@ class Allocator:
         self._forget(now)
         objectives = self.objectives
         objectives.set_policy_names(self.loads.policies)
-        held = [(method, objectives.side(method)) for method in (GET, PUT) if objectives.governs(method)]
+        answers = {method: self.controller_rates.current(method, now) for method in ALLOCATED_METHODS}
+        held = [
+            (method, objectives.side(method))
+            for method in ALLOCATED_METHODS
+            if answers[method] or objectives.governs(method)
+        ]
         table = LoadTable.from_loads(self.loads, self._failures.detect(self.loads, now, held))
         self._amplification.update(table, seconds)
         allocations = {
-            name: method.allocate(table, objectives, self._amplification, now, seconds)
+            name: method.allocate(table, objectives, self._amplification, now, seconds, answers.get(name))
             for name, method in self._methods.items()
         }
         messages = self._messages(table, allocations, at, term)
-        governed = any(allocation.governed for allocation in allocations.values())
+        throttled = any(allocation.governed for allocation in allocations.values())
         took = round(time.perf_counter() - began, 6)
-        empty = BandwidthReport(at, self._host, term, self._number, took=took)
+        controllers = {method: answer.controller for method, answer in answers.items() if answer is not None}
+        sides = {method: objectives.side(method) for method in METHODS}
+        empty = BandwidthReport(at, self._host, term, self._number, took=took, controllers=controllers, sides=sides)
         report, policies = self._reporter.report, self.loads.policies
-        return AllocationRound(messages, governed, lambda: report(table, allocations, policies, now, empty))
+        return AllocationRound(messages, throttled, lambda: report(table, allocations, policies, now, empty))
 
     def _forget(self, now: float) -> None:
         moved = self.loads.forget(now)

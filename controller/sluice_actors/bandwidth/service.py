@@ -33,10 +33,16 @@ from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever, wait_at_most
 from sluice_core.connections.consumer import Consumer
-from sluice_core.connections.exchanges import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
+from sluice_core.connections.exchanges import (
+    BANDWIDTH_EXCHANGE,
+    load_routing_key,
+    rates_routing_key,
+    shares_routing_key,
+)
 from sluice_core.connections.publisher import Publisher
 from sluice_core.describe import BANDWIDTH, REPLICATION
 from sluice_core.errors import DecodeError
+from sluice_core.messages.controller_rates import ControllerRates
 from sluice_core.messages.policies import Assignment, Change
 from sluice_core.store import fencing
 from sluice_core.store.store import AsyncStore
@@ -48,6 +54,8 @@ NAME: Final = "controller/bandwidth"
 #: Seconds for which nodes are heard before shares are published.
 LISTEN_SECONDS: Final = 1.5
 _LOADS: Final = load_routing_key("#")
+_RATES: Final = rates_routing_key("#")
+_RATES_PREFIX: Final = _RATES.removesuffix("#")
 _OWNERSHIP_CHECK_SECONDS: Final = 1.0
 #: Rounds that hold nothing back: so many are published at once, and then each time after so many.
 _QUIET_ROUNDS, _QUIET_INTERVAL = 3, 5
@@ -136,6 +144,11 @@ class AllocationService(Service):
         elif self._allocator.objectives.apply(change):
             self._quiet = 0
 
+    def publish_rates(self, rates: ControllerRates) -> None:
+        """Send what a controller of this host computed to the host that allocates, which may be this one."""
+        if self._publisher.connected.is_set():
+            self._publisher.publish(rates_routing_key(rates.controller), rates.encode())
+
     def report(self) -> dict[str, Any]:
         """What the host's report says of us."""
         allocator, reports = self._allocator, self._writer.reports
@@ -213,6 +226,9 @@ class AllocationService(Service):
 
     def _feed(self, allocator: Allocator, routing_key: str, body: bytes, now: float) -> None:
         try:
+            if routing_key.startswith(_RATES_PREFIX):
+                allocator.controller_rates.feed(ControllerRates.decode(body), now)
+                return
             load = PackedNodeLoad.decode(body)
             allocator.feed(load, now)
         except (DecodeError, TypeError, ValueError) as error:
@@ -246,11 +262,13 @@ class AllocationService(Service):
             self._quiet = 0
             self.reload()
             self._consumer.bind(_LOADS)
+            self._consumer.bind(_RATES)
 
     def _leave(self) -> None:
         if self._allocator is not None:
             log.info("dividing bandwidth no more")
             self._consumer.unbind(_LOADS)
+            self._consumer.unbind(_RATES)
             self._allocator = self._writer.reports = None
             self._messages.clear()
             self._changes.clear()

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sluice_actors.controllers.controller_process import ControllerError
 from sluice_core.control import Assign
 from sluice_core.describe import PLACES
+from sluice_core.messages.bounds import MOST_RATE
+from sluice_core.messages.controller_rates import Rate
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, Assignment
 from sluice_dsl.assignments import assignment_for
 from sluice_dsl.catalogue.base import Catalogue
@@ -27,6 +29,14 @@ from sluice_dsl.diagnostics import ERROR, Reporter
 from sluice_dsl.syntax.ast import Action, Parameter, Sentence, Target, Word
 
 Assignments = dict[str, Assignment]
+
+
+class Decision(NamedTuple):
+    """What a controller's answer means: id → assignment, and the rates of the methods that it allocates."""
+
+    assignments: Assignments
+    rates: tuple[Rate, ...] = ()
+
 
 _LEVELS: Final = (TENANT, CONTAINER, OBJECT)
 #: Sentences that are checked before the loop goes on with something else.
@@ -51,7 +61,7 @@ class AssignmentCompiler:
     async def compile(self, assigns: Sequence[Assign], catalogue: Catalogue) -> Assignments:
         """Id → assignment of all that is wanted.
 
-        :raises Unfit: naming what cannot be
+        :raises ControllerError: naming what cannot be
         """
         if catalogue is not self._catalogue:
             self._catalogue, self._known = catalogue, {}
@@ -87,6 +97,24 @@ class AssignmentCompiler:
             about = hashlib.sha256(f"{target}\0{one.keyword}".encode("utf-8", "surrogateescape")).hexdigest()[:12]
             answer[f"{self._policy}.{about}"] = replace(one, id=f"{self._policy}.{about}")
         return answer
+
+
+def check_rates(rates: Sequence[Rate], methods: Collection[str]) -> None:
+    """Check the shape of ``rates``, which must be of ``methods``.
+
+    :raises ControllerError: naming what cannot be
+    """
+    for one in rates:
+        texts = (one.node, one.account, one.container)
+        if not all(isinstance(value, str) for value in texts) or type(one.storage_policy) is not int:
+            raise ControllerError(f"it answers with `{one}`, expected texts, a method, a rate and a number of a policy")
+        if one.method not in methods:
+            said = " or ".join(f"`{name}`" for name in methods) or "none: its `info` allocates nothing"
+            raise ControllerError(f"it answers with a rate for `{one.method}`, expected {said}")
+        if type(one.rate) not in (int, float) or not 0 <= one.rate <= MOST_RATE:
+            raise ControllerError(
+                f"it answers with the rate `{one.rate!r}` of `{one.account}`, expected bytes per second"
+            )
 
 
 def _check_shape(one: Assign) -> None:

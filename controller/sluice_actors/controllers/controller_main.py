@@ -17,12 +17,14 @@ import resource
 import signal
 import threading
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, BinaryIO, Final
 
 from sluice_actors.controllers import ipc
 from sluice_core.code.loader import describe_error, load_class
 from sluice_core.control import Assign, Controller, ControllerInfo, Observation
 from sluice_core.errors import SluiceError
+from sluice_core.messages.controller_rates import MOST_RATES, Rate
 
 #: More than this is a mistake, not a decision.
 MOST_ASSIGNS: Final = 10_000
@@ -87,19 +89,18 @@ def _load(frame: Mapping[str, Any]) -> tuple[Controller, dict[str, Any]]:
 
 def _answer(controller: Controller, observation: Observation) -> dict[str, Any]:
     try:
-        found = []
-        for one in controller.compute_assignments(observation):
-            found.append(one)
-            if len(found) > MOST_ASSIGNS:
-                break
+        found = list(islice(controller.compute_assignments(observation), MOST_ASSIGNS + MOST_RATES + 1))
     except (Exception, SystemExit) as error:  # it is a stranger's, and may raise anything
         raise SluiceError(describe_error(error)) from error
-    if len(found) > MOST_ASSIGNS:
-        raise SluiceError(f"it answers with more than {MOST_ASSIGNS} assignments")
-    odd = next((one for one in found if not isinstance(one, Assign)), None)
+    odd = next((one for one in found if not isinstance(one, Assign | Rate)), None)
     if odd is not None:
-        raise SluiceError(f"it answers with a `{type(odd).__name__}`, expected an Assign")
-    return {"assigns": [one.to_data() for one in found]}
+        raise SluiceError(f"it answers with a `{type(odd).__name__}`, expected an Assign or a Rate")
+    assigns = [one.to_data() for one in found if isinstance(one, Assign)]
+    rates = [tuple(one) for one in found if isinstance(one, Rate)]
+    for most, rows, what in ((MOST_ASSIGNS, assigns, "assignments"), (MOST_RATES, rates, "rates")):
+        if len(rows) > most:
+            raise SluiceError(f"it answers with more than {most} {what}")
+    return {"assigns": assigns, "rates": rates}
 
 
 def limit(memory: int) -> None:

@@ -15,11 +15,12 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sluice_actors.controllers import ipc
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import DecodeError, SluiceError
+from sluice_core.messages.controller_rates import Rate
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,13 @@ class ControllerCode:
     memory: int
 
 
+class ControllerAnswer(NamedTuple):
+    """What a controller answered once; nothing of it is checked yet."""
+
+    assigns: list[Assign]
+    rates: tuple[Rate, ...] = ()
+
+
 class ControllerProcess:
     """One process; made by :func:`start_process`."""
 
@@ -64,21 +72,22 @@ class ControllerProcess:
         """Its process id."""
         return self._process.pid
 
-    async def observe(self, observation: Observation, seconds: float) -> list[Assign]:
+    async def observe(self, observation: Observation, seconds: float) -> ControllerAnswer:
         """What it wants to be in force now.
 
-        :raises Unfit: when it raised an exception, or :class:`ControllerEnded`; then it must be closed
+        :raises ControllerError: when it raised an exception, or :class:`ControllerEnded`; then it must be closed
         """
         said = await self.request({"observation": observation.encode()}, seconds)
         try:
-            return [Assign.from_data(one) for one in said["assigns"]]
+            rates = tuple(Rate(*row) for row in said["rates"])
+            return ControllerAnswer([Assign.from_data(one) for one in said["assigns"]], rates)
         except (DecodeError, KeyError, TypeError, AttributeError) as error:
             raise ControllerEnded(f"its process answered with something else than assignments: {error!r}") from error
 
     async def request(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         """One question and its answer.
 
-        :raises Unfit: as above
+        :raises ControllerError: as above
         """
         try:
             async with asyncio.timeout(seconds):
@@ -141,7 +150,7 @@ class ControllerProcess:
 async def start_process(code: ControllerCode) -> ControllerProcess:
     """A process that has loaded ``code``.
 
-    :raises Unfit: when it cannot be loaded
+    :raises ControllerError: when it cannot be loaded
     """
     pipe = asyncio.subprocess.PIPE
     try:

@@ -23,6 +23,7 @@ from sluice_actors.policies.decision_writer import DecisionWriter
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
+from sluice_core.messages.controller_rates import ControllerRates
 from sluice_core.messages.policies import Change
 from sluice_core.messages.uploads import CONTROLLER_CODE, Upload, upload_key
 from sluice_core.store.operation import Operation, decoded
@@ -45,6 +46,7 @@ class ControllerManager(Service):
 
     :param writer: says where, in whose name and into which history is written, and who is told of it
     :param on_change: called when a report would be another one
+    :param publish_rates: sends rates to the host that allocates bandwidth
     """
 
     def __init__(
@@ -54,12 +56,14 @@ class ControllerManager(Service):
         router: MetricRouter,
         clock: Callable[[], float],
         on_change: Callable[[], None],
+        publish_rates: Callable[[ControllerRates], None],
     ) -> None:
         place = SwiftCodeStoreSettings.from_options(settings)
         self._uploads = UploadIndex()
         self._context = ControllerContext(
             writer=writer,
             router=router,
+            publish_rates=publish_rates,
             source=CodeSource(None if place is None else SwiftCodeStore(place), CodeStore(settings["code_dir"])),
             uploads=self._uploads,
             memory=settings["controller_memory_mb"] << 20,

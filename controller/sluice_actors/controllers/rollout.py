@@ -16,16 +16,17 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from sluice_actors.controllers.assignment_compiler import Assignments
+from sluice_actors.controllers.assignment_compiler import Decision
 from sluice_actors.controllers.code_source import CodeSource
 from sluice_actors.controllers.controller_process import (
+    ControllerAnswer,
     ControllerCode,
     ControllerEnded,
     ControllerError,
     ControllerProcess,
     start_process,
 )
-from sluice_core.control import Assign, Observation
+from sluice_core.control import Observation
 from sluice_core.errors import SluiceError
 from sluice_core.messages.uploads import Revision, Upload
 
@@ -47,10 +48,10 @@ class _Pause:
 
 
 class _Tried(NamedTuple):
-    """A process that has answered, and what."""
+    """A process that has answered, and what that means."""
 
     process: ControllerProcess
-    answer: Assignments
+    decision: Decision
 
 
 @dataclass(slots=True)
@@ -64,7 +65,7 @@ class Rollout:
     upload: Upload
     source: CodeSource
     memory: int
-    compiled: Callable[[list[Assign]], Awaitable[Assignments]]
+    compiled: Callable[[ControllerAnswer, Revision], Awaitable[Decision]]
     _process: ControllerProcess | None = None
     _running: Revision | None = None
     _proven: int = 0
@@ -95,10 +96,10 @@ class Rollout:
         """What the one that runs and the newest want to see."""
         return tuple(dict.fromkeys((*metrics_of(self.running), *metrics_of(self.upload.current))))
 
-    async def answer(self, observe: Callable[[Revision], Observation]) -> Assignments:
+    async def answer(self, observe: Callable[[Revision], Observation]) -> Decision:
         """What shall be in force by the newest revision that can say it.
 
-        :raises Unfit: when none can
+        :raises ControllerError: when none can
         """
         await self._adopt_candidate()
         if self._process is not None:
@@ -108,12 +109,12 @@ class Rollout:
                 tried = await self._try(revision, observe(revision))
                 if tried is not None:
                     await self._switch_to(revision, tried.process)
-                    return tried.answer
+                    return tried.decision
         process, running = self._process, self._running
         if process is None or running is None:
             raise ControllerError(self._why())
         try:
-            return await self.compiled(await process.observe(observe(running), time_limit(running)))
+            return await self.compiled(await process.observe(observe(running), time_limit(running)), running)
         except ControllerEnded as error:
             self._process = None
             self._later(running, str(error))
@@ -181,7 +182,8 @@ class Rollout:
         process = None
         try:
             process = await start_process(await self._code(revision))
-            return _Tried(process, await self.compiled(await process.observe(observation, time_limit(revision))))
+            answer = await process.observe(observation, time_limit(revision))
+            return _Tried(process, await self.compiled(answer, revision))
         except ControllerError as error:
             log.warning("controller `%s`, revision %d: %s", self.upload.keyword, revision.number, error)
             self._later(revision, str(error))
@@ -215,6 +217,17 @@ def metrics_of(revision: Revision) -> tuple[str, ...]:
     """The metrics that a revision said it wants to see."""
     found = revision.info.get("metrics", ())
     return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
+
+
+def allocates_of(revision: Revision) -> tuple[str, ...]:
+    """The methods whose rates a revision said it computes."""
+    found = revision.info.get("allocates", ())
+    return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
+
+
+def sees_bandwidth(revision: Revision) -> bool:
+    """True when a revision said that it wants to see bandwidth, or allocates it."""
+    return bool(revision.info.get("bandwidth")) or bool(allocates_of(revision))
 
 
 def period_of(revision: Revision) -> float:

@@ -15,17 +15,25 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from sluice_actors.controllers.assignment_compiler import AssignmentCompiler, Assignments, policy_id
+from sluice_actors.controllers.assignment_compiler import (
+    AssignmentCompiler,
+    Assignments,
+    Decision,
+    check_rates,
+    policy_id,
+)
+from sluice_actors.controllers.bandwidth_view import BandwidthView, read_bandwidth
 from sluice_actors.controllers.code_source import CodeSource
-from sluice_actors.controllers.controller_process import ControllerError
+from sluice_actors.controllers.controller_process import ControllerAnswer, ControllerError
 from sluice_actors.controllers.observation import MetricObserver, NodeStatus
-from sluice_actors.controllers.rollout import Rollout, metrics_of, period_of
+from sluice_actors.controllers.rollout import Rollout, allocates_of, metrics_of, period_of, sees_bandwidth
 from sluice_actors.controllers.upload_index import UploadIndex
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.decision_writer import DecisionWriter
 from sluice_actors.runtime.tasks import wait_at_most
-from sluice_core.control import Assign, Observation
+from sluice_core.control import Observation
 from sluice_core.errors import Conflict, Fenced, PeerError
+from sluice_core.messages.controller_rates import ControllerRates, Rate
 from sluice_core.messages.events import CONTROLLER_FAILED
 from sluice_core.messages.uploads import Revision, Upload
 from sluice_core.store import fencing
@@ -37,19 +45,23 @@ STARTING: Final = "starting"
 WAITING: Final = "waiting"
 RUNNING: Final = "running"
 FAILED: Final = "failed"
+#: Rates hold for so many periods of their controller.
+_VALID_PERIODS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerContext:
     """What the controllers of a host share.
 
-    ``writer`` says where, in whose name and into which history to write, and who is told of it.  ``memory`` is the
+    ``writer`` says where, in whose name and into which history to write, and who is told of it.  ``publish_rates``
+    sends rates to the host that allocates bandwidth.  ``memory`` is the
     limit of each process in bytes.  ``on_change`` is told that a state has changed, ``on_conflict`` that an upload is
     not what was known.
     """
 
     writer: DecisionWriter
     router: MetricRouter
+    publish_rates: Callable[[ControllerRates], None]
     source: CodeSource
     uploads: UploadIndex
     memory: int
@@ -119,13 +131,15 @@ class ControllerRunner:
         began = asyncio.get_running_loop().time()
         try:
             nodes = await self._nodes()
+            bandwidth = await self._bandwidth()
             if self._observer.observation(self._rollout.metrics, nodes) is None:
                 self._set_state(WAITING, f"no window of {', '.join(self._rollout.metrics)} comes")
                 return
             self._state.last_run = self._context.clock()
-            wanted = await self._rollout.answer(lambda revision: self._observe(revision, nodes))
+            decision = await self._rollout.answer(lambda revision: self._observe(revision, nodes, bandwidth))
             self._state.seconds = round(asyncio.get_running_loop().time() - began, 4)
-            await self._write(wanted)
+            self._publish(decision.rates)
+            await self._write(decision.assignments)
         except ControllerError as error:
             self._set_state(FAILED, str(error))
         except PeerError as error:
@@ -138,12 +152,34 @@ class ControllerRunner:
         found = await self._context.writer.store.nodes()
         return {one.node: {"state": one.state, "epoch": one.epoch, "workers": one.workers} for one in found}
 
-    def _observe(self, revision: Revision, nodes: NodeStatus) -> Observation:
-        seen = self._observer.observation(metrics_of(revision), nodes)
-        return Observation(float(int(self._context.clock())), {}, nodes) if seen is None else seen
+    async def _bandwidth(self) -> BandwidthView:
+        if not any(map(sees_bandwidth, (self._rollout.running, self._rollout.upload.current))):
+            return BandwidthView()
+        found = await read_bandwidth(self._context.writer.store)
+        if found is None:
+            raise PeerError("no report of bandwidth comes")
+        return found
 
-    async def _compiled(self, assigns: list[Assign]) -> Assignments:
-        return await self._compiler.compile(assigns, self._context.uploads.catalogue)
+    def _observe(self, revision: Revision, nodes: NodeStatus, bandwidth: BandwidthView) -> Observation:
+        seen = self._observer.observation(metrics_of(revision), nodes)
+        if seen is None:
+            seen = Observation(float(int(self._context.clock())), {}, nodes)
+        return bandwidth.add_to(seen) if sees_bandwidth(revision) else seen
+
+    async def _compiled(self, answer: ControllerAnswer, revision: Revision) -> Decision:
+        check_rates(answer.rates, allocates_of(revision))
+        return Decision(await self._compiler.compile(answer.assigns, self._context.uploads.catalogue), answer.rates)
+
+    def _publish(self, rates: tuple[Rate, ...]) -> None:
+        """Send the rates of the methods that it allocates, none of them included: that holds nothing back."""
+        revision, ownership = self._rollout.running, self._context.writer.ownership
+        methods = allocates_of(revision)
+        if not methods or not ownership.acting:
+            return
+        held = ownership.fence((f"controller/{self.name}",))
+        term = max(map(fencing.owner_term, held.values()), default=1)
+        valid = _VALID_PERIODS * period_of(revision)
+        self._context.publish_rates(ControllerRates(self.name, term, self._context.clock(), valid, methods, rates))
 
     async def _write(self, wanted: Assignments) -> None:
         """Have exactly ``wanted`` in force.

@@ -22,11 +22,13 @@ class ReportTable:
     """One list out of a report: rows by their place in the list; ``at`` is unix time, None when there is none.
 
     ``left_out`` rows are not in the report, of a big cluster; whether they would be in this list is not known.
+    ``controllers`` maps a method to the global controller that allocates it.
     """
 
     at: float | None = None
     rows: Mapping[str, Data] = field(default_factory=dict)
     left_out: int = 0
+    controllers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stale(self) -> bool:
@@ -35,7 +37,8 @@ class ReportTable:
 
     def metadata(self) -> Data:
         """The fields of an answer beside its rows."""
-        return {"at": None if self.at is None else iso_time(self.at), "stale": self.stale, "left_out": self.left_out}
+        at = None if self.at is None else iso_time(self.at)
+        return {"at": at, "stale": self.stale, "left_out": self.left_out, "controllers": dict(self.controllers)}
 
 
 def flows(report: BandwidthReport | None, accounts: frozenset[str] | None = None, **wanted: str) -> ReportTable:
@@ -132,7 +135,7 @@ def _table(
         while place in found:  # idle under two storage policies that are not known by their index
             place += " "
         found[place] = one
-    return ReportTable(report.at, found, report.left_out.get(name, 0))
+    return ReportTable(report.at, found, report.left_out.get(name, 0), report.controllers)
 
 
 def _is(one: Row, name: str, value: str) -> bool:

@@ -7,17 +7,10 @@ none, or an old one alone.  ``sluice_controller.bandwidth.report_tables`` makes 
 from __future__ import annotations
 
 import math
-from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
-from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Operation, decoded
-
-#: Seconds for which Redis keeps a report after it was put there.
-RETENTION: Final = 10.0
-#: Age in seconds from which on a report says nothing about now.
-FRESH: Final = 5.0
+from sluice_core.messages.bandwidth_report import BandwidthReport
+from sluice_core.store.bandwidth_reports import FRESH, RETENTION, read_idle_flows, read_report
 
 
 def current_report(backend: Backend, idle: bool = False) -> BandwidthReport | None:
@@ -34,7 +27,7 @@ def report_and_age(backend: Backend, idle: bool = False) -> tuple[BandwidthRepor
 
     :raises PeerError: when Redis is away
     """
-    report, left = backend.store.run(_read(backend.store.keys))
+    report, left = backend.store.run(read_report(backend.store.keys))
     if report is None:
         return None, math.inf
     # Redis' own clock says how old it is; those of two hosts may be apart
@@ -42,23 +35,8 @@ def report_and_age(backend: Backend, idle: bool = False) -> tuple[BandwidthRepor
     if age > FRESH:
         return None, math.inf
     if idle and report.promises:
-        report = report.with_idle(backend.store.run(_read_promises(backend.store.keys, report.promises)))
+        report = report.with_idle(backend.store.run(read_idle_flows(backend.store.keys, report.promises)))
     return report, age
-
-
-def _read(keys: Keys) -> Operation[tuple[BandwidthReport | None, float]]:
-    """The report, and the seconds for which it is kept yet; negative when that is without an end."""
-
-    def parse(replies: list[Any]) -> tuple[BandwidthReport | None, float]:
-        raw, left = replies
-        return decoded(BandwidthReport, keys.bandwidth, raw), left / 1000
-
-    return Operation((("GET", keys.bandwidth), ("PTTL", keys.bandwidth)), parse)
-
-
-def _read_promises(keys: Keys, digest: str) -> Operation[IdleFlowReport | None]:
-    key = keys.promises(digest)
-    return Operation((("GET", key),), lambda replies: decoded(IdleFlowReport, key, replies[0]))
 
 
 def shortfall(report: BandwidthReport | None, policy_id: str, parameter: str = "") -> dict[str, float] | None:

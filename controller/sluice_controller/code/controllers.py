@@ -89,6 +89,7 @@ def put_code(
 def _accept(backend: Backend, old: Upload, new: Upload) -> None:
     if new.running:
         _refuse_blind(backend, new)
+        _refuse_second_allocator(backend, new)
 
 
 _CONTROLLERS: Final = CodeKind(CONTROLLER_CODE, "controller", _accept)
@@ -106,10 +107,23 @@ def _refuse_blind(backend: Backend, upload: Upload) -> None:
             raise Conflict(f"controller `{upload.keyword}` watches `{name}`, which is measured by nothing here{hint}")
 
 
+def _refuse_second_allocator(backend: Backend, upload: Upload) -> None:
+    """Of two controllers that allocate the same method one would do nothing."""
+    for other in list_controllers(backend.policy_cache.contents()).values():
+        if not other.running or other.keyword == upload.keyword:
+            continue
+        for method in upload.info.get("allocates", ()):
+            if method in other.info.get("allocates", ()):
+                raise Conflict(
+                    f"controller `{other.keyword}` runs and allocates the bandwidth of {method}, as "
+                    f"`{upload.keyword}` would; stop it first"
+                )
+
+
 def start(backend: Backend, name: str, by: str, expected: int | None = None) -> RegisteredCode:
     """Have an actor host run it.
 
-    :raises Conflict: when it wants a metric that this cluster does not know
+    :raises Conflict: when it wants a metric that this cluster does not know, or another one allocates its methods
     """
     old = find(backend, name, expected)
     if old.upload.running:
@@ -118,6 +132,7 @@ def start(backend: Backend, name: str, by: str, expected: int | None = None) -> 
     metrics = [f"upload/{upload_key(METRIC_CODE, one)}" for one in old.upload.info.get("metrics", ())]
     seen = {name: backend.store.version(name) for name in metrics}
     _refuse_blind(backend, old.upload)
+    _refuse_second_allocator(backend, old.upload)
     return revisions.commit(backend, replace(old.upload, running=True), old.version, Draft(by, expect=seen))
 
 

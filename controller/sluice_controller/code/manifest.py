@@ -15,6 +15,7 @@ from sluice_controller.code.metrics import check_name as check_metric_name
 from sluice_core.control import ControllerInfo
 from sluice_core.describe import NATIVE
 from sluice_core.errors import CallerError
+from sluice_core.messages.controller_rates import ALLOCATED_METHODS
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
 from sluice_metrics.native import metric_info
 
@@ -58,3 +59,9 @@ def _check_controller(upload: Upload) -> None:
         raise CallerError(f"`metrics` of controller `{upload.keyword}` is no list of texts")
     if isinstance(period, bool) or not isinstance(period, int | float) or not period >= 1:
         raise CallerError(f"`period` of controller `{upload.keyword}` is `{period}`, expected at least 1 second")
+    allocates = upload.info.get("allocates", [])
+    if not isinstance(allocates, list) or any(method not in ALLOCATED_METHODS for method in allocates):
+        said = " and ".join(ALLOCATED_METHODS)
+        raise CallerError(f"`allocates` of controller `{upload.keyword}` is `{allocates}`, expected a list of {said}")
+    if not isinstance(upload.info.get("bandwidth", False), bool):
+        raise CallerError(f"`bandwidth` of controller `{upload.keyword}` is neither true nor false")

@@ -27,6 +27,7 @@ from sluice_core.code.loader import load_class
 from sluice_core.control import Controller, ControllerInfo, Observation
 from sluice_core.errors import DecodeError, PeerError, SluiceError
 from sluice_core.messages.base import Message
+from sluice_core.messages.controller_rates import ALLOCATED_METHODS
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Revision
 
 #: Kind of code → the module that tries it.
@@ -164,11 +165,16 @@ def _judge_controller(trial: Trial, code: bytes) -> Verdict:
         raise BadUpload(f"the code calls itself `{info.name}`, expected `{trial.keyword}`")
     if not info.period >= 1:
         raise BadUpload(f"its period is `{info.period}`, expected at least 1 second")
+    unknown = [method for method in info.allocates if method not in ALLOCATED_METHODS]
+    if unknown:
+        raise BadUpload(f"it allocates `{unknown[0]}`, expected {' or '.join(ALLOCATED_METHODS)}")
     try:
         list(found().compute_assignments(Observation(0.0)))
     except Exception as error:
         raise BadUpload(f"it fails when nothing is known yet: {type(error).__name__}: {error}") from error
-    told = {"metrics": list(info.metrics), "period": info.period, "help": info.help}
+    told: dict[str, Any] = {"metrics": list(info.metrics), "period": info.period, "help": info.help}
+    if info.bandwidth or info.allocates:
+        told |= {"bandwidth": True, "allocates": list(info.allocates)}
     return Verdict("", found.__name__, told)
 
 

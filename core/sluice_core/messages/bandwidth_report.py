@@ -73,7 +73,9 @@ class BandwidthReport(Message):
     ``infeasible`` maps a policy's id to the bytes per second that are missing, ``lacking`` to these by parameter.
     ``policies`` maps the index of each storage policy, as text, to its name.  ``left_out`` maps a list's name to how
     many of its rows are not shown.  ``took`` is how many seconds the round took.  ``promises`` is the digest of the
-    :class:`IdleFlowReport` beside it, of which ``idle`` rows are shown.  Rates in bytes per second.
+    :class:`IdleFlowReport` beside it, of which ``idle`` rows are shown.  ``controllers`` maps a method to the global
+    controller whose rates were assigned, and ``sides`` a method to the side that holds its bytes back.  Rates in bytes
+    per second.
     """
 
     at: float
@@ -91,6 +93,8 @@ class BandwidthReport(Message):
     left_out: Mapping[str, int] = field(default_factory=dict)
     promises: str = ""
     idle: int = 0
+    controllers: Mapping[str, str] = field(default_factory=dict)
+    sides: Mapping[str, str] = field(default_factory=dict)
 
     def with_idle(self, idle_flows: IdleFlowReport | None) -> BandwidthReport:
         """This report with the first ``idle`` rows of ``idle_flows`` that are not active, in their order.

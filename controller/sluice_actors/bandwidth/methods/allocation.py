@@ -93,3 +93,12 @@ def share_columns(
         ceiling[index],
         priority[parts.flow[index]],
     )
+
+
+def add_priorities(allocation: MethodAllocation) -> None:
+    """Give the side where nothing is held back the priorities of flows with objectives, for their disk I/O."""
+    demands = allocation.demands
+    there = demands.parts[demands.other_side]
+    nothing = np.zeros(len(there.flow))
+    promised = demands.promised()[there.flow]
+    allocation.shares.append(share_columns(demands, there, promised, nothing + UNTHROTTLED, nothing, nothing))

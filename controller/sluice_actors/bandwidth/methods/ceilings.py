@@ -16,7 +16,7 @@ import numpy as np
 from sluice_actors.bandwidth.arrays import IntArray
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
 from sluice_actors.bandwidth.loads.table import LoadTable
-from sluice_actors.bandwidth.methods.allocation import UNTHROTTLED, MethodAllocation, share_columns
+from sluice_actors.bandwidth.methods.allocation import MethodAllocation, add_priorities, share_columns
 from sluice_actors.bandwidth.methods.demand import FlowDemand, MethodDemand
 from sluice_actors.bandwidth.objectives import FlowObjectives, Objectives
 from sluice_actors.bandwidth.share_encoder import ShareColumns
@@ -45,10 +45,7 @@ def allocate_ceilings(table: LoadTable, demands: MethodDemand) -> MethodAllocati
     here = demands.throttled
     rate = allocation.share[here.flow] * here.portions()
     allocation.add(share_columns(demands, here, np.isfinite(rate), rate, np.zeros_like(rate), rate))
-    there = demands.parts[demands.other_side]
-    nothing = np.zeros(len(there.flow))
-    priorities = share_columns(demands, there, demands.promised()[there.flow], nothing + UNTHROTTLED, nothing, nothing)
-    allocation.shares.append(priorities)
+    add_priorities(allocation)
     return allocation
 
 

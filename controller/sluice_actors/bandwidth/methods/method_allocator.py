@@ -18,11 +18,13 @@ from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_actors.bandwidth.loads.write_amplification import WriteAmplification
 from sluice_actors.bandwidth.methods.allocation import MethodAllocation
 from sluice_actors.bandwidth.methods.ceilings import CeilingRetention, allocate_ceilings
+from sluice_actors.bandwidth.methods.controller_rates import allocate_rates
 from sluice_actors.bandwidth.methods.demand import FlowDemand, MethodDemand, collect_demand
 from sluice_actors.bandwidth.methods.floors import SlowFlows, allocate_floors
 from sluice_actors.bandwidth.methods.replication_cap import allocate_replication
 from sluice_actors.bandwidth.objectives import Objectives
 from sluice_core.messages.bandwidth import REPLICATION, SIDES
+from sluice_core.messages.controller_rates import ControllerRates
 
 
 @dataclass(slots=True)
@@ -41,15 +43,26 @@ class MethodAllocator:
         self._capacities = {side: NodeCapacities(side, self.method) for side in SIDES}
 
     def allocate(
-        self, table: LoadTable, objectives: Objectives, amplification: WriteAmplification, now: float, seconds: float
+        self,
+        table: LoadTable,
+        objectives: Objectives,
+        amplification: WriteAmplification,
+        now: float,
+        seconds: float,
+        answer: ControllerRates | None = None,
     ) -> MethodAllocation:
         """Make one round.
 
         :param now: seconds on our monotonic clock
         :param seconds: since the last round
+        :param answer: the rates of a global controller, which allocates instead
         """
         demands = collect_demand(table, self.method, objectives, self.assigned, self.weights)
         self.weights = FlowNodeValues.from_unsorted(demands.throttled.keys, demands.throttled.portions())
+        if answer is not None:
+            allocation = allocate_rates(table, demands, answer)
+            self.assigned = allocation.assigned()
+            return allocation
         cap = objectives.replication
         if self.method == REPLICATION and cap is not None:
             allocation = allocate_replication(cap, table, self.assigned, self.capacity)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
 
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
+from sluice_core.store.bandwidth_reports import RETENTION
 from sluice_core.store.operation import Operation, nothing
 from sluice_core.store.store import AsyncStore
 
-#: Seconds after which Redis forgets a report.
-REPORT_TTL: Final = 10
+_TTL = int(RETENTION)
 
 
 class ReportWriter:
@@ -41,8 +40,8 @@ class ReportWriter:
         (report, promises), keys = self.reports, self._store.keys
         if report.promises:
             key = keys.promises(report.promises)
-            kept = await self._store.run(Operation((("EXPIRE", key, REPORT_TTL),), lambda replies: replies[0]))
+            kept = await self._store.run(Operation((("EXPIRE", key, _TTL),), lambda replies: replies[0]))
             if not kept:
-                await self._store.run(Operation((("SET", key, promises.raw, "EX", REPORT_TTL),), nothing))
+                await self._store.run(Operation((("SET", key, promises.raw, "EX", _TTL),), nothing))
         data = await asyncio.to_thread(report.encode)  # some megabytes in a big cluster
-        await self._store.run(Operation((("SET", keys.bandwidth, data, "EX", REPORT_TTL),), nothing))
+        await self._store.run(Operation((("SET", keys.bandwidth, data, "EX", _TTL),), nothing))

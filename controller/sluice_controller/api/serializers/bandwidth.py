@@ -62,6 +62,9 @@ class MeasuredPageSerializer(PageSerializer):
     left_out = s.IntegerField(
         help_text="rows of all such that are not shown, of a big cluster: quiet ones without objectives"
     )
+    controllers = s.DictField(
+        child=s.CharField(), help_text="by method, the global controller that allocates it in the place of Sluice"
+    )
 
 
 class OwnerSerializer(Serializer):

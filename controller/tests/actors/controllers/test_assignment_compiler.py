@@ -1,15 +1,16 @@
 """What a controller answers, through the language; and the words that uploads add."""
 
 import logging
+import re
 from dataclasses import replace
 
 import pytest
 from tests.support.actors.host import run_scenario
 
-from sluice_actors.controllers.assignment_compiler import AssignmentCompiler
+from sluice_actors.controllers.assignment_compiler import AssignmentCompiler, check_rates
 from sluice_actors.controllers.controller_process import ControllerError
 from sluice_actors.controllers.upload_index import UploadIndex, action_of
-from sluice_core.control import Assign
+from sluice_core.control import Assign, Rate
 from sluice_core.describe import PLACES
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Change
@@ -52,6 +53,31 @@ def test_actions_of_one_target_are_one_sentence_in_the_order_of_their_stages():
         ("noop", 0),
     ]
     assert found["AUTH_a", "encryption"].protective
+
+
+def test_floors_and_the_cap_on_replication_are_assignments_too():
+    found = compiled(
+        Assign("AUTH_a", "bandwidth", {"get_bw": "30MBps"}), Assign("", "replication", {"max_bw": "5MBps"})
+    )
+    assert {one.kind: dict(one.params) for one in found.values()} == {
+        "bandwidth": {"get_bw": 30e6}, "replication": {"max_bw": 5e6},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rate", "reason"),
+    [
+        (Rate("n1", "AUTH_a", "PUT", 1.0), "a rate for `PUT`, expected `GET`"),
+        (Rate("n1", "AUTH_a", "GET", float("nan")), "the rate `nan` of `AUTH_a`, expected bytes per second"),
+        (Rate("n1", "AUTH_a", "GET", -1.0), "the rate `-1.0` of `AUTH_a`"),
+        (Rate("n1", "AUTH_a", "GET", True), "the rate `True`"),
+        (Rate(7, "AUTH_a", "GET", 1.0), "expected texts"),
+        (Rate("n1", "AUTH_a", "GET", 1.0, "gold"), "a number of a policy"),
+    ],
+)
+def test_a_rate_that_cannot_be_is_named(rate, reason):
+    with pytest.raises(ControllerError, match=re.escape(reason)):
+        check_rates((Rate("n1", "AUTH_a", "GET", 1.0), rate), ("GET",))
 
 
 def test_an_id_depends_on_target_and_keyword_and_not_on_parameters():

@@ -15,7 +15,7 @@ from tests.support.actors.host import run_scenario
 
 from sluice_actors.controllers import ipc
 from sluice_actors.controllers.controller_process import ControllerCode, ControllerEnded, ControllerError, start_process
-from sluice_core.control import Assign, Observation
+from sluice_core.control import Assign, Observation, Rate
 from sluice_core.errors import DecodeError
 
 VALUES = st.recursive(
@@ -67,14 +67,19 @@ def asked(body, limit=20.0, memory=256 << 20):
 
 def test_a_controller_process_answers_with_assignments():
     found = asked("for path in observation.values('PUTS_SEC'): yield Assign(path, 'noop', {'n': 1.5}, 'proxy')")
-    assert found == [Assign("AUTH_a", "noop", {"n": 1.5}, "proxy")]
+    assert found == ([Assign("AUTH_a", "noop", {"n": 1.5}, "proxy")], ())
+
+
+def test_rates_come_beside_assignments():
+    found = asked("from sluice_core.control import Rate\nyield Rate('n1', 'AUTH_a', 'GET', 1e6)")
+    assert found == ([], (Rate("n1", "AUTH_a", "GET", 1e6),))
 
 
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
         ("exit(3)", "line 7: SystemExit: 3"),
-        ("yield 7", "a `int`, expected an Assign"),
+        ("yield 7", "a `int`, expected an Assign or a Rate"),
         ("return 7", "TypeError: 'int' object is not iterable"),
         ("yield Assign('AUTH_a', 'noop', {'a': object()})", "no data"),
         ("while True: yield Assign('AUTH_a', 'noop')", "more than 10000 assignments"),

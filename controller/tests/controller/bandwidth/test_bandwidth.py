@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
-from sluice_controller.catalog.bandwidth_report import FRESH, RETENTION
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
+from sluice_core.store.bandwidth_reports import FRESH, RETENTION
 
 MB = 1e6
 OWNER = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}
@@ -113,7 +113,7 @@ def test_while_nobody_measures_a_list_is_empty_and_says_so(api, paint, name):
     def shown():
         return api.get(f"/bw/{name}").json()
 
-    nothing = {name: [], "next_marker": None, "at": None, "stale": True, "left_out": 0}
+    nothing = {name: [], "next_marker": None, "at": None, "stale": True, "left_out": 0, "controllers": {}}
     assert shown() == nothing
     paint()
     assert (shown()["stale"], bool(shown()[name]), shown()["at"][:2]) == (False, True, "20")

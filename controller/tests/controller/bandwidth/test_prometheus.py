@@ -11,9 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from sluice_aio.base.backing_servers import RedisServer
 from sluice_aio.base.ports import free_port
 from sluice_controller.catalog.backend import open_backend
-from sluice_controller.catalog.bandwidth_report import FRESH, RETENTION
 from sluice_controller.identity.caller import Identity
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
+from sluice_core.store.bandwidth_reports import FRESH, RETENTION
 
 MB = 1e6
 OWNER = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}

@@ -215,3 +215,23 @@ def test_a_start_waits_until_a_host_says_how_it_fares(backend, uploaded, post):
     started = post("start?wait=30")
     host.join()
     assert (started["state"], started["reason"]) == ("failed", "it cannot be loaded here")
+
+
+ALLOCATOR = BUSY.replace("period=2.0", 'allocates=("GET",)')
+
+
+def test_two_controllers_do_not_allocate_the_same_method(api, send_code, post):
+    made = send_code(f"{PATH}/data", ALLOCATOR, 201).json()
+    send_code("/controllers/other/data", ALLOCATOR.replace('"busy"', '"other"'), 201)
+    post("start")
+    refused = api.post("/controllers/other/start", {}, format="json")
+    assert refused.status_code == 409
+    assert "`busy` runs and allocates the bandwidth of GET" in refused.json()["error"]["message"]
+    post("stop")
+    assert api.post("/controllers/other/start", {}, format="json").status_code == 200
+    assert made["metrics"] == ["PUTS_SEC"]
+
+
+def test_a_method_that_nobody_can_allocate_is_refused(send_code):
+    said = send_code(f"{PATH}/data", BUSY.replace("period=2.0", 'allocates=("REPLICATION",)'), 400).json()
+    assert "it allocates `REPLICATION`, expected GET or PUT" in said["error"]["message"]
