@@ -50,8 +50,18 @@ class Keys:
     events = _Key("Stream: what went wrong anywhere, in the order in which it was logged, trimmed at a length.")
     event_sources = _Key("Hash source of events → JSON: what it may still log, and how many were left out.")
     node_problems = _Key("Hash node → JSON: what is wrong with it and was logged, for whoever watches nodes next.")
+    rewrites = _Key("Hash job id → JSON: rewrites of stored objects, as they were ordered.")
     bandwidth = _Key("String of JSON: what was measured and assigned in the last second; expires when nobody divides.")
 
     def promises(self, digest: str) -> str:
         """String of JSON: how promises are shown of which nothing moves; expires with the last that names it."""
         return f"{self.prefix}:promises:{digest}"
+
+    def rewrite(self, job_id: str, part: str) -> str:
+        """A ``part`` of what is known of a rewrite.
+
+        ``units`` (list: what is to do), ``leases`` (sorted set: unit → unix time at which its claim ends), ``markers``
+        (hash unit → JSON: last name that is done, number of the claim), ``progress`` (hash of counters), ``pace``
+        (string: unix time up to which the rate is reserved), ``failures`` (list of JSON, newest first).
+        """
+        return f"{self.prefix}:rewrite:{job_id}:{part}"

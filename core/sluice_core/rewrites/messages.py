@@ -1,0 +1,99 @@
+"""What Redis keeps of rewrites: jobs, the units of work that rewriters claim, and what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from sluice_core.messages.base import Message
+
+#: What objects are brought to: what the policies in force say, or plain bytes.
+POLICIES: Final = "policies"
+PLAIN: Final = "plain"
+GOALS: Final = (POLICIES, PLAIN)
+
+#: What a job is told to do.
+RUNNING: Final = "running"
+PAUSED: Final = "paused"
+CANCELLED: Final = "cancelled"
+#: What it is when nothing is left to do.
+DONE: Final = "done"
+STATES: Final = (RUNNING, PAUSED, CANCELLED, DONE)
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteJob(Message):
+    """One job as it was ordered.
+
+    :param account: the account whose objects are rewritten
+    :param container: one container with its versions and parts of multipart uploads; empty for all of the account
+    :param prefix: of the names of objects
+    :param goal: one of :data:`GOALS`
+    :param state: running, paused or cancelled
+    :param created: unix milliseconds
+    :param max_bw: bytes of objects per second over all rewriters, 0 for no limit
+    :param max_objects: objects per second over all rewriters, 0 for no limit
+    """
+
+    id: str
+    account: str
+    container: str
+    prefix: str
+    goal: str
+    state: str
+    created: int
+    by: str
+    max_bw: float = 0.0
+    max_objects: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteUnit:
+    """A piece of a job that one rewriter works at: a container, or the listing of the account (no container).
+
+    ``marker`` is the last name that is done.  ``token`` is the number of this claim: a later claim of
+    the unit has a greater one, and no older claim may report any more.
+    """
+
+    job: str
+    container: str
+    marker: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteCounts:
+    """What became of objects; bytes are those of plain objects.
+
+    ``seen`` objects were looked at.  ``rewritten`` of them were; ``unchanged`` are as wanted already.  ``skipped`` and
+    ``failed`` map a reason to a number.
+    """
+
+    seen: int = 0
+    rewritten: int = 0
+    rewritten_bytes: int = 0
+    seen_bytes: int = 0
+    unchanged: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteProgress:
+    """How far a job is.
+
+    ``containers`` and ``objects`` are those that were found so far, all of them once ``listed``.  Times are unix
+    seconds, 0 for never.  ``examples`` are the last objects that failed, with the reason.
+    """
+
+    counts: RewriteCounts = RewriteCounts()
+    containers: int = 0
+    containers_done: int = 0
+    objects: int = 0
+    bytes: int = 0
+    listed: bool = False
+    claimed: int = 0
+    started: float = 0.0
+    ended: float = 0.0
+    examples: tuple[tuple[str, str], ...] = ()

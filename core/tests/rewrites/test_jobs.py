@@ -1,0 +1,131 @@
+"""Rewrite jobs in a real Redis: ordered, shared by rewriters, continued after one that died."""
+
+from dataclasses import replace
+
+import pytest
+
+from sluice_core.rewrites import operations
+from sluice_core.rewrites.messages import CANCELLED, PAUSED, PLAIN, RUNNING, RewriteCounts, RewriteJob
+
+JOB = RewriteJob("j1", "AUTH_a", "", "", PLAIN, RUNNING, 1000, "admin")
+
+
+@pytest.fixture
+def run(store):
+    return lambda operation, *given, **named: store.run(operation(store.keys, *given, **named))
+
+
+@pytest.fixture
+def listed(run):
+    """A job whose listing is done: two containers are left."""
+    assert run(operations.create_job, JOB)
+    unit = run(operations.claim_unit, "j1")
+    more = {"containers": 2, "listed": 1}
+    assert run(operations.report_unit, unit, "", containers=("c1", "c2"), more=more, lease=0) == RUNNING
+
+
+def progress(run):
+    return run(operations.read_progress, "j1")
+
+
+def test_a_job_is_ordered_once(run):
+    assert run(operations.create_job, JOB)
+    assert not run(operations.create_job, replace(JOB, goal="policies"))
+    assert run(operations.read_jobs) == {"j1": JOB}
+    assert progress(run).started > 0
+
+
+def test_the_first_unit_is_the_listing_and_each_is_claimed_once(run, listed):
+    units = [run(operations.claim_unit, "j1") for _ in range(3)]
+    assert [(one.container, one.marker) for one in units[:2]] == [("c1", ""), ("c2", "")]
+    assert units[2] is None
+    assert (progress(run).containers, progress(run).listed, progress(run).claimed) == (2, True, 2)
+
+
+def test_counts_add_up_and_a_job_ends_with_its_last_unit(run, listed):
+    first, second = (run(operations.claim_unit, "j1") for _ in range(2))
+    counts = RewriteCounts(3, 1, 10, 30, 1, {"symlink": 1}, {"503 Service Unavailable": 1})
+    run(operations.report_unit, first, "m", counts)
+    run(operations.report_unit, first, "z", counts, more={"containers_done": 1}, lease=0)
+    assert progress(run).ended == 0
+    run(operations.report_unit, second, "z", more={"containers_done": 1}, lease=0)
+    found = progress(run)
+    assert found.counts == RewriteCounts(6, 2, 20, 60, 2, {"symlink": 2}, {"503 Service Unavailable": 2})
+    assert found.ended >= found.started
+    assert found.containers_done == 2
+
+
+def test_a_unit_whose_lease_ended_is_continued_and_its_old_claim_counts_no_more(run, listed):
+    lost = run(operations.claim_unit, "j1", lease=0.0)
+    run(operations.report_unit, lost, "k", lease=0.001)
+    run(operations.claim_unit, "j1")
+    again = run(operations.claim_unit, "j1")
+    while again is None or again.container != "c1":
+        again = run(operations.claim_unit, "j1")
+    assert (again.container, again.marker) == ("c1", "k")
+    assert again.token > lost.token
+    assert run(operations.report_unit, lost, "z", RewriteCounts(seen=5)) is None
+    assert progress(run).counts.seen == 0
+    assert run(operations.report_unit, again, "z", RewriteCounts(seen=5)) == RUNNING
+
+
+def test_a_unit_that_is_given_back_is_free_at_once(run, listed):
+    unit = run(operations.claim_unit, "j1")
+    assert run(operations.report_unit, unit, "k", lease=-1) == RUNNING
+    again = run(operations.claim_unit, "j1")
+    assert (again.container, again.marker) == ("c1", "k")
+    assert run(operations.report_unit, unit, "z") is None
+
+
+def test_nothing_of_a_paused_job_is_claimed(run, listed):
+    unit = run(operations.claim_unit, "j1")
+    assert run(operations.order, "j1", PAUSED) == replace(JOB, state=PAUSED)
+    assert run(operations.claim_unit, "j1") is None
+    assert run(operations.report_unit, unit, "k", lease=-1) == PAUSED
+    assert run(operations.order, "j1", RUNNING) == JOB
+    assert run(operations.claim_unit, "j1").marker == "k"
+
+
+def test_a_cancelled_job_has_ended_and_cannot_go_on(run, listed):
+    unit = run(operations.claim_unit, "j1")
+    assert run(operations.order, "j1", CANCELLED).state == CANCELLED
+    assert run(operations.report_unit, unit, "k") is None
+    assert run(operations.order, "j1", RUNNING) is None
+    assert progress(run).ended > 0
+
+
+def test_a_deleted_job_leaves_nothing_behind(run, store, listed):
+    unit = run(operations.claim_unit, "j1")
+    run(operations.reserve, "j1", 0.1)
+    run(operations.add_failures, "j1", [("/v1/a/c/o", "no")])
+    assert run(operations.delete_job, "j1")
+    assert not run(operations.delete_job, "j1")
+    assert run(operations.report_unit, unit, "k") is None
+    assert store.client.keys("*rewrite*") == []
+
+
+def test_a_rate_holds_over_all_who_reserve(run):
+    waits = [run(operations.reserve, "j1", 0.5, burst=0.0) for _ in range(4)]
+    assert waits == sorted(waits)
+    assert waits[0] == 0
+    assert waits[3] == pytest.approx(1.5, abs=0.2)
+
+
+def test_the_last_failures_are_kept_as_examples(run):
+    run(operations.create_job, JOB)
+    run(operations.add_failures, "j1", [(f"o{number}", "503") for number in range(30)])
+    run(operations.add_failures, "j1", [("last", "422")])
+    examples = progress(run).examples
+    assert len(examples) == 20
+    assert examples[0] == ("last", "422")
+
+
+def test_names_that_are_no_text_come_back_as_they_were(run):
+    name = b"\xff\xfe".decode("utf-8", "surrogateescape")
+    run(operations.create_job, JOB)
+    unit = run(operations.claim_unit, "j1")
+    run(operations.report_unit, unit, name, containers=[name], lease=0)
+    unit = run(operations.claim_unit, "j1")
+    assert unit.container == name
+    run(operations.report_unit, unit, f"{name}\0 ü", lease=-1)
+    assert run(operations.claim_unit, "j1").marker == f"{name}\0 ü"
