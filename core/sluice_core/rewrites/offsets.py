@@ -1,8 +1,8 @@
 """Offsets of timestamps: how the bytes of an object are replaced without changing its time.
 
-A PUT at the timestamp of the stored data with a greater offset (``swift.common.utils.timestamp``) replaces these data and
-nothing else.  It is a compare-and-swap: every later PUT, POST or DELETE of a client wins against it.  ``Last-Modified``
-and listings stay as they are.
+A PUT at the timestamp of the stored data with a greater offset (``swift.common.utils.timestamp``) replaces these data
+and nothing else.  It is a compare-and-swap: every later PUT, POST or DELETE of a client wins against it.
+``Last-Modified`` and listings stay as they are.
 
 Two writers must never use the same offset for one object: replicas would hold different bytes under one timestamp, and
 replication compares timestamps alone.  So each attempt draws its own: the stored offset rounded up to the next multiple
