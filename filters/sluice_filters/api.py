@@ -130,6 +130,10 @@ class Filter:
         """A stream that encodes one object on its way to the disks."""
         return Stream()
 
+    def writes(self, record: Record) -> bool:
+        """Whether an encoder of these parameters writes such a record: another engine or key writes another one."""
+        return True
+
     def decoder(self, record: Record, window: Window | None = None) -> Stream:
         """A stream that undoes what ``record`` describes; with ``window`` only that part.
 

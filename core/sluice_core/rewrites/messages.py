@@ -34,6 +34,8 @@ class RewriteJob(Message):
     :param created: unix milliseconds
     :param max_bw: bytes of objects per second over all rewriters, 0 for no limit
     :param max_objects: objects per second over all rewriters, 0 for no limit
+    :param history: the history in which it was ordered
+    :param epoch: of that history; rewriters wait until they know the policies of then
     """
 
     id: str
@@ -46,6 +48,8 @@ class RewriteJob(Message):
     by: str
     max_bw: float = 0.0
     max_objects: float = 0.0
+    history: str = ""
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)

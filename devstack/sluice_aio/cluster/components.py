@@ -23,12 +23,14 @@ from sluice_sandbox.docker import locations
 
 #: A daemon of Swift beside one server is a service: ``object-replicator@object1``.
 DAEMON_SERVICES: Final = tuple(f"{name}@{conf}" for name, confs in DAEMONS.items() for conf in confs)
+#: Rewriters of stored objects, on the first and the second node.
+REWRITERS: Final = ("rewriter", "rewriter2")
 #: Started in this order, wave by wave, and stopped in the reverse one.
 WAVES: Final = (
     ("keystone", "barbican", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
     ("agent", "agent2", *STORAGE_AGENTS, "actors", "api", "api2", "sandbox"),
     PROXIES,
-    DAEMON_SERVICES,
+    (*DAEMON_SERVICES, *REWRITERS),
 )
 ALL: Final = tuple(name for wave in WAVES for name in wave)
 #: What ``up`` brings up: one node of each sort with Sluice.
@@ -81,7 +83,7 @@ def script(name: str) -> str:
 
 def ports_of(name: str) -> tuple[str, ...]:
     """Names of the ports that service ``name`` listens on; agents, actors and daemons have none."""
-    if name in ("agent", "agent2", *STORAGE_AGENTS, "actors", "sandbox", *DAEMON_SERVICES):
+    if name in ("agent", "agent2", *STORAGE_AGENTS, "actors", "sandbox", *DAEMON_SERVICES, *REWRITERS):
         return ()
     return (name, *_MORE_PORTS.get(name, ()))
 
@@ -130,6 +132,11 @@ def _swift(layout: Layout, name: str) -> Server:
 def _daemon(layout: Layout, name: str) -> Server:
     daemon, _, conf = name.partition("@")
     command = swift_command(layout, f"swift-{daemon}", str(layout.swift_dir / f"{conf}.conf"), "-v")
+    return Program(name, 0, layout.logs, command, lambda: True)
+
+
+def _rewriter(layout: Layout, name: str) -> Server:
+    command = swift_command(layout, "sluice-rewriter", "--config", str(layout.configs / f"{name}.conf"))
     return Program(name, 0, layout.logs, command, lambda: True)
 
 
@@ -192,6 +199,8 @@ def _server(layout: Layout, name: str) -> Server:
         return _sandbox(layout)
     if name in DAEMON_SERVICES:
         return _daemon(layout, name)
+    if name in REWRITERS:
+        return _rewriter(layout, name)
     return (_ours if name in WAVES[1] else _swift)(layout, name)
 
 

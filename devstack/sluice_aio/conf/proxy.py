@@ -91,6 +91,21 @@ def proxy_conf(
     return "\n".join(sections)
 
 
+def rewriter_conf(layout: Layout, redis_url: str, setup: Setup) -> str:
+    """The configuration of ``sluice-rewriter``, with its own proxy application."""
+    ours = {"redis_url": redis_url, **_of_the_node(layout, setup)}
+    del ours["agent_socket"]
+    general = {key: value for key, value in default(layout, 0, 0).items() if key not in ("bind_ip", "bind_port")}
+    sections = [
+        section("rewriter", ours),
+        section("DEFAULT", general),
+        section("pipeline:main", {"pipeline": "cache proxy-server"}),
+        section("app:proxy-server", {"use": "egg:swift#proxy"}),
+        section("filter:cache", proxy_filter(layout, setup, "cache")),
+    ]
+    return "\n".join(sections)
+
+
 def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
     """What the section of the proxy filter ``name`` says."""
     if name == "sluice-s3select":

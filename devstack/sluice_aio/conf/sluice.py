@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from sluice_aio.base import code_options
@@ -13,6 +14,7 @@ from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.base.ports import HOST
 from sluice_aio.base.secret_files import ensure_secret
 from sluice_aio.base.setup import CACHE, KEYSTONE, PROXY, USAGE, Setup
+from sluice_aio.conf.proxy import rewriter_conf
 from sluice_aio.keystone import seed
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, render_ring
 from sluice_filters.encryption.keys.ring import Ring
@@ -64,7 +66,7 @@ def ensure_keys(layout: Layout) -> None:
 
 
 def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | None = None) -> None:
-    """agent.conf and api.conf, those of a second node and a replica, actors.conf, the token and the key file."""
+    """The configuration of agents, API, actors and rewriters, those of a second node too, token and key file."""
     layout.configs.mkdir(parents=True, exist_ok=True)
     ensure_token(layout)
     ensure_keys(layout)
@@ -99,9 +101,14 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
         text = template.format(**values) + code_store + _lines(setup.agent_options.get(name, {}))
         if template is _API:
             text += _lines(_swift(layout, setup)) + _lines(setup.api_options) + _authtoken(layout, setup)
-        path = layout.configs / f"{name}.conf"
-        path.touch(mode=0o600)  # that of the API may hold a password
-        path.write_text(text, encoding="utf-8")
+        _write_secret(layout.configs / f"{name}.conf", text)  # that of the API may hold a password
+    for name, node in (("rewriter", layout), ("rewriter2", layout.second_node())):
+        _write_secret(layout.configs / f"{name}.conf", rewriter_conf(node, redis_url, setup))
+
+
+def _write_secret(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
 
 
 def _storage_confs(layout: Layout, agent: str, setup: Setup) -> str:

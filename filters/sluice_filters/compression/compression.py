@@ -116,6 +116,9 @@ class Compression(Filter):
         frame = self._frame or choose_frame_size(hint.size)
         return FrameEncoder(self._engine, self._level, frame, self._min_size, self._min_gain)
 
+    def writes(self, record: Record) -> bool:
+        return record.get("engine") == self._engine.name
+
     def decoder(self, record: Record, window: Window | None = None) -> Stream:
         return FrameDecoder(read_record(record), window)
 

@@ -51,9 +51,18 @@ class Encryption(Filter):
 
         :raises MissingKey: nothing is ever stored plain for want of a key
         """
-        ring = self.surroundings.keys
-        key_id = ring.active() if self._key is None else self._key
-        return seal_object(key_id, ring.secret(key_id), self.segment)
+        key_id = self._key_id()
+        return seal_object(key_id, self.surroundings.keys.secret(key_id), self.segment)
+
+    def writes(self, record: Record) -> bool:
+        """As of the base.
+
+        :raises MissingKey: when there is no active key
+        """
+        return record.get("key") == self._key_id()
+
+    def _key_id(self) -> str:
+        return self.surroundings.keys.active() if self._key is None else self._key
 
     def decoder(self, record: Record, window: Window | None = None) -> Stream:
         """As of the base.

@@ -14,7 +14,7 @@ An object that changes between two requests for parts of it is requested again, 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Final
 
@@ -29,9 +29,10 @@ from sluice_middleware.log import Logger
 from sluice_middleware.proxy import subrequests
 from sluice_middleware.proxy.filter_selection import CachedAttributes, answer_facts, complete_facts, select_filters
 from sluice_middleware.proxy.range_index import RangeIndex
+from sluice_middleware.proxy.upload_filters import UploadFilters
 from sluice_middleware.proxy.upload_sample import measure_compressibility
 from sluice_middleware.swift.proxy_api import close_if_possible, constraints
-from sluice_middleware.wsgi import backend_headers, decoding, encoding, read_pipeline, sysmeta
+from sluice_middleware.wsgi import backend_headers, decoding, encoding, sysmeta
 from sluice_middleware.wsgi.decoding import TransformedObject
 from sluice_middleware.wsgi.inputs import ObservedInput
 from sluice_middleware.wsgi.policy_lookup import (
@@ -185,6 +186,24 @@ class ObjectHandler:
 
         :raises SluiceError: when a policy wants what this node cannot do
         """
+        wanted = self.upload_filters(env, target, candidates)
+        if wanted is None:
+            return None
+        backend_headers.write_steps(env, wanted.on_nodes)
+        if not wanted.on_proxy:
+            return None
+        filters, size = wanted.on_proxy, wanted.hint.size
+        encoder = ChainEncoder(filters, wanted.hint)
+        if not any(one.info.changes_content for one in filters):
+            env["wsgi.input"] = ObservedInput(env, encoder)
+            return None
+        return encoding.prepare_upload(env, encoder, size, encoder.heavy, self._may_sample(env, filters, size))
+
+    def upload_filters(self, env: Env, target: Target, candidates: Candidates) -> UploadFilters | None:
+        """The filters of the upload in ``env``; None when none may act on it.
+
+        :raises SluiceError: when a policy wants what this node cannot do
+        """
         if candidates.constant == {} or not is_data(env):
             return None
         size = content_length(env)
@@ -192,24 +211,9 @@ class ObjectHandler:
             return None  # Swift refuses it
         facts = self._upload_facts(env, target, candidates)
         pipeline = self.lookup.pipeline(candidates, facts)
-        hint = Hint(
-            size=size,
-            content_type=facts.content_type,
-            name=facts.name,
-            account=target[0],
-            asked=read_pipeline.requested_headers((one.filter for one in pipeline), env),
-        )
-        backend_headers.write_steps(env, [one for one in storage_node_encoders(pipeline) if one.filter.applies(hint)])
-        filters = [one for one in proxy_encoders(pipeline) if one.applies(hint)]
-        if not filters:
-            return None
-        encoder = ChainEncoder(filters, hint)
-        if not any(one.info.changes_content for one in filters):
-            env["wsgi.input"] = ObservedInput(env, encoder)
-            return None
-        return encoding.prepare_upload(env, encoder, size, encoder.heavy, self._may_sample(env, filters, size))
+        return UploadFilters.select(pipeline, env, target, facts.name, size, facts.content_type)
 
-    def _may_sample(self, env: Env, filters: list[Filter], size: int | None) -> bool:
+    def _may_sample(self, env: Env, filters: Sequence[Filter], size: int | None) -> bool:
         """Whether a batch may be read before Swift sees the request, and will tell something."""
         return (
             size is not None
@@ -237,7 +241,7 @@ class ObjectHandler:
                 answer.headers = sysmeta.strip_headers(answer.headers)
                 return answer
             try:
-                self._decode(env, target, answer, chain)
+                self.decode(env, target, answer, chain)
                 return answer
             except RetryRequest as error:
                 problem = error
@@ -257,7 +261,7 @@ class ObjectHandler:
         finally:
             del env[sysmeta.READ_ENV]
 
-    def _decode(self, env: Env, target: Target, answer: UpstreamResponse, chain: str) -> None:
+    def decode(self, env: Env, target: Target, answer: UpstreamResponse, chain: str) -> None:
         """Make the answer that of the plain object."""
         item = TransformedObject(self.app, env, answer, chain, self.filters, target[0])
         answer.status, answer.headers, answer.body = decoding.respond(item, answer, env)

@@ -10,13 +10,25 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from swift.common.concurrency import Event, Semaphore, hubs, patcher, sleep, spawn, spawn_n, tpool, trampoline
+from swift.common.concurrency import (
+    Event,
+    GreenPool,
+    Semaphore,
+    hubs,
+    patcher,
+    sleep,
+    spawn,
+    spawn_n,
+    tpool,
+    trampoline,
+)
 
+S = TypeVar("S")
 T = TypeVar("T")
 #: What threads of :func:`start_thread` are called.
 IO_THREAD: Final = "sluice-io"
@@ -38,6 +50,11 @@ def run_in_thread(function: Callable[..., T], *args: Any) -> T:
     """Run ``function`` in a real thread while other green threads go on (about 100 µs)."""
     result: T = tpool.execute(function, *args)
     return result
+
+
+def map_concurrently(function: Callable[[S], T], items: Iterable[S], most: int) -> list[T]:
+    """Results of ``function`` for each item, in their order; up to ``most`` green threads work at once."""
+    return list(GreenPool(most).imap(function, items))
 
 
 def start_in_thread(function: Callable[..., T], *args: Any) -> Pending:
@@ -211,6 +228,17 @@ class ThreadEvent:
     def wait(self) -> None:
         """Let other green threads run until :meth:`set`."""
         self._event.wait()
+
+
+def pause(seconds: float) -> None:
+    """Let other green threads run for some seconds."""
+    sleep(seconds)
+
+
+def start_green_thread(function: Callable[[], None]) -> Pending:
+    """Run ``function`` in a green thread of its own."""
+    running: Pending = spawn(function)
+    return running
 
 
 def yield_control() -> None:

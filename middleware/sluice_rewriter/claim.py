@@ -1,0 +1,90 @@
+"""A unit of a job while a rewriter works at it: its lease is renewed beside the work."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from sluice_core.errors import PeerError
+from sluice_core.rewrites.messages import RUNNING, RewriteCounts, RewriteUnit
+from sluice_core.rewrites.operations import LEASE, report_unit
+from sluice_core.store.store import Store
+from sluice_middleware.swift import green
+
+log = logging.getLogger(__name__)
+
+_RENEWAL: Final = LEASE / 4
+_NO_COUNTS: Final = RewriteCounts()
+
+
+class Claim:
+    """:param stopped: whether this rewriter is to end"""
+
+    def __init__(self, store: Store, unit: RewriteUnit, stopped: Callable[[], bool]) -> None:
+        self.unit = unit
+        #: Last name that is done, as it was reported.
+        self.marker = unit.marker
+        self._store = store
+        self._stopped = stopped
+        self._valid = True
+        self._state: str | None = RUNNING
+        self._renewal = green.start_green_thread(self._renew)
+
+    @property
+    def goes_on(self) -> bool:
+        """False when the unit is another rewriter's by now, the job is not to run, or this rewriter is to end."""
+        return self._valid and self._state == RUNNING and not self._stopped()
+
+    def report(
+        self,
+        marker: str,
+        counts: RewriteCounts = _NO_COUNTS,
+        containers: Iterable[str] = (),
+        more: Mapping[str, int] | None = None,
+    ) -> None:
+        """Report that all names up to ``marker`` are done.
+
+        :raises PeerError: when Redis is away; the counts may be lost then, and the names are looked at once more
+        """
+        self._send(marker, counts, containers, more)
+        self.marker = marker
+
+    def finish(self, more: Mapping[str, int] | None = None) -> None:
+        """The unit is done.
+
+        :raises PeerError: when Redis is away
+        """
+        self._renewal.kill()
+        self._send(self.marker, more=more, lease=0)
+
+    def release(self) -> None:
+        """Give the unit back, so that another rewriter can claim it at once; without Redis its lease ends by itself."""
+        self._renewal.kill()
+        if self._valid:
+            try:
+                self._send(self.marker, lease=-1)
+            except PeerError as error:
+                log.warning(
+                    "unit `%s` of rewrite `%s` is not given back: %s", self.unit.container, self.unit.job, error
+                )
+
+    def _renew(self) -> None:
+        while self._valid:
+            green.pause(_RENEWAL)
+            try:
+                self._send(self.marker)
+            except PeerError as error:
+                log.warning("rewrite `%s`: %s", self.unit.job, error)
+
+    def _send(
+        self,
+        marker: str,
+        counts: RewriteCounts = _NO_COUNTS,
+        containers: Iterable[str] = (),
+        more: Mapping[str, int] | None = None,
+        lease: float = LEASE,
+    ) -> None:
+        operation = report_unit(self._store.keys, self.unit, marker, counts, containers, more, lease)
+        state = self._store.run(operation)
+        self._valid, self._state = state is not None, state

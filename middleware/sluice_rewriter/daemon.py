@@ -1,0 +1,122 @@
+"""The loop of ``sluice-rewriter``: claims units of the jobs in Redis and works at them.
+
+Theory of operation.  Any number of rewriters run, each with a Swift proxy application of its own, below gatekeeper and
+authorization, and with the snapshot of its node's agent.  They meet in Redis alone.  A job waits until the snapshot
+stands where policies were when the job was ordered.  Without a snapshot nothing is rewritten: that no policy is known
+does not mean that there is none.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sluice_core.errors import PeerError
+from sluice_core.rewrites import operations
+from sluice_core.rewrites.messages import RUNNING, RewriteJob
+from sluice_core.store.store import Store
+from sluice_middleware.proxy.object_handler import ObjectHandler
+from sluice_middleware.swift import green
+from sluice_middleware.wsgi.response import App
+from sluice_middleware.wsgi.worker_context import WorkerContext
+from sluice_rewriter.claim import Claim
+from sluice_rewriter.object_rewriter import ObjectRewriter
+from sluice_rewriter.swift_client import SwiftClient
+from sluice_rewriter.unit_worker import UnitWorker
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two looks for work, and the longest pause after faults.
+_INTERVAL: Final = 2.0
+_LONGEST_PAUSE: Final = 30.0
+#: Seconds of one wait for the rate, after which it is seen whether to go on.
+_SLICE: Final = 1.0
+
+
+@dataclass(eq=False)
+class Rewriter:
+    """:param app: Swift's proxy application without gatekeeper, authorization and Sluice
+    :param concurrency: objects at a time
+    """
+
+    store: Store
+    app: App
+    context: WorkerContext
+    concurrency: int
+    stopped: bool = field(default=False, init=False)
+    _pause: float = field(default=_INTERVAL, init=False)
+    _waiting: str = field(default="", init=False)
+
+    def run(self) -> None:
+        """Work until :meth:`stop`; units that are under way are given back."""
+        self.context.start()
+        while not self.stopped:
+            try:
+                busy = self._work_once()
+                self._pause = _INTERVAL
+            except PeerError as error:
+                log.warning("%s; again in %.0f s", error, self._pause)
+                busy = False
+                self._sleep(self._pause)
+                self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+            if not busy:
+                self._sleep(_INTERVAL)
+
+    def stop(self, *_: Any) -> None:
+        """End after the objects that are under way; may be called by a signal."""
+        self.stopped = True
+
+    def _work_once(self) -> bool:
+        """Work at one unit; False when there is none.
+
+        :raises PeerError: when Swift or Redis is away
+        """
+        jobs = self.store.run(operations.read_jobs(self.store.keys)).values()
+        for job in sorted(jobs, key=lambda job: (job.created, job.id)):
+            if job.state != RUNNING or not self._knows_policies_of(job):
+                continue
+            unit = self.store.run(operations.claim_unit(self.store.keys, job.id))
+            if unit is not None:
+                self._work(job, Claim(self.store, unit, lambda: self.stopped))
+                return True
+        return False
+
+    def _work(self, job: RewriteJob, claim: Claim) -> None:
+        handler = ObjectHandler(self.app, self.context.lookup, self.context.filters, log)
+        rewriter = ObjectRewriter(handler, self._pace(job, claim))
+        worker = UnitWorker(self.store, SwiftClient(self.app), rewriter.rewrite, self.concurrency)
+        try:
+            worker.work(job, claim)
+        finally:
+            claim.release()
+
+    def _knows_policies_of(self, job: RewriteJob) -> bool:
+        position, problem = self.context.reader.position(), self.context.reader.problem
+        reason = problem
+        if not problem and job.history and (position.history != job.history or position.epoch < job.epoch):
+            reason = f"rewrite `{job.id}` was ordered at epoch {job.epoch}, the snapshot stands at {position.epoch}"
+        if reason != self._waiting:
+            self._waiting = reason
+            if reason:
+                log.warning("no object is rewritten: %s", reason)
+        return not reason
+
+    def _pace(self, job: RewriteJob, claim: Claim) -> Callable[[int], None]:
+        """Waits before each object as the job's rates demand."""
+
+        def wait(size: int) -> None:
+            cost = max(size / job.max_bw if job.max_bw else 0.0, 1 / job.max_objects if job.max_objects else 0.0)
+            if cost:
+                left = self.store.run(operations.reserve(self.store.keys, job.id, cost))
+                while left > 0 and claim.goes_on:
+                    green.pause(min(left, _SLICE))
+                    left -= _SLICE
+
+        return wait
+
+    def _sleep(self, seconds: float) -> None:
+        while seconds > 0 and not self.stopped:
+            green.pause(min(seconds, _SLICE))
+            seconds -= _SLICE

@@ -1,0 +1,119 @@
+"""Requests to Swift from inside: below gatekeeper and authorization, as Swift's own daemons make them.
+
+Containers with reserved names (older versions of objects) are listed and read like others, and backend headers are
+sent.  Requests are marked as replication, so that they are nobody's bandwidth, have the I/O level of replication, and
+put no entries into the queue of expiring objects a second time.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from sluice_core.errors import PeerError
+from sluice_middleware.swift.proxy_api import close_if_possible
+from sluice_middleware.wsgi.backend_headers import SOURCE
+from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
+
+Row = dict[str, Any]
+
+_LONGEST_LISTING: Final = 16 << 20
+_BACKEND: Final = {"HTTP_X_BACKEND_ALLOW_RESERVED_NAMES": "true", "HTTP_X_BACKEND_REPLICATION": "True"}
+
+
+def make_environment(method: str, *path: str, query: Mapping[str, str] | None = None) -> Env:
+    """A request of ours for account, container and object in ``path``, which are text with surrogates."""
+    raw = "/".join(("", "v1", *path)).encode("utf-8", "surrogateescape")
+    return {
+        "REQUEST_METHOD": method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": raw.decode("latin-1"),
+        "RAW_PATH_INFO": quote(raw),
+        "QUERY_STRING": urlencode(query or {}, errors="surrogateescape"),
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "80",
+        "SERVER_PROTOCOL": "HTTP/1.0",
+        "REMOTE_ADDR": "127.0.0.1",
+        "HTTP_HOST": "localhost",
+        "HTTP_USER_AGENT": "sluice-rewriter",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(),
+        "wsgi.errors": io.StringIO(),
+        "wsgi.multithread": False,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+        "swift.authorize_override": True,
+        "swift.source": SOURCE,
+        "swift.infocache": {},
+        **_BACKEND,
+    }
+
+
+class SwiftClient:
+    """Listings of accounts and containers.
+
+    :param app: Swift's proxy application without gatekeeper, authorization and Sluice
+    """
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    def list_containers(self, account: str, marker: str, limit: int) -> Iterator[list[Row]]:
+        """Pages of the rows of an account's containers behind ``marker``, those with reserved names included.
+
+        :raises PeerError: when Swift does not answer
+        """
+        return self._list((account,), marker, "", limit)
+
+    def list_objects(self, account: str, container: str, marker: str, prefix: str, limit: int) -> Iterator[list[Row]]:
+        """Pages of the rows of a container's objects behind ``marker``; none when there is no such container.
+
+        :raises PeerError: when Swift does not answer
+        """
+        return self._list((account, container), marker, prefix, limit)
+
+    def container_headers(self, account: str, container: str) -> dict[str, str] | None:
+        """The headers of a container by their names in lower case; None when there is none.
+
+        :raises PeerError: when Swift does not answer
+        """
+        answer = UpstreamResponse(self.app, make_environment("HEAD", account, container))
+        close_if_possible(answer.body)
+        if answer.code == 404:
+            return None
+        if answer.code != 204:
+            raise PeerError(f"swift answered `{answer.status}` to a HEAD of container `{container}`")
+        return {name.lower(): value for name, value in answer.headers}
+
+    def _list(self, path: tuple[str, ...], marker: str, prefix: str, limit: int) -> Iterator[list[Row]]:
+        while True:
+            rows = self._page(path, marker, prefix, limit)
+            if rows:
+                yield rows
+            if len(rows) < limit:
+                return
+            marker = rows[-1]["name"]
+
+    def _page(self, path: tuple[str, ...], marker: str, prefix: str, limit: int) -> list[Row]:
+        query = {"format": "json", "limit": str(limit), "marker": marker, "prefix": prefix}
+        env = make_environment("GET", *path, query={name: value for name, value in query.items() if value})
+        env["HTTP_ACCEPT"] = "application/json"
+        answer = UpstreamResponse(self.app, env)
+        try:
+            if answer.code == 404:
+                return []
+            if answer.code not in (200, 204):
+                raise PeerError(f"swift answered `{answer.status}` to a listing of `{'/'.join(path)}`")
+            body = bytearray()
+            for piece in answer.body:
+                body += piece
+                if len(body) > _LONGEST_LISTING:
+                    raise PeerError(f"a listing of `{'/'.join(path)}` has more than {_LONGEST_LISTING} bytes")
+        finally:
+            close_if_possible(answer.body)
+        rows: list[Row] = json.loads(bytes(body) or b"[]")
+        return rows

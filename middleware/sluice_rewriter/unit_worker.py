@@ -1,0 +1,133 @@
+"""Works at one unit of a job: lists an account's containers, or rewrites the objects of a container page by page.
+
+Older versions of a container ``c`` lie in ``\\0versions\\0c``, parts of multipart uploads over S3 in ``c+segments``.  A
+job for ``c`` covers both.  A container from which others are synchronized is skipped, since container-sync cannot read
+a timestamp with an offset.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sluice_core.rewrites.messages import RewriteCounts, RewriteJob
+from sluice_core.rewrites.operations import add_failures
+from sluice_core.store.store import Store
+from sluice_middleware.swift import green
+from sluice_rewriter.claim import Claim
+from sluice_rewriter.object_rewriter import FAILED, GONE, REWRITTEN, SKIPPED, UNCHANGED, Outcome
+from sluice_rewriter.swift_client import Row, SwiftClient
+
+VERSIONS: Final = "\0versions\0"
+SEGMENTS: Final = "+segments"
+_SYNCED: Final = "container is synchronized to another"
+#: Objects between two reports, and containers that are added by one.
+_PAGE: Final = 100
+_CONTAINERS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class UnitWorker:
+    """:param rewrite: rewrites one object (account, container, name) to a goal
+    :param concurrency: objects at a time
+    """
+
+    store: Store
+    client: SwiftClient
+    rewrite: Callable[[tuple[str, str, str], str], Outcome]
+    concurrency: int
+
+    def work(self, job: RewriteJob, claim: Claim) -> None:
+        """Work until the unit is done or the claim does not go on.
+
+        :raises PeerError: when Swift or Redis is away
+        """
+        done = self._list(job, claim) if not claim.unit.container else self._rewrite_all(job, claim)
+        if done:
+            claim.finish({"containers_done": 1} if claim.unit.container else {"listed": 1})
+
+    def _list(self, job: RewriteJob, claim: Claim) -> bool:
+        for names in self._containers(job, claim.marker):
+            if not claim.goes_on:
+                return False
+            found = green.map_concurrently(lambda name: self._size(job.account, name), names, self.concurrency)
+            there = [name for name, size in zip(names, found, strict=True) if size is not None]
+            sizes = [size for size in found if size is not None]
+            more = {
+                "containers": len(there),
+                "objects": sum(objects for objects, _ in sizes),
+                "bytes": sum(size for _, size in sizes),
+            }
+            claim.report(names[-1], containers=there, more=more)
+        return claim.goes_on
+
+    def _containers(self, job: RewriteJob, marker: str) -> Iterator[list[str]]:
+        """Pages of names of the containers that the job is about, whether they are there or not."""
+        if job.container:
+            if not marker:
+                yield [job.container, f"{VERSIONS}{job.container}", f"{job.container}{SEGMENTS}"]
+            return
+        for page in self.client.list_containers(job.account, marker, _CONTAINERS):
+            yield [row["name"] for row in page]
+
+    def _size(self, account: str, container: str) -> tuple[int, int] | None:
+        """Objects and bytes of a container, None when there is none; the account's listing knows them too late."""
+        headers = self.client.container_headers(account, container)
+        if headers is None:
+            return None
+        return int(headers.get("x-container-object-count", 0)), int(headers.get("x-container-bytes-used", 0))
+
+    def _rewrite_all(self, job: RewriteJob, claim: Claim) -> bool:
+        container = claim.unit.container
+        headers = self.client.container_headers(job.account, container)
+        if headers is None:
+            return True
+        if "x-container-sync-to" in headers:
+            skipped = int(headers.get("x-container-object-count", 0))
+            claim.report(claim.marker, RewriteCounts(seen=skipped, skipped={_SYNCED: skipped}))
+            return True
+        prefix = f"\0{job.prefix}" if job.prefix and container.startswith(VERSIONS) else job.prefix
+        for page in self.client.list_objects(job.account, container, claim.marker, prefix, _PAGE):
+            if not claim.goes_on:
+                return False
+            self._page(job, claim, page)
+        return claim.goes_on
+
+    def _page(self, job: RewriteJob, claim: Claim, page: Sequence[Row]) -> None:
+        container = claim.unit.container
+
+        def rewrite(row: Row) -> Outcome | None:
+            return self.rewrite((job.account, container, row["name"]), job.goal) if claim.goes_on else None
+
+        outcomes = green.map_concurrently(rewrite, page, self.concurrency)
+        done = next((number for number, outcome in enumerate(outcomes) if outcome is None), len(page))
+        rows, known = page[:done], [outcome for outcome in outcomes[:done] if outcome is not None]
+        if not rows:
+            return
+        failures = [
+            (f"/{job.account}/{container}/{row['name']}", outcome.reason)
+            for row, outcome in zip(rows, known, strict=True)
+            if outcome.state == FAILED
+        ]
+        self.store.run(add_failures(self.store.keys, job.id, failures))
+        claim.report(rows[-1]["name"], count(known, sum(row["bytes"] for row in rows)))
+
+
+def count(outcomes: Sequence[Outcome], size: int) -> RewriteCounts:
+    """The counts of some objects that have ``size`` bytes together."""
+    states = Counter(outcome.state for outcome in outcomes)
+
+    def reasons(state: str) -> dict[str, int]:
+        return dict(Counter(outcome.reason for outcome in outcomes if outcome.state == state))
+
+    return RewriteCounts(
+        seen=len(outcomes),
+        rewritten=states[REWRITTEN],
+        rewritten_bytes=sum(outcome.size for outcome in outcomes if outcome.state == REWRITTEN),
+        seen_bytes=size,
+        unchanged=states[UNCHANGED] + states[GONE],
+        skipped=reasons(SKIPPED),
+        failed=reasons(FAILED),
+    )
