@@ -47,6 +47,7 @@ def make_environment(method: str, *path: str, query: Mapping[str, str] | None = 
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
         "swift.authorize_override": True,
+        "swift_owner": True,  # else the proxy takes off who a container is synchronized to
         "swift.source": SOURCE,
         "swift.infocache": {},
         **_BACKEND,

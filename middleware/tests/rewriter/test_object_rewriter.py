@@ -1,0 +1,176 @@
+"""One object is rewritten as it is: what is carried over, what is left alone, and what a client's write does."""
+
+import random
+
+import pytest
+
+from sluice_core.describe import FILTER, PROXY, ActionInfo
+from sluice_core.rewrites.messages import PLAIN, POLICIES
+from sluice_core.rewrites.offsets import RANDOM_BITS
+from sluice_core.testing import assignment
+from sluice_filters.api import Filter, Stream
+from sluice_middleware.swift.internal_api import Timestamp
+from sluice_middleware.testing import FakeObject, ProxyStack
+from sluice_middleware.wsgi.sysmeta import CHAIN
+from sluice_rewriter.object_rewriter import FAILED, GONE, REWRITTEN, SKIPPED, UNCHANGED, ObjectRewriter, Outcome
+
+PATH = "/v1/AUTH_a/c/o"
+TARGET = ("AUTH_a", "c", "o")
+TEXT = b"".join(b"%d: a line that compresses\n" % number for number in range(20_000))
+NOISE = random.Random(2).randbytes(400_000)
+WRITTEN = "1795617187.03641"
+
+
+class Twice(Stream):
+    def feed(self, data):
+        return data + data
+
+
+class Double(Filter):
+    info = ActionInfo("double", FILTER, "x", places=(PROXY,), stage=100, on_put=True, changes_content=True)
+
+    def encoder(self, hint):
+        return Twice()
+
+
+@pytest.fixture
+def stack(tmp_path):
+    return ProxyStack(tmp_path)
+
+
+@pytest.fixture
+def rewriter(stack):
+    return ObjectRewriter(stack.proxy.handler)
+
+
+@pytest.fixture
+def compressed(stack):
+    stack.set_policies(assignment(keyword="compression", path="AUTH_a"))
+
+
+@pytest.fixture
+def stored(stack):
+    """Store an object as a client of the stack does, with a time."""
+
+    def put(body=TEXT, written=WRITTEN, **headers):
+        assert stack("PUT", PATH, body, **headers).status_int == 201
+        found = stack.swift.objects[PATH]
+        found.headers["X-Backend-Data-Timestamp"] = written
+        return found
+
+    return put
+
+
+def test_an_object_is_encoded_by_the_policies_in_force(stack, stored, rewriter):
+    stored()
+    stack.set_policies(assignment(keyword="compression", path="AUTH_a"))
+    assert rewriter.rewrite(TARGET, POLICIES) == Outcome(REWRITTEN, size=len(TEXT))
+    assert CHAIN in stack.swift.objects[PATH].headers
+    assert stack("GET", PATH).body == TEXT
+    assert stack.all_closed()
+
+
+def test_an_object_is_made_plain(stack, compressed, stored, rewriter):
+    before = stored().listing
+    assert rewriter.rewrite(TARGET, PLAIN) == Outcome(REWRITTEN, size=len(TEXT))
+    found = stack.swift.objects[PATH]
+    assert (found.body, found.listing) == (TEXT, before)
+    assert not [name for name in found.headers if "Sluice" in name or "Override" in name]
+
+
+def test_an_object_that_is_as_wanted_is_not_read(stack, compressed, stored, rewriter):
+    stored()
+    stack.swift.requests.clear()
+    assert rewriter.rewrite(TARGET, POLICIES) == Outcome(UNCHANGED, size=len(TEXT))
+    assert [method for method, _, _ in stack.swift.requests] == ["HEAD"]
+
+
+@pytest.mark.parametrize("params", [{"engine": "gzip"}, {"engine": "lz4"}])
+def test_another_engine_is_another_filter(stack, compressed, stored, rewriter, params):
+    stored()
+    stack.set_policies(assignment(keyword="compression", path="AUTH_a", params=params))
+    assert rewriter.rewrite(TARGET, POLICIES).state == REWRITTEN
+    assert f'"engine":"{params["engine"]}"' in stack.swift.objects[PATH].headers[CHAIN]
+
+
+def test_the_put_goes_to_the_datas_own_time_with_an_offset(stack, compressed, stored, rewriter):
+    stored(written=f"{WRITTEN}_0000000500000007")
+    assert rewriter.rewrite(TARGET, PLAIN).state == REWRITTEN
+    sent = Timestamp(stack.swift.headers[-1]["X-Timestamp"])
+    assert sent.normal == Timestamp(WRITTEN).normal
+    assert sent.offset >> RANDOM_BITS == 6
+
+
+def test_what_belongs_to_the_object_is_carried_over(stack, compressed, stored, rewriter):
+    given = {
+        "content_type": "text/plain;swift_bytes=7", "x_object_meta_colour": "blue", "x_delete_at": "1895617187",
+        "x_object_sysmeta_container_update_override_etag": "abc; s3_etag=def", "content_encoding": "br",
+        "x_object_sysmeta_s3api_etag": "def", "x_object_transient_sysmeta_note": "n",
+    }  # fmt: skip
+    known = stored(**given)
+    before, listing = dict(known.headers), known.listing
+    stack.swift.headers.clear()
+    assert rewriter.rewrite(TARGET, PLAIN).state == REWRITTEN
+    sent = {name.lower(): value for name, value in stack.swift.headers[-1].items()}
+    assert sent["content-type"] == "text/plain;swift_bytes=7"
+    for name in ("X-Object-Meta-Colour", "X-Object-Sysmeta-S3Api-Etag", "X-Object-Transient-Sysmeta-Note"):
+        assert sent[name.lower()] == before[name], name
+    assert stack.swift.objects[PATH].listing == listing
+
+
+def test_noise_under_a_compression_policy_is_left_as_it_is(stack, stored, rewriter):
+    stored(NOISE)
+    stack.set_policies(assignment(keyword="compression", path="AUTH_a"))
+    stack.swift.requests.clear()
+    assert rewriter.rewrite(TARGET, POLICIES) == Outcome(UNCHANGED, size=len(NOISE))
+    assert "PUT" not in [method for method, _, _ in stack.swift.requests]
+    assert stack.all_closed()
+
+
+def test_an_object_that_is_gone_is_no_fault(rewriter):
+    assert rewriter.rewrite(TARGET, PLAIN) == Outcome(GONE)
+
+
+def test_an_object_under_swifts_own_encryption_is_skipped(stack, stored, rewriter):
+    stored().headers["X-Object-Sysmeta-Crypto-Body-Meta"] = "{}"
+    assert rewriter.rewrite(TARGET, PLAIN) == Outcome(SKIPPED, "encrypted by Swift")
+
+
+def test_a_damaged_object_stays_and_is_reported(stack, compressed, stored, rewriter):
+    known = stored()
+    broken = bytearray(known.body)
+    broken[100] ^= 1
+    stack.swift.objects[PATH] = FakeObject(bytes(broken), known.headers, known.etag)
+    outcome = rewriter.rewrite(TARGET, PLAIN)
+    assert outcome.state == FAILED
+    assert stack.swift.objects[PATH].body == bytes(broken)
+
+
+def test_an_object_that_changes_is_judged_again(stack, compressed, stored, rewriter, monkeypatch):
+    stored()
+    answered = []
+
+    original = type(stack.swift).__call__
+
+    def call(env, start_response):
+        if env["REQUEST_METHOD"] == "PUT" and len(answered) < 2:
+            answered.append(env["HTTP_X_TIMESTAMP"])
+            start_response("202 Accepted", [("Content-Length", "0")])
+            return []
+        return original(stack.swift, env, start_response)
+
+    monkeypatch.setattr(stack.proxy.handler, "app", call)
+    assert rewriter.rewrite(TARGET, PLAIN).state == REWRITTEN
+    assert len(answered) == 2
+    assert len(set(answered)) == 2, "each attempt has an offset of its own"
+
+
+def test_a_filter_that_changes_bytes_for_good_does_not_run_twice(stack, stored, tmp_path):
+    """Its result is what the client stored; run again it would change the object."""
+
+    other = ProxyStack(tmp_path / "x", Double)
+    other.swift.objects = stack.swift.objects
+    stored()
+    other.set_policies(assignment(keyword="double", path="AUTH_a"))
+    assert ObjectRewriter(other.proxy.handler).rewrite(TARGET, POLICIES).state == UNCHANGED
+    assert stack.swift.objects[PATH].body == TEXT

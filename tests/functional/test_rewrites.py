@@ -1,0 +1,165 @@
+"""Stored objects are brought to what policies say and back to plain bytes; nobody who reads can tell."""
+
+import contextlib
+import hashlib
+import json
+import random
+import time
+
+import pytest
+from tests.support.cluster.object_files import file_metadata, object_files
+from tests.support.cluster.rewrites import rewrite
+
+from sluice_aio.base.setup import EC21
+from sluice_middleware.wsgi.sysmeta import CHAIN, NODE
+
+TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))
+BODIES = {"text": TEXT, "noise": random.Random(5).randbytes(300_000), "tiny": b"tiny", "empty": b""}
+#: Differ between two answers by nature.
+MOMENTS = {"date", "x-trans-id", "x-openstack-request-id", "connection"}
+PROXY = "SET compression ON PROXY, SET encryption ON PROXY"
+NODES = "SET compression ON STORAGE_NODE, SET encryption ON STORAGE_NODE"
+
+
+@pytest.fixture(scope="module")
+def rewriter(cluster):
+    cluster.add({"rewriter"})
+    yield cluster
+    cluster.remove("rewriter")
+
+
+@pytest.fixture
+def policy(api):
+    """Say a sentence; it is taken back when the context ends, and no node knows it any more."""
+
+    @contextlib.contextmanager
+    def said(sentence):
+        made = api.create_policy(sentence, wait=10)
+        assert made["enforced"]["nodes"] == made["enforced"]["total"], made
+        try:
+            yield made
+        finally:
+            api.delete_policy(made["id"])
+
+    return said
+
+
+def put(swift, path, body=b"", **headers):
+    answer = swift.request("PUT", path, body, **headers)
+    assert answer.status in (201, 202), (path, answer)
+    return answer
+
+
+def seen(swift, container, query=""):
+    """All that a client can tell of every object of a container."""
+    found = {}
+    for row in json.loads(swift.raw("GET", f"{swift.account}/{container}?format=json{query}", token(swift)).body):
+        version = f"?version-id={row['version_id']}" if query else ""
+        target = f"{swift.account}/{container}/{row['name']}{version}"
+        answers = [
+            swift.raw(method, target, {**token(swift), **headers})
+            for method, headers in (("GET", {}), ("HEAD", {}), ("GET", {"Range": "bytes=3-70000"}))
+        ]
+        shown = [
+            (one.status, one.body, {name: value for name, value in one.headers.items() if name not in MOMENTS})
+            for one in answers
+        ]
+        found[row["name"], version] = (row, shown)
+    return found
+
+
+def token(swift):
+    return {"X-Auth-Token": swift.token}
+
+
+def encoded(cluster, path):
+    """Whether each file of an object names filters that proxies or storage nodes ran."""
+    files = object_files(cluster.device_folders, f"AUTH_test/{path}")
+    assert files
+    return [any(name.lower() in (CHAIN.lower(), NODE.lower()) for name in file_metadata(file)) for file in files]
+
+
+@pytest.mark.parametrize("place", [PROXY, NODES], ids=["proxy", "storage node"])
+@pytest.mark.parametrize("kind", ["replicated", "erasure coded"])
+def test_objects_are_encoded_and_made_plain_again(rewriter, api, swift, policy, kind, place):
+    container = f"rw-{kind[:3]}-{'n' if place is NODES else 'p'}"
+    put(swift, container, **({"x_storage_policy": EC21} if kind == "erasure coded" else {}))
+    for name, body in BODIES.items():
+        put(swift, f"{container}/{name}", body, content_type="text/plain; charset=utf-8", x_object_meta_colour="blue")
+    assert swift.request("POST", f"{container}/text", x_object_meta_colour="red", content_type="text/csv").status == 202
+    put(swift, f"{container}/expiring", TEXT, x_delete_at=str(int(time.time()) + 86400), content_encoding="br")
+    before = seen(swift, container)
+    with policy(f"FOR CONTAINER AUTH_test/{container} DO {place}"):
+        done = rewrite(rewriter, f"AUTH_test/{container}", "policies")
+        assert done.failed == done.skipped == {}
+        assert done.rewritten == 4
+        assert seen(swift, container) == before
+        for name in ("text", "noise", "tiny", "expiring"):
+            assert all(encoded(rewriter, f"{container}/{name}")), name
+        again = rewrite(rewriter, f"AUTH_test/{container}", "policies")
+        # whether noise was compressed in vain before it was encrypted, only its bytes tell
+        assert (again.rewritten, again.unchanged) == ((0, 5) if place is NODES else (1, 4))
+    done = rewrite(rewriter, f"AUTH_test/{container}", "plain")
+    assert (done.rewritten, done.failed) == (4, {})
+    assert seen(swift, container) == before
+    for name in (*BODIES, "expiring"):
+        assert not any(encoded(rewriter, f"{container}/{name}")), name
+
+
+def test_versions_large_objects_and_links_are_rewritten_as_they_are(rewriter, api, swift, policy):
+    put(swift, "rw-ver", x_versions_enabled="true")
+    for number in range(3):
+        put(swift, "rw-ver/o", TEXT[number:], content_type="text/plain")
+    assert swift.request("DELETE", "rw-ver/o").status == 204
+    put(swift, "rw-ver/last", TEXT)
+    put(swift, "rw-ver/link", x_symlink_target="rw-ver/last", content_type="application/symlink")
+    put(swift, "rw-seg")
+    parts = [TEXT[:400_000], TEXT[400_000:]]
+    for number, part in enumerate(parts):
+        put(swift, f"rw-seg/part{number}", part)
+    manifest = [
+        {"path": f"rw-seg/part{number}", "etag": hashlib.md5(part).hexdigest()} for number, part in enumerate(parts)
+    ]
+    target = f"{swift.account}/rw-seg/slo?multipart-manifest=put"
+    assert swift.raw("PUT", target, token(swift), json.dumps(manifest).encode()).status == 201
+    put(swift, "rw-seg/dlo", x_object_manifest="rw-seg/part")
+
+    def everything():
+        return seen(swift, "rw-ver", "&versions"), seen(swift, "rw-ver"), seen(swift, "rw-seg")
+
+    before = everything()
+    with policy("FOR TENANT AUTH_test DO SET compression"):
+        for container in ("rw-ver", "rw-seg"):
+            assert rewrite(rewriter, f"AUTH_test/{container}", "policies").failed == {}
+        assert everything() == before
+        assert all(encoded(rewriter, "rw-seg/part0"))
+        versions = versions_of(rewriter, "rw-ver")
+        assert len(versions) == 6, versions  # three of o, its delete marker, the last one, and the link
+        assert sum(versions.values()) == 4
+    for container in ("rw-ver", "rw-seg"):
+        assert rewrite(rewriter, f"AUTH_test/{container}", "plain").failed == {}
+    assert everything() == before
+    assert not any(versions_of(rewriter, "rw-ver").values())
+    assert not any(encoded(rewriter, "rw-seg/part0"))
+
+
+def versions_of(cluster, container):
+    """Version → whether it is encoded."""
+    begin = f"/AUTH_test/\0versions\0{container}/"
+    known = [file_metadata(path) for folder in cluster.device_folders for path in folder.rglob("*.data")]
+    return {one["name"]: CHAIN in one for one in known if str(one.get("name", "")).startswith(begin)}
+
+
+def test_a_prefix_bounds_a_job_and_a_synchronized_container_is_skipped(rewriter, swift, policy):
+    put(swift, "rw-pre")
+    for name in ("a/1", "a/2", "b/1"):
+        put(swift, f"rw-pre/{name}", TEXT)
+    put(swift, "rw-sync", x_container_sync_to="//sluice/aio/AUTH_test/rw-pre", x_container_sync_key="k")
+    put(swift, "rw-sync/o", TEXT)
+    with policy("FOR TENANT AUTH_test DO SET compression ON PROXY"):
+        done = rewrite(rewriter, "AUTH_test/rw-pre/a/", "policies")
+        assert (done.seen, done.rewritten) == (2, 2)
+        assert not any(encoded(rewriter, "rw-pre/b/1"))
+        done = rewrite(rewriter, "AUTH_test/rw-sync", "policies")
+        assert (done.rewritten, done.skipped) == (0, {"container is synchronized to another": 1})
+        assert not any(encoded(rewriter, "rw-sync/o"))

@@ -1,0 +1,175 @@
+"""Rewrites under load, with rewriters and Redis killed; taking Sluice out; every byte is compared."""
+
+import hashlib
+import itertools
+import os
+import random
+import threading
+import time
+
+import pytest
+from tests.support.cluster.object_files import file_metadata
+from tests.support.cluster.rewrites import rewrite, start_rewrite, wait_rewrite
+
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.setup import EC21, GOLD
+from sluice_aio.base.swift_http import SwiftHttp
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.components import DEFAULT, SECOND_NODE
+from sluice_aio.conf.common import USERS
+from sluice_client import Client
+from sluice_middleware.wsgi.sysmeta import CHAIN
+
+#: How long objects are written and rewritten at once; `SLUICE_REWRITE_SECONDS=600` is what a release is tried with.
+SECONDS = float(os.environ.get("SLUICE_REWRITE_SECONDS", "40"))
+NAMES, WRITERS = 8, 4
+REWRITERS = ("rewriter", "rewriter2")
+#: A killed rewriter's unit is claimed again after its lease.
+LIMIT = 150.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    layout = Layout.free(tmp_path_factory.mktemp("c"))
+    with Cluster(layout, DEFAULT | SECOND_NODE | frozenset(REWRITERS)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def api(cluster):
+    with Client(cluster.api_url, cluster.token) as found:
+        yield found
+
+
+@pytest.fixture
+def swift(cluster):
+    found = SwiftHttp(cluster.proxy_url).login("test:tester", USERS["test:tester"][0])
+    yield found
+    found.close()
+
+
+class Writer(threading.Thread):
+    """Puts, posts, deletes and reads objects of its own, and knows what each must be at any moment."""
+
+    def __init__(self, cluster, containers, number, until):
+        super().__init__(name=f"writer {number}")
+        self.swift = SwiftHttp(cluster.proxy_url).login("test:tester", USERS["test:tester"][0])
+        self.random = random.Random(number)
+        self.until = until
+        self.paths = [f"{container}/w{number}-{name}" for container in containers for name in range(NAMES)]
+        self.known = dict.fromkeys(self.paths)
+        self.reads = self.writes = 0
+        self.faults = []
+
+    def run(self):
+        try:
+            while time.monotonic() < self.until and len(self.faults) < 5:
+                path = self.random.choice(self.paths)
+                self.random.choices((self.read, self.put, self.post, self.delete), (8, 3, 2, 1))[0](path)
+        except Exception as error:  # noqa: BLE001 -- whatever it is, it is a fault
+            self.faults.append(repr(error))
+        finally:
+            self.swift.close()
+
+    def body(self):
+        size = self.random.choice((1, 5_000, 300_000, 1_500_000))
+        text = b"".join(b"%d the quick brown fox\n" % self.random.getrandbits(16) for _ in range(200))
+        return (text * (size // len(text) + 1))[:size]
+
+    def put(self, path):
+        body, colour = self.body(), str(self.random.getrandbits(32))
+        answer = self.swift.request("PUT", path, body, x_object_meta_colour=colour)
+        self.expect(path, "PUT", answer.status, 201)
+        self.known[path] = (body, colour)
+        self.writes += 1
+
+    def post(self, path):
+        if self.known[path] is not None:
+            colour = str(self.random.getrandbits(32))
+            self.expect(path, "POST", self.swift.request("POST", path, x_object_meta_colour=colour).status, 202)
+            self.known[path] = (self.known[path][0], colour)
+            self.writes += 1
+
+    def delete(self, path):
+        if self.known[path] is not None:
+            self.expect(path, "DELETE", self.swift.request("DELETE", path).status, 204)
+            self.known[path] = None
+            self.writes += 1
+
+    def read(self, path):
+        known = self.known[path]
+        first = self.random.randrange(len(known[0])) if known and self.random.random() < 0.3 else None
+        answer = self.swift.request("GET", path, **({} if first is None else {"range": f"bytes={first}-"}))
+        self.reads += 1
+        if known is None:
+            self.expect(path, "GET of what was deleted", answer.status, 404)
+            return
+        body, colour = known
+        self.expect(path, "GET", answer.status, 200 if first is None else 206)
+        wanted = body if first is None else body[first:]
+        if answer.body != wanted or answer.headers.get("x-object-meta-colour") != colour:
+            got = answer.headers.get("x-object-meta-colour")
+            self.faults.append(f"{path}: {len(answer.body)} of {len(wanted)} bytes, {got} instead of {colour}")
+        if answer.headers.get("etag") != hashlib.md5(body).hexdigest():
+            self.faults.append(f"{path}: ETag {answer.headers.get('etag')}")
+
+    def expect(self, path, what, status, wanted):
+        if status != wanted:
+            self.faults.append(f"{what} {path}: {status}, expected {wanted}")
+
+
+def same_bytes_under_one_time(cluster):
+    """Names under which two replicas have one timestamp and different bytes, which replication would never see."""
+    found = {}
+    for folder in cluster.device_folders:
+        for path in folder.rglob("*.data"):
+            known = file_metadata(path)
+            if known and "#" not in path.name:
+                found.setdefault((known["name"], path.name), set()).add(known["ETag"])
+    return [key for key, etags in found.items() if len(etags) > 1]
+
+
+def test_clients_see_their_own_writes_while_objects_are_rewritten_and_rewriters_die(cluster, api, swift):
+    containers = ("load", "load-ec")
+    for container, policy in zip(containers, (GOLD, EC21), strict=True):
+        assert swift.request("PUT", container, x_storage_policy=policy).status == 201
+    api.create_policy("FOR TENANT AUTH_test DO SET compression, SET encryption", wait=10)
+    until = time.monotonic() + SECONDS
+    writers = [Writer(cluster, containers, number, until) for number in range(WRITERS)]
+    for one in writers:
+        one.start()
+    goals, killed, jobs, rewritten = itertools.cycle(("policies", "plain")), 0, 0, 0
+    while time.monotonic() < until:
+        job = start_rewrite(cluster, "AUTH_test", next(goals))
+        time.sleep(1.5)
+        if jobs % 3 == 1:
+            cluster.kill(REWRITERS[killed % 2])
+            cluster.restart(REWRITERS[killed % 2])
+            killed += 1
+        if jobs % 6 == 5:
+            cluster.restart("redis")
+        rewritten += wait_rewrite(cluster, job, LIMIT).rewritten
+        jobs += 1
+    for one in writers:
+        one.join()
+    print(f"{jobs} jobs, {rewritten} rewritten, {killed} rewriters killed,", end=" ")
+    print(f"{sum(one.reads for one in writers)} reads, {sum(one.writes for one in writers)} writes")
+    assert [fault for one in writers for fault in one.faults] == []
+    assert rewritten > 0
+    assert killed > 0
+    for one in writers:
+        one.swift.login("test:tester", USERS["test:tester"][0])
+        for path in one.paths:
+            one.read(path)
+    assert [fault for one in writers for fault in one.faults] == []
+    assert same_bytes_under_one_time(cluster) == []
+
+
+def test_nothing_of_ours_is_left_after_all_was_made_plain(cluster, api, swift):
+    for policy in api.policies():
+        api.delete_policy(policy["id"])
+    done = rewrite(cluster, "AUTH_test", "plain", LIMIT)
+    assert (done.failed, done.skipped) == ({}, {})
+    known = [file_metadata(path) for folder in cluster.device_folders for path in folder.rglob("*.data")]
+    assert known
+    assert [one["name"] for one in known if CHAIN in one] == []
