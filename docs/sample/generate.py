@@ -12,6 +12,7 @@ from sluice_agent import settings as agent
 from sluice_controller import config as api
 from sluice_controller.app.policy_sample import sample_policy
 from sluice_core.options import sample_section
+from sluice_rewriter.settings import sample_file
 
 HERE = Path(__file__).parent
 #: The page whose last section is made here.
@@ -50,6 +51,7 @@ def files() -> dict[str, str]:
         "api.conf": _conf("The REST API", "sluice-api", api) + "\n" + _KEYSTONE,
         "actors.conf": _conf("The actor host", "sluice-actors", actors),
         "agent.conf": _conf("The agent of a Swift node", "sluice-agent", agent),
+        "rewriter.conf": _HEAD.format(what="The rewriter of stored objects", command="sluice-rewriter") + sample_file(),
         "policy.yaml": _POLICY + sample_policy(),
     }
 

@@ -1,5 +1,6 @@
 """The sample files are what the software says of itself, and can be used as they are."""
 
+import configparser
 import importlib.util
 import re
 from pathlib import Path
@@ -12,6 +13,7 @@ from sluice_controller import config as api
 from sluice_controller.identity.operations import OPERATIONS
 from sluice_controller.identity.rules import enforcer
 from sluice_core.options import read_file
+from sluice_rewriter import settings as rewriter
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample"
 ROOMS = {"api": api, "actors": actors, "agent": agent}
@@ -28,7 +30,7 @@ def generated():
     return generator().files()
 
 
-@pytest.mark.parametrize("name", ["api.conf", "actors.conf", "agent.conf", "policy.yaml"])
+@pytest.mark.parametrize("name", ["api.conf", "actors.conf", "agent.conf", "rewriter.conf", "policy.yaml"])
 def test_a_sample_is_up_to_date(name):
     assert (SAMPLES / name).read_text() == generated()[name], "python docs/sample/generate.py writes it anew"
 
@@ -54,6 +56,15 @@ def test_a_sample_names_every_option_and_changes_none(tmp_path, name):
     said.write_text(re.sub(r"^#(\w+ =)", r"\1", head, flags=re.MULTILINE))
     assert set(re.findall(r"^(\w+) =", said.read_text(), re.MULTILINE)) == set(defaults)
     assert read_file(ROOMS[name].OPTIONS, said, ROOMS[name].SECTION) == defaults
+
+
+def test_the_sample_of_the_rewriter_is_usable_as_it_is():
+    defaults = {option.name: option.default for option in rewriter.OPTIONS}
+    assert rewriter.read_settings(str(SAMPLES / "rewriter.conf")) == defaults
+    parser = configparser.ConfigParser()
+    parser.read(SAMPLES / "rewriter.conf")
+    names = parser["pipeline:main"]["pipeline"].split()
+    assert [f"{kind}:{name}" for kind, name in zip(("filter", "app"), names, strict=True)] == parser.sections()[2:]
 
 
 def test_a_policy_file_with_every_default_said_is_the_same_as_none(tmp_path):

@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import configparser
 import logging
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Final
 
 from sluice_core.errors import SluiceError
-from sluice_core.options import sample_section
 from sluice_middleware.swift import internal_api
-from sluice_rewriter.settings import OPTIONS, SECTION
-
-#: What Swift needs in the same file: a proxy application that nobody but this daemon asks.
-_SWIFT: Final = """
-[DEFAULT]
-swift_dir = /etc/swift
-
-[pipeline:main]
-pipeline = cache proxy-server
-
-[filter:cache]
-use = egg:swift#memcache
-
-[app:proxy-server]
-use = egg:swift#proxy
-account_autocreate = false
-"""
-
-
-def sample() -> str:
-    """The whole configuration with its defaults."""
-    return f"{sample_section(SECTION, OPTIONS)}\n{_SWIFT}"
+from sluice_rewriter.settings import sample_file
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample-config", action="store_true", help="print all options with their defaults")
     given = parser.parse_args(argv)
     if given.sample_config:
-        print(sample())
+        print(sample_file(), end="")
         return 0
     if given.config is None:
         parser.error("--config FILE is needed, see --sample-config")
@@ -55,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         rewriter = make_rewriter(given.config)
-    except (SluiceError, OSError, configparser.Error) as error:
+    except SluiceError as error:
         print(f"sluice-rewriter: {error}", file=sys.stderr)
         return 1
     for number in (signal.SIGTERM, signal.SIGINT):

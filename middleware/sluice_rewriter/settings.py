@@ -5,7 +5,7 @@ from __future__ import annotations
 import configparser
 from typing import Any, Final
 
-from sluice_core.options import Option, OptionError, read_options
+from sluice_core.options import Option, OptionError, read_options, sample_section
 from sluice_middleware.wsgi.worker_context import OPTIONS as WORKER_OPTIONS
 
 SECTION: Final = "rewriter"
@@ -16,6 +16,27 @@ OPTIONS: Final = (
     *(option for option in WORKER_OPTIONS if option.name != "agent_socket"),
     Option("log_level", "info", "debug, info, warning or error"),
 )
+
+#: What stands in the same file: a proxy application that nobody but this daemon asks.
+_SWIFT: Final = """
+[DEFAULT]
+swift_dir = /etc/swift
+
+[pipeline:main]
+# no gatekeeper, no authorization, nothing that interprets objects, and no Sluice
+pipeline = cache proxy-server
+
+[filter:cache]
+use = egg:swift#memcache
+
+[app:proxy-server]
+use = egg:swift#proxy
+"""
+
+
+def sample_file() -> str:
+    """A whole configuration with the defaults."""
+    return sample_section(SECTION, OPTIONS) + _SWIFT
 
 
 def read_settings(path: str) -> dict[str, Any]:

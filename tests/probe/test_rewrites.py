@@ -4,11 +4,13 @@ import hashlib
 import itertools
 import os
 import random
+import shutil
 import threading
 import time
 
 import pytest
-from tests.support.cluster.object_files import file_metadata
+from tests.support.cluster.daemons import run_daemon
+from tests.support.cluster.object_files import file_metadata, object_files
 from tests.support.cluster.rewrites import rewrite, start_rewrite, wait_rewrite
 
 from sluice_aio.base.layout import Layout
@@ -163,6 +165,52 @@ def test_clients_see_their_own_writes_while_objects_are_rewritten_and_rewriters_
             one.read(path)
     assert [fault for one in writers for fault in one.faults] == []
     assert same_bytes_under_one_time(cluster) == []
+
+
+def files(cluster, container, name):
+    """Device → name and stored metadata of the newest file of an object."""
+    found = {}
+    for folder in cluster.device_folders:
+        paths = object_files([folder], f"AUTH_test/{container}/{name}")
+        if paths:
+            newest = max(paths, key=lambda path: path.name)
+            found[folder.name] = (newest.name.partition("#")[0].removesuffix(".data"), CHAIN in file_metadata(newest))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("policy", "daemon", "method"),
+    [(GOLD, "object-replicator", "rsync"), (GOLD, "object-replicator", "ssync"), (EC21, "object-reconstructor", "")],
+)
+def test_a_server_that_was_away_gets_what_was_rewritten(cluster, api, swift, policy, daemon, method):
+    container = f"away-{policy}-{method}"
+    assert swift.request("PUT", container, x_storage_policy=policy).status == 201
+    text = b"a line that compresses\n" * 30_000
+    assert swift.request("PUT", f"{container}/o", text).status == 201
+    before = swift.request("HEAD", f"{container}/o").headers
+    made = api.create_policy(f"FOR CONTAINER AUTH_test/{container} DO SET compression ON PROXY", wait=10)
+    if policy == EC21:  # with one parity fragment Swift takes no upload while a server is away
+        assert rewrite(cluster, f"AUTH_test/{container}", "policies", LIMIT).rewritten == 1
+        (lost,) = object_files([cluster.layout.device("object2")], f"AUTH_test/{container}/o")
+        shutil.rmtree(lost.parent)
+    else:
+        cluster.kill("object2")
+        assert rewrite(cluster, f"AUTH_test/{container}", "policies", LIMIT).rewritten == 1
+        cluster.restart("object2")
+        assert len(set(files(cluster, container, "o").values())) == 2, "one server has what was there before"
+    options = {"sync_method": method} if method else {}
+    for _ in range(2):
+        run_daemon(cluster, daemon, options=options)
+    known = files(cluster, container, "o")
+    assert (len(known), len(set(known.values()))) == (3, 1), known
+    assert {encoded for _, encoded in files(cluster, container, "o").values()} == {True}
+    run_daemon(cluster, "object-auditor")
+    assert [one for device in cluster.device_folders for one in device.glob("quarantined/*/*")] == []
+    answer = swift.request("GET", f"{container}/o")
+    assert (answer.body, answer.headers["etag"], answer.headers["last-modified"]) == (
+        text, before["etag"], before["last-modified"],
+    )  # fmt: skip
+    api.delete_policy(made["id"])
 
 
 def test_nothing_of_ours_is_left_after_all_was_made_plain(cluster, api, swift):
