@@ -4,7 +4,7 @@ Theory of operation.
 
 * The object is read as it is stored, below everything that interprets it: manifests, links and versions are objects
   like others.  What its metadata name is undone while it is read; the filters of the policies in force run while it
-  is written, or none.
+  is written, or none; or encryption alone is done anew (:mod:`key_change`).
 * The PUT goes to the timestamp of the data that were read, with a new offset (``sluice_core.rewrites.offsets``).
   Whatever a client writes meanwhile wins; Swift then answers 202, and the object is judged again.
 * All headers that belong to the object are sent with it: type, user and system metadata, expiry, and the values that
@@ -15,22 +15,23 @@ Theory of operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from sluice_core.errors import PeerError, SluiceError
-from sluice_core.rewrites.messages import PLAIN
-from sluice_core.rewrites.offsets import next_offset
-from sluice_filters import chain
+from sluice_core.errors import SluiceError
+from sluice_core.rewrites.messages import KEY, PLAIN
 from sluice_filters.chain import ChainEncoder
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.proxy.upload_filters import UploadFilters
-from sluice_middleware.swift.internal_api import FileLikeIter, Timestamp
+from sluice_middleware.swift.internal_api import FileLikeIter
 from sluice_middleware.swift.proxy_api import close_if_possible, drain_and_close
-from sluice_middleware.wsgi import backend_headers, encoding, sysmeta
+from sluice_middleware.wsgi import backend_headers, encoding
+from sluice_middleware.wsgi.encoding import EncodedInput
 from sluice_middleware.wsgi.policy_lookup import Target
-from sluice_middleware.wsgi.response import Env, Headers, UpstreamResponse
+from sluice_middleware.wsgi.response import Env, UpstreamResponse
+from sluice_rewriter.key_change import describe_encrypted_upload, has_old_key
+from sluice_rewriter.stored_object import StoredObject, carry_listing_values, describe_upload
 from sluice_rewriter.swift_client import make_environment
 
 REWRITTEN: Final = "rewritten"
@@ -41,17 +42,6 @@ GONE: Final = "gone"
 
 #: How often an object is judged again that changed while it was rewritten, or that Swift could not give or take.
 _TRIES: Final = 4
-_DATA_TIMESTAMP: Final = "X-Backend-Data-Timestamp"
-_OVERRIDE_ETAG: Final = "x-object-sysmeta-container-update-override-etag"
-_OVERRIDE_SIZE: Final = "x-object-sysmeta-container-update-override-size"
-#: Headers of an answer that say nothing of the object, or that the PUT makes anew.
-_NOT_CARRIED: Final = frozenset(
-    (
-        *("content-length", "content-range", "content-type", "etag", "last-modified", "x-timestamp"),
-        *("date", "age", "server", "connection", "keep-alive", "transfer-encoding", "accept-ranges"),
-        *("x-trans-id", "x-openstack-request-id"),
-    )
-)
 _CRYPTO: Final = ("x-object-sysmeta-crypto-", "x-object-transient-sysmeta-crypto-")
 
 
@@ -94,22 +84,23 @@ class ObjectRewriter:
             return Outcome(FAILED, f"HEAD: {answer.status}")
         if any(name.lower().startswith(_CRYPTO) for name, _ in answer.headers):
             return Outcome(SKIPPED, "encrypted by Swift")
-        stored = _StoredObject(answer.headers)
+        stored = StoredObject(answer.headers)
         if self._is_as_wanted(target, goal, stored):
             return Outcome(UNCHANGED, size=stored.size)
         self._pace(stored.size)
         return self._copy(target, goal)
 
-    def _is_as_wanted(self, target: Target, goal: str, stored: _StoredObject) -> bool:
+    def _is_as_wanted(self, target: Target, goal: str, stored: StoredObject) -> bool:
         if goal == PLAIN:
             return stored.is_plain
+        if goal == KEY:
+            return not has_old_key(stored, self._handler.filters)
         candidates = self._handler.lookup.candidates(target)
         if "compressibility" in candidates.asked:
             return False  # its bytes tell
         env = make_environment("PUT", *target)
-        _describe_upload(env, stored)
-        wanted = self._handler.upload_filters(env, target, candidates)
-        return _is_stored_by(wanted, stored)
+        describe_upload(env, stored)
+        return _is_stored_by(self._handler.upload_filters(env, target, candidates), stored)
 
     def _copy(self, target: Target, goal: str) -> Outcome:
         """Read the object and write it back; its metadata are those of this very answer."""
@@ -120,30 +111,39 @@ class ObjectRewriter:
                 return Outcome(GONE)
             if answer.code != 200:
                 return Outcome(FAILED, f"GET: {answer.status}")
-            stored = _StoredObject(answer.headers)
-            if stored.chain is not None:
-                self._handler.decode(source, target, answer, stored.chain)
-            return self._put(target, goal, stored, answer)
+            stored = StoredObject(answer.headers)
+            env = make_environment("PUT", *target)
+            describe_upload(env, stored)
+            if goal == KEY:
+                app, filters = self._handler.app, self._handler.filters
+                body = describe_encrypted_upload(env, source, target, stored, answer, app, filters)
+            else:
+                if stored.chain is not None:
+                    self._handler.decode(source, target, answer, stored.chain)
+                env["wsgi.input"] = FileLikeIter(answer.body)
+                body, changes = self._encode(env, target, goal, stored)
+                if not changes:
+                    return Outcome(UNCHANGED, size=stored.size)
+            return self._put(env, stored, body)
         finally:
             close_if_possible(answer.body)
 
-    def _put(self, target: Target, goal: str, stored: _StoredObject, plain: UpstreamResponse) -> Outcome:
-        env = make_environment("PUT", *target)
-        _describe_upload(env, stored)
-        _carry_listing_values(env, stored)
-        env["HTTP_X_TIMESTAMP"] = stored.next_timestamp()
+    def _encode(self, env: Env, target: Target, goal: str, stored: StoredObject) -> tuple[EncodedInput | None, bool]:
+        """Make ``env`` the upload that leads to ``goal``: the encoded body, if any, and whether it is needed at all."""
+        carry_listing_values(env, stored)
         env["HTTP_ETAG"] = stored.etag
+        if goal == PLAIN:
+            return None, True
+        wanted = self._handler.upload_filters(env, target, self._handler.lookup.candidates(target))
+        if _is_stored_by(wanted, stored):
+            return None, False
+        body = None if wanted is None else _prepare(env, wanted.reversible())
+        on_nodes = () if wanted is None else wanted.on_nodes
+        return body, not (body is None and stored.is_plain and not on_nodes)
+
+    def _put(self, env: Env, stored: StoredObject, body: EncodedInput | None) -> Outcome:
+        env["HTTP_X_TIMESTAMP"] = stored.next_timestamp()
         env["swift.content_type_overridden"] = True
-        env["wsgi.input"] = FileLikeIter(plain.body)
-        body = None
-        if goal != PLAIN:
-            wanted = self._handler.upload_filters(env, target, self._handler.lookup.candidates(target))
-            if _is_stored_by(wanted, stored):
-                return Outcome(UNCHANGED, size=stored.size)
-            if wanted is not None:
-                body = _prepare(env, wanted.reversible())
-                if body is None and stored.is_plain and not wanted.on_nodes:
-                    return Outcome(UNCHANGED, size=stored.size)
         try:
             answer = UpstreamResponse(self._handler.app, env)
         finally:
@@ -157,11 +157,11 @@ class ObjectRewriter:
         return Outcome(FAILED, f"PUT: {answer.status}", stored.size)
 
 
-def _is_stored_by(wanted: UploadFilters | None, stored: _StoredObject) -> bool:
+def _is_stored_by(wanted: UploadFilters | None, stored: StoredObject) -> bool:
     return stored.is_plain if wanted is None else wanted.reversible().are_recorded(stored.records, stored.node_steps)
 
 
-def _prepare(env: Env, wanted: UploadFilters) -> encoding.EncodedInput | None:
+def _prepare(env: Env, wanted: UploadFilters) -> EncodedInput | None:
     """Make the upload in ``env`` one of the encoded body; None when no filter of the proxy will change it."""
     backend_headers.write_steps(env, wanted.on_nodes)
     if not wanted.on_proxy:
@@ -169,67 +169,3 @@ def _prepare(env: Env, wanted: UploadFilters) -> encoding.EncodedInput | None:
     encoder = ChainEncoder(wanted.on_proxy, wanted.hint)
     sampling = all(0 < one.decides_within <= encoding.BATCH for one in wanted.on_proxy)
     return encoding.prepare_upload(env, encoder, wanted.hint.size, encoder.heavy, sampling)
-
-
-class _StoredObject:
-    """An object as the headers of an answer describe it, which nobody changed."""
-
-    def __init__(self, headers: Headers) -> None:
-        """
-        :raises SluiceError: when the metadata make no sense
-        """
-        self.headers = headers
-        self.chain, node = sysmeta.find_chain_and_node(headers)
-        self.records = () if self.chain is None else tuple(sysmeta.decode_chain(self.chain))
-        self.node_steps = node
-        plain = sysmeta.plain_headers(headers, self._plain_size()) if self.chain is not None else headers
-        self.size = int(sysmeta.find_header(plain, "Content-Length") or 0)
-        self.etag = (sysmeta.find_header(plain, "Etag") or "").strip('"')
-        self.content_type = sysmeta.find_header(headers, "Content-Type")
-
-    @property
-    def is_plain(self) -> bool:
-        """True when nothing has to be undone."""
-        return self.chain is None and self.node_steps is None
-
-    def _plain_size(self) -> int:
-        return chain.plain_size(self.records)
-
-    def next_timestamp(self) -> str:
-        """The timestamp of the next attempt to replace these data.
-
-        :raises PeerError: when the answer does not tell when they were written
-        """
-        value = sysmeta.find_header(self.headers, _DATA_TIMESTAMP)
-        if not value:
-            raise PeerError("an object server does not say when the data were written")
-        stored = Timestamp(value)
-        replaced: str = Timestamp(stored.timestamp, offset=next_offset(stored.offset)).internal
-        return replaced
-
-    def own_headers(self) -> Mapping[str, str]:
-        """The headers that a PUT of this object carries, by their names in lower case."""
-        return {
-            name.lower(): value
-            for name, value in self.headers
-            if name.lower() not in _NOT_CARRIED
-            and not name.lower().startswith((sysmeta.PREFIX, sysmeta.OVERRIDE_PREFIX, "x-backend-"))
-        }
-
-
-def _describe_upload(env: Env, stored: _StoredObject) -> None:
-    """Make ``env`` the upload of the plain object."""
-    for name, value in stored.own_headers().items():
-        env["HTTP_" + name.upper().replace("-", "_")] = value
-    env["CONTENT_LENGTH"] = str(stored.size)
-    if stored.content_type:
-        env["CONTENT_TYPE"] = stored.content_type
-
-
-def _carry_listing_values(env: Env, stored: _StoredObject) -> None:
-    """Send what the container listing shows, where that is something else than the plain object's own values."""
-    given = {name.lower(): value for name, value in stored.headers}
-    own: dict[str, Any] = {_OVERRIDE_ETAG: stored.etag, _OVERRIDE_SIZE: str(stored.size)}
-    for name, plain in own.items():
-        if name in given and given[name] != plain:
-            env["HTTP_" + name.upper().replace("-", "_")] = given[name]

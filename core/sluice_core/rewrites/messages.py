@@ -8,10 +8,11 @@ from typing import Final
 
 from sluice_core.messages.base import Message
 
-#: What objects are brought to: what the policies in force say, or plain bytes.
+#: What objects are brought to: what the policies in force say, plain bytes, or the active key of encryption.
 POLICIES: Final = "policies"
 PLAIN: Final = "plain"
-GOALS: Final = (POLICIES, PLAIN)
+KEY: Final = "key"
+GOALS: Final = (POLICIES, PLAIN, KEY)
 
 #: What a job is told to do.
 RUNNING: Final = "running"

@@ -40,7 +40,8 @@ BATCH: Final = 256 * 1024
 #: Bodies up to this size are encoded on the spot.
 INLINE: Final = 64 * 1024
 _CHUNK: Final = 64 * 1024
-_FOOTERS: Final = "swift.callback.update_footers"
+#: In the environment of a PUT: what is called with the footers before they are sent.
+FOOTERS: Final = "swift.callback.update_footers"
 _OVERRIDE_ETAG: Final = get_container_update_override_key("etag")
 _OVERRIDE_SIZE: Final = get_container_update_override_key("size")
 
@@ -207,7 +208,7 @@ def prepare_upload(
     if _says_its_end(env):  # else Swift refuses it, as long as it sees what the client said
         env.pop("CONTENT_LENGTH", None)
         env["HTTP_TRANSFER_ENCODING"] = "chunked"
-    env[_FOOTERS] = _footers_callback(env, body, client_etag, env.get(_FOOTERS))
+    env[FOOTERS] = _footers_callback(env, body, client_etag, env.get(FOOTERS))
     return body
 
 

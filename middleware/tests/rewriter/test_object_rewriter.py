@@ -1,14 +1,17 @@
 """One object is rewritten as it is: what is carried over, what is left alone, and what a client's write does."""
 
+import json
 import random
 
 import pytest
 
 from sluice_core.describe import FILTER, PROXY, ActionInfo
-from sluice_core.rewrites.messages import PLAIN, POLICIES
+from sluice_core.rewrites.messages import KEY, PLAIN, POLICIES
 from sluice_core.rewrites.offsets import RANDOM_BITS
 from sluice_core.testing import assignment
 from sluice_filters.api import Filter, Stream
+from sluice_filters.encryption.keys.key_file import render_ring
+from sluice_filters.encryption.keys.ring import Ring
 from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.testing import FakeObject, ProxyStack
 from sluice_middleware.wsgi.sysmeta import CHAIN
@@ -116,6 +119,42 @@ def test_what_belongs_to_the_object_is_carried_over(stack, compressed, stored, r
     for name in ("X-Object-Meta-Colour", "X-Object-Sysmeta-S3Api-Etag", "X-Object-Transient-Sysmeta-Note"):
         assert sent[name.lower()] == before[name], name
     assert stack.swift.objects[PATH].listing == listing
+
+
+@pytest.fixture
+def keyed(tmp_path):
+    """A stack whose key file has two keys: what is stored until ``activate`` is sealed by the first."""
+    path = tmp_path / "keys.json"
+    secrets = {"old": b"o" * 32, "new": b"n" * 32}
+    path.write_bytes(render_ring(Ring("old", secrets)))
+    path.chmod(0o600)
+    made = ProxyStack(tmp_path, key_file=str(path))
+
+    def activate(key):
+        path.write_bytes(render_ring(Ring(key, secrets)))
+        made.proxy.handler.filters["encryption"].surroundings.keys._looked = float("-inf")  # it looks once a second
+
+    return made, activate
+
+
+def test_an_object_is_brought_to_the_active_key_and_what_is_inside_stays(keyed):
+    stack, activate = keyed
+    stack.set_policies(assignment("p.0", "AUTH_a", "compression"), assignment("q.0", "AUTH_a", "encryption"))
+    assert stack("PUT", PATH, TEXT, x_object_meta_colour="blue").status_int == 201
+    found = stack.swift.objects[PATH]
+    found.headers["X-Backend-Data-Timestamp"] = WRITTEN
+    before, listing = json.loads(found.headers[CHAIN]), found.listing
+    rewriter = ObjectRewriter(stack.proxy.handler)
+    assert rewriter.rewrite(TARGET, KEY) == Outcome(UNCHANGED, size=len(TEXT))
+    stack.set_policies()
+    activate("new")
+    assert rewriter.rewrite(TARGET, KEY) == Outcome(REWRITTEN, size=len(TEXT))
+    after = json.loads(stack.swift.objects[PATH].headers[CHAIN])
+    assert [record["r"].get("key") for record in after] == [None, "new"]
+    assert after[0] == before[0]
+    assert stack.swift.objects[PATH].listing == listing
+    assert stack("GET", PATH).body == TEXT
+    assert stack("GET", PATH).headers["X-Object-Meta-Colour"] == "blue"
 
 
 def test_noise_under_a_compression_policy_is_left_as_it_is(stack, stored, rewriter):
