@@ -100,7 +100,7 @@ class Agent:
                     collectd.serve, settings.node, settings.amqp_url, publisher.publish, settings.publish_delay
                 )
             if settings.storage_confs:
-                yield partial(usage.serve, settings, self._swift, self.bus)
+                yield partial(usage.serve, settings, self._swift, self.bus, usage.KnownAccounts(self.store))
         if settings.cache_dir and settings.amqp_url:
             yield partial(invalidation_service.serve, settings)
 

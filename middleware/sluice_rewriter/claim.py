@@ -40,14 +40,14 @@ class Claim:
         self,
         marker: str,
         counts: RewriteCounts = _NO_COUNTS,
-        containers: Iterable[str] = (),
+        units: Iterable[str] = (),
         more: Mapping[str, int] | None = None,
     ) -> None:
         """Report that all names up to ``marker`` are done.
 
         :raises PeerError: when Redis is away; the counts may be lost then, and the names are looked at once more
         """
-        self._send(marker, counts, containers, more)
+        self._send(marker, counts, units, more)
         self.marker = marker
 
     def finish(self, more: Mapping[str, int] | None = None) -> None:
@@ -65,9 +65,7 @@ class Claim:
             try:
                 self._send(self.marker, lease=-1)
             except PeerError as error:
-                log.warning(
-                    "unit `%s` of rewrite `%s` is not given back: %s", self.unit.container, self.unit.job, error
-                )
+                log.warning("unit `%s` of rewrite `%s` is not given back: %s", self.unit.path, self.unit.job, error)
 
     def _renew(self) -> None:
         while self._valid:
@@ -81,10 +79,10 @@ class Claim:
         self,
         marker: str,
         counts: RewriteCounts = _NO_COUNTS,
-        containers: Iterable[str] = (),
+        units: Iterable[str] = (),
         more: Mapping[str, int] | None = None,
         lease: float = LEASE,
     ) -> None:
-        operation = report_unit(self._store.keys, self.unit, marker, counts, containers, more, lease)
+        operation = report_unit(self._store.keys, self.unit, marker, counts, units, more, lease)
         state = self._store.run(operation)
         self._valid, self._state = state is not None, state

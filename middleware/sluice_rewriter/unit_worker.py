@@ -1,4 +1,4 @@
-"""Works at one unit of a job: lists an account's containers, or rewrites the objects of a container page by page.
+"""Works at one unit of a job: lists accounts or containers, or rewrites the objects of a container page by page.
 
 Older versions of a container ``c`` lie in ``\\0versions\\0c``, parts of multipart uploads over S3 in ``c+segments``.  A
 job for ``c`` covers both.  A container from which others are synchronized is skipped, since container-sync cannot read
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from sluice_core.rewrites.accounts import accounts_after
 from sluice_core.rewrites.messages import RewriteCounts, RewriteJob
 from sluice_core.rewrites.operations import add_failures
 from sluice_core.store.store import Store
@@ -23,9 +24,9 @@ from sluice_rewriter.swift_client import Row, SwiftClient
 VERSIONS: Final = "\0versions\0"
 SEGMENTS: Final = "+segments"
 _SYNCED: Final = "container is synchronized to another"
-#: Objects between two reports, and containers that are added by one.
+#: Objects between two reports, and accounts or containers that are added by one.
 _PAGE: Final = 100
-_CONTAINERS: Final = 500
+_LISTED: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,32 +45,46 @@ class UnitWorker:
 
         :raises PeerError: when Swift or Redis is away
         """
-        done = self._list(job, claim) if not claim.unit.container else self._rewrite_all(job, claim)
-        if done:
-            claim.finish({"containers_done": 1} if claim.unit.container else {"listed": 1})
+        account, slash, container = (claim.unit.path or job.account).partition("/")
+        if slash:
+            if self._rewrite_all(job, claim, account, container):
+                claim.finish({"containers_done": 1})
+        elif self._list_containers(job, claim, account) if account else self._list_accounts(claim):
+            claim.finish({"listings": -1})
 
-    def _list(self, job: RewriteJob, claim: Claim) -> bool:
-        for names in self._containers(job, claim.marker):
+    def _list_accounts(self, claim: Claim) -> bool:
+        while claim.goes_on:
+            names = self.store.run(accounts_after(self.store.keys, claim.marker, _LISTED))
+            if not names:
+                return True
+            claim.report(names[-1], units=names, more={"listings": len(names)})
+        return False
+
+    def _list_containers(self, job: RewriteJob, claim: Claim, account: str) -> bool:
+        for names in self._containers(job, account, claim.marker):
             if not claim.goes_on:
                 return False
-            found = green.map_concurrently(lambda name: self._size(job.account, name), names, self.concurrency)
-            there = [name for name, size in zip(names, found, strict=True) if size is not None]
-            sizes = [size for size in found if size is not None]
+
+            def size(name: str) -> tuple[int, int] | None:
+                return self._size(account, name)
+
+            found = green.map_concurrently(size, names, self.concurrency)
+            known = {name: size for name, size in zip(names, found, strict=True) if size is not None}
             more = {
-                "containers": len(there),
-                "objects": sum(objects for objects, _ in sizes),
-                "bytes": sum(size for _, size in sizes),
+                "containers": len(known),
+                "objects": sum(objects for objects, _ in known.values()),
+                "bytes": sum(size for _, size in known.values()),
             }
-            claim.report(names[-1], containers=there, more=more)
+            claim.report(names[-1], units=[f"{account}/{name}" for name in known], more=more)
         return claim.goes_on
 
-    def _containers(self, job: RewriteJob, marker: str) -> Iterator[list[str]]:
+    def _containers(self, job: RewriteJob, account: str, marker: str) -> Iterator[list[str]]:
         """Pages of names of the containers that the job is about, whether they are there or not."""
         if job.container:
             if not marker:
                 yield [job.container, f"{VERSIONS}{job.container}", f"{job.container}{SEGMENTS}"]
             return
-        for page in self.client.list_containers(job.account, marker, _CONTAINERS):
+        for page in self.client.list_containers(account, marker, _LISTED):
             yield [row["name"] for row in page]
 
     def _size(self, account: str, container: str) -> tuple[int, int] | None:
@@ -79,9 +94,8 @@ class UnitWorker:
             return None
         return int(headers.get("x-container-object-count", 0)), int(headers.get("x-container-bytes-used", 0))
 
-    def _rewrite_all(self, job: RewriteJob, claim: Claim) -> bool:
-        container = claim.unit.container
-        headers = self.client.container_headers(job.account, container)
+    def _rewrite_all(self, job: RewriteJob, claim: Claim, account: str, container: str) -> bool:
+        headers = self.client.container_headers(account, container)
         if headers is None:
             return True
         if "x-container-sync-to" in headers:
@@ -89,17 +103,17 @@ class UnitWorker:
             claim.report(claim.marker, RewriteCounts(seen=skipped, skipped={_SYNCED: skipped}))
             return True
         prefix = f"\0{job.prefix}" if job.prefix and container.startswith(VERSIONS) else job.prefix
-        for page in self.client.list_objects(job.account, container, claim.marker, prefix, _PAGE):
+        for page in self.client.list_objects(account, container, claim.marker, prefix, _PAGE):
             if not claim.goes_on:
                 return False
             self._page(job, claim, page)
         return claim.goes_on
 
     def _page(self, job: RewriteJob, claim: Claim, page: Sequence[Row]) -> None:
-        container = claim.unit.container
+        account, _, container = claim.unit.path.partition("/")
 
         def rewrite(row: Row) -> Outcome | None:
-            return self.rewrite((job.account, container, row["name"]), job.goal) if claim.goes_on else None
+            return self.rewrite((account, container, row["name"]), job.goal) if claim.goes_on else None
 
         outcomes = green.map_concurrently(rewrite, page, self.concurrency)
         done = next((number for number, outcome in enumerate(outcomes) if outcome is None), len(page))
@@ -107,7 +121,7 @@ class UnitWorker:
         if not rows:
             return
         failures = [
-            (f"/{job.account}/{container}/{row['name']}", outcome.reason)
+            (f"{claim.unit.path}/{row['name']}", outcome.reason)
             for row, outcome in zip(rows, known, strict=True)
             if outcome.state == FAILED
         ]

@@ -7,10 +7,16 @@ import random
 import time
 
 import pytest
+from tests.support.cluster.daemons import run_daemon
 from tests.support.cluster.object_files import file_metadata, object_files
 from tests.support.cluster.rewrites import rewrite
 
 from sluice_aio.base.setup import EC21
+from sluice_core.rewrites.accounts import accounts_after
+from sluice_core.store.store import Store
+from sluice_filters.encryption.keys.key_file import KeyFile, render_ring
+from sluice_filters.encryption.keys.ring import Ring
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 from sluice_middleware.wsgi.sysmeta import CHAIN, NODE
 
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))
@@ -148,6 +154,43 @@ def versions_of(cluster, container):
     begin = f"/AUTH_test/\0versions\0{container}/"
     known = [file_metadata(path) for folder in cluster.device_folders for path in folder.rglob("*.data")]
     return {one["name"]: CHAIN in one for one in known if str(one.get("name", "")).startswith(begin)}
+
+
+def test_a_job_for_the_cluster_finds_every_account_and_brings_objects_to_the_active_key(rewriter, swift, policy):
+    put(swift, "rw-key")
+    for name in ("p", "n"):
+        put(swift, f"rw-key/{name}", TEXT)
+    before = seen(swift, "rw-key")
+    with (
+        policy("FOR OBJECT AUTH_test/rw-key/p DO SET compression ON PROXY, SET encryption ON PROXY"),
+        policy("FOR OBJECT AUTH_test/rw-key/n DO SET encryption ON STORAGE_NODE"),
+    ):
+        assert rewrite(rewriter, "AUTH_test/rw-key", "policies").rewritten == 2
+    assert rewrite(rewriter, "AUTH_test/rw-key", "key").rewritten == 1, "only the disks know the key of the other"
+    keys = KeyFile(rewriter.layout.key_file).read()
+    rewriter.layout.key_file.write_bytes(render_ring(Ring("next", {**keys.secrets, "next": b"k" * 32})))
+    time.sleep(1.1)  # keys are looked for once a second
+    try:
+        await_account(rewriter, "AUTH_test")
+        assert rewrite(rewriter, "", "key").failed == {}
+        for name, entry in (("p", CHAIN), ("n", ENTRY)):
+            files = object_files(rewriter.device_folders, f"AUTH_test/rw-key/{name}")
+            assert all('"key":"next"' in file_metadata(file)[entry] for file in files)
+        assert seen(swift, "rw-key") == before
+        assert rewrite(rewriter, "AUTH_test/rw-key", "plain").rewritten == 2
+        assert seen(swift, "rw-key") == before
+    finally:
+        rewriter.layout.key_file.write_bytes(render_ring(Ring(keys.active, {**keys.secrets, "next": b"k" * 32})))
+
+
+def await_account(cluster, account):
+    """Agents list accounts with the first batch of what is stored after an account's database has bytes."""
+    run_daemon(cluster, "container-updater")
+    store, end = Store(cluster.redis_url), time.monotonic() + 30
+    while account not in store.run(accounts_after(store.keys, "", 100)):
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    store.close()
 
 
 def test_a_prefix_bounds_a_job_and_a_synchronized_container_is_skipped(rewriter, swift, policy):

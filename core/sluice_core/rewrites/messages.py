@@ -27,7 +27,7 @@ STATES: Final = (RUNNING, PAUSED, CANCELLED, DONE)
 class RewriteJob(Message):
     """One job as it was ordered.
 
-    :param account: the account whose objects are rewritten
+    :param account: the account whose objects are rewritten; empty for all accounts
     :param container: one container with its versions and parts of multipart uploads; empty for all of the account
     :param prefix: of the names of objects
     :param goal: one of :data:`GOALS`
@@ -55,14 +55,17 @@ class RewriteJob(Message):
 
 @dataclass(frozen=True, slots=True)
 class RewriteUnit:
-    """A piece of a job that one rewriter works at: a container, or the listing of the account (no container).
+    """A piece of a job that one rewriter works at: the objects of a container, or a listing.
+
+    ``path`` is ``account/container``; ``account`` for the listing of its containers; empty for the first listing of the
+    job, which is that of its account, or of all accounts.
 
     ``marker`` is the last name that is done.  ``token`` is the number of this claim: a later claim of
     the unit has a greater one, and no older claim may report any more.
     """
 
     job: str
-    container: str
+    path: str
     marker: str
     token: int
 
@@ -88,7 +91,8 @@ class RewriteCounts:
 class RewriteProgress:
     """How far a job is.
 
-    ``containers`` and ``objects`` are those that were found so far, all of them once ``listed``.  Times are unix
+    ``containers`` and ``objects`` are those that were found so far; ``listings`` are still to be made, 0 when all are
+    known.  Times are unix
     seconds, 0 for never.  ``examples`` are the last objects that failed, with the reason.
     """
 
@@ -97,7 +101,7 @@ class RewriteProgress:
     containers_done: int = 0
     objects: int = 0
     bytes: int = 0
-    listed: bool = False
+    listings: int = 1
     claimed: int = 0
     started: float = 0.0
     ended: float = 0.0

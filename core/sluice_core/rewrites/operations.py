@@ -2,7 +2,8 @@
 
 Theory of operation.
 
-* A job has a list of *units* to do.  The first is the listing of its account, which adds a unit for each container.
+* A job has a list of *units* to do.  The first is the listing of its account, which adds a unit for each container; of
+  a job for the cluster it is the list of accounts, which adds a listing for each.
 * A rewriter claims a unit for :data:`LEASE` seconds and renews that with each report.  A lease that ended is claimed
   again, from the last name that was reported: a rewriter that is killed costs no more than one page done twice, and
   an object that was rewritten twice is the same object.
@@ -52,13 +53,13 @@ CREATE: Final = Script(
     + """
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 redis.call('RPUSH', KEYS[2], '')
-redis.call('HSET', KEYS[3], 'started', string.format('%.3f', now))
+redis.call('HSET', KEYS[3], 'started', string.format('%.3f', now), 'listings', 1)
 return 1
 """
 )
 
 #: KEYS: jobs, to do, leases, markers, progress.  ARGV: id, seconds of a lease, what a running job's document holds.
-#: Answers container, marker, token; or nothing.
+#: Answers path, marker, token; or nothing.
 CLAIM: Final = Script(
     _NOW
     + """
@@ -75,8 +76,8 @@ return {unit, marker, string.format('%.0f', token)}
 """
 )
 
-#: KEYS: jobs, to do, leases, markers, progress.  ARGV: id, container, token, seconds of a lease (0: the unit is done,
-#: -1: it is given back), marker, number of containers to add, those, then pairs of a counter and what to add to it.
+#: KEYS: jobs, to do, leases, markers, progress.  ARGV: id, path of the unit, token, seconds of a lease (0: the unit is
+#: done, -1: it is given back), marker, number of units to add, those, then pairs of a counter and what to add to it.
 #: Answers the state that the job is told to be in, or nothing when the claim is not valid any more.
 REPORT: Final = Script(
     _NOW
@@ -183,21 +184,21 @@ def report_unit(
     unit: RewriteUnit,
     marker: str,
     counts: RewriteCounts = _NO_COUNTS,
-    containers: Iterable[str] = (),
+    units: Iterable[str] = (),
     more: Mapping[str, int] | None = None,
     lease: float = LEASE,
 ) -> Operation[str | None]:
     """Report that everything of a unit up to the name ``marker`` is done, and keep it for ``lease`` seconds more.
 
-    :param containers: units that were found
+    :param units: paths of units that were found
     :param more: further counters of :class:`RewriteProgress`
     :param lease: 0 when the unit is done, -1 to give it back
     :returns: the state that the job is told to be in; None when the unit is not ours any more
     """
-    added = [name.encode("utf-8", "surrogateescape") for name in containers]
+    added = [name.encode("utf-8", "surrogateescape") for name in units]
     counters = {**_counters(counts), **(more or {})}
     words = [str(word) for pair in counters.items() for word in pair]
-    head = (unit.job, _raw(unit.container), str(unit.token), str(lease), _raw(marker), str(len(added)))
+    head = (unit.job, _raw(unit.path), str(unit.token), str(lease), _raw(marker), str(len(added)))
     return scripted(
         REPORT, _names(keys, unit.job), (*head, *added, *words), lambda reply: None if reply is None else _text(reply)
     )
@@ -233,7 +234,7 @@ def read_progress(keys: Keys, job_id: str) -> Operation[RewriteProgress]:
             numbers["containers_done"],
             numbers["objects"],
             numbers["bytes"],
-            bool(numbers["listed"]),
+            numbers["listings"],
             int(replies[1]),
             float(found.get("started", 0.0)),
             float(found.get("ended", 0.0)),
@@ -249,7 +250,7 @@ def read_progress(keys: Keys, job_id: str) -> Operation[RewriteProgress]:
 
 
 _COUNTS: Final = ("seen", "rewritten", "rewritten_bytes", "seen_bytes", "unchanged")
-_NUMBERS: Final = (*_COUNTS, "containers", "containers_done", "objects", "bytes", "listed")
+_NUMBERS: Final = (*_COUNTS, "containers", "containers_done", "objects", "bytes", "listings")
 
 
 def _counters(counts: RewriteCounts) -> dict[str, int]:

@@ -50,6 +50,7 @@ class Keys:
     events = _Key("Stream: what went wrong anywhere, in the order in which it was logged, trimmed at a length.")
     event_sources = _Key("Hash source of events → JSON: what it may still log, and how many were left out.")
     node_problems = _Key("Hash node → JSON: what is wrong with it and was logged, for whoever watches nodes next.")
+    accounts = _Key("Sorted set of accounts, all of one score: found by agents that measure what is stored.")
     rewrites = _Key("Hash job id → JSON: rewrites of stored objects, as they were ordered.")
     bandwidth = _Key("String of JSON: what was measured and assigned in the last second; expires when nobody divides.")
 

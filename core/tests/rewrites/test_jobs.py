@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_core.rewrites import operations
+from sluice_core.rewrites import accounts, operations
 from sluice_core.rewrites.messages import CANCELLED, PAUSED, PLAIN, RUNNING, RewriteCounts, RewriteJob
 
 JOB = RewriteJob("j1", "AUTH_a", "", "", PLAIN, RUNNING, 1000, "admin")
@@ -20,8 +20,8 @@ def listed(run):
     """A job whose listing is done: two containers are left."""
     assert run(operations.create_job, JOB)
     unit = run(operations.claim_unit, "j1")
-    more = {"containers": 2, "listed": 1}
-    assert run(operations.report_unit, unit, "", containers=("c1", "c2"), more=more, lease=0) == RUNNING
+    more = {"containers": 2, "listings": -1}
+    assert run(operations.report_unit, unit, "", units=("AUTH_a/c1", "AUTH_a/c2"), more=more, lease=0) == RUNNING
 
 
 def progress(run):
@@ -37,9 +37,9 @@ def test_a_job_is_ordered_once(run):
 
 def test_the_first_unit_is_the_listing_and_each_is_claimed_once(run, listed):
     units = [run(operations.claim_unit, "j1") for _ in range(3)]
-    assert [(one.container, one.marker) for one in units[:2]] == [("c1", ""), ("c2", "")]
+    assert [(one.path, one.marker) for one in units[:2]] == [("AUTH_a/c1", ""), ("AUTH_a/c2", "")]
     assert units[2] is None
-    assert (progress(run).containers, progress(run).listed, progress(run).claimed) == (2, True, 2)
+    assert (progress(run).containers, progress(run).listings, progress(run).claimed) == (2, 0, 2)
 
 
 def test_counts_add_up_and_a_job_ends_with_its_last_unit(run, listed):
@@ -60,9 +60,9 @@ def test_a_unit_whose_lease_ended_is_continued_and_its_old_claim_counts_no_more(
     run(operations.report_unit, lost, "k", lease=0.001)
     run(operations.claim_unit, "j1")
     again = run(operations.claim_unit, "j1")
-    while again is None or again.container != "c1":
+    while again is None or again.path != "AUTH_a/c1":
         again = run(operations.claim_unit, "j1")
-    assert (again.container, again.marker) == ("c1", "k")
+    assert (again.path, again.marker) == ("AUTH_a/c1", "k")
     assert again.token > lost.token
     assert run(operations.report_unit, lost, "z", RewriteCounts(seen=5)) is None
     assert progress(run).counts.seen == 0
@@ -73,7 +73,7 @@ def test_a_unit_that_is_given_back_is_free_at_once(run, listed):
     unit = run(operations.claim_unit, "j1")
     assert run(operations.report_unit, unit, "k", lease=-1) == RUNNING
     again = run(operations.claim_unit, "j1")
-    assert (again.container, again.marker) == ("c1", "k")
+    assert (again.path, again.marker) == ("AUTH_a/c1", "k")
     assert run(operations.report_unit, unit, "z") is None
 
 
@@ -124,8 +124,18 @@ def test_names_that_are_no_text_come_back_as_they_were(run):
     name = b"\xff\xfe".decode("utf-8", "surrogateescape")
     run(operations.create_job, JOB)
     unit = run(operations.claim_unit, "j1")
-    run(operations.report_unit, unit, name, containers=[name], lease=0)
+    run(operations.report_unit, unit, name, units=[name], lease=0)
     unit = run(operations.claim_unit, "j1")
-    assert unit.container == name
+    assert unit.path == name
     run(operations.report_unit, unit, f"{name}\0 ü", lease=-1)
     assert run(operations.claim_unit, "j1").marker == f"{name}\0 ü"
+
+
+def test_accounts_are_listed_in_pages_whatever_their_names(run):
+    names = ["AUTH_a", "AUTH_ü", b"AUTH_\xff".decode("utf-8", "surrogateescape")]
+    run(accounts.add_accounts, names[:2])
+    run(accounts.add_accounts, names)
+    first = run(accounts.accounts_after, "", 2)
+    assert first == names[:2]
+    assert run(accounts.accounts_after, first[-1], 2) == names[2:]
+    run(accounts.add_accounts, [])

@@ -33,6 +33,7 @@ KNOWN = {
     "event_sources": "sluice:event_sources",
     "node_problems": "sluice:node_problems",
     "bandwidth": "sluice:bandwidth",
+    "accounts": "sluice:accounts",
     "rewrites": "sluice:rewrites",
 }
 

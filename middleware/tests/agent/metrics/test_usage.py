@@ -9,13 +9,18 @@ import pytest
 from sluice_agent.metrics import usage
 from sluice_agent.settings import OPTIONS, Settings
 from sluice_core.code.sandbox_trial import Interpreter
+from sluice_core.messages.nodes import MetricBatch
+from sluice_core.metrics.batch_frame import encode_frame
 from sluice_core.options import OptionError, read_options
+from sluice_core.rewrites.accounts import accounts_after
+from sluice_core.store.store import AsyncStore
 
 LIMIT = 20
+STORED = MetricBatch("n.1", "STORED", 60, 1, {"tenant": {"AUTH_a": 5.0, "AUTH_b": 0.0}, "container": {"AUTH_c/c": 1.0}})
 SCRIPT = """\
 #!/bin/sh
 echo "$0 $@" >> {log}
-printf '\\000\\006\\000\\000\\000\\003STOREDone'
+cat {log}.batch
 printf '\\000\\007\\000\\000\\000\\003OBJECTStwo'
 {then}
 """
@@ -39,12 +44,20 @@ class Bus:
                 await self.news.wait()
 
 
+class NoAccounts:
+    """For batches that a script wrote."""
+
+    async def add(self, batch):
+        assert batch.metric == "STORED"
+
+
 def settings(**more):
     values = read_options(OPTIONS, {"storage_confs": "/a.conf, /b.conf", "node": "n.1", **more}, "test")
     return Settings.from_options(values)
 
 
 def python(folder, then):
+    (folder / "log.batch").write_bytes(encode_frame("STORED", STORED.encode()))
     script = folder / "python"
     script.write_text(SCRIPT.format(log=folder / "log", then=then))
     script.chmod(0o755)
@@ -59,12 +72,12 @@ def test_batches_are_passed_on_as_they_are_and_the_reader_ends_with_the_agent(tm
     async def story():
         bus = Bus()
         swift = python(tmp_path, "exec cat")
-        task = asyncio.create_task(usage.serve(settings(), swift, bus))
+        task = asyncio.create_task(usage.serve(settings(), swift, bus, NoAccounts()))
         await bus.until(2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert bus.sent == [("metric.STORED.n_1", b"one"), ("metric.OBJECTS.n_1", b"two")]
+        assert bus.sent == [("metric.STORED.n_1", STORED.encode()), ("metric.OBJECTS.n_1", b"two")]
         (started,) = (tmp_path / "log").read_text().splitlines()
         assert started.endswith("-I -m sluice_middleware.usage n.1 60 /a.conf /b.conf")
 
@@ -75,7 +88,7 @@ def test_batches_are_passed_on_as_they_are_and_the_reader_ends_with_the_agent(tm
 def test_a_reader_that_ends_or_writes_nonsense_is_started_again(tmp_path, then):
     async def story():
         bus = Bus()
-        task = asyncio.create_task(usage.serve(settings(), python(tmp_path, then), bus, again=0.01))
+        task = asyncio.create_task(usage.serve(settings(), python(tmp_path, then), bus, NoAccounts(), again=0.01))
         await bus.until(6)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -90,7 +103,7 @@ def test_an_agent_that_ends_while_a_reader_is_ended_leaves_nothing_behind(tmp_pa
     async def story():
         bus = Bus()
         swift = python(tmp_path, "printf '\\000\\000\\000\\000\\000\\000'; exec sleep 60")
-        task = asyncio.create_task(usage.serve(settings(), swift, bus))
+        task = asyncio.create_task(usage.serve(settings(), swift, bus, NoAccounts()))
         await bus.until(2)
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -104,13 +117,50 @@ def test_an_agent_that_ends_while_a_reader_is_ended_leaves_nothing_behind(tmp_pa
 
 def test_an_interpreter_that_is_not_there_is_tried_again(tmp_path, caplog):
     async def story():
-        task = asyncio.create_task(usage.serve(settings(), Interpreter(str(tmp_path / "none")), Bus(), again=0.01))
+        task = asyncio.create_task(
+            usage.serve(settings(), Interpreter(str(tmp_path / "none")), Bus(), NoAccounts(), again=0.01)
+        )
         while len(caplog.records) < 2:
             await asyncio.sleep(0.01)
         task.cancel()
 
     run(story())
     assert "nothing is measured of what is stored" in caplog.text
+
+
+def test_the_accounts_of_a_node_are_written_once_and_again_after_a_while(store, redis_server):
+    now = [0.0]
+
+    async def story():
+        mine = AsyncStore(redis_server.url)
+        accounts = usage.KnownAccounts(mine, lambda: now[0])
+
+        async def listed(after):
+            now[0] = after
+            await accounts.add(STORED)
+            return store.run(accounts_after(store.keys, "", 10))
+
+        assert await listed(0.0) == ["AUTH_a", "AUTH_b"]
+        store.client.flushdb()
+        assert await listed(60.0) == []
+        assert await listed(1000.0) == ["AUTH_a", "AUTH_b"]
+        await mine.close()
+
+    run(story())
+
+
+def test_without_redis_accounts_are_written_with_a_later_batch(store, redis_server):
+    async def story():
+        away, there = AsyncStore("redis://127.0.0.1:1"), AsyncStore(redis_server.url)
+        accounts = usage.KnownAccounts(away)
+        await accounts.add(STORED)
+        accounts._store = there
+        await accounts.add(STORED)
+        assert store.run(accounts_after(store.keys, "", 10)) == ["AUTH_a", "AUTH_b"]
+        await away.close()
+        await there.close()
+
+    run(story())
 
 
 def test_the_period_is_a_second_at_least():
