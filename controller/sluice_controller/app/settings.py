@@ -54,6 +54,7 @@ SPECTACULAR_SETTINGS = {
         "EnvironmentEnum": "sluice_core.describe.ENVIRONMENTS",
         "MetricInstanceEnum": "sluice_controller.code.rollout.METRIC_STATES",
         "ControllerStateEnum": "sluice_controller.code.controllers.STATES",
+        "RewriteStateEnum": "sluice_core.rewrites.messages.STATES",
     },
 }
 

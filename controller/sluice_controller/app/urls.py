@@ -7,7 +7,7 @@ from django.urls.converters import StringConverter
 
 from sluice_controller.api.views.bandwidth import iostack, measurements, slo
 from sluice_controller.api.views.code import controllers, dependencies, filters, uploaded_metrics
-from sluice_controller.api.views.operations import changes, configuration, events, nodes, service
+from sluice_controller.api.views.operations import changes, configuration, events, nodes, rewrites, service
 from sluice_controller.api.views.policies import deployments, effective, policies
 from sluice_controller.api.views.registry import groups, placement, registry, stereotypes, vocabulary
 
@@ -42,6 +42,11 @@ urlpatterns = [
     path("changes/<str:epoch>", changes.ChangeView.as_view()),
     path("changes/<str:epoch>/rollback", changes.RollbackView.as_view()),
     path("events", events.EventsView.as_view()),
+    path("rewrites", rewrites.RewritesView.as_view()),
+    path("rewrites/<str:rewrite>", rewrites.RewriteView.as_view()),
+    path("rewrites/<str:rewrite>/pause", rewrites.RewritePauseView.as_view()),
+    path("rewrites/<str:rewrite>/resume", rewrites.RewriteResumeView.as_view()),
+    path("rewrites/<str:rewrite>/cancel", rewrites.RewriteCancelView.as_view()),
     path("locality/<name:account>/<name:container>/<target:object_name>", placement.LocalityView.as_view()),
     path("containers/<name:account>/<name:container>", placement.ContainerView.as_view()),
     path("placements", placement.PlacementsView.as_view()),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from sluice_controller.config import Config
 from sluice_controller.identity.projects import ProjectAccounts, Session
 from sluice_core.describe import NATIVE, STORLET, ActionInfo
-from sluice_core.errors import SluiceError
+from sluice_core.errors import CallerError, SluiceError
 from sluice_core.messages.uploads import FILTER_CODE, METRIC_CODE, Upload
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import KNOWN_ACTIONS, TERMS
@@ -83,3 +83,14 @@ def build_catalogue(default_tenant: str = "", erasure_coded: str = "") -> Catalo
         erasure_coded=frozenset(filter(None, map(str.strip, erasure_coded.split(",")))),
         trials=installed,
     )
+
+
+def account_of(native: Catalogue, tenant: str) -> str:
+    """The account of a tenant, which may be called by its project's name, as in sentences.
+
+    :raises CallerError: when it is neither a project nor an account
+    """
+    account = native.account(tenant)
+    if not account.startswith(native.account_prefix):
+        raise CallerError(f"there is no project `{tenant}`, expected one, or an account `{native.account_prefix}…`")
+    return account

@@ -12,20 +12,8 @@ from sluice_controller.errors import check_version
 from sluice_controller.registry.swift_client import SwiftClient
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.registry import PLACEMENT, Placement
-from sluice_dsl.catalogue.base import Catalogue
 
 _PLACEMENTS: Final = RecordKind(Placement, PLACEMENT, "placement of account")
-
-
-def account_of(native: Catalogue, tenant: str) -> str:
-    """The account of a tenant, which may be called by its project's name, as in sentences.
-
-    :raises CallerError: when it is neither a project nor an account
-    """
-    account = native.account(tenant)
-    if not account.startswith(native.account_prefix):
-        raise CallerError(f"there is no project `{tenant}`, expected one, or an account `{native.account_prefix}…`")
-    return account
 
 
 def list_placements(

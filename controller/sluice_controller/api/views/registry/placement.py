@@ -13,6 +13,7 @@ from sluice_controller.api.openapi import IF_MATCH, MARKER, WAIT, header, operat
 from sluice_controller.api.serializers import placement as shapes
 from sluice_controller.api.views.base import View, etag
 from sluice_controller.api.views.resources import no_content, render_entry
+from sluice_controller.catalog.vocabulary import account_of
 from sluice_controller.registry import placement
 from sluice_controller.registry.swift_client import SwiftClient
 from sluice_controller.validation.bodies import Body
@@ -35,7 +36,7 @@ class LocalityView(View):
         As Swift's rings have it, by its `list_endpoints`; copies on handoff devices are not told. What the
         files of Swift say besides is null where the API's option `swift_dir` does not name them.
         """
-        account = placement.account_of(self.backend.native, account)
+        account = account_of(self.backend.native, account)
         found = SwiftClient(settings.SLUICE).locality(account, container, object_name)
         path = {"account": account, "container": container, "object": object_name}
         return Response(shapes.LocalitySerializer.render_in(settings.SLUICE.swift_dir, found, **path))
@@ -58,7 +59,7 @@ class ContainerView(View):
         Where Keystone says who asks, Swift is asked with the same token, and decides.
         """
         name, client = read_policy(request), SwiftClient(settings.SLUICE)
-        account = placement.account_of(self.backend.native, account)
+        account = account_of(self.backend.native, account)
         placement.refuse_unknown_policy(client, name)
         made = client.create_container(account, container, name, request.headers.get("X-Auth-Token", ""))
         data = {"account": account, "container": container, "storage_policy": name, "created": made}
@@ -93,7 +94,7 @@ class PlacementView(View):
 
         The placement.
         """
-        found = placement.find(self.backend, placement.account_of(self.backend.native, account))
+        found = placement.find(self.backend, account_of(self.backend.native, account))
         return render_entry(shapes.PlacementSerializer.render(found), found.version)
 
     @operation(
@@ -115,7 +116,7 @@ class PlacementView(View):
         found, new = placement.put(
             self.backend,
             SwiftClient(settings.SLUICE),
-            placement.account_of(self.backend.native, account),
+            account_of(self.backend.native, account),
             read_policy(request),
             request.user.name,
             **self.given,
@@ -137,7 +138,7 @@ class PlacementView(View):
 
         204.
         """
-        account = placement.account_of(self.backend.native, account)
+        account = account_of(self.backend.native, account)
         epoch = placement.delete(self.backend, account, request.user.name, **self.given)
         self.wait_acknowledged(epoch)
         return no_content()

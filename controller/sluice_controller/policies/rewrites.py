@@ -1,0 +1,193 @@
+"""Rewrites: jobs that bring stored objects to what policies say, to plain bytes, or to the active key.
+
+Jobs lie in Redis beside the configuration and not in it: they are orders, which no export and no roll back knows.
+Rewriters claim their units (``sluice_core.rewrites``); the API writes orders and shows how far they are.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.vocabulary import account_of
+from sluice_controller.validation.bodies import Body
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.messages.bounds import MOST_RATE
+from sluice_core.rewrites import accounts, operations
+from sluice_core.rewrites.messages import (
+    CANCELLED,
+    DONE,
+    GOALS,
+    PAUSED,
+    RUNNING,
+    RewriteJob,
+    RewriteProgress,
+)
+from sluice_dsl.checks.bandwidth_checks import BARE_RATE
+from sluice_dsl.syntax.units import UnitError, read_quantity
+
+#: How a target that is all accounts is written.
+CLUSTER: Final = "CLUSTER"
+#: Jobs that have ended and are kept.
+KEPT: Final = 200
+_NO_REWRITER: Final = "no rewriter works at it: does `sluice-rewriter` run on any node?"
+#: Seconds for which a new job may be without a rewriter before that is said.
+_PATIENCE: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteView:
+    """A job, how far it is, and when it was looked at (unix seconds)."""
+
+    job: RewriteJob
+    progress: RewriteProgress
+    now: float
+
+    @property
+    def state(self) -> str:
+        """One of ``sluice_core.rewrites.messages.STATES``."""
+        return DONE if self.progress.ended and self.job.state != CANCELLED else self.job.state
+
+    @property
+    def target(self) -> str:
+        """``account[/container[/prefix]]``, or :data:`CLUSTER`."""
+        return target_text(self.job)
+
+    @property
+    def estimated_end(self) -> float | None:
+        """Unix seconds at which it ends if it goes on as it did; None when that cannot be said."""
+        done, total = self.progress.counts.seen, self.progress.objects
+        if self.state != RUNNING or self.progress.listings or not done or not self.progress.started:
+            return None
+        return self.progress.started + (self.now - self.progress.started) * max(total / done, 1.0)
+
+    @property
+    def warning(self) -> str:
+        """Why nothing happens; empty when something does."""
+        waits = self.state == RUNNING and not self.progress.claimed
+        return _NO_REWRITER if waits and self.now - self.job.created / 1000 > _PATIENCE else ""
+
+
+def target_text(job: RewriteJob) -> str:
+    """The target of a job as it is written."""
+    parts = [job.account, job.container, job.prefix]
+    return "/".join(parts[: 3 if job.prefix else 2 if job.container else 1]) or CLUSTER
+
+
+def create(backend: Backend, data: Any, by: str) -> RewriteView:
+    """Order a job.
+
+    :raises CallerError: when the body or the target makes no sense
+    :raises Conflict: when a job for an overlapping target has not ended
+    """
+    body = Body(data, "target", "to", "max_bw", "max_objects_sec")
+    account, container, prefix = _read_target(backend, body.text("target", longest=2048))
+    max_bw = _read_rate(body.value("max_bw")) if body.has("max_bw") else 0.0
+    max_objects = body.number("max_objects_sec", 0.0, 0.0, 1e9)
+    goal = body.one_of("to", GOALS)
+    head, created = backend.store.head(), int(backend.now() * 1000)
+    job = RewriteJob(
+        f"{created:012x}-{secrets.token_hex(4)}", account, container, prefix, goal, RUNNING, created, by,
+        max_bw, max_objects, head.history, head.epoch,
+    )  # fmt: skip
+    return order(backend, job)
+
+
+def order(backend: Backend, job: RewriteJob) -> RewriteView:
+    """Order ``job``, and forget the oldest of those that have ended.
+
+    :raises Conflict: when a job for an overlapping target has not ended
+    """
+    known = list_jobs(backend)
+    for other in known.values():
+        if other.state in (RUNNING, PAUSED) and _overlap(job, other.job):
+            raise Conflict(
+                f"rewrite `{other.job.id}` of `{other.target}` has not ended, which has objects of "
+                f"`{target_text(job)}`, too; wait for it or cancel it"
+            )
+    if not job.account and not backend.store.run(accounts.accounts_after(backend.store.keys, "", 1)):
+        raise Conflict("no account is known: agents list them where `storage_confs` says what they measure")
+    ended = sorted(name for name, one in known.items() if one.state not in (RUNNING, PAUSED))
+    for name in ended[: max(len(ended) - KEPT + 1, 0)]:
+        backend.store.run(operations.delete_job(backend.store.keys, name))
+    backend.store.run(operations.create_job(backend.store.keys, job))
+    return find(backend, job.id)
+
+
+def list_jobs(backend: Backend) -> dict[str, RewriteView]:
+    """Id → job, oldest first."""
+    jobs = backend.store.run(operations.read_jobs(backend.store.keys))
+    return {name: _view(backend, job) for name, job in sorted(jobs.items())}
+
+
+def find(backend: Backend, job_id: str) -> RewriteView:
+    """
+    :raises NotFound: when there is no such job
+    """
+    job = backend.store.run(operations.read_jobs(backend.store.keys)).get(job_id)
+    if job is None:
+        raise NotFound(f"there is no rewrite `{job_id}`")
+    return _view(backend, job)
+
+
+def change(backend: Backend, job_id: str, state: str) -> RewriteView:
+    """Have a job paused, running again or cancelled.
+
+    :raises NotFound: when there is no such job
+    :raises Conflict: when it has ended
+    """
+    found = find(backend, job_id)
+    if backend.store.run(operations.order(backend.store.keys, job_id, state)) is None:
+        raise Conflict(f"rewrite `{job_id}` has ended, it is {found.state}")
+    return find(backend, job_id)
+
+
+def delete(backend: Backend, job_id: str) -> None:
+    """Forget a job that has ended.
+
+    :raises NotFound: when there is no such job
+    :raises Conflict: when it has not ended
+    """
+    found = find(backend, job_id)
+    if found.state in (RUNNING, PAUSED):
+        raise Conflict(f"rewrite `{job_id}` is {found.state}, cancel it first")
+    backend.store.run(operations.delete_job(backend.store.keys, job_id))
+
+
+def _view(backend: Backend, job: RewriteJob) -> RewriteView:
+    progress = backend.store.run(operations.read_progress(backend.store.keys, job.id))
+    return RewriteView(job, progress, backend.now())
+
+
+def _read_target(backend: Backend, text: str) -> tuple[str, str, str]:
+    if text.strip().upper() == CLUSTER:
+        return "", "", ""
+    tenant, _, rest = text.partition("/")
+    container, _, prefix = rest.partition("/")
+    if not tenant or ("/" in text and not container):
+        raise CallerError(f"`target` is `{text}`, expected tenant[/container[/prefix]] or {CLUSTER}")
+    account = account_of(backend.native, tenant)
+    if account.startswith("."):
+        raise CallerError(f"`target`: account `{account}` is Swift's own, its objects stay as they are")
+    return account, container, prefix
+
+
+def _read_rate(text: str) -> float:
+    try:
+        rate = read_quantity(text, "rate", BARE_RATE)
+    except UnitError as error:
+        near = f", did you mean `{error.near_miss}`" if error.near_miss else ""
+        raise CallerError(f"`max_bw`: {error}{near}") from error
+    if not 1 <= rate <= MOST_RATE:
+        raise CallerError(f"`max_bw` is `{text}`, expected at least 1 B/s")
+    return float(rate)
+
+
+def _overlap(one: RewriteJob, other: RewriteJob) -> bool:
+    if not one.account or not other.account or one.account != other.account:
+        return not (one.account and other.account)
+    if not one.container or not other.container or one.container != other.container:
+        return not (one.container and other.container)
+    return one.prefix.startswith(other.prefix) or other.prefix.startswith(one.prefix)

@@ -1,0 +1,161 @@
+"""Rewrites by the API: ordered, shown as far as rewriters have come, paused, ended, forgotten."""
+
+import pytest
+
+from sluice_controller.policies import rewrites
+from sluice_core.rewrites import accounts, operations
+from sluice_core.rewrites.messages import RewriteCounts
+
+
+@pytest.fixture
+def post(api):
+    def send(path="/rewrites", body=None, status=201):
+        answer = api.post(path, {} if body is None else body, format="json")
+        assert answer.status_code == status, answer.content
+        return answer.json()
+
+    return send
+
+
+@pytest.fixture
+def run(backend):
+    return lambda operation, *given, **named: backend.store.run(operation(backend.store.keys, *given, **named))
+
+
+def order(target="AUTH_a", to="plain", **more):
+    return {"target": target, "to": to, **more}
+
+
+def finish(run, job, **counts):
+    """What a rewriter does with a job without containers."""
+    unit = run(operations.claim_unit, job)
+    run(operations.report_unit, unit, "", RewriteCounts(**counts), more={"listings": -1}, lease=0)
+
+
+def test_a_rewrite_is_ordered_and_shown(api, post, backend):
+    answer = api.post(
+        "/rewrites", order("AUTH_a/logs/2026/", "policies", max_bw="20MBps", max_objects_sec=5), format="json"
+    )
+    assert answer.status_code == 201
+    made = answer.json()
+    assert answer.headers["Location"] == f"/rewrites/{made['id']}"
+    assert (made["target"], made["to"], made["state"]) == ("AUTH_a/logs/2026/", "policies", "running")
+    assert (made["max_bw"], made["max_objects_sec"], made["created_by"]) == (20e6, 5.0, "admin")
+    assert (made["listed"], made["objects"], made["ended_at"], made["warning"]) == (False, 0, None, "")
+    assert api.get(f"/rewrites/{made['id']}").json() == made
+    assert api.get("/rewrites").json()["rewrites"] == [made]
+    job = backend.store.run(operations.read_jobs(backend.store.keys))[made["id"]]
+    assert (job.account, job.container, job.prefix) == ("AUTH_a", "logs", "2026/")
+    assert (job.history, job.epoch) == (backend.store.head().history, backend.store.head().epoch)
+
+
+def test_a_rewriter_waits_for_the_policies_of_the_order(post, create, run, backend):
+    create("FOR TENANT AUTH_a DO SET compression")
+    made = post(body=order())
+    assert run(operations.read_jobs)[made["id"]].epoch == backend.store.head().epoch == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"to": "plain"}, "`target` is missing"),
+        (order("AUTH_a//x"), "expected tenant[/container[/prefix]] or CLUSTER"),
+        (order("/c"), "expected tenant[/container[/prefix]] or CLUSTER"),
+        (order(".expiring_objects"), "`.expiring_objects` is Swift's own"),
+        (order(to="zip"), "`to` is `zip`, expected policies, plain, key"),
+        (order(max_bw="20 apples"), "`max_bw`: expected a rate"),
+        (order(max_bw="20Mbps"), "did you mean `20MBps`"),
+        (order(max_bw=0), "expected at least 1 B/s"),
+        (order(max_objects_sec=-1), "`max_objects_sec` is `-1`"),
+        (order(speed=1), "`speed`"),
+    ],
+)
+def test_an_order_that_makes_no_sense_is_refused(post, body, words):
+    assert words in post(body=body, status=400)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("AUTH_a", "AUTH_a/c"), ("AUTH_a/c", "AUTH_a"), ("AUTH_a/c", "AUTH_a/c/x"), ("AUTH_a/c/x", "AUTH_a/c/xy"),
+        ("CLUSTER", "AUTH_a/c"), ("AUTH_a", "CLUSTER"),
+    ],
+)  # fmt: skip
+def test_jobs_do_not_overlap(post, run, first, second):
+    run(accounts.add_accounts, ["AUTH_a"])
+    made = post(body=order(first))
+    refused = post(body=order(second), status=409)["error"]["message"]
+    assert made["id"] in refused
+    assert f"`{first}`" in refused
+    post(f"/rewrites/{made['id']}/cancel", status=200)
+    post(body=order(second))
+
+
+def test_jobs_beside_each_other_are_several(api, post):
+    for target in ("AUTH_a/c/x", "AUTH_a/c/y", "AUTH_a/d", "AUTH_b"):
+        post(body=order(target))
+    shown = api.get("/rewrites?limit=3").json()
+    assert [one["target"] for one in shown["rewrites"]] == ["AUTH_a/c/x", "AUTH_a/c/y", "AUTH_a/d"]
+    rest = api.get(f"/rewrites?limit=3&marker={shown['next_marker']}").json()
+    assert ([one["target"] for one in rest["rewrites"]], rest["next_marker"]) == (["AUTH_b"], None)
+    assert [one["target"] for one in api.get("/rewrites?target=AUTH_b").json()["rewrites"]] == ["AUTH_b"]
+
+
+def test_without_a_known_account_there_is_no_job_for_the_cluster(post):
+    assert "no account is known" in post(body=order("cluster"), status=409)["error"]["message"]
+
+
+def test_progress_is_shown_with_an_estimate_and_examples(api, post, run, monkeypatch, backend):
+    made = post(body=order())
+    unit = run(operations.claim_unit, made["id"])
+    found = {"containers": 1, "objects": 100, "bytes": 5000, "listings": -1}
+    run(operations.report_unit, unit, "c", units=["AUTH_a/c"], more=found, lease=0)
+    unit = run(operations.claim_unit, made["id"])
+    counts = RewriteCounts(25, 20, 1000, 1250, 3, {"encrypted by Swift": 1}, {"PUT: 503": 1})
+    run(operations.report_unit, unit, "o", counts)
+    run(operations.add_failures, made["id"], [("AUTH_a/c/o", "PUT: 503")])
+    started = run(operations.read_progress, made["id"]).started
+    object.__setattr__(backend, "now", lambda: started + 10)
+    shown = api.get(f"/rewrites/{made['id']}").json()
+    assert (shown["listed"], shown["containers"], shown["containers_done"], shown["working"]) == (True, 1, 0, 1)
+    assert (shown["objects"], shown["objects_done"], shown["rewritten"], shown["unchanged"]) == (100, 25, 20, 3)
+    assert (shown["bytes"], shown["bytes_done"], shown["bytes_rewritten"]) == (5000, 1250, 1000)
+    assert (shown["skipped"], shown["failed"]) == ({"encrypted by Swift": 1}, {"PUT: 503": 1})
+    assert shown["examples"] == [{"object": "AUTH_a/c/o", "reason": "PUT: 503"}]
+    view = rewrites.find(backend, made["id"])
+    assert view.estimated_end == pytest.approx(started + 40)
+
+
+def test_a_job_at_which_nobody_works_says_so_after_a_while(api, post, backend, run):
+    made = post(body=order())
+    now = backend.now()
+    object.__setattr__(backend, "now", lambda: now + 11)
+    assert "sluice-rewriter" in api.get(f"/rewrites/{made['id']}").json()["warning"]
+    run(operations.claim_unit, made["id"])
+    assert api.get(f"/rewrites/{made['id']}").json()["warning"] == ""
+
+
+def test_a_job_is_paused_goes_on_and_is_done(api, post, run):
+    made = post(body=order())
+    path = f"/rewrites/{made['id']}"
+    assert post(f"{path}/pause", status=200)["state"] == "paused"
+    assert post(f"{path}/pause", status=200)["state"] == "paused"
+    assert api.get("/rewrites?state=paused").json()["rewrites"][0]["id"] == made["id"]
+    assert "is paused, cancel it first" in api.delete(path).json()["error"]["message"]
+    assert post(f"{path}/resume", status=200)["state"] == "running"
+    finish(run, made["id"])
+    done = api.get(path).json()
+    assert done["state"] == "done"
+    assert done["ended_at"]
+    assert "has ended, it is done" in post(f"{path}/pause", status=409)["error"]["message"]
+    assert api.delete(path).status_code == 204
+    assert api.get(path).status_code == 404
+
+
+def test_the_oldest_of_those_that_have_ended_are_forgotten(api, post, run, monkeypatch):
+    monkeypatch.setattr(rewrites, "KEPT", 2)
+    ids = []
+    for _ in range(4):
+        ids.append(post(body=order())["id"])
+        finish(run, ids[-1])
+    assert [one["id"] for one in api.get("/rewrites").json()["rewrites"]] == ids[-2:]
