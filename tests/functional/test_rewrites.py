@@ -96,17 +96,17 @@ def test_objects_are_encoded_and_made_plain_again(rewriter, api, swift, policy, 
     put(swift, f"{container}/expiring", TEXT, x_delete_at=str(int(time.time()) + 86400), content_encoding="br")
     before = seen(swift, container)
     with policy(f"FOR CONTAINER AUTH_test/{container} DO {place}"):
-        done = rewrite(rewriter, f"AUTH_test/{container}", "policies")
-        assert done.failed == done.skipped == {}
-        assert done.rewritten == 4
+        done = rewrite(api, f"AUTH_test/{container}", "policies")
+        assert done["failed"] == done["skipped"] == {}
+        assert done["rewritten"] == 4
         assert seen(swift, container) == before
         for name in ("text", "noise", "tiny", "expiring"):
             assert all(encoded(rewriter, f"{container}/{name}")), name
-        again = rewrite(rewriter, f"AUTH_test/{container}", "policies")
+        again = rewrite(api, f"AUTH_test/{container}", "policies")
         # whether noise was compressed in vain before it was encrypted, only its bytes tell
-        assert (again.rewritten, again.unchanged) == ((0, 5) if place is NODES else (1, 4))
-    done = rewrite(rewriter, f"AUTH_test/{container}", "plain")
-    assert (done.rewritten, done.failed) == (4, {})
+        assert (again["rewritten"], again["unchanged"]) == ((0, 5) if place is NODES else (1, 4))
+    done = rewrite(api, f"AUTH_test/{container}", "plain")
+    assert (done["rewritten"], done["failed"]) == (4, {})
     assert seen(swift, container) == before
     for name in (*BODIES, "expiring"):
         assert not any(encoded(rewriter, f"{container}/{name}")), name
@@ -136,14 +136,14 @@ def test_versions_large_objects_and_links_are_rewritten_as_they_are(rewriter, ap
     before = everything()
     with policy("FOR TENANT AUTH_test DO SET compression"):
         for container in ("rw-ver", "rw-seg"):
-            assert rewrite(rewriter, f"AUTH_test/{container}", "policies").failed == {}
+            assert rewrite(api, f"AUTH_test/{container}", "policies")["failed"] == {}
         assert everything() == before
         assert all(encoded(rewriter, "rw-seg/part0"))
         versions = versions_of(rewriter, "rw-ver")
         assert len(versions) == 6, versions  # three of o, its delete marker, the last one, and the link
         assert sum(versions.values()) == 4
     for container in ("rw-ver", "rw-seg"):
-        assert rewrite(rewriter, f"AUTH_test/{container}", "plain").failed == {}
+        assert rewrite(api, f"AUTH_test/{container}", "plain")["failed"] == {}
     assert everything() == before
     assert not any(versions_of(rewriter, "rw-ver").values())
     assert not any(encoded(rewriter, "rw-seg/part0"))
@@ -156,7 +156,7 @@ def versions_of(cluster, container):
     return {one["name"]: CHAIN in one for one in known if str(one.get("name", "")).startswith(begin)}
 
 
-def test_a_job_for_the_cluster_finds_every_account_and_brings_objects_to_the_active_key(rewriter, swift, policy):
+def test_a_job_for_the_cluster_finds_every_account_and_brings_objects_to_the_active_key(rewriter, api, swift, policy):
     put(swift, "rw-key")
     for name in ("p", "n"):
         put(swift, f"rw-key/{name}", TEXT)
@@ -165,19 +165,19 @@ def test_a_job_for_the_cluster_finds_every_account_and_brings_objects_to_the_act
         policy("FOR OBJECT AUTH_test/rw-key/p DO SET compression ON PROXY, SET encryption ON PROXY"),
         policy("FOR OBJECT AUTH_test/rw-key/n DO SET encryption ON STORAGE_NODE"),
     ):
-        assert rewrite(rewriter, "AUTH_test/rw-key", "policies").rewritten == 2
-    assert rewrite(rewriter, "AUTH_test/rw-key", "key").rewritten == 1, "only the disks know the key of the other"
+        assert rewrite(api, "AUTH_test/rw-key", "policies")["rewritten"] == 2
+    assert rewrite(api, "AUTH_test/rw-key", "key")["rewritten"] == 1, "only the disks know the key of the other"
     keys = KeyFile(rewriter.layout.key_file).read()
     rewriter.layout.key_file.write_bytes(render_ring(Ring("next", {**keys.secrets, "next": b"k" * 32})))
     time.sleep(1.1)  # keys are looked for once a second
     try:
         await_account(rewriter, "AUTH_test")
-        assert rewrite(rewriter, "", "key").failed == {}
+        assert rewrite(api, "CLUSTER", "key")["failed"] == {}
         for name, entry in (("p", CHAIN), ("n", ENTRY)):
             files = object_files(rewriter.device_folders, f"AUTH_test/rw-key/{name}")
             assert all('"key":"next"' in file_metadata(file)[entry] for file in files)
         assert seen(swift, "rw-key") == before
-        assert rewrite(rewriter, "AUTH_test/rw-key", "plain").rewritten == 2
+        assert rewrite(api, "AUTH_test/rw-key", "plain")["rewritten"] == 2
         assert seen(swift, "rw-key") == before
     finally:
         rewriter.layout.key_file.write_bytes(render_ring(Ring(keys.active, {**keys.secrets, "next": b"k" * 32})))
@@ -193,16 +193,16 @@ def await_account(cluster, account):
     store.close()
 
 
-def test_a_prefix_bounds_a_job_and_a_synchronized_container_is_skipped(rewriter, swift, policy):
+def test_a_prefix_bounds_a_job_and_a_synchronized_container_is_skipped(rewriter, api, swift, policy):
     put(swift, "rw-pre")
     for name in ("a/1", "a/2", "b/1"):
         put(swift, f"rw-pre/{name}", TEXT)
     put(swift, "rw-sync", x_container_sync_to="//sluice/aio/AUTH_test/rw-pre", x_container_sync_key="k")
     put(swift, "rw-sync/o", TEXT)
     with policy("FOR TENANT AUTH_test DO SET compression ON PROXY"):
-        done = rewrite(rewriter, "AUTH_test/rw-pre/a/", "policies")
-        assert (done.seen, done.rewritten) == (2, 2)
+        done = rewrite(api, "AUTH_test/rw-pre/a/", "policies")
+        assert (done["objects_done"], done["rewritten"]) == (2, 2)
         assert not any(encoded(rewriter, "rw-pre/b/1"))
-        done = rewrite(rewriter, "AUTH_test/rw-sync", "policies")
-        assert (done.rewritten, done.skipped) == (0, {"container is synchronized to another": 1})
+        done = rewrite(api, "AUTH_test/rw-sync", "policies")
+        assert (done["rewritten"], done["skipped"]) == (0, {"container is synchronized to another": 1})
         assert not any(encoded(rewriter, "rw-sync/o"))

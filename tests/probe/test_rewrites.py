@@ -11,7 +11,7 @@ import time
 import pytest
 from tests.support.cluster.daemons import run_daemon
 from tests.support.cluster.object_files import file_metadata, object_files
-from tests.support.cluster.rewrites import rewrite, start_rewrite, wait_rewrite
+from tests.support.cluster.rewrites import rewrite, wait_rewrite
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import EC21, GOLD
@@ -142,7 +142,7 @@ def test_clients_see_their_own_writes_while_objects_are_rewritten_and_rewriters_
         one.start()
     goals, killed, jobs, rewritten = itertools.cycle(("policies", "plain")), 0, 0, 0
     while time.monotonic() < until:
-        job = start_rewrite(cluster, "AUTH_test", next(goals))
+        job = api.create_rewrite("AUTH_test", next(goals))["id"]
         time.sleep(1.5)
         if jobs % 3 == 1:
             cluster.kill(REWRITERS[killed % 2])
@@ -150,7 +150,7 @@ def test_clients_see_their_own_writes_while_objects_are_rewritten_and_rewriters_
             killed += 1
         if jobs % 6 == 5:
             cluster.restart("redis")
-        rewritten += wait_rewrite(cluster, job, LIMIT).rewritten
+        rewritten += wait_rewrite(api, job, LIMIT)["rewritten"]
         jobs += 1
     for one in writers:
         one.join()
@@ -190,12 +190,12 @@ def test_a_server_that_was_away_gets_what_was_rewritten(cluster, api, swift, pol
     before = swift.request("HEAD", f"{container}/o").headers
     made = api.create_policy(f"FOR CONTAINER AUTH_test/{container} DO SET compression ON PROXY", wait=10)
     if policy == EC21:  # with one parity fragment Swift takes no upload while a server is away
-        assert rewrite(cluster, f"AUTH_test/{container}", "policies", LIMIT).rewritten == 1
+        assert rewrite(api, f"AUTH_test/{container}", "policies", LIMIT)["rewritten"] == 1
         (lost,) = object_files([cluster.layout.device("object2")], f"AUTH_test/{container}/o")
         shutil.rmtree(lost.parent)
     else:
         cluster.kill("object2")
-        assert rewrite(cluster, f"AUTH_test/{container}", "policies", LIMIT).rewritten == 1
+        assert rewrite(api, f"AUTH_test/{container}", "policies", LIMIT)["rewritten"] == 1
         cluster.restart("object2")
         assert len(set(files(cluster, container, "o").values())) == 2, "one server has what was there before"
     options = {"sync_method": method} if method else {}
@@ -216,8 +216,8 @@ def test_a_server_that_was_away_gets_what_was_rewritten(cluster, api, swift, pol
 def test_nothing_of_ours_is_left_after_all_was_made_plain(cluster, api, swift):
     for policy in api.policies():
         api.delete_policy(policy["id"])
-    done = rewrite(cluster, "AUTH_test", "plain", LIMIT)
-    assert (done.failed, done.skipped) == ({}, {})
+    done = rewrite(api, "AUTH_test", "plain", LIMIT)
+    assert (done["failed"], done["skipped"]) == ({}, {})
     known = [file_metadata(path) for folder in cluster.device_folders for path in folder.rglob("*.data")]
     assert known
     assert [one["name"] for one in known if CHAIN in one] == []

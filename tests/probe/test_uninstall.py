@@ -148,8 +148,8 @@ def test_after_the_documented_steps_stock_swift_has_every_byte(layout, capsys):
         names = encoded(layout, capsys)
         assert {f"AUTH_test/{box}/{name}" for box in ("proxy", "proxy-ec") for name in SOME} < names
         assert any(name.startswith(f"AUTH_test/{OLDER}/") for name in names)
-        done = rewrite(cluster, "AUTH_test", "plain")
-        assert (done.failed, done.skipped) == ({}, {})
+        done = rewrite(api, "AUTH_test", "plain")
+        assert (done["failed"], done["skipped"]) == ({}, {})
         unwind(layout)
         capsys.readouterr()
         assert encoded(layout, capsys) == set()

@@ -24,6 +24,7 @@ from sluice_client.commands import (
     placements,
     policies,
     registry,
+    rewrites,
     slo,
 )
 
@@ -77,6 +78,13 @@ COMMANDS: Final[Mapping[str, type[SluiceCommand]]] = {
     "metric rollback": metrics.RollBackMetric,
     "metric download": metrics.DownloadMetric,
     "metric instances": metrics.ListMetricInstances,
+    "rewrite list": rewrites.ListRewrites,
+    "rewrite show": rewrites.ShowRewrite,
+    "rewrite create": rewrites.CreateRewrite,
+    "rewrite pause": rewrites.PauseRewrite,
+    "rewrite resume": rewrites.ResumeRewrite,
+    "rewrite cancel": rewrites.CancelRewrite,
+    "rewrite delete": rewrites.DeleteRewrite,
     "controller list": controllers.ListControllers,
     "controller show": controllers.ShowController,
     "controller upload": controllers.UploadController,

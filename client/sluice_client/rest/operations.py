@@ -74,6 +74,30 @@ class OperatorApi:
         query = make_query(since=since, wait=wait, **wanted)
         return self._transport.call("GET", "/events", query=query, patience=wait)
 
+    def create_rewrite(
+        self, target: str, to: str, max_bw: str | float | None = None, max_objects_sec: float | None = None
+    ) -> Data:
+        """Have the objects of ``tenant[/container[/prefix]]``, or of all (``CLUSTER``), rewritten.
+
+        :param to: ``policies``, ``plain`` or ``key``
+        :param max_bw: a rate such as ``20MBps``; a number is MB/s
+        """
+        limits = {"max_bw": max_bw, "max_objects_sec": max_objects_sec}
+        given = {name: value for name, value in limits.items() if value is not None}
+        return self.collection("/rewrites").create({"target": target, "to": to, **given})
+
+    def rewrites(self, state: str = "", target: str = "") -> Iterator[Data]:
+        """Rewrites and how far each is, oldest first."""
+        return self.collection("/rewrites").list(state=state, target=target)
+
+    def rewrite(self, job_id: str) -> Data:
+        """One rewrite and how far it is."""
+        return self.collection("/rewrites").get(job_id)
+
+    def order_rewrite(self, job_id: str, verb: str) -> Data:
+        """Have a rewrite go on otherwise; ``verb`` is ``pause``, ``resume`` or ``cancel``."""
+        return self._transport.call("POST", join_path("rewrites", job_id, verb))
+
     def export(self) -> str:
         """The whole configuration as YAML."""
         request = Request("GET", "/export", headers={"Accept": f"{_YAML}, application/json"}, raw=True)

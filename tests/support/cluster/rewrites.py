@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
-import secrets
 import time
 
-from sluice_aio.cluster.cluster import Cluster
-from sluice_core.errors import PeerError
-from sluice_core.rewrites import operations
-from sluice_core.rewrites.messages import RUNNING, RewriteCounts, RewriteJob
-from sluice_core.store.store import Store
+from sluice_client import Client
+from sluice_client.errors import ApiError, Unreachable
+from sluice_client.rest.transport import Data
 
 
-def rewrite(cluster: Cluster, target: str, goal: str, limit: float = 90.0) -> RewriteCounts:
-    """What became of the objects of ``account[/container[/prefix]]``.
-
-    :raises AssertionError: when the job does not end within ``limit`` seconds
-    """
-    return wait_rewrite(cluster, start_rewrite(cluster, target, goal), limit)
-
-
-def start_rewrite(cluster: Cluster, target: str, goal: str) -> str:
-    """Order a job; its id."""
-    account, container, prefix = [*target.split("/", 2), "", ""][:3]
-    with contextlib.closing(Store(cluster.redis_url)) as store:
-        head = store.head()
-        job = RewriteJob(
-            secrets.token_hex(8), account, container, prefix, goal, RUNNING, int(time.time() * 1000), "test",
-            history=head.history, epoch=head.epoch,
-        )  # fmt: skip
-        assert store.run(operations.create_job(store.keys, job))
-        return job.id
-
-
-def wait_rewrite(cluster: Cluster, job_id: str, limit: float = 90.0) -> RewriteCounts:
-    """What became of the objects of a job, as soon as it has ended; Redis may be away meanwhile.
+def rewrite(api: Client, target: str, goal: str, limit: float = 90.0) -> Data:
+    """What became of the objects of a target: the job after its end.
 
     :raises AssertionError: when it does not end within ``limit`` seconds
     """
-    with contextlib.closing(Store(cluster.redis_url)) as store:
-        end, progress = time.monotonic() + limit, None
-        while True:
-            with contextlib.suppress(PeerError):
-                progress = store.run(operations.read_progress(store.keys, job_id))
-            if progress is not None and progress.ended:
-                return progress.counts
-            assert time.monotonic() < end, progress
-            time.sleep(0.1)
+    return wait_rewrite(api, api.create_rewrite(target, goal)["id"], limit)
+
+
+def wait_rewrite(api: Client, job_id: str, limit: float = 90.0) -> Data:
+    """A job as soon as it has ended; Redis may be away meanwhile.
+
+    :raises AssertionError: when it does not end within ``limit`` seconds
+    """
+    end = time.monotonic() + limit
+    job: Data | None = None
+    while job is None or job["state"] != "done":
+        assert time.monotonic() < end, job
+        time.sleep(0.1)
+        try:
+            job = api.rewrite(job_id)
+        except (ApiError, Unreachable) as error:
+            if getattr(error, "status", 503) != 503:
+                raise
+    return job

@@ -69,10 +69,12 @@ def test_every_command_is_tried_here_or_in_a_story():
         "rest/test_operations.py",
         "command_base/test_code_crud.py",
         "rest/test_bandwidth.py",
+        "commands/test_rewrites.py",
     )
     stories = "".join((Path(__file__).parents[1] / name).read_text() for name in files)
     told = {words for words in COMMANDS if words.split()[0] in ("term", "alias", "group", "stereotype")}
     told |= {words for words in COMMANDS if words.startswith("container group")}
+    told |= {f"rewrite {verb}" for verb in ("pause", "resume", "cancel")}
     told |= {f"metric {verb}" for verb in ("show", "create", "set", "delete")}
     told |= {words for words in COMMANDS if ", ".join(f'"{word}"' for word in words.split()) in stories}
     assert set(COMMANDS) == set(WORDS) | told

@@ -1,0 +1,154 @@
+"""``rewrite``: jobs that bring stored objects to what policies say."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from typing import Any, Final
+
+from sluice_client.command_base import crud
+from sluice_client.command_base.command import Argument, EachCommand, ShowCommand, names_argument
+from sluice_client.errors import ClientError, Unreachable
+from sluice_client.resources.columns import Data, printable
+from sluice_client.resources.rewrites import REWRITE, REWRITE_LIST, progress_line
+
+STATES: Final = ("running", "paused", "cancelled", "done")
+GOALS: Final = ("policies", "plain", "key")
+_WAIT: Final = Argument("--wait", "show how far it is until it has ended", {"action": "store_true"})
+_POLL: Final = 1.0
+#: Seconds between two lines where there is no terminal.
+_LINES: Final = 10.0
+
+REWRITES: Final = crud.Resource(
+    "rewrite",
+    "/rewrites",
+    REWRITE_LIST,
+    REWRITE,
+    key="id",
+    filters=(
+        Argument("--state", "only rewrites in this state", {"choices": STATES}),
+        Argument("--target", "only those of this target"),
+    ),
+)
+
+
+class ListRewrites(crud.ListResources, resource=REWRITES):
+    """List rewrites and how far each is."""
+
+
+class _WaitingCommand(ShowCommand):
+    """Shows a rewrite, after it has ended if that is wanted."""
+
+    columns = REWRITE
+
+    def run(self, parsed_args: Namespace) -> int:
+        """Called by cliff.
+
+        :raises ClientError: when a job that was waited for was cancelled, or failed for some objects
+        """
+        status = super().run(parsed_args)
+        if parsed_args.wait:
+            _refuse_failed(self.raw)
+        return status
+
+    def finished(self, job: Data) -> Data:
+        """``job`` when it has ended; it is shown on standard error how far it is."""
+        shown, seen, since = 0.0, job["bytes_done"], time.monotonic()
+        terminal = self.app.stderr if self.app.stderr.isatty() else None
+        while job["state"] in ("running", "paused"):
+            now = time.monotonic()
+            if terminal is not None or now - shown >= _LINES:
+                rate = (job["bytes_done"] - seen) / (now - since) if now > since else None
+                line = printable(progress_line(job, rate) + (f", {job['warning']}" if job["warning"] else ""))
+                self.app.stderr.write(f"\r\x1b[K{line}" if terminal is not None else f"{line}\n")
+                self.app.stderr.flush()
+                shown = now
+            time.sleep(_POLL)
+            job = self._again(job)
+        if terminal is not None:
+            terminal.write(f"\r\x1b[K{printable(progress_line(job, None))}\n")
+        return job
+
+    def _again(self, job: Data) -> Data:
+        try:
+            return self.client.rewrite(job["id"])
+        except Unreachable:  # for a moment
+            return job
+
+
+def _refuse_failed(job: Data) -> None:
+    if job["state"] == "cancelled":
+        raise ClientError(f"rewrite {job['id']} was cancelled")
+    if failed := sum(job["failed"].values()):
+        raise ClientError(f"{failed} objects could not be rewritten, order the job again: {_reasons(job)}")
+
+
+def _reasons(job: Data) -> str:
+    return ", ".join(f"{count} × {printable(reason)}" for reason, count in job["failed"].items())
+
+
+class CreateRewrite(_WaitingCommand):
+    """Have stored objects rewritten: to what policies say, to plain bytes, or to the active key."""
+
+    arguments = (
+        Argument("target", "tenant[/container[/prefix]], or CLUSTER", {"metavar": "TARGET"}),
+        Argument("to", "policies, plain or key", {"choices": GOALS, "metavar": "TO"}),
+        Argument("--max-bw", "rate over all rewriters, as 20MBps; a bare number is MB/s", {"metavar": "RATE"}),
+        Argument("--max-objects-sec", "objects per second over all rewriters", {"type": float, "metavar": "N"}),
+        _WAIT,
+    )
+    examples = ("AUTH_acme/logs policies", "AUTH_acme plain --max-bw 20MBps --wait", "CLUSTER key")
+
+    def fetch(self, args: Namespace) -> Data:
+        """The new job, ended if that is waited for."""
+        job = self.client.create_rewrite(args.target, args.to, args.max_bw, args.max_objects_sec)
+        return self.finished(job) if args.wait else job
+
+
+class ShowRewrite(_WaitingCommand):
+    """Show a rewrite and how far it is."""
+
+    arguments = (REWRITES.argument("the rewrite's id"), _WAIT)
+    examples = ("01a21334e570-681b5258", "01a21334e570-681b5258 --wait")
+
+    def fetch(self, args: Namespace) -> Data:
+        """The job, ended if that is waited for."""
+        job = self.client.rewrite(args.id)
+        return self.finished(job) if args.wait else job
+
+
+class _OrderCommand(EachCommand):
+    """Orders something of rewrites."""
+
+    verb = ""
+    arguments = (names_argument("id", "the rewrite's id"),)
+    examples = ("01a21334e570-681b5258",)
+
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
+        """Order it of one rewrite."""
+        job = self.client.order_rewrite(name, self.verb)
+        return f"rewrite {printable(name)} is {job['state']}", job
+
+
+class PauseRewrite(_OrderCommand):
+    """Pause rewrites; objects that are under way are finished."""
+
+    verb = "pause"
+
+
+class ResumeRewrite(_OrderCommand):
+    """Let rewrites go on where they were paused."""
+
+    verb = "resume"
+
+
+class CancelRewrite(_OrderCommand):
+    """End rewrites; what was rewritten stays so."""
+
+    verb = "cancel"
+
+
+class DeleteRewrite(crud.DeleteResources, resource=REWRITES):
+    """Forget rewrites that have ended."""
+
+    examples = ("01a21334e570-681b5258",)

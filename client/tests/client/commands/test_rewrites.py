@@ -1,0 +1,112 @@
+"""``rewrite``: jobs are ordered, watched to their end, and ended early."""
+
+import json
+import threading
+
+import pytest
+
+from sluice_client.resources.rewrites import progress_line, share_done
+from sluice_core.rewrites import operations
+from sluice_core.rewrites.messages import RewriteCounts
+
+
+@pytest.fixture
+def run(store):
+    return lambda operation, *given, **named: store.run(operation(store.keys, *given, **named))
+
+
+@pytest.fixture
+def rewriter(run):
+    """Works at the first unit of each job, in a thread, until the test ends."""
+    ended = threading.Event()
+
+    def work(counts):
+        def loop():
+            while not ended.wait(0.05):
+                for job in run(operations.read_jobs):
+                    unit = run(operations.claim_unit, job)
+                    if unit is not None:
+                        found = {"listings": -1, "objects": counts.seen}
+                        run(operations.report_unit, unit, "", counts, more=found, lease=0)
+
+        thread = threading.Thread(target=loop)
+        thread.start()
+        threads.append(thread)
+
+    threads = []
+    yield work
+    ended.set()
+    for thread in threads:
+        thread.join()
+
+
+def created(sluice, *words):
+    return json.loads(sluice("rewrite", "create", *words, "-f", "json").out)
+
+
+def test_a_rewrite_is_ordered_listed_and_ended_early(sluice):
+    made = created(sluice, "AUTH_a/logs/2026/", "policies", "--max-bw", "20MBps", "--max-objects-sec", "5")
+    assert (made["target"], made["to"], made["state"], made["max_bw"]) == (
+        "AUTH_a/logs/2026/",
+        "policies",
+        "running",
+        2e7,
+    )
+    assert "20 MB/s" in sluice("rewrite", "show", made["id"]).out
+    assert [one["ID"] for one in json.loads(sluice("rewrite", "list", "-f", "json").out)] == [made["id"]]
+    for verb, state in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
+        assert sluice("rewrite", verb, made["id"]).out == f"rewrite {made['id']} is {state}\n"
+    assert "has ended" in sluice("rewrite", "pause", made["id"], status=1).err
+    assert json.loads(sluice("rewrite", "list", "--state", "running", "-f", "json").out) == []
+    assert sluice("rewrite", "delete", made["id"]).out == f"rewrite {made['id']} is deleted\n"
+
+
+def test_a_rewrite_is_waited_for(sluice, rewriter):
+    rewriter(RewriteCounts(3, 2, 10, 30, 1))
+    found = sluice("rewrite", "create", "AUTH_a", "plain", "--wait", "-f", "json")
+    done = json.loads(found.out)
+    assert (done["state"], done["rewritten"], done["unchanged"]) == ("done", 2, 1)
+    assert "objects" in found.err
+
+
+def test_objects_that_failed_are_an_error(sluice, rewriter):
+    rewriter(RewriteCounts(3, 2, 10, 30, 0, {}, {"PUT: 503": 1}))
+    found = sluice("rewrite", "create", "AUTH_a", "plain", "--wait", status=1)
+    assert "1 objects could not be rewritten, order the job again: 1 × PUT: 503" in found.err
+
+
+def test_a_cancelled_rewrite_is_an_error_for_whoever_waits(sluice):
+    made = created(sluice, "AUTH_a", "plain")
+    sluice("rewrite", "cancel", made["id"])
+    assert "was cancelled" in sluice("rewrite", "show", made["id"], "--wait", status=1).err
+
+
+def test_a_goal_that_is_none_is_named(sluice):
+    assert "invalid choice: 'zip'" in sluice("rewrite", "create", "AUTH_a", "zip", status=2).err
+
+
+SHOWN = {
+    "state": "running", "objects": 200, "objects_done": 50, "rewritten": 40, "bytes_rewritten": 12_345_678,
+    "failed": {}, "estimated_end": None, "listed": True,
+}  # fmt: skip
+
+
+QUARTER = f"[{'#' * 7:30}]  25%, 50 of 200 objects, 40 rewritten, 12.3 MB"
+NOTHING = f"[{'':30}]   0%, 0 of 0 objects, 40 rewritten, 12.3 MB"
+
+
+@pytest.mark.parametrize(
+    ("more", "rate", "line"),
+    [
+        ({}, None, QUARTER),
+        ({"failed": {"503": 2}}, 5e6, f"{QUARTER}, 2 failed, 5 MB/s"),
+        ({"objects": 0, "objects_done": 0}, None, NOTHING),
+    ],
+)
+def test_progress_is_one_line(more, rate, line):
+    assert progress_line({**SHOWN, **more}, rate) == line
+
+
+def test_more_objects_than_were_counted_are_no_more_than_all():
+    assert share_done({**SHOWN, "objects_done": 300}) == 1.0
+    assert share_done({**SHOWN, "state": "done", "objects": 0, "objects_done": 0}) == 1.0
