@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from sluice_actors.activations.calls import Activations
 from sluice_actors.activations.change_observer import ACTORS, ChangeObserver
+from sluice_actors.activations.existing_rewrites import ExistingRewrites
 from sluice_actors.activations.service_states import ServiceStates
 from sluice_actors.bandwidth.service import AllocationService
 from sluice_actors.controllers.manager import ControllerManager
@@ -87,6 +88,7 @@ class Host:
             UrlAllowlist.from_option(settings["activation_hosts"]), self.service_states, ownership.owns
         )
         self.change_observer = ChangeObserver(self.store, self.activations, ownership, clock)
+        self.existing_rewrites = ExistingRewrites(self.store, ownership, self._groups, clock)
         self.events = EventLog(self.store, self.name, clock)
         self.writer = DecisionWriter(
             self.store,
@@ -119,6 +121,7 @@ class Host:
             self.controllers,
             self.service_states,
             self.activations,
+            self.existing_rewrites,
             self.status_publisher,
         ]
 
@@ -199,6 +202,7 @@ class Host:
         self.bandwidth.reload()
         self.activations.replace(entries)
         await self.change_observer.reread(self.writer.history)
+        await self.existing_rewrites.reread()
         self.controllers.replace((await self.store.uploads()).values())
         await self.policies.read_all()
 
@@ -207,6 +211,7 @@ class Host:
         self.bandwidth.apply(change)
         self.activations.apply(change)
         self.controllers.apply(change)
+        self.existing_rewrites.apply(change)
         await self.change_observer.apply(change)
         for name in change.policies:
             await self.policies.read(name)
@@ -233,6 +238,7 @@ class Host:
         if slots.gained or slots.lost:
             self.controllers.review_all()
             self.bandwidth.check_ownership()
+            self.existing_rewrites.review()
             self.change_observer.slots_gained(slots.gained)
             self.status_publisher.publish_soon()
         await self.change_observer.reconcile()

@@ -32,6 +32,7 @@ def assignment_for(
         protective=action.protective,
         created=created,
         when=when,
+        existing=action.existing,
     )
 
 

@@ -110,11 +110,15 @@ def _bracketed(part: Condition, word: str, catalogue: Catalogue) -> str:
 
 def _action(action: PlannedAction, plan: Plan, catalogue: Catalogue) -> str:
     if action.verb != SET:
-        return f"deletes `{action.keyword}` ({action.kind}), inherited or not; {_life(action, plan)}"
+        return f"deletes `{action.keyword}` ({action.kind}), inherited or not; {_life(action, plan)}{_existing(action)}"
     given = f" with {describe_parameters(action.params, catalogue.action(action.keyword))}" if action.params else ""
     where = _where(action)
     inherited = ", inherited by narrower policies until a DELETE names it" if action.protective else ""
-    return f"sets `{action.keyword}` ({action.kind}){given}{where}{inherited}; {_life(action, plan)}"
+    return f"sets `{action.keyword}` ({action.kind}){given}{where}{inherited}; {_life(action, plan)}{_existing(action)}"
+
+
+def _existing(action: PlannedAction) -> str:
+    return "; objects that are stored already are rewritten once" if action.existing else ""
 
 
 def _where(action: PlannedAction) -> str:

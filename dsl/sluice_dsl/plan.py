@@ -35,7 +35,10 @@ Condition = bool | list[Any]
 
 @dataclass(frozen=True, slots=True)
 class PlannedAction(Message):
-    """One action: everything an assignment needs but the policy and the request predicate."""
+    """One action: everything an assignment needs but the policy and the request predicate.
+
+    ``existing`` is true when objects that are stored already are to be brought to it, too.
+    """
 
     kind: str
     verb: str
@@ -45,6 +48,7 @@ class PlannedAction(Message):
     stage: int = 500
     protective: bool = False
     life: str = PERSISTENT
+    existing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from sluice_core.errors import CallerError, Conflict
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import MOST_SHOWN, ExistingPolicy, PolicyErrors, compile_text
+from sluice_dsl.explain import explain
 from sluice_dsl.testing import make_catalogue
 
 CATALOGUE = make_catalogue()
@@ -277,6 +278,29 @@ def test_transient_without_a_metric_is_a_warning():
         (warning,) = warnings(text)
         assert warning.startswith("TRANSIENT has no effect without a metric")
     assert warnings("FOR t WHEN PUTS_SEC > 5 DO SET noop TRANSIENT") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("FOR t DO SET noop EXISTING", "`noop` changes nothing of what is stored, so EXISTING would do nothing"),
+        ("FOR t DO SET caching EXISTING", "`caching` changes nothing of what is stored"),
+        ("FOR t DO SET bandwidth WITH get_bw=1MBps EXISTING", "`bandwidth` changes nothing of what is stored"),
+        ("FOR t WHEN PUTS_SEC > 3 DO SET compression TRANSIENT EXISTING", "expected PERSISTENT, not TRANSIENT"),
+        ("FOR t DO SET compression EXISTING ON PROXY", "expected `,` or the end of the sentence, found `ON`"),
+    ],
+)
+def test_existing_where_it_would_do_nothing_is_refused(text, words):
+    with pytest.raises(PolicyErrors) as refused:
+        compile_text(text, CATALOGUE)
+    assert words in str(refused.value)
+
+
+def test_existing_is_a_mark_of_one_action_and_a_name_elsewhere():
+    (compiled,) = compile_text("FOR existing DO SET compression persistent existing, SET encryption", CATALOGUE)
+    assert [action.existing for action in compiled.plan.actions] == [True, False]
+    assert compiled.text == "FOR existing DO SET compression PERSISTENT EXISTING, SET encryption"
+    assert "objects that are stored already are rewritten once" in explain(compiled, CATALOGUE)
 
 
 def test_an_extension_that_looks_like_a_term_is_a_warning():

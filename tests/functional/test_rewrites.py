@@ -9,7 +9,7 @@ import time
 import pytest
 from tests.support.cluster.daemons import run_daemon
 from tests.support.cluster.object_files import file_metadata, object_files
-from tests.support.cluster.rewrites import rewrite
+from tests.support.cluster.rewrites import rewrite, wait_rewrite
 
 from sluice_aio.base.setup import EC21
 from sluice_core.rewrites.accounts import accounts_after
@@ -191,6 +191,22 @@ def await_account(cluster, account):
         assert time.monotonic() < end
         time.sleep(0.2)
     store.close()
+
+
+def test_a_sentence_with_existing_rewrites_what_is_stored_once(rewriter, api, swift, policy):
+    put(swift, "rw-exist")
+    put(swift, "rw-exist/o", TEXT)
+    before = seen(swift, "rw-exist")
+    with policy("FOR CONTAINER AUTH_test/rw-exist DO SET compression ON PROXY EXISTING") as made:
+        end = time.monotonic() + 30
+        while not all(encoded(rewriter, "rw-exist/o")):
+            assert time.monotonic() < end, list(api.rewrites())
+            time.sleep(0.1)
+        (job,) = (one for one in api.rewrites() if one["created_by"] == f"policy {made['id']}")
+        assert wait_rewrite(api, job["id"])["rewritten"] == 1
+        assert seen(swift, "rw-exist") == before
+    assert all(encoded(rewriter, "rw-exist/o")), "the end of a policy rewrites nothing"
+    assert [one["id"] for one in api.rewrites() if one["target"] == job["target"]] == [job["id"]]
 
 
 def test_a_prefix_bounds_a_job_and_a_synchronized_container_is_skipped(rewriter, api, swift, policy):

@@ -135,7 +135,7 @@ def test_clients_see_their_own_writes_while_objects_are_rewritten_and_rewriters_
     containers = ("load", "load-ec")
     for container, policy in zip(containers, (GOLD, EC21), strict=True):
         assert swift.request("PUT", container, x_storage_policy=policy).status == 201
-    api.create_policy("FOR TENANT AUTH_test DO SET compression, SET encryption", wait=10)
+    policy = api.create_policy("FOR TENANT AUTH_test DO SET compression, SET encryption", wait=10)
     until = time.monotonic() + SECONDS
     writers = [Writer(cluster, containers, number, until) for number in range(WRITERS)]
     for one in writers:
@@ -165,6 +165,7 @@ def test_clients_see_their_own_writes_while_objects_are_rewritten_and_rewriters_
             one.read(path)
     assert [fault for one in writers for fault in one.faults] == []
     assert same_bytes_under_one_time(cluster) == []
+    api.delete_policy(policy["id"], wait=10)
 
 
 def files(cluster, container, name):

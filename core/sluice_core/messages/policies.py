@@ -61,6 +61,7 @@ class Assignment(Message):
     group or ALL fired for one member; ``member`` then is that member's path at the level of
     ``target`` (whose rank stays that of the sentence).  ``when`` is the predicate over the
     request that remains.  ``created`` (unix milliseconds) of the policy: the newer wins.
+    ``existing`` is true when objects that are stored already are to be brought to it, too.
     """
 
     id: str
@@ -77,6 +78,7 @@ class Assignment(Message):
     protective: bool = False
     created: int = 0
     when: Predicate = True
+    existing: bool = False
 
     nested: ClassVar[Mapping[str, type[Message]]] = {"target": Target}
 

@@ -52,6 +52,7 @@ class Keys:
     node_problems = _Key("Hash node → JSON: what is wrong with it and was logged, for whoever watches nodes next.")
     accounts = _Key("Sorted set of accounts, all of one score: found by agents that measure what is stored.")
     rewrites = _Key("Hash job id → JSON: rewrites of stored objects, as they were ordered.")
+    rewrite_orders = _Key("Hash assignment id → JSON: the rewrites that its EXISTING ordered, and what it said then.")
     bandwidth = _Key("String of JSON: what was measured and assigned in the last second; expires when nobody divides.")
 
     def promises(self, digest: str) -> str:

@@ -35,6 +35,7 @@ KNOWN = {
     "bandwidth": "sluice:bandwidth",
     "accounts": "sluice:accounts",
     "rewrites": "sluice:rewrites",
+    "rewrite_orders": "sluice:rewrite_orders",
 }
 
 

@@ -61,6 +61,7 @@ def _compile(action: ast.Action, info: ActionInfo, reporter: Reporter) -> Planne
         stage=info.stage,
         protective=info.protective,
         life=action.life or PERSISTENT,
+        existing=action.existing,
     )
 
 

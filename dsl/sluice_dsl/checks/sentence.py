@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sluice_core.messages.policies import CLUSTER
+from sluice_core.describe import FILTER
+from sluice_core.messages.policies import CLUSTER, VOLUME, Target
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.actions import compile_actions
 from sluice_dsl.checks.bandwidth_checks import check_condition
@@ -26,6 +27,7 @@ def check_sentence(sentence: ast.Sentence, catalogue: Catalogue, reporter: Repor
     actions = compile_actions(sentence.actions, target, catalogue, reporter)
     check_condition(sentence.condition, actions, reporter)
     _check_lives(sentence, bool(conditions.metrics), reporter)
+    _check_existing(sentence, target, bool(conditions.metrics), catalogue, reporter)
     if target is None:
         return None
     metrics, readings = tuple(sorted(conditions.metrics)), tuple(sorted(conditions.readings))
@@ -60,3 +62,21 @@ def _check_lives(sentence: ast.Sentence, dynamic: bool, reporter: Reporter) -> N
         if action.life == TRANSIENT:
             message = "TRANSIENT has no effect without a metric in WHEN: the action stays until the policy is deleted"
             reporter.warn(message, action.life_span)
+
+
+def _check_existing(
+    sentence: ast.Sentence, target: Target | None, dynamic: bool, catalogue: Catalogue, reporter: Reporter
+) -> None:
+    """EXISTING is for what is stored by a filter, and for actions that stay."""
+    for action in sentence.actions:
+        info = catalogue.action(action.keyword.text)
+        if not action.existing or info is None:
+            continue
+        if not (info.kind == FILTER and info.on_put and info.changes_content and info.reversible):
+            message = f"`{info.keyword}` changes nothing of what is stored, so EXISTING would do nothing"
+            reporter.error(message, action.existing_span)
+        if dynamic and action.life == TRANSIENT:
+            message = "EXISTING brings stored objects to an action that stays: expected PERSISTENT, not TRANSIENT"
+            reporter.error(message, action.existing_span)
+        if target is not None and target.level == VOLUME:
+            reporter.error("EXISTING is about objects, and the target is a volume", action.existing_span)

@@ -117,7 +117,8 @@ class Parameter(Node):
 class Action(Node):
     """``verb`` is set or delete, also where it was inherited; ``place`` and ``life`` may be empty.
 
-    ``place_span`` and ``life_span`` are where those two stand.
+    ``existing`` is true where stored objects are meant, too.  ``place_span``, ``life_span`` and ``existing_span`` are
+    where these stand.
     """
 
     verb: str
@@ -127,6 +128,8 @@ class Action(Node):
     life: str = ""
     place_span: Span = field(default=NOWHERE, compare=False, repr=False)
     life_span: Span = field(default=NOWHERE, compare=False, repr=False)
+    existing: bool = False
+    existing_span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         words = [self.verb.upper(), str(self.keyword)]
@@ -134,7 +137,8 @@ class Action(Node):
             words += ["WITH", *map(str, self.parameters)]
         if self.place:
             words += ["ON", self.place.upper()]
-        return " ".join([*words, self.life.upper()]).rstrip()
+        words += [self.life.upper()] if self.life else []
+        return " ".join([*words, *(["EXISTING"] if self.existing else [])])
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,11 +183,15 @@ def _make_parameter(source: str, at: int, found: ParseResults) -> Parameter:
 
 def _make_action(source: str, at: int, found: ParseResults) -> Action:
     marks = {one.what: one for one in found if isinstance(one, _Mark)}
-    verb, place, life = (marks.get(what, _Mark(what, "", (0, 0))) for what in ("verb", "place", "life"))
+    names = ("verb", "place", "life", "existing")
+    verb, place, life, existing = (marks.get(what, _Mark(what, "", (0, 0))) for what in names)
     keyword = next(one for one in found if isinstance(one, Word))
     parameters = tuple(one for one in found if isinstance(one, Parameter))
     span = _span_of(*found)
-    return Action(verb.text, keyword, parameters, place.text, life.text, place.span, life.span, span=span)
+    return Action(
+        verb.text, keyword, parameters, place.text, life.text, place.span, life.span,
+        bool(existing.text), existing.span, span=span,
+    )  # fmt: skip
 
 
 def _make_sentence(source: str, at: int, found: ParseResults) -> Sentence:
@@ -261,8 +265,11 @@ def _build_actions(value: ParserElement, comma: ParserElement) -> ParserElement:
     stop = Regex(r"(?=,|\Z)").suppress()
     life = _chosen("life", "TRANSIENT", "PERSISTENT")
     place = _chosen("place", "PROXY", "STORAGE_NODE")
-    lives = f"`TRANSIENT`, `PERSISTENT`, `,` or {_END}"
-    last = (life - stop.copy().set_name(f"`,` or {_END}")) | stop
+    # EXISTING is no reserved word: where an action ends nothing else can be meant
+    stored = _chosen("existing", "EXISTING")
+    end = (stored - stop.copy().set_name(f"`,` or {_END}")) | stop
+    lives = f"`TRANSIENT`, `PERSISTENT`, `EXISTING`, `,` or {_END}"
+    last = (life - end.copy().set_name(f"`EXISTING`, `,` or {_END}")) | end
     last.set_name(lives)
     placed = (_keyword("ON") - place - last) | last
     placed.set_name(f"`ON`, {lives}")

@@ -48,6 +48,7 @@ actions = st.builds(
     st.lists(st.builds(Parameter, lower, words), max_size=3).map(tuple),
     st.sampled_from(["", "proxy", "storage_node"]),
     st.sampled_from(["", "transient", "persistent"]),
+    existing=st.booleans(),
 )
 
 

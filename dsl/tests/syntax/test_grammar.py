@@ -126,7 +126,7 @@ FAULTS = [
     ("FOR t DO SET a WITH x=", 1, 23, "expected a value, found the end", ""),
     ("FOR t DO SET a x=5 5", 1, 20, "found `5`", ""),
     ("FOR t DO SET a ON PROY", 1, 19, "expected `PROXY` or `STORAGE_NODE`, found `PROY`", "PROXY"),
-    ("FOR t DO SET a TRANSIENT ON PROXY", 1, 26, "expected `,` or the end of the sentence, found `ON`", ""),
+    ("FOR t DO SET a TRANSIENT ON PROXY", 1, 26, "expected `EXISTING`, `,` or the end of the sentence, found `ON`", ""),
     ("FOR t DO SET a TRANSIENTT", 1, 16, "found `TRANSIENTT`", "TRANSIENT"),
     ("FOR t DO\nSET 'a", 2, 5, "quote ' is not closed on its line", ""),
     ('FOR "a\\qb" DO SET a', 1, 5, "expected only the escapes", ""),

@@ -1,0 +1,132 @@
+"""Orders rewrites for actions that say EXISTING: one when the action comes into force for the first time.
+
+Every actor host sees in the change stream which of these actions are in force; the one that owns the policy orders the
+jobs.  What was ordered is kept in Redis by assignment, with a digest of what it says: a host that takes over, an agent
+that is away or a policy that fires again orders nothing twice, and an action that was changed is another one.  When an
+action is taken back its jobs are cancelled, since they would undo what is not wanted any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from sluice_actors.policies.group_index import GroupIndex
+from sluice_actors.runtime.ownership import Ownership
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever, wait_at_most
+from sluice_core.messages.policies import GROUP, Assignment, Change
+from sluice_core.rewrites import operations
+from sluice_core.rewrites.messages import CANCELLED, POLICIES, RUNNING, RewriteJob
+from sluice_core.store import fencing
+from sluice_core.store.operation import Operation, nothing, read_documents
+from sluice_core.store.store import AsyncStore
+
+#: Seconds after which it is looked whether something is to be ordered, should nobody say so.
+_INTERVAL: Final = 5.0
+
+
+class ExistingRewrites(Service):
+    """Orders and cancels the rewrites of the policies that this host owns.
+
+    :param clock: Unix time
+    """
+
+    def __init__(self, store: AsyncStore, ownership: Ownership, groups: GroupIndex, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._ownership = ownership
+        self._groups = groups
+        self._clock = clock
+        self._in_force: dict[str, Assignment] | None = None
+        self._work = asyncio.Event()
+
+    def start(self, spawn: Spawn) -> None:
+        spawn(repeat_forever("existing", self._step))
+
+    async def reread(self) -> None:
+        """Read which actions are in force.
+
+        :raises PeerError: when Redis is away
+        """
+        keys = self._store.keys
+        found: dict[str, Assignment] = {}
+        names = await self._store.run(fencing.hash_fields(keys.assignments))
+        for part in fencing.chunks(names):
+            some = await self._store.run(fencing.assignments(keys, part))
+            found.update({one.id: one for one in some if one.existing})
+        self._in_force = found
+        self.review()
+
+    def apply(self, change: Change) -> None:
+        """Take ``change``, which is already in the groups."""
+        if self._in_force is None:
+            return
+        before = len(self._in_force)
+        gone = [self._in_force.pop(name, None) for name in (*change.drops, *(one.id for one in change.puts))]
+        self._in_force.update({one.id: one for one in change.puts if one.existing})
+        if any(gone) or len(self._in_force) != before:
+            self.review()
+
+    def review(self) -> None:
+        """Look soon what is to be ordered or cancelled: policies may have become ours, too."""
+        self._work.set()
+
+    async def _step(self) -> None:
+        await wait_at_most(self._work, _INTERVAL)
+        if not self._work.is_set() or self._in_force is None:
+            return
+        self._work.clear()
+        try:
+            orders = await self._store.run(read_documents(self._store.keys.rewrite_orders))
+            for one in list(self._in_force.values()):
+                if self._ownership.owns(one.policy) and orders.get(one.id, {}).get("digest") != _digest(one):
+                    await self._cancel(one.id, orders)
+                    await self._order(one)
+            for name in orders.keys() - self._in_force.keys():
+                if self._ownership.owns(name.partition("@")[0].rpartition(".")[0]):
+                    await self._cancel(name, orders)
+        except BaseException:
+            self._work.set()
+            raise
+
+    async def _order(self, assignment: Assignment) -> None:
+        keys, head, digest = self._store.keys, await self._store.head(), _digest(assignment)
+        jobs = []
+        for number, (account, container, prefix) in enumerate(self._targets(assignment)):
+            job = RewriteJob(
+                f"{digest}-{number}", account, container, prefix, POLICIES, RUNNING, int(self._clock() * 1000),
+                f"policy {assignment.policy}", history=head.history, epoch=head.epoch,
+            )  # fmt: skip
+            await self._store.run(operations.create_job(keys, job))
+            jobs.append(job.id)
+        order = json.dumps({"digest": digest, "jobs": jobs})
+        await self._store.run(Operation((("HSET", keys.rewrite_orders, assignment.id, order),), nothing))
+
+    async def _cancel(self, name: str, orders: dict[str, dict[str, object]]) -> None:
+        known = orders.get(name)
+        if known is None:
+            return
+        jobs = known.get("jobs")
+        for job in jobs if isinstance(jobs, list) else ():
+            await self._store.run(operations.order(self._store.keys, str(job), CANCELLED))
+        await self._store.run(Operation((("HDEL", self._store.keys.rewrite_orders, name),), nothing))
+
+    def _targets(self, assignment: Assignment) -> Iterator[tuple[str, str, str]]:
+        """Account, container and prefix of each job; all empty for the cluster."""
+        target = assignment.target
+        paths: tuple[str, ...] = (assignment.path(),)
+        if not paths[0] and target.select == GROUP:
+            paths = self._groups.members(target.level, target.name)
+        for path in paths:
+            account, _, rest = path.partition("/")
+            container, _, prefix = rest.partition("/")
+            yield account, container, prefix
+
+
+def _digest(assignment: Assignment) -> str:
+    """What tells this action from another one under the same id."""
+    said = (assignment.id, assignment.verb, assignment.keyword, dict(assignment.params), assignment.place,
+            assignment.target.to_data(), assignment.created)  # fmt: skip
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:16]
