@@ -39,6 +39,7 @@ from benchmarks import (
     pipelines,
     policy_actors,
     reaction,
+    rewrites,
     rollout,
     soak,
     storlets,
@@ -75,6 +76,7 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "storlets": storlets.measure,
     "csv_link": csv_link.measure,
     "api": api.measure,
+    "rewrites": rewrites.measure,
 }
 #: Measured only when asked for, since they take long: the soak half an hour.
 LONG: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
