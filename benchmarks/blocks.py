@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from benchmarks.pairs import Cycle, rotated
-from benchmarks.trio import Trio
 
 from sluice_aio.base.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
@@ -42,10 +42,20 @@ class Block:
         return sum(self.cpu[group] for group in groups) / len(self.latencies)
 
 
+class Instances(Protocol):
+    """Instances to ask in turns, by name."""
+
+    def client(self, name: str) -> SwiftHttp:
+        """A client with a token, for threads."""
+
+    def cpu(self, name: str) -> dict[str, float]:
+        """CPU seconds so far, by group of processes."""
+
+
 class Bench:
     """Clients for each instance, and a running number for names."""
 
-    def __init__(self, trio: Trio) -> None:
+    def __init__(self, trio: Instances) -> None:
         self.trio = trio
         self._number = 0
 

@@ -2,8 +2,8 @@
 
 A cluster with one rewriter, three replicas, and objects of logs.  In turns, the objects are copied by one plain client
 per core (GET and PUT of each through a proxy without Sluice), rewritten to what a compression policy says, copied
-again, and rewritten to plain bytes.  Rates are bytes of plain objects per second; a job's time is that from its start to its
-end as Redis has them, so how often it is looked at does not count.
+again, and rewritten to plain bytes.  Rates are bytes of plain objects per second.  A job's time is that from its start
+to its end as Redis has them, so how often it is looked at does not count.
 
     python -m benchmarks --only rewrites [--quick]
 """

@@ -44,6 +44,7 @@ from benchmarks import (
     soak,
     storlets,
     two_hosts,
+    whole_nodes,
 )
 from benchmarks.figures import Figure, Partly, table
 from benchmarks.machine import machine_facts
@@ -86,6 +87,7 @@ LONG: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "division": division.measure,
     "bandwidth": bandwidth.figures,
     "io_streams": io_streams.measure,
+    "whole_nodes": whole_nodes.measure,
 }
 PARTS: Final = (*FIRST, *PAIRED, *ALONE)
 
