@@ -57,6 +57,7 @@ class Claim:
         """
         self._renewal.kill()
         self._send(self.marker, more=more, lease=0)
+        self._valid = False
 
     def release(self) -> None:
         """Give the unit back, so that another rewriter can claim it at once; without Redis its lease ends by itself."""

@@ -58,11 +58,17 @@ class Rewriter:
                 self._pause = _INTERVAL
             except PeerError as error:
                 log.warning("%s; again in %.0f s", error, self._pause)
-                busy = False
-                self._sleep(self._pause)
-                self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+                busy = self._wait_after_fault()
+            except Exception:
+                log.exception("a bug; again in %.0f s", self._pause)
+                busy = self._wait_after_fault()
             if not busy:
                 self._sleep(_INTERVAL)
+
+    def _wait_after_fault(self) -> bool:
+        self._sleep(self._pause)
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        return False
 
     def stop(self, *_: Any) -> None:
         """End after the objects that are under way; may be called by a signal."""

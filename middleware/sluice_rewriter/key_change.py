@@ -14,6 +14,7 @@ from sluice_core.errors import PeerError
 from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import ChainEncoder
 from sluice_middleware.swift.internal_api import FileLikeIter
+from sluice_middleware.swift.proxy_api import header_to_environ_key
 from sluice_middleware.wsgi import encoding, sysmeta
 from sluice_middleware.wsgi.decoding import TransformedObject
 from sluice_middleware.wsgi.encoding import EncodedInput
@@ -54,7 +55,7 @@ def describe_encrypted_upload(
     """
     for name, value in stored.headers:
         if name.lower().startswith((sysmeta.PREFIX, sysmeta.OVERRIDE_PREFIX)):
-            env["HTTP_" + name.upper().replace("-", "_")] = value
+            env[header_to_environ_key(name)] = value
     encryption = outer_encryption(stored, filters)
     if encryption is None:
         env["CONTENT_LENGTH"] = sysmeta.find_header(stored.headers, "Content-Length") or "0"
@@ -76,8 +77,7 @@ def describe_encrypted_upload(
 
 def _keep_inner_records(env: Env, body: EncodedInput, stored: StoredObject) -> None:
     """Replace the last record alone; ETag and listing values were sent as headers, since they stay."""
-    outside = ("HTTP_" + sysmeta.CHAIN.upper()).replace("-", "_")
-    env.pop(outside, None)
+    env.pop(header_to_environ_key(sysmeta.CHAIN), None)
 
     def footers(given: encoding.Footers) -> None:
         given[sysmeta.CHAIN] = sysmeta.encode_chain([*stored.records[:-1], *body.records()])

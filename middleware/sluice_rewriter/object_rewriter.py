@@ -15,16 +15,19 @@ Theory of operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from sluice_core.errors import SluiceError
 from sluice_core.rewrites.messages import KEY, PLAIN
+from sluice_filters.api import CorruptData
 from sluice_filters.chain import ChainEncoder
+from sluice_filters.key_ring import MissingKey
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.proxy.upload_filters import UploadFilters
-from sluice_middleware.swift.internal_api import FileLikeIter
+from sluice_middleware.swift.internal_api import FileLikeIter, Timeout
 from sluice_middleware.swift.proxy_api import close_if_possible, drain_and_close
 from sluice_middleware.wsgi import backend_headers, encoding
 from sluice_middleware.wsgi.encoding import EncodedInput
@@ -34,6 +37,8 @@ from sluice_rewriter.key_change import describe_encrypted_upload, has_old_key
 from sluice_rewriter.stored_object import StoredObject, carry_listing_values, describe_upload
 from sluice_rewriter.swift_client import make_environment
 
+log = logging.getLogger(__name__)
+
 REWRITTEN: Final = "rewritten"
 UNCHANGED: Final = "unchanged"
 SKIPPED: Final = "skipped"
@@ -42,16 +47,28 @@ GONE: Final = "gone"
 
 #: How often an object is judged again that changed while it was rewritten, or that Swift could not give or take.
 _TRIES: Final = 4
+#: What is counted as the reason of a failure; the words of the failure itself are without a number.
+_REASONS: Final[Mapping[type[SluiceError], str]] = {
+    CorruptData: "damaged",
+    MissingKey: "its key is missing",
+    backend_headers.RefusedByStorageNode: "refused by a storage node",
+}
+_OTHER: Final = "cannot be read or written now"
+_LONGEST_DETAIL: Final = 200
 _CRYPTO: Final = ("x-object-sysmeta-crypto-", "x-object-transient-sysmeta-crypto-")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an object: ``state``, the ``reason`` where it was skipped or failed, its plain ``size``."""
+    """What became of an object: ``state``, and its plain ``size``.
+
+    ``reason`` says why it was skipped or failed, in one of a few words that are counted; ``detail`` says more.
+    """
 
     state: str
     reason: str = ""
     size: int = 0
+    detail: str = ""
 
 
 class ObjectRewriter:
@@ -70,7 +87,11 @@ class ObjectRewriter:
             try:
                 outcome = self._attempt(target, goal)
             except SluiceError as error:
-                outcome = Outcome(FAILED, " ".join(str(error).split())[:200])
+                reason = next((words for kind, words in _REASONS.items() if isinstance(error, kind)), _OTHER)
+                outcome = Outcome(FAILED, reason, detail=" ".join(str(error).split())[:_LONGEST_DETAIL])
+            except (Exception, Timeout) as error:
+                log.exception("object `%s` is not rewritten", "/".join(target))
+                outcome = Outcome(FAILED, _OTHER, detail=repr(error)[:_LONGEST_DETAIL])
             if outcome.state != FAILED:
                 break
         return outcome

@@ -9,6 +9,7 @@ from sluice_core.errors import PeerError
 from sluice_core.rewrites.offsets import next_offset
 from sluice_filters import chain
 from sluice_middleware.swift.internal_api import Timestamp
+from sluice_middleware.swift.proxy_api import header_to_environ_key
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import Env, Headers
 
@@ -74,7 +75,7 @@ class StoredObject:
 def describe_upload(env: Env, stored: StoredObject) -> None:
     """Make ``env`` the upload of the plain object."""
     for name, value in stored.own_headers().items():
-        env["HTTP_" + name.upper().replace("-", "_")] = value
+        env[header_to_environ_key(name)] = value
     env["CONTENT_LENGTH"] = str(stored.size)
     if stored.content_type:
         env["CONTENT_TYPE"] = stored.content_type
@@ -86,4 +87,4 @@ def carry_listing_values(env: Env, stored: StoredObject) -> None:
     own = {_OVERRIDE_ETAG: stored.etag, _OVERRIDE_SIZE: str(stored.size)}
     for name, plain in own.items():
         if name in given and given[name] != plain:
-            env["HTTP_" + name.upper().replace("-", "_")] = given[name]
+            env[header_to_environ_key(name)] = given[name]

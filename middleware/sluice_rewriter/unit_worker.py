@@ -121,7 +121,7 @@ class UnitWorker:
         if not rows:
             return
         failures = [
-            (f"{claim.unit.path}/{row['name']}", outcome.reason)
+            (f"{claim.unit.path}/{row['name']}", ": ".join(filter(None, (outcome.reason, outcome.detail))))
             for row, outcome in zip(rows, known, strict=True)
             if outcome.state == FAILED
         ]

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
@@ -21,11 +21,14 @@ from sluice_core.messages.policies import GROUP, Assignment, Change
 from sluice_core.rewrites import operations
 from sluice_core.rewrites.messages import CANCELLED, POLICIES, RUNNING, RewriteJob
 from sluice_core.store import fencing
-from sluice_core.store.operation import Operation, nothing, read_documents
+from sluice_core.store.keys import Keys
+from sluice_core.store.operation import Operation, decoded, nothing, read_documents, read_message
 from sluice_core.store.store import AsyncStore
 
 #: Seconds after which it is looked whether something is to be ordered, should nobody say so.
 _INTERVAL: Final = 5.0
+#: What the document of an assignment with EXISTING holds.
+_MARK: Final = b'"existing":true'
 
 
 class ExistingRewrites(Service):
@@ -54,8 +57,8 @@ class ExistingRewrites(Service):
         found: dict[str, Assignment] = {}
         names = await self._store.run(fencing.hash_fields(keys.assignments))
         for part in fencing.chunks(names):
-            some = await self._store.run(fencing.assignments(keys, part))
-            found.update({one.id: one for one in some if one.existing})
+            some = await self._store.run(_read_marked(keys, part))
+            found.update({one.id: one for one in some})
         self._in_force = found
         self.review()
 
@@ -99,10 +102,17 @@ class ExistingRewrites(Service):
                 f"{digest}-{number}", account, container, prefix, POLICIES, RUNNING, int(self._clock() * 1000),
                 f"policy {assignment.policy}", history=head.history, epoch=head.epoch,
             )  # fmt: skip
-            await self._store.run(operations.create_job(keys, job))
+            if not await self._store.run(operations.create_job(keys, job)) and await self._was_cancelled(job.id):
+                await self._store.run(operations.delete_job(keys, job.id))
+                await self._store.run(operations.create_job(keys, job))
             jobs.append(job.id)
         order = json.dumps({"digest": digest, "jobs": jobs})
         await self._store.run(Operation((("HSET", keys.rewrite_orders, assignment.id, order),), nothing))
+
+    async def _was_cancelled(self, job_id: str) -> bool:
+        """True when a job ended with an action that is in force again by now."""
+        known = await self._store.run(read_message(RewriteJob, self._store.keys.rewrites, job_id))
+        return known is not None and known.state == CANCELLED
 
     async def _cancel(self, name: str, orders: dict[str, dict[str, object]]) -> None:
         known = orders.get(name)
@@ -123,6 +133,17 @@ class ExistingRewrites(Service):
             account, _, rest = path.partition("/")
             container, _, prefix = rest.partition("/")
             yield account, container, prefix
+
+
+def _read_marked(keys: Keys, names: Sequence[str]) -> Operation[list[Assignment]]:
+    """Those of some assignments that say EXISTING; others, which may be many, are not decoded."""
+
+    def parse(replies: list[Any]) -> list[Assignment]:
+        marked = ((name, raw) for name, raw in zip(names, replies[0], strict=True) if raw and _MARK in raw)
+        found = (decoded(Assignment, name, raw) for name, raw in marked)
+        return [one for one in found if one is not None and one.existing]
+
+    return Operation((("HMGET", keys.assignments, *names),), parse)
 
 
 def _digest(assignment: Assignment) -> str:

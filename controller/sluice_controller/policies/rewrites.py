@@ -17,8 +17,6 @@ from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.bounds import MOST_RATE
 from sluice_core.rewrites import accounts, operations
 from sluice_core.rewrites.messages import (
-    CANCELLED,
-    DONE,
     GOALS,
     PAUSED,
     RUNNING,
@@ -48,7 +46,7 @@ class RewriteView:
     @property
     def state(self) -> str:
         """One of ``sluice_core.rewrites.messages.STATES``."""
-        return DONE if self.progress.ended and self.job.state != CANCELLED else self.job.state
+        return self.job.state
 
     @property
     def target(self) -> str:

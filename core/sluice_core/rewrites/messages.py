@@ -18,7 +18,7 @@ GOALS: Final = (POLICIES, PLAIN, KEY)
 RUNNING: Final = "running"
 PAUSED: Final = "paused"
 CANCELLED: Final = "cancelled"
-#: What it is when nothing is left to do.
+#: What it is once nothing is left to do.
 DONE: Final = "done"
 STATES: Final = (RUNNING, PAUSED, CANCELLED, DONE)
 
@@ -31,7 +31,7 @@ class RewriteJob(Message):
     :param container: one container with its versions and parts of multipart uploads; empty for all of the account
     :param prefix: of the names of objects
     :param goal: one of :data:`GOALS`
-    :param state: running, paused or cancelled
+    :param state: one of :data:`STATES`
     :param created: unix milliseconds
     :param max_bw: bytes of objects per second over all rewriters, 0 for no limit
     :param max_objects: objects per second over all rewriters, 0 for no limit

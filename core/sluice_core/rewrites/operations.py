@@ -78,7 +78,8 @@ return {unit, marker, string.format('%.0f', token)}
 
 #: KEYS: jobs, to do, leases, markers, progress.  ARGV: id, path of the unit, token, seconds of a lease (0: the unit is
 #: done, -1: it is given back), marker, number of units to add, those, then pairs of a counter and what to add to it.
-#: Answers the state that the job is told to be in, or nothing when the claim is not valid any more.
+#: Answers the state that the job was told to be in, or nothing when the claim is not valid any more.  A job of which
+#: nothing is left is done.
 REPORT: Final = Script(
     _NOW
     + """
@@ -99,6 +100,7 @@ else
 end
 if redis.call('LLEN', KEYS[2]) == 0 and redis.call('ZCARD', KEYS[3]) == 0 then
   redis.call('HSET', KEYS[5], 'ended', string.format('%.3f', now))
+  redis.call('HSET', KEYS[1], id, (string.gsub(document, '"state":"%a+"', '"state":"done"', 1)))
 end
 return cjson.decode(document).state
 """

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sluice_core.rewrites import accounts, operations
-from sluice_core.rewrites.messages import CANCELLED, PAUSED, PLAIN, RUNNING, RewriteCounts, RewriteJob
+from sluice_core.rewrites.messages import CANCELLED, DONE, PAUSED, PLAIN, RUNNING, RewriteCounts, RewriteJob
 
 JOB = RewriteJob("j1", "AUTH_a", "", "", PLAIN, RUNNING, 1000, "admin")
 
@@ -52,6 +52,8 @@ def test_counts_add_up_and_a_job_ends_with_its_last_unit(run, listed):
     found = progress(run)
     assert found.counts == RewriteCounts(6, 2, 20, 60, 2, {"symlink": 2}, {"503 Service Unavailable": 2})
     assert found.ended >= found.started
+    assert run(operations.read_jobs)["j1"].state == DONE
+    assert run(operations.order, "j1", PAUSED) is None
     assert found.containers_done == 2
 
 

@@ -25,6 +25,7 @@ from swift.common.swob import (
     Range,
     Request,
     Response,
+    header_to_environ_key,
     multi_range_iterator,
     normalize_etag,
 )

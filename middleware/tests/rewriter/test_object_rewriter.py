@@ -12,10 +12,12 @@ from sluice_core.testing import assignment
 from sluice_filters.api import Filter, Stream
 from sluice_filters.encryption.keys.key_file import render_ring
 from sluice_filters.encryption.keys.ring import Ring
-from sluice_middleware.swift.internal_api import Timestamp
+from sluice_middleware.swift.internal_api import Timeout, Timestamp
 from sluice_middleware.testing import FakeObject, ProxyStack
 from sluice_middleware.wsgi.sysmeta import CHAIN
 from sluice_rewriter.object_rewriter import FAILED, GONE, REWRITTEN, SKIPPED, UNCHANGED, ObjectRewriter, Outcome
+from sluice_rewriter.stored_object import StoredObject, describe_upload
+from sluice_rewriter.swift_client import make_environment
 
 PATH = "/v1/AUTH_a/c/o"
 TARGET = ("AUTH_a", "c", "o")
@@ -181,8 +183,32 @@ def test_a_damaged_object_stays_and_is_reported(stack, compressed, stored, rewri
     broken[100] ^= 1
     stack.swift.objects[PATH] = FakeObject(bytes(broken), known.headers, known.etag)
     outcome = rewriter.rewrite(TARGET, PLAIN)
-    assert outcome.state == FAILED
+    assert (outcome.state, outcome.reason) == (FAILED, "damaged")
+    assert outcome.detail
     assert stack.swift.objects[PATH].body == bytes(broken)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("what is this"), Timeout(None)])
+def test_whatever_goes_wrong_with_one_object_does_not_end_the_others(
+    stack, stored, rewriter, monkeypatch, caplog, error
+):
+    stored()
+
+    def call(env, start_response):
+        raise error
+
+    monkeypatch.setattr(stack.proxy.handler, "app", call)
+    outcome = rewriter.rewrite(TARGET, PLAIN)
+    assert (outcome.state, outcome.reason) == (FAILED, "cannot be read or written now")
+    assert repr(error) in outcome.detail
+    assert "object `AUTH_a/c/o` is not rewritten" in caplog.text
+
+
+def test_names_of_metadata_that_are_not_ascii_are_carried_over_byte_for_byte():
+    """``ÿ`` in upper case is none of latin-1, and ``ß`` becomes two letters."""
+    env = make_environment("PUT", *TARGET)
+    describe_upload(env, StoredObject([("X-Object-Meta-\u00ff-\u00df", "\u00c3\u00bf"), ("Content-Length", "5")]))
+    assert env["HTTP_X_OBJECT_META_\u00ff_\u00df"] == "\u00c3\u00bf"
 
 
 def test_an_object_that_changes_is_judged_again(stack, compressed, stored, rewriter, monkeypatch):

@@ -63,6 +63,11 @@ def test_a_static_policy_orders_one_rewrite_and_its_end_cancels_it(story):
             (job,) = await until_jobs(story, ("AUTH_a", "c", ""))
             assert (job.goal, job.by) == ("policies", "policy p1")
             assert job.epoch >= 2
+            dropped = tuple(one.id for one in await story.store.assignments())
+            await story.store.commit(Draft("api", drops=dropped))
+            await until_jobs(story)
+            await put(story, "p1", existing(plan_of(True, "AUTH_a/c")))  # as if it was enabled again
+            await until_jobs(story, ("AUTH_a", "c", ""))
             await story.store.commit(Draft("api", policy_drops=("p1",)))
             await until_jobs(story)
         await story.store.close()
