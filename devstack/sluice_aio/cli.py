@@ -111,7 +111,7 @@ def show_status(layout: Layout) -> int:
 def up(layout: Layout, plain: bool) -> int:
     """Start a cluster and say how to use it."""
     Cluster(layout.for_demo()).refuse_when_running()  # a kept demo holds the same ports
-    cluster = Cluster(layout, plain=plain)
+    cluster = Cluster(layout, components.DEFAULT | {"rewriter"}, plain=plain)
     cluster.start(lambda line: print(line, flush=True))
     user, (key, account) = next(iter(USERS.items()))
     print(f"swift      {cluster.proxy_url}/auth/v1.0  user {user}, key {key}, account {account}")

@@ -12,6 +12,7 @@ import pytest
 from tests.support.cluster.daemons import run_daemon
 from tests.support.cluster.object_files import file_metadata, object_files
 from tests.support.cluster.rewrites import rewrite, wait_rewrite
+from tests.support.cluster.s3_differential import client_of
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import EC21, GOLD
@@ -212,6 +213,39 @@ def test_a_server_that_was_away_gets_what_was_rewritten(cluster, api, swift, pol
         text, before["etag"], before["last-modified"],
     )  # fmt: skip
     api.delete_policy(made["id"])
+
+
+def test_what_s3_clients_see_stays(cluster, api):
+    s3, bucket = client_of(cluster.proxy_url, "test:tester", USERS["test:tester"][0]), {"Bucket": "rw-s3"}
+    s3.create_bucket(**bucket)
+    s3.put_bucket_versioning(**bucket, VersioningConfiguration={"Status": "Enabled"})
+    text = b"a line that compresses\n" * 250_000
+    for size in (1000, len(text)):
+        s3.put_object(**bucket, Key="o", Body=text[:size], Metadata={"colour": "blue"}, ContentType="text/plain")
+    upload = {**bucket, "Key": "parts", "UploadId": s3.create_multipart_upload(**bucket, Key="parts")["UploadId"]}
+    parts = [
+        {"PartNumber": number, "ETag": s3.upload_part(**upload, PartNumber=number, Body=text)["ETag"]}
+        for number in (1, 2)
+    ]
+    s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+
+    def seen():
+        versions = s3.list_object_versions(**bucket)["Versions"]
+        found = [s3.list_objects_v2(**bucket)["Contents"], versions]
+        for one in versions:
+            got = s3.get_object(**bucket, Key=one["Key"], VersionId=one["VersionId"])
+            found.append([got["Body"].read(), got["ETag"], got["LastModified"], got["Metadata"], got["ContentType"]])
+        return found
+
+    before = seen()
+    policy = api.create_policy("FOR CONTAINER AUTH_test/rw-s3 DO SET compression ON PROXY", wait=10)
+    done = rewrite(api, "AUTH_test/rw-s3", "policies", LIMIT)
+    assert (done["rewritten"], done["failed"]) == (3, {}), "a version that is not too small, and two parts"
+    assert seen() == before
+    api.delete_policy(policy["id"], wait=10)
+    assert rewrite(api, "AUTH_test/rw-s3", "plain", LIMIT)["rewritten"] == 3
+    assert seen() == before
+    s3.close()
 
 
 def test_nothing_of_ours_is_left_after_all_was_made_plain(cluster, api, swift):
