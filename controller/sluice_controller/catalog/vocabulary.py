@@ -13,6 +13,7 @@ from sluice_core.errors import CallerError, SluiceError
 from sluice_core.messages.uploads import FILTER_CODE, METRIC_CODE, Upload
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import KNOWN_ACTIONS, TERMS
+from sluice_dsl.diagnostics import closest_match
 from sluice_filters import registry as filters
 from sluice_filters.trial.native import native_info
 from sluice_metrics import registry as metrics
@@ -92,5 +93,7 @@ def account_of(native: Catalogue, tenant: str) -> str:
     """
     account = native.account(tenant)
     if not account.startswith(native.account_prefix):
-        raise CallerError(f"there is no project `{tenant}`, expected one, or an account `{native.account_prefix}…`")
+        near = closest_match(tenant, native.tenants)
+        hint = f"did you mean `{near}`" if near else f"expected one, or an account `{native.account_prefix}…`"
+        raise CallerError(f"there is no project `{tenant}`, {hint}")
     return account

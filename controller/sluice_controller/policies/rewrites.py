@@ -2,27 +2,32 @@
 
 Jobs lie in Redis beside the configuration and not in it: they are orders, which no export and no roll back knows.
 Rewriters claim their units (``sluice_core.rewrites``); the API writes orders and shows how far they are.
+
+Two jobs that overlap may be ordered at once, and Redis does not compare targets.  So a job is written as paused, which
+no rewriter claims, and all jobs are read again.  When one that overlaps was written before, the new one is withdrawn.
+Redis writes one after the other, so the later one always sees the earlier one.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
+from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.entries import Page
 from sluice_controller.catalog.vocabulary import account_of
 from sluice_controller.validation.bodies import Body
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.bounds import MOST_RATE
 from sluice_core.rewrites import accounts, operations
-from sluice_core.rewrites.messages import (
-    GOALS,
-    PAUSED,
-    RUNNING,
-    RewriteJob,
-    RewriteProgress,
-)
+from sluice_core.rewrites.messages import GOALS, PAUSED, RUNNING, RewriteJob, RewriteProgress
+from sluice_core.store.operation import Operation
 from sluice_dsl.checks.bandwidth_checks import BARE_RATE
 from sluice_dsl.syntax.units import UnitError, read_quantity
 
@@ -47,6 +52,11 @@ class RewriteView:
     def state(self) -> str:
         """One of ``sluice_core.rewrites.messages.STATES``."""
         return self.job.state
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it is left to do."""
+        return self.state not in (RUNNING, PAUSED)
 
     @property
     def target(self) -> str:
@@ -74,9 +84,10 @@ def target_text(job: RewriteJob) -> str:
     return "/".join(parts[: 3 if job.prefix else 2 if job.container else 1]) or CLUSTER
 
 
-def create(backend: Backend, data: Any, by: str) -> RewriteView:
-    """Order a job.
+def create(backend: Backend, data: Any, by: str, key: str = "") -> RewriteView:
+    """Order a job, or find the one that the same request ordered before.
 
+    :param key: the caller's word for this request; empty without one
     :raises CallerError: when the body or the target makes no sense
     :raises Conflict: when a job for an overlapping target has not ended
     """
@@ -87,37 +98,67 @@ def create(backend: Backend, data: Any, by: str) -> RewriteView:
     goal = body.one_of("to", GOALS)
     head, created = backend.store.head(), int(backend.now() * 1000)
     job = RewriteJob(
-        f"{created:012x}-{secrets.token_hex(4)}", account, container, prefix, goal, RUNNING, created, by,
-        max_bw, max_objects, head.history, head.epoch,
+        _job_id(data, by, key) if key else f"{created:012x}-{secrets.token_hex(4)}", account, container, prefix, goal,
+        PAUSED, created, by, max_bw, max_objects, head.history, head.epoch,
     )  # fmt: skip
-    return order(backend, job)
-
-
-def order(backend: Backend, job: RewriteJob) -> RewriteView:
-    """Order ``job``, and forget the oldest of those that have ended.
-
-    :raises Conflict: when a job for an overlapping target has not ended
-    """
     known = list_jobs(backend)
+    before = known.get(job.id)
+    # one that is paused may be what an earlier try was about to start
+    if before is not None and before.state != PAUSED:
+        return before
+    _refuse_overlap(job, known)
+    if not job.account and not backend.store.run(accounts.accounts_after(backend.store.keys, "", 1)):
+        raise Conflict("no account is known: agents list them where `storage_confs` says what they measure")
+    return _start(backend, job)
+
+
+def _start(backend: Backend, job: RewriteJob) -> RewriteView:
+    """Order ``job``, and forget those that ended longest ago.
+
+    :raises Conflict: when a job for an overlapping target was ordered just before
+    """
+    backend.store.run(operations.create_job(backend.store.keys, job))
+    known = list_jobs(backend)
+    written = known[job.id].progress.started if job.id in known else 0.0
+    try:
+        _refuse_overlap(job, {name: one for name, one in known.items() if one.progress.started <= written})
+    except Conflict:
+        backend.store.run(operations.delete_job(backend.store.keys, job.id))
+        raise
+    ended = sorted((one.progress.ended, name) for name, one in known.items() if one.has_ended)
+    for _, name in ended[: max(len(ended) - KEPT + 1, 0)]:
+        backend.store.run(operations.delete_job(backend.store.keys, name))
+    return change(backend, job.id, RUNNING)
+
+
+def _refuse_overlap(job: RewriteJob, known: Mapping[str, RewriteView]) -> None:
     for other in known.values():
-        if other.state in (RUNNING, PAUSED) and _overlap(job, other.job):
+        if other.job.id != job.id and not other.has_ended and _overlap(job, other.job):
             raise Conflict(
                 f"rewrite `{other.job.id}` of `{other.target}` has not ended, which has objects of "
                 f"`{target_text(job)}`, too; wait for it or cancel it"
             )
-    if not job.account and not backend.store.run(accounts.accounts_after(backend.store.keys, "", 1)):
-        raise Conflict("no account is known: agents list them where `storage_confs` says what they measure")
-    ended = sorted(name for name, one in known.items() if one.state not in (RUNNING, PAUSED))
-    for name in ended[: max(len(ended) - KEPT + 1, 0)]:
-        backend.store.run(operations.delete_job(backend.store.keys, name))
-    backend.store.run(operations.create_job(backend.store.keys, job))
-    return find(backend, job.id)
+
+
+def _job_id(data: Any, by: str, key: str) -> str:
+    said = json.dumps([by, key, data], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def list_jobs(backend: Backend) -> dict[str, RewriteView]:
     """Id → job, oldest first."""
     jobs = backend.store.run(operations.read_jobs(backend.store.keys))
-    return {name: _view(backend, job) for name, job in sorted(jobs.items())}
+    return _views(backend, sorted(jobs.values(), key=lambda job: (job.created, job.id)))
+
+
+def page_jobs(backend: Backend, limit: int, marker: str = "", state: str = "", target: str = "") -> Page[RewriteView]:
+    """Jobs in the order in which they were ordered, of one state and one target if given."""
+    wanted = {
+        f"{one.job.created:015d}-{name}": one
+        for name, one in list_jobs(backend).items()
+        if state in ("", one.state) and target in ("", one.target)
+    }
+    return entries.page(wanted, limit, marker)
 
 
 def find(backend: Backend, job_id: str) -> RewriteView:
@@ -125,9 +166,10 @@ def find(backend: Backend, job_id: str) -> RewriteView:
     :raises NotFound: when there is no such job
     """
     job = backend.store.run(operations.read_jobs(backend.store.keys)).get(job_id)
-    if job is None:
+    found = _views(backend, [job] if job else [])
+    if not found:
         raise NotFound(f"there is no rewrite `{job_id}`")
-    return _view(backend, job)
+    return found[job_id]
 
 
 def change(backend: Backend, job_id: str, state: str) -> RewriteView:
@@ -136,10 +178,11 @@ def change(backend: Backend, job_id: str, state: str) -> RewriteView:
     :raises NotFound: when there is no such job
     :raises Conflict: when it has ended
     """
+    changed = backend.store.run(operations.order(backend.store.keys, job_id, state))
     found = find(backend, job_id)
-    if backend.store.run(operations.order(backend.store.keys, job_id, state)) is None:
+    if changed is None:
         raise Conflict(f"rewrite `{job_id}` has ended, it is {found.state}")
-    return find(backend, job_id)
+    return found
 
 
 def delete(backend: Backend, job_id: str) -> None:
@@ -149,14 +192,24 @@ def delete(backend: Backend, job_id: str) -> None:
     :raises Conflict: when it has not ended
     """
     found = find(backend, job_id)
-    if found.state in (RUNNING, PAUSED):
+    if not found.has_ended:
         raise Conflict(f"rewrite `{job_id}` is {found.state}, cancel it first")
     backend.store.run(operations.delete_job(backend.store.keys, job_id))
 
 
-def _view(backend: Backend, job: RewriteJob) -> RewriteView:
-    progress = backend.store.run(operations.read_progress(backend.store.keys, job.id))
-    return RewriteView(job, progress, backend.now())
+def _views(backend: Backend, jobs: Sequence[RewriteJob]) -> dict[str, RewriteView]:
+    """Id → job; one pipeline reads the progress of all of them."""
+    parts = [operations.read_progress(backend.store.keys, job.id) for job in jobs]
+
+    def parse(replies: list[Any]) -> list[RewriteProgress]:
+        rest = iter(replies)
+        return [one.parse(list(islice(rest, len(one.commands)))) for one in parts]
+
+    commands = tuple(command for one in parts for command in one.commands)
+    found = backend.store.run(Operation(commands, parse)) if commands else []
+    now = backend.now()
+    # one that was deleted between the two reads has no progress any more
+    return {job.id: RewriteView(job, one, now) for job, one in zip(jobs, found, strict=True) if one.started}
 
 
 def _read_target(backend: Backend, text: str) -> tuple[str, str, str]:

@@ -75,11 +75,13 @@ class NewRewriteSerializer(Serializer):
     to = s.ChoiceField(
         GOALS, help_text="what the policies in force say, plain bytes, or the active key of what is encrypted"
     )
-    max_bw = s.CharField(required=False, help_text="bytes per second over all rewriters; a bare number is MB/s")
+    max_bw = s.JSONField(
+        required=False, help_text="over all rewriters: a rate with its unit, as `20MBps`; a bare number is MB/s"
+    )
     max_objects_sec = s.FloatField(required=False, help_text="objects per second over all rewriters")
 
 
 REWRITES: Final = examples(
     ("what policies say", {"target": "AUTH_acme/logs/2026/", "to": "policies", "max_bw": "20MBps"}),
-    ("plain bytes", {"target": "AUTH_acme", "to": "plain", "max_objects_sec": 50}),
+    ("plain bytes", {"target": "AUTH_acme", "to": "plain", "max_bw": 20, "max_objects_sec": 50}),
 )

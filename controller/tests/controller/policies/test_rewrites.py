@@ -1,10 +1,15 @@
 """Rewrites by the API: ordered, shown as far as rewriters have come, paused, ended, forgotten."""
 
+import time
+from dataclasses import replace
+
 import pytest
 
+from sluice_controller.api.serializers.rewrites import REWRITES
 from sluice_controller.policies import rewrites
 from sluice_core.rewrites import accounts, operations
-from sluice_core.rewrites.messages import RewriteCounts
+from sluice_core.rewrites.messages import CANCELLED, POLICIES, RUNNING, RewriteCounts, RewriteJob
+from sluice_core.store.operation import Operation
 
 
 @pytest.fixture
@@ -150,6 +155,134 @@ def test_a_job_is_paused_goes_on_and_is_done(api, post, run):
     assert "has ended, it is done" in post(f"{path}/pause", status=409)["error"]["message"]
     assert api.delete(path).status_code == 204
     assert api.get(path).status_code == 404
+
+
+def test_a_cancelled_rewrite_has_ended(api, post):
+    path = f"/rewrites/{post(body=order())['id']}"
+    assert post(f"{path}/cancel", status=200)["ended_at"]
+    for verb in ("pause", "resume", "cancel"):
+        assert "has ended, it is cancelled" in post(f"{path}/{verb}", status=409)["error"]["message"]
+        assert "there is no rewrite `nope`" in post(f"/rewrites/nope/{verb}", status=404)["error"]["message"]
+    assert api.delete("/rewrites/nope").status_code == 404
+
+
+@pytest.mark.parametrize("example", REWRITES, ids=lambda one: one.name)
+def test_the_examples_of_the_schema_are_accepted(post, example):
+    assert post(body=example.value)["max_bw"] == 20e6
+
+
+def test_a_project_is_called_by_its_name(post, backend):
+    native = replace(backend.native, tenants={"acme": "AUTH_1"}, account_prefix="AUTH_")
+    object.__setattr__(backend, "native", native)
+    assert post(body=order("acme/logs"))["target"] == "AUTH_1/logs"
+    assert "`acne`, did you mean `acme`" in post(body=order("acne/logs"), status=400)["error"]["message"]
+    assert "an account `AUTH_…`" in post(body=order("umbrella"), status=400)["error"]["message"]
+
+
+def keyed(api, key, **more):
+    return api.post("/rewrites", order(**more), format="json", headers={"Idempotency-Key": key})
+
+
+def test_an_order_that_is_sent_again_is_the_same_job(api, post, run):
+    first = keyed(api, "k1").json()
+    again = keyed(api, "k1")
+    assert (again.status_code, again.json(), again.headers["Location"]) == (201, first, f"/rewrites/{first['id']}")
+    assert keyed(api, "k2").status_code == keyed(api, "k1", target="AUTH_a/c").status_code == 409
+    finish(run, first["id"])
+    assert keyed(api, "k1").json()["state"] == "done"
+    assert keyed(api, "k2").json()["id"] != first["id"]
+    assert keyed(api, "with blank").status_code == 400
+
+
+def test_an_order_that_is_sent_again_starts_what_was_written_and_not_started(api, run):
+    made = keyed(api, "k1").json()
+    run(operations.order, made["id"], "paused")
+    again = keyed(api, "k1").json()
+    assert (again["id"], again["state"]) == (made["id"], "running")
+
+
+def rival(name="rival", account="AUTH_a", created=1):
+    return RewriteJob(name, account, "", "", POLICIES, RUNNING, created, "policy p1")
+
+
+def test_of_two_jobs_that_are_ordered_at_once_the_later_one_is_withdrawn(api, post, run, monkeypatch):
+    create = operations.create_job
+
+    def second(keys, job):
+        run(create, rival())
+        return create(keys, job)
+
+    monkeypatch.setattr(rewrites.operations, "create_job", second)
+    assert "rewrite `rival` of `AUTH_a` has not ended" in post(body=order(), status=409)["error"]["message"]
+    assert [one["id"] for one in api.get("/rewrites").json()["rewrites"]] == ["rival"]
+
+
+def test_of_two_jobs_that_are_ordered_at_once_the_earlier_one_stays(post, run, monkeypatch):
+    create = operations.create_job
+
+    def first(keys, job):
+        def parse(replies):
+            time.sleep(0.005)
+            return run(create, rival())
+
+        made = create(keys, job)
+        return Operation(made.commands, parse, script=made.script)
+
+    monkeypatch.setattr(rewrites.operations, "create_job", first)
+    assert post(body=order())["state"] == "running"
+
+
+def test_no_rewriter_has_a_job_before_it_is_certain(post, run, monkeypatch):
+    change, claimed = rewrites.change, []
+
+    def try_first(backend, job, state):
+        claimed.append(run(operations.claim_unit, job))
+        return change(backend, job, state)
+
+    monkeypatch.setattr(rewrites, "change", try_first)
+    made = post(body=order())
+    assert (claimed, made["state"]) == ([None], "running")
+    assert run(operations.claim_unit, made["id"]) is not None
+
+
+def test_jobs_of_sentences_stand_where_they_were_ordered(api, post, run):
+    """Their ids are digests, which are in no order of time."""
+    ids = [post(body=order("AUTH_a/c/x"))["id"]]
+    run(operations.create_job, rival("ffff-0", "AUTH_z", created=5))
+    run(operations.create_job, rival("0000-0", "AUTH_y", created=int(time.time() * 1000) + 60_000))
+    found, marker = [], ""
+    while marker is not None:
+        page = api.get(f"/rewrites?limit=1&marker={marker}").json()
+        found += [one["id"] for one in page["rewrites"]]
+        marker = page["next_marker"]
+    assert found == ["ffff-0", *ids, "0000-0"]
+
+
+def test_what_ended_longest_ago_is_forgotten_first_whatever_its_id_is(api, post, run, monkeypatch):
+    monkeypatch.setattr(rewrites, "KEPT", 2)
+    for number, name in enumerate(("ffff-0", "0000-0")):
+        run(operations.create_job, rival(name, f"AUTH_{number}"))
+        run(operations.order, name, CANCELLED)
+        time.sleep(0.005)
+    made = post(body=order())
+    assert {one["id"] for one in api.get("/rewrites").json()["rewrites"]} == {"0000-0", made["id"]}
+
+
+def test_a_job_that_is_deleted_while_it_is_read_is_not_shown(api, run, monkeypatch):
+    run(operations.create_job, rival())
+    read = operations.read_jobs
+
+    def then_deleted(keys):
+        found = read(keys)
+
+        def parse(replies):
+            run(operations.delete_job, "rival")
+            return found.parse(replies)
+
+        return Operation(found.commands, parse)
+
+    monkeypatch.setattr(rewrites.operations, "read_jobs", then_deleted)
+    assert api.get("/rewrites").json()["rewrites"] == []
 
 
 def test_the_oldest_of_those_that_have_ended_are_forgotten(api, post, run, monkeypatch):

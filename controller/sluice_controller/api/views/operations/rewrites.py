@@ -8,11 +8,21 @@ from typing import Final
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import GONE, LIST, LOCATION, in_path, operation, query_text, query_word
+from sluice_controller.api.openapi import (
+    GONE,
+    LOCATION,
+    MARKER,
+    in_path,
+    operation,
+    query_limit,
+    query_text,
+    query_word,
+)
 from sluice_controller.api.serializers import rewrites as shapes
 from sluice_controller.api.views.base import View
-from sluice_controller.api.views.resources import no_content, render_page, url_path
-from sluice_controller.policies import rewrites
+from sluice_controller.api.views.policies.policies import REPEATED
+from sluice_controller.api.views.resources import no_content, url_path
+from sluice_controller.policies import idempotency, rewrites
 from sluice_core.rewrites.messages import CANCELLED, PAUSED, RUNNING, STATES
 
 _ID: Final = in_path("rewrite", "the id of the rewrite")
@@ -26,7 +36,8 @@ class RewritesView(View):
         "sluice:rewrites:list",
         "list_rewrites",
         shapes.RewritePageSerializer,
-        *LIST,
+        query_limit("rewrites on a page"),
+        MARKER,
         query_word("state", "only rewrites in this state", STATES),
         query_text("target", "only those of this target, as it is shown"),
     )
@@ -35,18 +46,13 @@ class RewritesView(View):
 
         A page of rewrites. The last 200 of those that have ended are kept.
         """
-        state, target = self.given["state"], self.given["target"]
-        known = {
-            name: one
-            for name, one in rewrites.list_jobs(self.backend).items()
-            if state in ("", one.state) and target in ("", one.target)
-        }
-        return render_page(self.given, "rewrites", known, _SHAPE.render)
+        return Response(shapes.RewritePageSerializer.render(rewrites.page_jobs(self.backend, **self.given)))
 
     @operation(
         "sluice:rewrites:create",
         "create_rewrite",
         {201: _SHAPE},
+        REPEATED,
         LOCATION,
         errors=(409,),
         takes=shapes.NewRewriteSerializer,
@@ -57,8 +63,11 @@ class RewritesView(View):
 
         Times, ETags, sizes, types, metadata and listings stay; whatever clients write meanwhile stays as they wrote it.
         A job whose target overlaps that of one that has not ended is refused (409).
+
+        With `Idempotency-Key`, what the same identity sent before under the same key orders nothing: the answer shows
+        the job that it became then, if that is still kept.
         """
-        made = rewrites.create(self.backend, request.data, request.user.name)
+        made = rewrites.create(self.backend, request.data, request.user.name, idempotency.read_key(request))
         headers = {"Location": url_path("rewrites", made.job.id)}
         return Response(_SHAPE.render(made), HTTPStatus.CREATED, headers=headers)
 
