@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sluice_client.command_base import crud
 from sluice_client.command_base.command import Argument, EachCommand, ShowCommand, names_argument
-from sluice_client.errors import ClientError, Unreachable
+from sluice_client.errors import ApiError, ClientError, Unreachable
 from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.rewrites import REWRITE, REWRITE_LIST, progress_line
 
@@ -16,6 +16,8 @@ STATES: Final = ("running", "paused", "cancelled", "done")
 GOALS: Final = ("policies", "plain", "key")
 _WAIT: Final = Argument("--wait", "show how far it is until it has ended", {"action": "store_true"})
 _POLL: Final = 1.0
+#: Redis is away for a moment.
+_BUSY: Final = 503
 #: Seconds between two lines where there is no terminal.
 _LINES: Final = 10.0
 
@@ -73,6 +75,10 @@ class _WaitingCommand(ShowCommand):
         try:
             return self.client.rewrite(job["id"])
         except Unreachable:  # for a moment
+            return job
+        except ApiError as error:
+            if error.status != _BUSY:
+                raise
             return job
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sluice_client.rest.auth import Request
+from sluice_client.rest.auth import IDEMPOTENCY_HEADER, Request
 from sluice_client.rest.collection import Collection, if_match, join_path, make_query
 from sluice_client.rest.transport import Data, Transport
 from sluice_client.rest.uploads import Uploads
@@ -84,7 +85,12 @@ class OperatorApi:
         """
         limits = {"max_bw": max_bw, "max_objects_sec": max_objects_sec}
         given = {name: value for name, value in limits.items() if value is not None}
-        return self.collection("/rewrites").create({"target": target, "to": to, **given})
+        return self._transport.call(
+            "POST",
+            "/rewrites",
+            body={"target": target, "to": to, **given},
+            headers={IDEMPOTENCY_HEADER: uuid.uuid4().hex},
+        )
 
     def rewrites(self, state: str = "", target: str = "") -> Iterator[Data]:
         """Rewrites and how far each is, oldest first."""

@@ -1,10 +1,13 @@
 """``rewrite``: jobs are ordered, watched to their end, and ended early."""
 
 import json
+import sys
 import threading
 
 import pytest
 
+from sluice_client import Client, Retries
+from sluice_client.commands import rewrites
 from sluice_client.resources.rewrites import progress_line, share_done
 from sluice_core.rewrites import operations
 from sluice_core.rewrites.messages import RewriteCounts
@@ -79,6 +82,47 @@ def test_a_cancelled_rewrite_is_an_error_for_whoever_waits(sluice):
     made = created(sluice, "AUTH_a", "plain")
     sluice("rewrite", "cancel", made["id"])
     assert "was cancelled" in sluice("rewrite", "show", made["id"], "--wait", status=1).err
+
+
+JOB = {
+    "id": "r1", "target": "AUTH_a", "to": "plain", "state": "running", "objects": 4, "objects_done": 1, "rewritten": 1,
+    "bytes_done": 10, "bytes_rewritten": 10, "failed": {}, "estimated_end": None, "listed": True, "warning": "",
+}  # fmt: skip
+AWAY = {"error": {"code": 503, "title": "", "message": "redis is away", "problems": []}}
+
+
+def test_an_order_without_an_answer_is_sent_again_and_is_one_job(stub):
+    stub.enqueue(cut=True).enqueue(201, JOB)
+    with Client(stub.url, retries=Retries(first=0.0)) as client:
+        assert client.create_rewrite("AUTH_a", "plain") == JOB
+    keys = [one.headers["Idempotency-Key"] for one in stub.requests]
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
+
+
+def test_waiting_goes_on_while_redis_is_away(sluice, stub, monkeypatch):
+    monkeypatch.setattr(rewrites, "_POLL", 0.0)
+    stub.enqueue(200, JOB).enqueue(503, AWAY).enqueue(200, {**JOB, "state": "done"})
+    found = sluice("--json", "rewrite", "show", "r1", "--wait", start=["--url", stub.url])
+    assert json.loads(found.out)["state"] == "done"
+    assert stub.paths == ["/rewrites/r1"] * 3
+
+
+def test_waiting_ends_with_another_refusal(sluice, stub, monkeypatch):
+    monkeypatch.setattr(rewrites, "_POLL", 0.0)
+    gone = {"error": {**AWAY["error"], "code": 404, "message": "there is no rewrite `r1`"}}
+    stub.enqueue(200, JOB).enqueue(404, gone)
+    said = sluice("rewrite", "show", "r1", "--wait", status=1, start=["--url", stub.url])
+    assert "there is no rewrite `r1` (HTTP 404)" in said.err
+
+
+def test_a_terminal_has_one_line_that_moves(sluice, stub, monkeypatch):
+    monkeypatch.setattr(rewrites, "_POLL", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    stub.enqueue(200, JOB).enqueue(200, {**JOB, "objects_done": 2}).enqueue(200, {**JOB, "state": "done"})
+    lines = sluice("rewrite", "show", "r1", "--wait", start=["--url", stub.url]).err.split("\r\x1b[K")
+    assert [one.partition("]")[2][:5] for one in lines[1:]] == ["  25%", "  50%", " 100%"]
+    assert [one.count("\n") for one in lines] == [0, 0, 0, 1]
 
 
 def test_a_goal_that_is_none_is_named(sluice):
