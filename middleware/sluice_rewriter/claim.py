@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from sluice_core.errors import PeerError
@@ -42,12 +42,13 @@ class Claim:
         counts: RewriteCounts = _NO_COUNTS,
         units: Iterable[str] = (),
         more: Mapping[str, int] | None = None,
+        failures: Sequence[tuple[str, str]] = (),
     ) -> None:
         """Report that all names up to ``marker`` are done.
 
         :raises PeerError: when Redis is away; the counts may be lost then, and the names are looked at once more
         """
-        self._send(marker, counts, units, more)
+        self._send(marker, counts, units, more, failures=failures)
         self.marker = marker
 
     def finish(self, more: Mapping[str, int] | None = None) -> None:
@@ -83,7 +84,8 @@ class Claim:
         units: Iterable[str] = (),
         more: Mapping[str, int] | None = None,
         lease: float = LEASE,
+        failures: Sequence[tuple[str, str]] = (),
     ) -> None:
-        operation = report_unit(self._store.keys, self.unit, marker, counts, units, more, lease)
+        operation = report_unit(self._store.keys, self.unit, marker, counts, units, more, lease, failures)
         state = self._store.run(operation)
         self._valid, self._state = state is not None, state

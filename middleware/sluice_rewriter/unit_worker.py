@@ -14,7 +14,6 @@ from typing import Final
 
 from sluice_core.rewrites.accounts import accounts_after
 from sluice_core.rewrites.messages import RewriteCounts, RewriteJob
-from sluice_core.rewrites.operations import add_failures
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
 from sluice_rewriter.claim import Claim
@@ -125,8 +124,8 @@ class UnitWorker:
             for row, outcome in zip(rows, known, strict=True)
             if outcome.state == FAILED
         ]
-        self.store.run(add_failures(self.store.keys, job.id, failures))
-        claim.report(rows[-1]["name"], count(known, sum(row["bytes"] for row in rows)))
+        counts = count(known, sum(row["bytes"] for row in rows))
+        claim.report(rows[-1]["name"], counts, failures=failures)
 
 
 def count(outcomes: Sequence[Outcome], size: int) -> RewriteCounts:

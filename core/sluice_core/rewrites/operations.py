@@ -18,7 +18,8 @@ Time is that of Redis, since rewriters run on many machines.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from sluice_core.rewrites.messages import (
@@ -76,26 +77,36 @@ return {unit, marker, string.format('%.0f', token)}
 """
 )
 
-#: KEYS: jobs, to do, leases, markers, progress.  ARGV: id, path of the unit, token, seconds of a lease (0: the unit is
-#: done, -1: it is given back), marker, number of units to add, those, then pairs of a counter and what to add to it.
+#: KEYS: jobs, to do, leases, markers, progress, failures.  ARGV: id, path of the unit, token, seconds of a lease
+#: (0: the unit is done, -1: it is given back), marker, failures that are kept, number of units to add, those, number
+#: of failures, those, then pairs of a counter and what to add to it.
 #: Answers the state that the job was told to be in, or nothing when the claim is not valid any more.  A job of which
 #: nothing is left is done.
 REPORT: Final = Script(
     _NOW
     + """
-local id, unit, seconds, count = ARGV[1], ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[6])
+local id, unit, seconds, at = ARGV[1], ARGV[2], tonumber(ARGV[4]), 7
+local function take()
+  local list, count = {}, tonumber(ARGV[at])
+  for i = at + 1, at + count do list[#list + 1] = ARGV[i] end
+  at = at + count + 1
+  return list
+end
+local units, failures = take(), take()
 local document, known = redis.call('HGET', KEYS[1], id), redis.call('HGET', KEYS[4], unit)
 if not document or not known then return false end
 if string.format('%.0f', cjson.decode(known).token) ~= ARGV[3] then return false end
-for i = 7, 6 + count do redis.call('RPUSH', KEYS[2], ARGV[i]) end
-for i = 7 + count, #ARGV, 2 do redis.call('HINCRBY', KEYS[5], ARGV[i], ARGV[i + 1]) end
+for _, one in ipairs(units) do redis.call('RPUSH', KEYS[2], one) end
+for _, one in ipairs(failures) do redis.call('LPUSH', KEYS[6], one) end
+if #failures > 0 then redis.call('LTRIM', KEYS[6], 0, ARGV[6] - 1) end
+for i = at, #ARGV, 2 do redis.call('HINCRBY', KEYS[5], ARGV[i], ARGV[i + 1]) end
 if seconds == 0 then
   redis.call('ZREM', KEYS[3], unit)
   redis.call('HDEL', KEYS[4], unit)
 else
   local token = tonumber(ARGV[3])
   if seconds < 0 then token = redis.call('HINCRBY', KEYS[5], 'token', 1) end
-  redis.call('ZADD', KEYS[3], seconds < 0 and now or now + seconds, unit)
+  redis.call('ZADD', KEYS[3], seconds < 0 and 0 or now + seconds, unit)
   redis.call('HSET', KEYS[4], unit, cjson.encode({marker = ARGV[5], token = token}))
 end
 if redis.call('LLEN', KEYS[2]) == 0 and redis.call('ZCARD', KEYS[3]) == 0 then
@@ -189,21 +200,24 @@ def report_unit(
     units: Iterable[str] = (),
     more: Mapping[str, int] | None = None,
     lease: float = LEASE,
+    failures: Sequence[tuple[str, str]] = (),
 ) -> Operation[str | None]:
     """Report that everything of a unit up to the name ``marker`` is done, and keep it for ``lease`` seconds more.
 
     :param units: paths of units that were found
     :param more: further counters of :class:`RewriteProgress`
     :param lease: 0 when the unit is done, -1 to give it back
+    :param failures: objects that failed, with the reason; the last twenty are kept as examples
     :returns: the state that the job is told to be in; None when the unit is not ours any more
     """
     added = [name.encode("utf-8", "surrogateescape") for name in units]
     counters = {**_counters(counts), **(more or {})}
     words = [str(word) for pair in counters.items() for word in pair]
-    head = (unit.job, _raw(unit.path), str(unit.token), str(lease), _raw(marker), str(len(added)))
-    return scripted(
-        REPORT, _names(keys, unit.job), (*head, *added, *words), lambda reply: None if reply is None else _text(reply)
-    )
+    rows = [json.dumps(row) for row in failures][-_MAX_EXAMPLES:]
+    head = (unit.job, _raw(unit.path), str(unit.token), str(lease), _raw(marker), str(_MAX_EXAMPLES))
+    arguments: list[str | bytes | int] = [*head, str(len(added)), *added, str(len(rows)), *rows, *words]
+    names = (*_names(keys, unit.job), keys.rewrite(unit.job, "failures"))
+    return scripted(REPORT, names, arguments, lambda reply: None if reply is None else _text(reply))
 
 
 def reserve(keys: Keys, job_id: str, seconds: float, burst: float = BURST) -> Operation[float]:
@@ -211,16 +225,12 @@ def reserve(keys: Keys, job_id: str, seconds: float, burst: float = BURST) -> Op
     return scripted(RESERVE, (keys.rewrite(job_id, "pace"),), (f"{seconds:.6f}", str(burst)), float)
 
 
-def add_failures(keys: Keys, job_id: str, failures: Iterable[tuple[str, str]]) -> Operation[None]:
-    """Keep objects that failed, with the reason, as examples; the last twenty."""
-    key = keys.rewrite(job_id, "failures")
-    rows = [json.dumps(row) for row in failures][-_MAX_EXAMPLES:]
-    commands = (("LPUSH", key, *rows), ("LTRIM", key, 0, _MAX_EXAMPLES - 1)) if rows else ()
-    return Operation(commands, lambda replies: None)
+def read_progress(keys: Keys, job_id: str, now: float | None = None) -> Operation[RewriteProgress]:
+    """How far a job is.
 
-
-def read_progress(keys: Keys, job_id: str) -> Operation[RewriteProgress]:
-    """How far a job is."""
+    :param now: unix seconds, to tell the claims that still hold
+    """
+    moment = time.time() if now is None else now
 
     def parse(replies: list[Any]) -> RewriteProgress:
         found = {_text(name): value for name, value in replies[0].items()}
@@ -245,7 +255,7 @@ def read_progress(keys: Keys, job_id: str) -> Operation[RewriteProgress]:
 
     commands = (
         ("HGETALL", keys.rewrite(job_id, "progress")),
-        ("ZCARD", keys.rewrite(job_id, "leases")),
+        ("ZCOUNT", keys.rewrite(job_id, "leases"), f"({moment:.3f}", "+inf"),
         ("LRANGE", keys.rewrite(job_id, "failures"), 0, -1),
     )
     return Operation(commands, parse)

@@ -1,5 +1,6 @@
 """Rewrite jobs in a real Redis: ordered, shared by rewriters, continued after one that died."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -99,7 +100,7 @@ def test_a_cancelled_job_has_ended_and_cannot_go_on(run, listed):
 def test_a_deleted_job_leaves_nothing_behind(run, store, listed):
     unit = run(operations.claim_unit, "j1")
     run(operations.reserve, "j1", 0.1)
-    run(operations.add_failures, "j1", [("/v1/a/c/o", "no")])
+    run(operations.report_unit, unit, "", failures=[("AUTH_a/c1/o", "no")])
     assert run(operations.delete_job, "j1")
     assert not run(operations.delete_job, "j1")
     assert run(operations.report_unit, unit, "k") is None
@@ -113,13 +114,23 @@ def test_a_rate_holds_over_all_who_reserve(run):
     assert waits[3] == pytest.approx(1.5, abs=0.2)
 
 
-def test_the_last_failures_are_kept_as_examples(run):
-    run(operations.create_job, JOB)
-    run(operations.add_failures, "j1", [(f"o{number}", "503") for number in range(30)])
-    run(operations.add_failures, "j1", [("last", "422")])
+def test_the_last_failures_are_kept_as_examples_and_none_of_an_older_claim(run, listed):
+    unit = run(operations.claim_unit, "j1")
+    run(operations.report_unit, unit, "m", failures=[(f"o{number}", "503") for number in range(30)])
+    run(operations.report_unit, unit, "n", failures=[("last", "422")], lease=-1)
+    run(operations.report_unit, unit, "n", failures=[("late", "422")])
     examples = progress(run).examples
     assert len(examples) == 20
-    assert examples[0] == ("last", "422")
+    assert examples[:2] == (("last", "422"), ("o29", "503"))
+
+
+def test_claims_that_have_ended_are_not_counted(run, listed):
+    first, second = (run(operations.claim_unit, "j1") for _ in range(2))
+    assert progress(run).claimed == 2
+    run(operations.report_unit, first, "k", lease=-1)
+    assert progress(run).claimed == 1
+    assert run(operations.read_progress, "j1", time.time() + operations.LEASE + 5).claimed == 0
+    assert second.path
 
 
 def test_names_that_are_no_text_come_back_as_they_were(run):

@@ -117,8 +117,7 @@ def test_progress_is_shown_with_an_estimate_and_examples(api, post, run, monkeyp
     run(operations.report_unit, unit, "c", units=["AUTH_a/c"], more=found, lease=0)
     unit = run(operations.claim_unit, made["id"])
     counts = RewriteCounts(25, 20, 1000, 1250, 3, {"encrypted by Swift": 1}, {"PUT: 503": 1})
-    run(operations.report_unit, unit, "o", counts)
-    run(operations.add_failures, made["id"], [("AUTH_a/c/o", "PUT: 503")])
+    run(operations.report_unit, unit, "o", counts, failures=[("AUTH_a/c/o", "PUT: 503")])
     started = run(operations.read_progress, made["id"]).started
     object.__setattr__(backend, "now", lambda: started + 10)
     shown = api.get(f"/rewrites/{made['id']}").json()
