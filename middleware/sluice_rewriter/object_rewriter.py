@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_core.errors import SluiceError
@@ -27,10 +27,12 @@ from sluice_filters.chain import ChainEncoder
 from sluice_filters.key_ring import MissingKey
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.proxy.upload_filters import UploadFilters
+from sluice_middleware.swift import green
 from sluice_middleware.swift.internal_api import FileLikeIter, Timeout
 from sluice_middleware.swift.proxy_api import close_if_possible, drain_and_close
 from sluice_middleware.wsgi import backend_headers, encoding
 from sluice_middleware.wsgi.encoding import EncodedInput
+from sluice_middleware.wsgi.inputs import RewoundInput
 from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import Env, UpstreamResponse
 from sluice_rewriter.key_change import describe_encrypted_upload, has_old_key
@@ -156,11 +158,16 @@ class ObjectRewriter:
         if goal == PLAIN:
             return None, True
         wanted = self._handler.upload_filters(env, target, self._handler.lookup.candidates(target))
-        if _is_stored_by(wanted, stored):
+        if wanted is None:
+            return None, not stored.is_plain
+        wanted = wanted.reversible()
+        if wanted.are_recorded(stored.records, stored.node_steps):
             return None, False
-        body = None if wanted is None else _prepare(env, wanted.reversible())
-        on_nodes = () if wanted is None else wanted.on_nodes
-        return body, not (body is None and stored.is_plain and not on_nodes)
+        if len(wanted.on_proxy) > len(stored.records):
+            effective = _without_idle(env, wanted)
+            if effective.are_recorded(stored.records, stored.node_steps):
+                return None, False
+        return _prepare(env, wanted), True
 
     def _put(self, env: Env, stored: StoredObject, body: EncodedInput | None) -> Outcome:
         env["HTTP_X_TIMESTAMP"] = stored.next_timestamp()
@@ -180,6 +187,32 @@ class ObjectRewriter:
 
 def _is_stored_by(wanted: UploadFilters | None, stored: StoredObject) -> bool:
     return stored.is_plain if wanted is None else wanted.reversible().are_recorded(stored.records, stored.node_steps)
+
+
+def _without_idle(env: Env, wanted: UploadFilters) -> UploadFilters:
+    """Without the first filters that leave the body of ``env`` as it is: they ran in vain, and nothing records that."""
+    idle = 0
+    for one in wanted.on_proxy:
+        if not 0 < one.decides_within <= encoding.BATCH:
+            break
+        sample = _read_sample(env, one.decides_within)
+        stream = one.encoder(wanted.hint)
+        green.run_in_thread(stream.feed, sample)
+        if len(sample) < one.decides_within:
+            stream.finish()
+        if not stream.transparent:
+            break
+        idle += 1
+    return replace(wanted, on_proxy=wanted.on_proxy[idle:])
+
+
+def _read_sample(env: Env, size: int) -> bytes:
+    """The first ``size`` bytes of the body, which stays whole; all when there are fewer."""
+    source, sample = env["wsgi.input"], b""
+    while len(sample) < size and (piece := source.read(size - len(sample))):
+        sample += piece
+    env["wsgi.input"] = RewoundInput(sample, source)
+    return sample
 
 
 def _prepare(env: Env, wanted: UploadFilters) -> EncodedInput | None:

@@ -168,6 +168,32 @@ def test_noise_under_a_compression_policy_is_left_as_it_is(stack, stored, rewrit
     assert stack.all_closed()
 
 
+@pytest.mark.parametrize("body", [NOISE, NOISE[:5000], b"tiny"], ids=["large", "small", "tiny"])
+def test_what_was_compressed_in_vain_and_then_encrypted_is_left_as_it_is(keyed, body):
+    stack, activate = keyed
+    stack.set_policies(assignment("p.0", "AUTH_a", "compression"), assignment("q.0", "AUTH_a", "encryption"))
+    assert stack("PUT", PATH, body).status_int == 201
+    stack.swift.objects[PATH].headers["X-Backend-Data-Timestamp"] = WRITTEN
+    rewriter = ObjectRewriter(stack.proxy.handler)
+    assert rewriter.rewrite(TARGET, POLICIES) == Outcome(UNCHANGED, size=len(body))
+    activate("new")
+    assert rewriter.rewrite(TARGET, POLICIES) == Outcome(REWRITTEN, size=len(body))
+    assert stack("GET", PATH).body == body
+    assert stack.all_closed()
+
+
+@pytest.mark.parametrize("body", [TEXT, TEXT[:5000]], ids=["large", "small"])
+def test_what_was_encrypted_alone_is_compressed_too(keyed, body):
+    stack, _ = keyed
+    stack.set_policies(assignment("q.0", "AUTH_a", "encryption"))
+    assert stack("PUT", PATH, body).status_int == 201
+    stack.swift.objects[PATH].headers["X-Backend-Data-Timestamp"] = WRITTEN
+    stack.set_policies(assignment("p.0", "AUTH_a", "compression"), assignment("q.0", "AUTH_a", "encryption"))
+    assert ObjectRewriter(stack.proxy.handler).rewrite(TARGET, POLICIES) == Outcome(REWRITTEN, size=len(body))
+    assert [one["f"] for one in json.loads(stack.swift.objects[PATH].headers[CHAIN])] == ["compression", "encryption"]
+    assert stack("GET", PATH).body == body
+
+
 def test_an_object_that_is_gone_is_no_fault(rewriter):
     assert rewriter.rewrite(TARGET, PLAIN) == Outcome(GONE)
 
