@@ -35,6 +35,9 @@ from sluice_dsl.syntax.units import UnitError, read_quantity
 CLUSTER: Final = "CLUSTER"
 #: Jobs that have ended and are kept.
 KEPT: Final = 200
+#: Objects per second that a job may be limited to.
+_LEAST_OBJECTS: Final = 0.001
+_MOST_OBJECTS: Final = 1e9
 _NO_REWRITER: Final = "no rewriter works at it: does `sluice-rewriter` run on any node?"
 #: Seconds for which a new job may be without a rewriter before that is said.
 _PATIENCE: Final = 10.0
@@ -94,7 +97,8 @@ def create(backend: Backend, data: Any, by: str, key: str = "") -> RewriteView:
     body = Body(data, "target", "to", "max_bw", "max_objects_sec")
     account, container, prefix = _read_target(backend, body.text("target", longest=2048))
     max_bw = _read_rate(body.value("max_bw")) if body.has("max_bw") else 0.0
-    max_objects = body.number("max_objects_sec", 0.0, 0.0, 1e9)
+    has_rate = body.has("max_objects_sec")
+    max_objects = body.number("max_objects_sec", 0.0, _LEAST_OBJECTS, _MOST_OBJECTS) if has_rate else 0.0
     goal = body.one_of("to", GOALS)
     head, created = backend.store.head(), int(backend.now() * 1000)
     job = RewriteJob(

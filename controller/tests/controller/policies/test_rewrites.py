@@ -72,6 +72,7 @@ def test_a_rewriter_waits_for_the_policies_of_the_order(post, create, run, backe
         (order(max_bw="20Mbps"), "did you mean `20MBps`"),
         (order(max_bw=0), "expected at least 1 B/s"),
         (order(max_objects_sec=-1), "`max_objects_sec` is `-1`"),
+        (order(max_objects_sec=0), "`max_objects_sec` is `0`, expected a number from 0.001"),
         (order(speed=1), "`speed`"),
     ],
 )
