@@ -2,8 +2,9 @@
 
 A cluster with one rewriter, three replicas, and objects of logs.  In turns, the objects are copied by one plain client
 per core (GET and PUT of each through a proxy without Sluice), rewritten to what a compression policy says, copied
-again, and rewritten to plain bytes.  Rates are bytes of plain objects per second.  A job's time is that from its start
-to its end as Redis has them, so how often it is looked at does not count.
+again, and rewritten to plain bytes.  Copies are of equal objects that no job touches: those that are compressed by
+then would be read without their filter, as fewer bytes.  Rates are bytes of plain objects per second.  A job's time is
+that from its start to its end as Redis has them, so how often it is looked at does not count.
 
     python -m benchmarks --only rewrites [--quick]
 """
@@ -72,10 +73,11 @@ def _tools(cluster: Cluster) -> Iterator[tuple[Client, Store]]:
 
 
 def fill(cluster: Cluster, count: int) -> None:
-    """Store the objects, and a container for their copies."""
+    """Store the objects, equal ones for the plain clients, and a container for copies."""
     client = SwiftHttp(cluster.plain_url).login(_USER, USERS[_USER][0])
     body = log_corpus(SIZE)
-    for path in ("stored", "copied", *(f"stored/{number}" for number in range(count))):
+    objects = [f"{container}/{number}" for container in ("stored", "source") for number in range(count)]
+    for path in ("stored", "source", "copied", *objects):
         answer = client.request("PUT", path, body if "/" in path else b"")
         if answer.status not in (201, 202):
             raise PeerError(f"PUT {path}: {answer.status}")
@@ -90,10 +92,10 @@ def copy_rate(cluster: Cluster, count: int) -> float:
     def work(first: int) -> None:
         client = SwiftHttp(cluster.plain_url).login(_USER, USERS[_USER][0])
         for number in range(first, count, workers):
-            got = client.request("GET", f"stored/{number}")
+            got = client.request("GET", f"source/{number}")
             put = client.request("PUT", f"copied/{number}", got.body)
-            if (got.status, put.status) != (200, 201):
-                faults.append(f"{got.status}, {put.status}")
+            if (got.status, len(got.body), put.status) != (200, SIZE, 201):
+                faults.append(f"{got.status} with {len(got.body)} bytes, {put.status}")
         client.close()
 
     begin = time.monotonic()
