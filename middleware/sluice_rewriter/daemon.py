@@ -28,8 +28,10 @@ from sluice_rewriter.unit_worker import UnitWorker
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks for work, and the longest pause after faults.
-_INTERVAL: Final = 2.0
+#: Seconds between two looks for work.
+_INTERVAL: Final = 0.5
+#: The first and the longest pause after faults, seconds.
+_FIRST_PAUSE: Final = 2.0
 _LONGEST_PAUSE: Final = 30.0
 #: Seconds of one wait for the rate, after which it is seen whether to go on.
 _SLICE: Final = 1.0
@@ -46,7 +48,7 @@ class Rewriter:
     context: WorkerContext
     concurrency: int
     stopped: bool = field(default=False, init=False)
-    _pause: float = field(default=_INTERVAL, init=False)
+    _pause: float = field(default=_FIRST_PAUSE, init=False)
     _waiting: str = field(default="", init=False)
 
     def run(self) -> None:
@@ -55,7 +57,7 @@ class Rewriter:
         while not self.stopped:
             try:
                 busy = self._work_once()
-                self._pause = _INTERVAL
+                self._pause = _FIRST_PAUSE
             except PeerError as error:
                 log.warning("%s; again in %.0f s", error, self._pause)
                 busy = self._wait_after_fault()
@@ -99,6 +101,7 @@ class Rewriter:
             claim.release()
 
     def _knows_policies_of(self, job: RewriteJob) -> bool:
+        self.context.refresh()  # else a job that was just ordered waits for the next second
         position, problem = self.context.reader.position(), self.context.reader.problem
         reason = problem
         if not problem and job.history and (position.history != job.history or position.epoch < job.epoch):
