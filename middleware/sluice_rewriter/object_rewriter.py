@@ -30,7 +30,7 @@ from sluice_middleware.proxy.upload_filters import UploadFilters
 from sluice_middleware.swift import green
 from sluice_middleware.swift.internal_api import FileLikeIter, Timeout
 from sluice_middleware.swift.proxy_api import close_if_possible, drain_and_close
-from sluice_middleware.wsgi import backend_headers, encoding
+from sluice_middleware.wsgi import backend_headers, encoding, sysmeta
 from sluice_middleware.wsgi.encoding import EncodedInput
 from sluice_middleware.wsgi.inputs import RewoundInput
 from sluice_middleware.wsgi.policy_lookup import Target
@@ -222,4 +222,22 @@ def _prepare(env: Env, wanted: UploadFilters) -> EncodedInput | None:
         return None
     encoder = ChainEncoder(wanted.on_proxy, wanted.hint)
     sampling = all(0 < one.decides_within <= encoding.BATCH for one in wanted.on_proxy)
-    return encoding.prepare_upload(env, encoder, wanted.hint.size, encoder.heavy, sampling)
+    body = encoding.prepare_upload(env, encoder, wanted.hint.size, encoder.heavy, sampling)
+    if body is not None:
+        _check_unrecorded(env, body)
+    return body
+
+
+def _check_unrecorded(env: Env, body: EncodedInput) -> None:
+    """Have object servers refuse bytes that no record undoes and that are not the plain ones.
+
+    Every filter that runs here is reversible, so there are none, unless a filter or we are at fault.
+    """
+    describe = env[encoding.FOOTERS]
+
+    def callback(footers: encoding.Footers) -> None:
+        describe(footers)
+        if sysmeta.CHAIN not in footers:
+            footers.setdefault("Etag", body.etag)
+
+    env[encoding.FOOTERS] = callback

@@ -75,7 +75,7 @@ class Writer(threading.Thread):
             self.swift.close()
 
     def body(self):
-        size = self.random.choice((1, 5_000, 300_000, 1_500_000))
+        size = self.random.choice((1, 5_000, 100_000, 300_000, 1_500_000))
         text = b"".join(b"%d the quick brown fox\n" % self.random.getrandbits(16) for _ in range(200))
         return (text * (size // len(text) + 1))[:size]
 
@@ -136,7 +136,11 @@ def test_clients_see_their_own_writes_while_objects_are_rewritten_and_rewriters_
     containers = ("load", "load-ec")
     for container, policy in zip(containers, (GOLD, EC21), strict=True):
         assert swift.request("PUT", container, x_storage_policy=policy).status == 201
-    policy = api.create_policy("FOR TENANT AUTH_test DO SET compression, SET encryption", wait=10)
+    sentences = (
+        "FOR CONTAINER AUTH_test/load DO SET compression",
+        "FOR CONTAINER AUTH_test/load-ec DO SET compression, SET encryption",
+    )
+    policies = [api.create_policy(one, wait=10) for one in sentences]
     until = time.monotonic() + SECONDS
     writers = [Writer(cluster, containers, number, until) for number in range(WRITERS)]
     for one in writers:
@@ -166,7 +170,8 @@ def test_clients_see_their_own_writes_while_objects_are_rewritten_and_rewriters_
             one.read(path)
     assert [fault for one in writers for fault in one.faults] == []
     assert same_bytes_under_one_time(cluster) == []
-    api.delete_policy(policy["id"], wait=10)
+    for one in policies:
+        api.delete_policy(one["id"], wait=10)
 
 
 def files(cluster, container, name):

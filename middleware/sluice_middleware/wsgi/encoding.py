@@ -80,7 +80,10 @@ class EncodedInput:
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._pending: green.Pending | None = None
         self._ready = bytearray()
+        #: The client's bytes have all come.
         self._ended = False
+        #: The encoder has given its last bytes.
+        self._finished = False
         self._fault: Exception | None = None
         self.received = 0
 
@@ -96,8 +99,8 @@ class EncodedInput:
 
     @property
     def complete(self) -> bool:
-        """True when the whole body was read and encoded."""
-        return self._ended and self._pending is None
+        """True when the whole body was read and encoded, to the encoder's last bytes."""
+        return self._finished
 
     def read(self, size: int = -1) -> bytes:
         """Up to ``size`` encoded bytes (all of them when negative); empty at the end.
@@ -151,8 +154,10 @@ class EncodedInput:
                 self._ready += self._encode(batch)
             if self._ended and self._pending is None:
                 self._ready += self._encoder.finish()
+                self._finished = True
         except SluiceError as error:
-            raise service_unavailable(self._env, error) from error
+            self._fault = service_unavailable(self._env, error)
+            raise self._fault from error
 
     def _encode(self, batch: bytes) -> bytes:
         if not self.transparent:  # else Swift's own ETag will do

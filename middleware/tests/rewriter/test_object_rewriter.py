@@ -10,10 +10,12 @@ from sluice_core.rewrites.messages import KEY, PLAIN, POLICIES
 from sluice_core.rewrites.offsets import RANDOM_BITS
 from sluice_core.testing import assignment
 from sluice_filters.api import Filter, Stream
+from sluice_filters.chain import ChainEncoder
 from sluice_filters.encryption.keys.key_file import render_ring
 from sluice_filters.encryption.keys.ring import Ring
 from sluice_middleware.swift.internal_api import Timeout, Timestamp
 from sluice_middleware.testing import FakeObject, ProxyStack
+from sluice_middleware.wsgi.encoding import BATCH
 from sluice_middleware.wsgi.sysmeta import CHAIN
 from sluice_rewriter.object_rewriter import FAILED, GONE, REWRITTEN, SKIPPED, UNCHANGED, ObjectRewriter, Outcome
 from sluice_rewriter.stored_object import StoredObject, describe_upload
@@ -73,6 +75,31 @@ def test_an_object_is_encoded_by_the_policies_in_force(stack, stored, rewriter):
     assert CHAIN in stack.swift.objects[PATH].headers
     assert stack("GET", PATH).body == TEXT
     assert stack.all_closed()
+
+
+#: About what decides whether bytes compress, and about one batch.
+SIZES = (5_000, (64 << 10) - 1, 64 << 10, 100_000, BATCH - 1, BATCH, BATCH + 1)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_an_object_of_any_size_is_compressed_and_made_plain_again(stack, stored, rewriter, size):
+    body = TEXT[:size]
+    stored(body)
+    stack.set_policies(assignment(keyword="compression", path="AUTH_a"))
+    assert rewriter.rewrite(TARGET, POLICIES) == Outcome(REWRITTEN, size=size)
+    assert 0 < len(stack.swift.objects[PATH].body) < size
+    assert stack("GET", PATH).body == body
+    stack.swift.objects[PATH].headers["X-Backend-Data-Timestamp"] = WRITTEN
+    assert rewriter.rewrite(TARGET, PLAIN) == Outcome(REWRITTEN, size=size)
+    assert stack.swift.objects[PATH].body == body
+
+
+def test_what_a_faulty_filter_makes_without_a_record_is_never_stored(stack, stored, rewriter, monkeypatch):
+    stored()
+    stack.set_policies(assignment(keyword="compression", path="AUTH_a"))
+    monkeypatch.setattr(ChainEncoder, "records", lambda self: ())
+    assert rewriter.rewrite(TARGET, POLICIES).state == FAILED
+    assert stack.swift.objects[PATH].body == TEXT
 
 
 def test_an_object_is_made_plain(stack, compressed, stored, rewriter):
