@@ -132,6 +132,24 @@ class CreditClient(AgentConnection):
         self._transfers.add(transfer)
         return transfer
 
+    def count(
+        self, flow: Flow, size: int, device: str = "", oid: str = "", span: str = "", governed: bool = True
+    ) -> bool:
+        """Count a body of ``size`` bytes that passes at once, where no objective is in force; False where it must wait.
+
+        The other parameters are those of :meth:`open`.
+        """
+        if self._agent_state.active:
+            return False
+        if governed:
+            queue = self._queues.get(flow)
+            if queue is None or not queue.account.free or queue.account.ceiling:
+                return False
+        self._counters.counter(flow, device).moved += size
+        if oid:
+            self._counters.add_passed((device, flow.policy, flow.account, oid, flow.method, span), size)
+        return True
+
     def policy_name(self, index: int) -> str:
         """The name of a storage policy; empty when it is not known."""
         return self._hello.policies.get(str(index), "")

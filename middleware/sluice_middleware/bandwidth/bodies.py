@@ -11,7 +11,7 @@ from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi.response import WrappedBody
 
 #: Bytes that pass at once, of a list or of a piece that waits for credit.
-_PIECE: Final = 64 * 1024
+PIECE: Final = 64 * 1024
 _NOTHING: Final = memoryview(b"")
 
 
@@ -48,7 +48,7 @@ class ThrottledBody(WrappedBody):
         if self._account.free:  # by far the most frequent
             self._transfer.moved += size
             return piece
-        if size > _PIECE:
+        if size > PIECE:
             return self._part(memoryview(piece))
         paid = self._pay(size)
         if paid == size:
@@ -57,7 +57,7 @@ class ThrottledBody(WrappedBody):
         return piece[:paid]
 
     def _part(self, rest: memoryview) -> bytes:
-        paid = self._pay(min(len(rest), _PIECE))
+        paid = self._pay(min(len(rest), PIECE))
         self._rest = rest[paid:] if paid < len(rest) else None
         return bytes(rest[:paid])
 
@@ -79,10 +79,10 @@ class Rechunked:
 
     def __iter__(self) -> Iterator[bytes]:
         for piece in self._body:
-            if len(piece) <= _PIECE:
+            if len(piece) <= PIECE:
                 yield piece
             else:
-                yield from (piece[at : at + _PIECE] for at in range(0, len(piece), _PIECE))
+                yield from (piece[at : at + PIECE] for at in range(0, len(piece), PIECE))
 
     def close(self) -> None:
         """The request is over."""

@@ -87,6 +87,8 @@ class FlowCounters:
         self._active: set[FlowCounter] = set()
         self._objects: set[ObjectTransfer] = set()
         self._ended: deque[ObjectTransfer] = deque(maxlen=_ENDED)
+        #: Bytes of objects that passed at once, since the last report.
+        self._passed: dict[ObjectKey, int] = {}
         self._told = clock()
 
     def __len__(self) -> int:
@@ -99,6 +101,12 @@ class FlowCounters:
             found = self._all[flow, device] = FlowCounter(flow, device, self._clock())
         self._active.add(found)
         return found
+
+    def add_passed(self, key: ObjectKey, size: int) -> None:
+        """Report an object that passed at once."""
+        if key not in self._passed and len(self._passed) >= _ENDED:
+            del self._passed[next(iter(self._passed))]
+        self._passed[key] = self._passed.get(key, 0) + size
 
     def add_object(self, item: ObjectTransfer) -> None:
         """Report the object while it is under transfer."""
@@ -123,7 +131,8 @@ class FlowCounters:
         now = self._clock()
         passed = max(now - self._told, 0.001)
         self._told = now
-        moved: Counter[ObjectKey] = Counter()
+        moved: Counter[ObjectKey] = Counter(self._passed)
+        self._passed = {}
         for one in (*self._objects, *self._ended):  # those of one object are one
             if one.moved > one.reported:
                 flow = one.flow

@@ -7,6 +7,9 @@ bytes that it held back would fill the proxy's buffers until Swift's proxy gave 
 
 Bodies of errors are lists; they stay lists and are not charged.  Bodies of objects that are lists (out of the cache,
 of a filter) stay lists while their flow is unlimited; otherwise they pass in pieces, as all others do.
+
+While no objective is in force on the node, a body of one piece is counted as a whole, before it passes, and goes
+untouched: small objects are most of what a cluster serves, and a transfer costs more than their bytes.
 """
 
 from __future__ import annotations
@@ -20,17 +23,19 @@ from sluice_core.messages.bandwidth import ANY_POLICY, GET, PUT, Flow
 from sluice_core.resolve import Candidates
 from sluice_middleware.bandwidth import client_registry
 from sluice_middleware.bandwidth.agent_client import CreditClient
-from sluice_middleware.bandwidth.bodies import Rechunked, ThrottledBody, ThrottledInput
+from sluice_middleware.bandwidth.bodies import PIECE, Rechunked, ThrottledBody, ThrottledInput
 from sluice_middleware.bandwidth.wait_queue import Transfer
 from sluice_middleware.log import Logger
 from sluice_middleware.swift.proxy_api import POLICIES
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.policy_lookup import PolicyLookup, Target, logical_object
+from sluice_middleware.wsgi.policy_lookup import Target, content_length, logical_object
 from sluice_middleware.wsgi.response import Env, UpstreamResponse
 
 _POLICY_ENV: Final = "HTTP_X_BACKEND_STORAGE_POLICY_INDEX"
 #: What daemons read and write for each other is nobody's bandwidth; what they send is counted by who sends it.
 _REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
+#: Status of the answers that carry an object's bytes.
+_WITH_OBJECT: Final = ("200", "206")
 #: Addresses that stand for all of a machine's.
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104
 
@@ -38,9 +43,7 @@ _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104
 class BandwidthLimiter:
     """The throttle of one worker; does nothing before :meth:`start`, which is called after the fork."""
 
-    def __init__(
-        self, agent_socket: str, side: str, lookup: PolicyLookup, logger: Logger, server: tuple[str, str] = ("", "")
-    ) -> None:
+    def __init__(self, agent_socket: str, side: str, logger: Logger, server: tuple[str, str] = ("", "")) -> None:
         """
         :param agent_socket: empty for no limits and no counting
         :param side: ``proxy`` or ``storage_node``
@@ -48,7 +51,6 @@ class BandwidthLimiter:
         """
         self._path = agent_socket
         self._side = side
-        self._lookup = lookup
         self._logger = logger
         self._server = server
         self.client: CreditClient | None = None
@@ -67,51 +69,67 @@ class BandwidthLimiter:
         return f"{address}:{port or env.get('SERVER_PORT', '')}"
 
     def throttle_download(
-        self, env: Env, target: Target, answer: UpstreamResponse, candidates: Candidates | None = None
+        self, env: Env, target: Target, answer: UpstreamResponse, candidates: Candidates
     ) -> Iterable[bytes]:
         """The body of the response to a GET, throttled; a list body gets a ``Content-Length``, as a server would add.
 
-        :param candidates: what may concern ``target``, when the caller has it
+        :param candidates: what may concern ``target``
         """
-        body = answer.body
-        if self.client is None or answer.code not in (200, 206) or _REPLICATION_ENV in env:
+        body, client = answer.body, self.client
+        if client is None or answer.status[:3] not in _WITH_OBJECT or _REPLICATION_ENV in env:
             return body
-        transfer = self._open(self.client, env, target, GET, candidates)
+        length = sysmeta.find_content_length(answer.headers)
+        if length is not None and self._count_whole(client, env, target, GET, candidates, length):
+            return body
+        transfer = self._open(client, env, target, GET, candidates)
         if isinstance(body, list | tuple):
             size = sum(map(len, body))
             if transfer.free:
                 transfer.acquire(size)
                 transfer.close()
                 return body
-            if sysmeta.find_header(answer.headers, "Content-Length") is None:
+            if length is None:
                 answer.headers = [*answer.headers, ("Content-Length", str(size))]  # as a server does for a list
             body = Rechunked(body)
         return ThrottledBody(body, transfer)
 
-    def throttle_upload(
-        self, env: Env, target: Target, candidates: Candidates | None = None
-    ) -> ThrottledInput | Transfer | None:
+    def throttle_upload(self, env: Env, target: Target, candidates: Candidates) -> ThrottledInput | Transfer | None:
         """Throttle or count the body of a PUT; what it returns is to be closed when the PUT is answered.
 
         :param candidates: as of :meth:`throttle_download`
         """
-        if self.client is None or _REPLICATION_ENV in env:
+        client = self.client
+        if client is None or _REPLICATION_ENV in env:
             return None
         if self._side == PROXY:
             env.setdefault("swift.infocache", {})  # whoever copies ``env`` will write into this one
         elif (progress := _progress(env)) is not None:
-            transfer = self._open(self.client, env, target, PUT, candidates)
+            length = content_length(env)
+            if length is not None and self._count_whole(client, env, target, PUT, candidates, length):
+                return None
+            transfer = self._open(client, env, target, PUT, candidates)
             transfer.count_from(progress)
             return transfer
-        made = env["wsgi.input"] = ThrottledInput(env["wsgi.input"], partial(self._open, self.client, env, target, PUT))
+        made = env["wsgi.input"] = ThrottledInput(
+            env["wsgi.input"], partial(self._open, client, env, target, PUT, candidates)
+        )
         return made
 
-    def _open(
-        self, client: CreditClient, env: Env, target: Target, method: str, candidates: Candidates | None = None
-    ) -> Transfer:
+    def _count_whole(
+        self, client: CreditClient, env: Env, target: Target, method: str, candidates: Candidates, size: int
+    ) -> bool:
+        """Count a body of one piece before it passes; False when it is longer, or something may hold it back."""
+        if size > PIECE or candidates.bounded or method in candidates.own_account:
+            return False
+        flow = Flow(_text(target[0]), method, self._policy(env, target), "")
+        if self._side == PROXY:
+            return client.count(flow, size)
+        device = env["PATH_INFO"].split("/", 2)[1]
+        oid = _text(f"{target[1]}/{target[2]}")
+        return client.count(flow, size, device, oid, _span(env.get("HTTP_RANGE")), method == GET)
+
+    def _open(self, client: CreditClient, env: Env, target: Target, method: str, candidates: Candidates) -> Transfer:
         account, container, _ = logical_object(target)
-        if candidates is None:
-            candidates = self._lookup.candidates(target)
         policy = self._policy(env, target)
         flow = Flow(_text(account), method, policy, _text(container) if method in candidates.own_account else "")
         ceiling = 0.0
@@ -147,7 +165,9 @@ def _progress(env: Env) -> Callable[[], int] | None:
 
 def _span(header: str | None) -> str:
     """``0-end``, or the part that a ``Range`` header asks for."""
-    span = (header or "").strip().lower().removeprefix("bytes=") or "0-end"
+    if header is None:
+        return "0-end"
+    span = header.strip().lower().removeprefix("bytes=") or "0-end"
     return f"{span}end" if span.endswith("-") else span
 
 

@@ -29,8 +29,13 @@ class ObjectController(swift.ObjectController):  # type: ignore[misc]
 
     def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """As of Swift's; SSYNC calls it again for each object it brings."""
-        with request_context.request_scope(env):
-            body: Iterable[bytes] = super().__call__(env, start_response)
+        body: Iterable[bytes]
+        context = request_context.requested_context(env)
+        if context is request_context.current_request():  # by far the most frequent
+            body = super().__call__(env, start_response)
+            return body
+        with request_context.request_scope(context):
+            body = super().__call__(env, start_response)
             return body
 
     @public  # type: ignore[untyped-decorator]

@@ -103,7 +103,7 @@ class StorageMiddleware:
         self.app = app
         self.context = context
         self.logger = context.logger
-        self.limiter = limiter or BandwidthLimiter("", STORAGE_NODE, context.lookup, context.logger)
+        self.limiter = limiter or BandwidthLimiter("", STORAGE_NODE, context.logger)
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
         method = env["REQUEST_METHOD"]
@@ -255,7 +255,7 @@ def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[
     server = (global_conf.get("bind_ip", ""), global_conf.get("bind_port", ""))
 
     def make(app: App) -> StorageMiddleware:
-        limiter = BandwidthLimiter(options["agent_socket"], STORAGE_NODE, context.lookup, logger, server)
+        limiter = BandwidthLimiter(options["agent_socket"], STORAGE_NODE, logger, server)
         return StorageMiddleware(app, context, limiter)
 
     return make

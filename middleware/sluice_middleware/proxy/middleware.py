@@ -76,7 +76,7 @@ class ProxyMiddleware:
         below = app if cache is None else cache.wrap(app)
         self.handler = ObjectHandler(below, self.context.lookup, self.filters, logger, cache)
         self._placement = ContainerPlacement(app, lambda account: self.context.reader.placement(account))
-        self.limiter = BandwidthLimiter(options["agent_socket"], PROXY, self.context.lookup, logger)
+        self.limiter = BandwidthLimiter(options["agent_socket"], PROXY, logger)
         self._alive: set[RequestMetrics] = set()
         self._started = False
 
@@ -89,13 +89,13 @@ class ProxyMiddleware:
         method = env["REQUEST_METHOD"]
         named = logical_object(target)
         metrics = RequestMetrics(self.meter.begin(*named), method, env.get("swift.source"), self._alive)
-        throttled = None
+        throttled, candidates = None, self.context.lookup.candidates(target)
         if method == "PUT":
-            throttled = self.limiter.throttle_upload(env, target)
+            throttled = self.limiter.throttle_upload(env, target, candidates)
             env["wsgi.input"] = CountedInput(env["wsgi.input"], metrics)
         try:
-            answer = self.handler.handle(env, target)
-            body = self.limiter.throttle_download(env, target, answer) if method == "GET" else answer.body
+            answer = self.handler.handle(env, target, candidates=candidates)
+            body = self.limiter.throttle_download(env, target, answer, candidates) if method == "GET" else answer.body
         except SluiceError as error:
             metrics.end(decoding.refusal_status(error))
             self.logger.error("sluice: %s %s refused: %s", method, env["PATH_INFO"], error)

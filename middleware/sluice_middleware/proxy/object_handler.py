@@ -84,13 +84,17 @@ class ObjectHandler:
         self.cache = cache
         self.range_index = RangeIndex(filters)
 
-    def handle(self, env: Env, target: Target, passed: Collection[str] = ()) -> UpstreamResponse:
+    def handle(
+        self, env: Env, target: Target, passed: Collection[str] = (), candidates: Candidates | None = None
+    ) -> UpstreamResponse:
         """The response to ``env``, a request for the plain object ``target``.
 
         :param passed: request filters that have seen the request already
+        :param candidates: what may concern ``target``, when the caller has it
         :raises SluiceError: when it cannot be answered; 503 with the reason
         """
-        candidates = self.lookup.candidates(target)
+        if candidates is None:
+            candidates = self.lookup.candidates(target)
         if env["REQUEST_METHOD"] == "PUT":
             fix_version_length(env, target)
         visiting = self.lookup.request_keywords.get(env["REQUEST_METHOD"])

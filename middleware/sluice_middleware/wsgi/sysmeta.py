@@ -68,6 +68,7 @@ OVERRIDE_PREFIX: Final = "x-object-sysmeta-container-update-override-"
 _CHAIN_FOLDED: Final = CHAIN.lower()
 _NODE_FOLDED: Final = NODE.lower()
 _LENGTHS: Final = (len(CHAIN), len(NODE))
+_LENGTH_OF_LENGTH: Final = len("content-length")
 _LONGEST_REASON: Final = 1000
 _ENV_PREFIX: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_"
 
@@ -114,6 +115,14 @@ def find_header(headers: Iterable[tuple[str, str]], wanted: str) -> str | None:
     """Value of the header ``wanted`` (any case) or None."""
     folded = wanted.lower()
     return next((value for name, value in headers if name.lower() == folded), None)
+
+
+def find_content_length(headers: Iterable[tuple[str, str]]) -> int | None:
+    """The length that an answer announces, None when it announces none; on every GET, as above."""
+    for name, value in headers:
+        if len(name) == _LENGTH_OF_LENGTH and name.lower() == "content-length":
+            return int(value) if value.isdecimal() else None
+    return None
 
 
 def strip_headers(headers: Headers) -> Headers:

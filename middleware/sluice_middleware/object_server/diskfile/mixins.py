@@ -34,7 +34,7 @@ from sluice_middleware.object_server.diskfile.registration import OBJECT_SERVER,
 from sluice_middleware.object_server.diskfile.request_context import RequestedTransform
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
 from sluice_middleware.object_server.diskfile.streams import DecodedStreamFile, StreamFile, diskfile_flow
-from sluice_middleware.object_server.iosched.stream_scheduler import StreamScheduler, log_devices
+from sluice_middleware.object_server.iosched.stream_scheduler import STEP, StreamScheduler, log_devices
 from sluice_middleware.swift.diskfile_api import (
     BaseDiskFile,
     BaseDiskFileManager,
@@ -60,22 +60,18 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
 
     _stored: StoredMetadata | None = None
 
-    def open(self, *args: Any, **kwargs: Any) -> Any:
-        """As of Swift's disk file."""
-        self._stored = None
-        return super().open(*args, **kwargs)
-
     def reader(self, *args: Any, **kwargs: Any) -> Any:
         """As of Swift's disk file: plain bytes.
 
         :raises Unreadable: when they cannot be had here
         """
-        flow = diskfile_flow(self, GET)
-        streams = self.scheduler if flow is not None else None
+        streams = self.scheduler
         if self._stored is None:
-            if streams is not None and flow is not None and (streams.wants_threads() or not self._use_splice):
-                self._fp = StreamFile(self._fp, int(self._metadata["Content-Length"]), streams, flow)
-                self.reader_cls = self.stream_reader_cls
+            if streams is not None and (streams.wants_threads() or not (self._use_splice or self._is_short())):
+                flow = diskfile_flow(self, GET)
+                if flow is not None:
+                    self._fp = StreamFile(self._fp, int(self._metadata["Content-Length"]), streams, flow)
+                    self.reader_cls = self.stream_reader_cls
             return super().reader(*args, **kwargs)
         filters, hint = self._manager.disk_filters, self._hint(None, None)
         fault = filters.unreadable_reason(self._stored)
@@ -88,10 +84,15 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
             return OpaqueReader(())
         size = int(self._metadata["Content-Length"])
         plain: Any = DecodedFile(self._fp, self._stored, size, filters, hint)
+        flow = diskfile_flow(self, GET) if streams is not None else None
         if streams is not None and flow is not None:
             plain = DecodedStreamFile(plain, size, streams, flow)
         self._fp, self.reader_cls = plain, self.decoded_reader_cls
         return OpaqueReader(super().reader(*args, **kwargs))
+
+    def _is_short(self) -> bool:
+        """Whether one step reads it all, so that no thread will be wanted in its middle."""
+        return int(self._metadata["Content-Length"]) <= STEP
 
     def _writer(self, size: int | None, extension: str) -> Any:
         writer: Any = super()._writer(size, extension)
@@ -113,7 +114,10 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
     ) -> dict[str, Any]:
         found: dict[str, Any] = super()._read_and_validate_metadata(source, quarantine_filename, add_missing_checksum)
         value = found.pop(ENTRY, None)
-        if value is not None and quarantine_filename == self._data_file:
+        if quarantine_filename != self._data_file:
+            return found
+        self._stored = None
+        if value is not None:
             try:
                 self._stored = StoredMetadata.decode(value)
                 self._check_plain_size(self._stored, found)
@@ -158,14 +162,17 @@ class ManagerMixin(BaseDiskFileManager):  # type: ignore[misc]
         self._skipped: dict[str, int] = {}
         state = partial(agent_state, self.disk_filters.options["sluice_agent_socket"])
         self.scheduler = StreamScheduler(self.disk_filters.options, state, logger)
-        if not self.scheduler.disabled and daemon_role(logger) == OBJECT_SERVER:
+        self._streams = None if self.scheduler.disabled else self.scheduler
+        if self._streams is not None and daemon_role(logger) == OBJECT_SERVER:
             log_devices(self.devices, logger)
 
     def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
         """A disk file that obeys the intent of the request that is being served."""
         found = super().get_diskfile(*args, **kwargs)
-        found.transform, found.replication_flow = request_context.current_request()
-        found.scheduler = None if self.scheduler.disabled else self.scheduler
+        context = request_context.current_request()
+        if context is not request_context.OF_CLIENTS:
+            found.transform, found.replication_flow = context
+        found.scheduler = self._streams
         return found
 
     def get_diskfile_from_audit_location(self, audit_location: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -45,9 +45,9 @@ class TransformStep:
     params: Mapping[str, Any]
 
 
-_OF_CLIENTS: Final = RequestContext()
-_current: ContextVar[RequestContext] = ContextVar("sluice_request", default=_OF_CLIENTS)
-_AS_IT_IS: Final = nullcontext()
+#: The one that most requests have.
+OF_CLIENTS: Final = RequestContext()
+_current: ContextVar[RequestContext] = ContextVar("sluice_request", default=OF_CLIENTS)
 
 
 def current_request() -> RequestContext:
@@ -55,16 +55,18 @@ def current_request() -> RequestContext:
     return _current.get()
 
 
-def request_scope(env: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """While a request is served; requests that it makes inside have their own."""
+def requested_context(env: Mapping[str, Any]) -> RequestContext:
+    """What a request says of itself."""
+    if sysmeta.NODE_ENV not in env and _REPLICATION_ENV not in env:
+        return OF_CLIENTS
     value = env.get(sysmeta.NODE_ENV) if env["REQUEST_METHOD"] == "PUT" else None
     transform = RequestedTransform(value, env.get("CONTENT_TYPE")) if value else None
-    context = RequestContext(transform, REPLICATION_FLOW if _REPLICATION_ENV in env else None)
-    return _AS_IT_IS if context == _current.get() else _serving(context)
+    return RequestContext(transform, REPLICATION_FLOW if _REPLICATION_ENV in env else None)
 
 
 @contextmanager
-def _serving(context: RequestContext) -> Iterator[None]:
+def request_scope(context: RequestContext) -> Iterator[None]:
+    """While a request is served; requests that it makes inside have their own."""
     token = _current.set(context)
     try:
         yield

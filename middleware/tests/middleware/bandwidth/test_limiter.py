@@ -12,6 +12,7 @@ from tests.support.middleware.reads import Node
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import ANY_POLICY, GET, PUT, Flow
 from sluice_core.messages.credit import Ask, CreditGrant, CreditHello, Grant, TrafficReport
+from sluice_core.resolve import Candidates
 from sluice_core.testing import assignment
 from sluice_middleware.bandwidth import limiter
 from sluice_middleware.bandwidth.agent_client import CreditClient
@@ -58,7 +59,7 @@ def stand(tmp_path, agent):
 @pytest.fixture
 def node(stand, tmp_path, agent):
     made = Node(stand, tmp_path)
-    made.middleware.limiter = BandwidthLimiter("x", STORAGE_NODE, made.context.lookup, stand.log)
+    made.middleware.limiter = BandwidthLimiter("x", STORAGE_NODE, stand.log)
     line = lined(made.middleware.limiter, agent, tmp_path, STORAGE_NODE, "127.0.0.1:6200")
     yield made
     line.disconnect()
@@ -178,7 +179,10 @@ def test_error_bodies_stay_lists_and_are_not_charged(stand, agent, status):
     agent.answer = grant_nothing
     line = stand.proxy.limiter.client
     error = [b"no such object"]
-    assert stand.proxy.limiter.throttle_download({}, TARGET, UpstreamResponse.build(status, [], error)) is error
+    assert (
+        stand.proxy.limiter.throttle_download({}, TARGET, UpstreamResponse.build(status, [], error), Candidates(()))
+        is error
+    )
     assert line._queues == {}
     assert told(agent, line) == {}
 
@@ -280,8 +284,8 @@ def test_replication_reads_are_not_counted(stand, node, agent):
 )
 def test_an_object_server_is_known_by_its_address(server, env, address):
     log = logging.getLogger("test")
-    assert BandwidthLimiter("x", STORAGE_NODE, None, log, server)._address(env) == address
-    assert BandwidthLimiter("x", PROXY, None, log, server)._address(env) == ""
+    assert BandwidthLimiter("x", STORAGE_NODE, log, server)._address(env) == address
+    assert BandwidthLimiter("x", PROXY, log, server)._address(env) == ""
 
 
 @pytest.mark.parametrize(

@@ -18,18 +18,15 @@ TARGET = ("AUTH_a", "c", "o")
 
 
 class NoPolicies:
-    """What a selector finds for any object."""
+    """What policies say of any object."""
 
     own_account = frozenset()
     bounded = False
 
-    def candidates(self, target):
-        return self
-
 
 @pytest.fixture
 def regulator(agent, path):
-    made = BandwidthLimiter("x", STORAGE_NODE, NoPolicies(), None)
+    made = BandwidthLimiter("x", STORAGE_NODE, None)
     made.client = CreditClient(path, STORAGE_NODE, "127.0.0.1:6200")
     made.client.tick()
     agent.wait_until(lambda: agent.received(CreditHello))
@@ -64,7 +61,7 @@ class Counting:
 def test_an_upload_is_counted_by_the_position_of_the_servers_input(regulator, agent):
     source = Counting(BODY)
     env = {"PATH_INFO": "/sda1/0/AUTH_a/c/o", "REQUEST_METHOD": "PUT", "wsgi.input": source}
-    transfer = regulator.throttle_upload(env, TARGET)
+    transfer = regulator.throttle_upload(env, TARGET, NoPolicies)
     assert env["wsgi.input"] is source
     source.read(100_000)
     assert counted(agent, regulator.client) == (100_000, 1)
@@ -79,7 +76,7 @@ def test_an_upload_is_counted_by_the_position_of_the_servers_input(regulator, ag
 @pytest.mark.parametrize("known", [{"HTTP_TRANSFER_ENCODING": "chunked"}, {"wsgi.input": io.BytesIO(BODY)}])
 def test_an_upload_without_a_position_is_counted_as_it_is_read(regulator, agent, known):
     env = {"PATH_INFO": "/sda1/0/AUTH_a/c/o", "REQUEST_METHOD": "PUT", "wsgi.input": Counting(BODY), **known}
-    paying = regulator.throttle_upload(env, TARGET)
+    paying = regulator.throttle_upload(env, TARGET, NoPolicies)
     assert isinstance(env["wsgi.input"], ThrottledInput)
     assert env["wsgi.input"].read(10) == BODY[:10]
     paying.close()

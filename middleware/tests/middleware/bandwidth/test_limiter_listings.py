@@ -30,9 +30,6 @@ class Body(list):
 
 
 class NoPolicies:
-    def candidates(self, target):
-        return self
-
     own_account = frozenset()
     bounded = False
 
@@ -47,7 +44,7 @@ def agent(tmp_path):
 
 @pytest.fixture
 def regulator(agent, tmp_path):
-    made = BandwidthLimiter("x", PROXY, NoPolicies(), None)
+    made = BandwidthLimiter("x", PROXY, None)
     made.client = CreditClient(os.path.relpath(tmp_path / "agent.sock"), PROXY)
     made.client.tick()
     yield made
@@ -58,7 +55,7 @@ def regulator(agent, tmp_path):
 
 def download(regulator, body, status="200 OK", headers=()):
     answer = UpstreamResponse.build(status, list(headers), body)
-    return regulator.throttle_download({}, TARGET, answer), answer.headers
+    return regulator.throttle_download({}, TARGET, answer, NoPolicies), answer.headers
 
 
 def moved(agent, line):

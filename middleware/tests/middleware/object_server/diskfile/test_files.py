@@ -321,10 +321,14 @@ def test_the_reader_hides_the_file_descriptor(node):
 
 def test_a_nested_request_has_its_own_transform(node):
     outer = {"REQUEST_METHOD": "PUT", "HTTP_X_OBJECT_SYSMETA_SLUICE_NODE": "outer", "CONTENT_TYPE": "a/b"}
-    with request_context.request_scope(outer):
-        with request_context.request_scope({"REQUEST_METHOD": "PUT"}):
+
+    def scope(env):
+        return request_context.request_scope(request_context.requested_context(env))
+
+    with scope(outer):
+        with scope({"REQUEST_METHOD": "PUT"}):
             assert request_context.current_request().transform is None
         assert request_context.current_request().transform == request_context.RequestedTransform("outer", "a/b")
-        with request_context.request_scope({**outer, "REQUEST_METHOD": "GET"}):
+        with scope({**outer, "REQUEST_METHOD": "GET"}):
             assert request_context.current_request().transform is None
     assert request_context.current_request().transform is None

@@ -39,11 +39,15 @@ def test_replication_streams_do_not_use_the_tenants_io_level(node, monkeypatch, 
     assert found[-1] == 0
 
 
+def scope(env):
+    return request_context.request_scope(request_context.requested_context(env))
+
+
 def test_a_nested_request_has_its_own_replication_flag():
     assert request_context.current_request().replication_flow is None
-    with request_context.request_scope(ENV):
+    with scope(ENV):
         assert request_context.current_request().replication_flow == REPLICATION_FLOW
-        with request_context.request_scope({"REQUEST_METHOD": "GET"}):
+        with scope({"REQUEST_METHOD": "GET"}):
             assert request_context.current_request().replication_flow is None
         assert request_context.current_request().replication_flow == REPLICATION_FLOW
     assert request_context.current_request().replication_flow is None

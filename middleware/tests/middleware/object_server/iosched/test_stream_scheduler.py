@@ -96,6 +96,7 @@ def test_objects_and_etags_are_unchanged_with_threads(make):
     answer = node.put(BODY)
     assert answer.status == "201 Created"
     assert answer.headers["Etag"] == f'"{hashlib.md5(BODY).hexdigest()}"'
+    settled()
     found = node.get()
     assert found.body == BODY
     assert found.headers["Etag"] == answer.headers["Etag"]
