@@ -7,6 +7,8 @@ from typing import Final
 
 #: LMDB refuses keys of more than 511 bytes; Swift's names are longer, so long ones are hashed.
 _LMDB_KEY_LIMIT: Final = 500
+#: What stands behind the prefix of a hashed key.
+_HASHED: Final = b"#"
 _PREFIXES: Final = {"tenant": b"t/", "container": b"c/", "object": b"o/"}
 #: Snapshot record of everything that is not about one named target.
 EVERYTHING_KEY: Final = b"*"
@@ -51,6 +53,12 @@ def snapshot_keys(account: str, container: str, obj: str) -> tuple[bytes, bytes,
     )
 
 
+def snapshot_account_prefixes(account: str) -> tuple[bytes, ...]:
+    """What the keys of all containers and objects of ``account`` begin with; hashed ones may be anybody's."""
+    name = account.encode("utf-8", "surrogateescape")[:_LMDB_KEY_LIMIT]
+    return (b"c/" + name + b"/", b"o/" + name + b"/", b"c/" + _HASHED, b"o/" + _HASHED)
+
+
 def snapshot_index_key(assignment: str) -> bytes:
     """Snapshot key of where an assignment is filed, so that a drop finds it."""
     return _fitted(SNAPSHOT_INDEX_PREFIX + assignment.encode("utf-8", "surrogateescape"))
@@ -69,4 +77,4 @@ def snapshot_placement_key(account: str) -> bytes:
 def _fitted(raw: bytes) -> bytes:
     if len(raw) <= _LMDB_KEY_LIMIT:
         return raw
-    return raw[:2] + b"#" + hashlib.blake2b(raw, digest_size=32).digest()
+    return raw[:2] + _HASHED + hashlib.blake2b(raw, digest_size=32).digest()

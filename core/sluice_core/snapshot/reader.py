@@ -19,7 +19,14 @@ from sluice_core.messages.predicate import compile_predicate
 from sluice_core.messages.uploads import Upload
 from sluice_core.resolve import Candidates
 from sluice_core.snapshot import lmdb_adapter
-from sluice_core.snapshot.keys import SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, snapshot_keys, snapshot_placement_key
+from sluice_core.snapshot.keys import (
+    SNAPSHOT_META_KEY,
+    SNAPSHOT_UPLOADS_KEY,
+    snapshot_account_prefixes,
+    snapshot_key,
+    snapshot_keys,
+    snapshot_placement_key,
+)
 from sluice_core.snapshot.lmdb_adapter import SnapshotError, boot_id, current_generation, lmdb_errors, read_value
 from sluice_core.snapshot.records import STAMP, Meta, decode_record
 from sluice_core.snapshot.registry import referenced_group
@@ -50,6 +57,12 @@ class SnapshotReader:
         self._cache: dict[Stamps, Candidates] = {}
         self._prepared: dict[Stamps, Candidates] = {}
         self._older: dict[Stamps, Candidates] = {}
+        #: Number of the last transaction that was read.
+        self._number = -1
+        #: Accounts of which that one has no record, neither of them nor of anything in them → what concerns all.
+        self._quiet: dict[str, Candidates] = {}
+        #: Accounts of which it has.
+        self._named: set[str] = set()
         self._flawed_at: int | None = None
         self._uploads_stamp = b""
         #: The filters registered at run time, renewed by :meth:`refresh`; another tuple when they changed.
@@ -63,13 +76,12 @@ class SnapshotReader:
         """Every assignment that may concern the object; never raises."""
         if self._environment is None or self._process != os.getpid():
             return _NOTHING
-        keys = snapshot_keys(account, container, obj)
         try:
             try:
-                return self._look_up(keys)
+                return self._look_up(account, container, obj)
             except lmdb.MapResizedError:
                 self._environment.set_mapsize(0)  # the writer's map grew
-                return self._look_up(keys)
+                return self._look_up(account, container, obj)
         except lmdb.Error as error:
             self._complain(f"cannot be read: {error}", -1)
             return _NOTHING
@@ -114,9 +126,23 @@ class SnapshotReader:
 
     # -- how --------------------------------------------------------------------------------
 
-    def _look_up(self, keys: tuple[bytes, bytes, bytes, bytes]) -> Candidates:
-        """Four reads in one transaction; what they stand for is prepared once."""
+    def _look_up(self, account: str, container: str, obj: str) -> Candidates:
+        """One transaction; nothing is read in it for an account that was asked for since the snapshot was written."""
         transaction = self._environment.begin(buffers=True)
+        if transaction.id() != self._number:
+            self._number = transaction.id()
+            self._quiet.clear()
+            self._named.clear()
+        found = self._quiet.get(account)
+        if found is None:
+            found = self._read(transaction, snapshot_keys(account, container, obj))
+            if account not in self._named:
+                self._learn(transaction, account)
+        transaction.abort()  # an exception on the way leaves it to its destructor
+        return found
+
+    def _read(self, transaction: Any, keys: tuple[bytes, bytes, bytes, bytes]) -> Candidates:
+        """Four reads; what they stand for is prepared once."""
         get = transaction.get
         obj, container, tenant, everything = raw = (get(keys[0]), get(keys[1]), get(keys[2]), get(keys[3]))
         stamps = (
@@ -125,11 +151,17 @@ class SnapshotReader:
             None if tenant is None else bytes(tenant[:STAMP]),
             None if everything is None else bytes(everything[:STAMP]),
         )
-        found = self._cache.get(stamps)
-        if found is None:
-            found = self._prepare(stamps, raw, get)
-        transaction.abort()  # an exception on the way leaves it to its destructor
-        return found
+        return self._cache.get(stamps) or self._prepare(stamps, raw, get)
+
+    def _learn(self, transaction: Any, account: str) -> None:
+        """Note whether the snapshot has any record of ``account`` or of something in it."""
+        if len(self._quiet) + len(self._named) >= _CACHED:
+            self._quiet.clear()
+            self._named.clear()
+        if _is_named(transaction, account):
+            self._named.add(account)
+        else:
+            self._quiet[account] = self._read(transaction, snapshot_keys(account, "", ""))
 
     def _prepare(self, stamps: Stamps, raw: Iterable[memoryview | None], get: Get) -> Candidates:
         """What four records stand for; one answer for all whose assignments are the same, as members' of a group."""
@@ -180,6 +212,8 @@ class SnapshotReader:
         self._cache.clear()
         self._prepared.clear()
         self._older.clear()
+        self._quiet.clear()
+        self._named.clear()
 
     def _complain(self, text: str, stamp: int) -> None:
         self.problem = f"snapshot in `{self._folder}`: {text}"
@@ -223,3 +257,14 @@ class SnapshotReader:
         except (lmdb.Error, DecodeError) as error:
             self.problem = f"snapshot in `{self._folder}`: {error}"
             return None
+
+
+def _is_named(transaction: Any, account: str) -> bool:
+    """Whether there may be a record of ``account``, or of a container or an object in it."""
+    if transaction.get(snapshot_key("tenant", account)) is not None:
+        return True
+    with transaction.cursor() as cursor:
+        return any(
+            cursor.set_range(prefix) and bytes(cursor.key()).startswith(prefix)
+            for prefix in snapshot_account_prefixes(account)
+        )
