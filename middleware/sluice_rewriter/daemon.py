@@ -4,18 +4,22 @@ Theory of operation.  Any number of rewriters run, each with a Swift proxy appli
 authorization, and with the snapshot of its node's agent.  They meet in Redis alone.  A job waits until the snapshot
 stands where policies were when the job was ordered.  Without a snapshot nothing is rewritten: that no policy is known
 does not mean that there is none.
+
+A rewriter works at one job for :data:`TURN` seconds and then at the next, so that one that is limited to a low rate, or
+is large, does not hold back the others.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sluice_core.errors import PeerError
 from sluice_core.rewrites import operations
-from sluice_core.rewrites.messages import RUNNING, RewriteJob
+from sluice_core.rewrites.messages import RUNNING, RewriteJob, RewriteUnit
 from sluice_core.store.store import Store
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift import green
@@ -28,6 +32,8 @@ from sluice_rewriter.unit_worker import UnitWorker
 
 log = logging.getLogger(__name__)
 
+#: Seconds for which a rewriter works at one job.
+TURN: Final = 10.0
 #: Seconds between two looks for work.
 _INTERVAL: Final = 0.5
 #: The first and the longest pause after faults, seconds.
@@ -50,6 +56,8 @@ class Rewriter:
     stopped: bool = field(default=False, init=False)
     _pause: float = field(default=_FIRST_PAUSE, init=False)
     _waiting: str = field(default="", init=False)
+    #: The job of the last unit.
+    _last: tuple[int, str] = field(default=(0, ""), init=False)
 
     def run(self) -> None:
         """Work until :meth:`stop`; units that are under way are given back."""
@@ -81,17 +89,20 @@ class Rewriter:
 
         :raises PeerError: when Swift or Redis is away
         """
-        jobs = self.store.run(operations.read_jobs(self.store.keys)).values()
-        for job in sorted(jobs, key=lambda job: (job.created, job.id)):
-            if job.state != RUNNING or not self._knows_policies_of(job):
+        known = self.store.run(operations.read_jobs(self.store.keys)).values()
+        for job in in_turn((job for job in known if job.state == RUNNING), self._last):
+            if not self._knows_policies_of(job):
                 continue
             unit = self.store.run(operations.claim_unit(self.store.keys, job.id))
             if unit is not None:
-                self._work(job, Claim(self.store, unit, lambda: self.stopped))
+                self._last = _age(job)
+                self._work(job, unit)
                 return True
         return False
 
-    def _work(self, job: RewriteJob, claim: Claim) -> None:
+    def _work(self, job: RewriteJob, unit: RewriteUnit) -> None:
+        end = time.monotonic() + TURN
+        claim = Claim(self.store, unit, lambda: self.stopped or time.monotonic() >= end)
         handler = ObjectHandler(self.app, self.context.lookup, self.context.filters, log)
         rewriter = ObjectRewriter(handler, self._pace(job, claim))
         worker = UnitWorker(self.store, SwiftClient(self.app), rewriter.rewrite, self.concurrency)
@@ -112,16 +123,17 @@ class Rewriter:
                 log.warning("no object is rewritten: %s", reason)
         return not reason
 
-    def _pace(self, job: RewriteJob, claim: Claim) -> Callable[[int], None]:
-        """Waits before each object as the job's rates demand."""
+    def _pace(self, job: RewriteJob, claim: Claim) -> Callable[[int], bool]:
+        """Waits before each object as the job's rates demand; False when there is no going on after that."""
 
-        def wait(size: int) -> None:
+        def wait(size: int) -> bool:
             cost = max(size / job.max_bw if job.max_bw else 0.0, 1 / job.max_objects if job.max_objects else 0.0)
             if cost:
                 left = self.store.run(operations.reserve(self.store.keys, job.id, cost))
                 while left > 0 and claim.goes_on:
                     green.pause(min(left, _SLICE))
                     left -= _SLICE
+            return claim.goes_on
 
         return wait
 
@@ -129,3 +141,12 @@ class Rewriter:
         while seconds > 0 and not self.stopped:
             green.pause(min(seconds, _SLICE))
             seconds -= _SLICE
+
+
+def in_turn(jobs: Iterable[RewriteJob], last: tuple[int, str]) -> list[RewriteJob]:
+    """``jobs``, oldest first, those behind the job of age ``last`` before the others."""
+    return sorted(jobs, key=lambda job: (_age(job) <= last, _age(job)))
+
+
+def _age(job: RewriteJob) -> tuple[int, str]:
+    return (job.created, job.id)

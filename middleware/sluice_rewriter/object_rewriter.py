@@ -46,6 +46,8 @@ UNCHANGED: Final = "unchanged"
 SKIPPED: Final = "skipped"
 FAILED: Final = "failed"
 GONE: Final = "gone"
+#: It was not begun: the job is not to go on here for now.
+STOPPED: Final = "stopped"
 
 #: How often an object is judged again that changed while it was rewritten, or that Swift could not give or take.
 _TRIES: Final = 4
@@ -75,10 +77,10 @@ class Outcome:
 
 class ObjectRewriter:
     """:param handler: of a worker whose application is Swift's proxy below gatekeeper and authorization
-    :param pace: is told the size of each object before it is read, and may sleep
+    :param pace: is told the size of each object before it is read, and may sleep; False for not to go on
     """
 
-    def __init__(self, handler: ObjectHandler, pace: Callable[[int], None] = lambda size: None) -> None:
+    def __init__(self, handler: ObjectHandler, pace: Callable[[int], bool] = lambda size: True) -> None:
         self._handler = handler
         self._pace = pace
 
@@ -110,8 +112,7 @@ class ObjectRewriter:
         stored = StoredObject(answer.headers)
         if self._is_as_wanted(target, goal, stored):
             return Outcome(UNCHANGED, size=stored.size)
-        self._pace(stored.size)
-        return self._copy(target, goal)
+        return self._copy(target, goal) if self._pace(stored.size) else Outcome(STOPPED)
 
     def _is_as_wanted(self, target: Target, goal: str, stored: StoredObject) -> bool:
         if goal == PLAIN:

@@ -17,7 +17,7 @@ from sluice_core.rewrites.messages import RewriteCounts, RewriteJob
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
 from sluice_rewriter.claim import Claim
-from sluice_rewriter.object_rewriter import FAILED, GONE, REWRITTEN, SKIPPED, UNCHANGED, Outcome
+from sluice_rewriter.object_rewriter import FAILED, GONE, REWRITTEN, SKIPPED, STOPPED, UNCHANGED, Outcome
 from sluice_rewriter.swift_client import Row, SwiftClient
 
 VERSIONS: Final = "\0versions\0"
@@ -111,12 +111,12 @@ class UnitWorker:
     def _page(self, job: RewriteJob, claim: Claim, page: Sequence[Row]) -> None:
         account, _, container = claim.unit.path.partition("/")
 
-        def rewrite(row: Row) -> Outcome | None:
-            return self.rewrite((account, container, row["name"]), job.goal) if claim.goes_on else None
+        def rewrite(row: Row) -> Outcome:
+            return self.rewrite((account, container, row["name"]), job.goal) if claim.goes_on else Outcome(STOPPED)
 
         outcomes = green.map_concurrently(rewrite, page, self.concurrency)
-        done = next((number for number, outcome in enumerate(outcomes) if outcome is None), len(page))
-        rows, known = page[:done], [outcome for outcome in outcomes[:done] if outcome is not None]
+        done = next((number for number, outcome in enumerate(outcomes) if outcome.state == STOPPED), len(page))
+        rows, known = page[:done], outcomes[:done]
         if not rows:
             return
         failures = [

@@ -1,6 +1,8 @@
 """Promises about bandwidth, on a live cluster of two proxies and three object servers with an agent each."""
 
 import contextlib
+import itertools
+import threading
 import time
 from pathlib import Path
 
@@ -8,10 +10,11 @@ import pytest
 from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
 from tests.support.cluster.bandwidth_observer import CLOSE, Heard, means, settled
 from tests.support.cluster.load import ENDLESS
+from tests.support.cluster.rewrites import rewrite
 
 from sluice_aio.base.layout import OBJECT_DEVICES
 from sluice_aio.base.setup import GOLD
-from sluice_client import ClientError
+from sluice_client import Client, ClientError
 
 MB = 1_000_000
 TENANTS = ("AUTH_t1", "AUTH_t2", "AUTH_t3")
@@ -108,6 +111,41 @@ def await_streams(stage, account, limit=20.0):
             return found
         assert time.monotonic() < end, found
         time.sleep(0.2)
+
+
+@pytest.fixture
+def rewriting(stage):
+    """Objects of a tenant are compressed and made plain again, as fast as a rewriter can, job after job."""
+    stage.fill("AUTH_t3", "stored", sizes=(1_000_000,), objects=40)
+    stage.cluster.add({"rewriter"})
+    over, done = threading.Event(), []
+
+    def work():
+        with Client(stage.cluster.api_url, stage.cluster.token) as api:
+            for goal in itertools.cycle(("policies", "plain")):
+                if over.is_set():
+                    return
+                done.append(rewrite(api, "AUTH_t3/stored", goal))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield done
+    over.set()
+    thread.join()
+    stage.cluster.remove("rewriter")
+
+
+def test_floors_hold_beside_rewrites(stage, promised, rewriting):
+    for name, floor in zip(TENANTS, (4, 2.5), strict=False):
+        promised(f"FOR TENANT {name} DO SET bandwidth WITH get_bw={floor}MBps")
+    policy = stage.say("FOR CONTAINER AUTH_t3/stored DO SET compression ON PROXY")
+    with loads(stage, *((name, 16, "GET") for name in TENANTS[:2])) as found:
+        expected = [6.75 * MB, 5.25 * MB]
+        assert settled(found, expected) == close(expected)
+        assert [load.errors() for load in found] == [(0, "")] * 2
+    stage.client.delete_policy(policy, wait=10)
+    assert sum(job["rewritten"] for job in rewriting) > 80, "the same objects more than once"
+    assert [job["failed"] for job in rewriting if job["failed"]] == []
 
 
 @pytest.fixture

@@ -72,7 +72,8 @@ class RewriteView:
         done, total = self.progress.counts.seen, self.progress.objects
         if self.state != RUNNING or self.progress.listings or not done or not self.progress.started:
             return None
-        return self.progress.started + (self.now - self.progress.started) * max(total / done, 1.0)
+        worked = self.now - self.progress.started - self.progress.paused
+        return self.now + worked * max(total / done - 1.0, 0.0)
 
     @property
     def warning(self) -> str:

@@ -92,8 +92,8 @@ class RewriteProgress:
     """How far a job is.
 
     ``containers`` and ``objects`` are those that were found so far; ``listings`` are still to be made, 0 when all are
-    known.  Times are unix
-    seconds, 0 for never.  ``examples`` are the last objects that failed, with the reason.
+    known.  Times are unix seconds, 0 for never.  ``paused`` is the number of seconds that it has been paused, up to its
+    last resumption.  ``examples`` are the last objects that failed, with the reason.
     """
 
     counts: RewriteCounts = RewriteCounts()
@@ -105,4 +105,5 @@ class RewriteProgress:
     claimed: int = 0
     started: float = 0.0
     ended: float = 0.0
+    paused: float = 0.0
     examples: tuple[tuple[str, str], ...] = ()

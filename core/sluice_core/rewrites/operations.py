@@ -129,6 +129,13 @@ for i = 3, #ARGV do fits = fits or job.state == ARGV[i] end
 if not fits then return false end
 local changed = string.gsub(document, '"state":"%a+"', '"state":"' .. ARGV[2] .. '"', 1)
 redis.call('HSET', KEYS[1], ARGV[1], changed)
+local since = redis.call('HGET', KEYS[5], 'paused_at')
+if ARGV[2] == 'paused' and not since then
+  redis.call('HSET', KEYS[5], 'paused_at', string.format('%.3f', now))
+elseif ARGV[2] ~= 'paused' and since then
+  redis.call('HINCRBYFLOAT', KEYS[5], 'paused', string.format('%.3f', now - tonumber(since)))
+  redis.call('HDEL', KEYS[5], 'paused_at')
+end
 if ARGV[2] == 'cancelled' then
   redis.call('DEL', KEYS[2], KEYS[3], KEYS[4])
   redis.call('HSET', KEYS[5], 'ended', string.format('%.3f', now))
@@ -250,6 +257,7 @@ def read_progress(keys: Keys, job_id: str, now: float | None = None) -> Operatio
             int(replies[1]),
             float(found.get("started", 0.0)),
             float(found.get("ended", 0.0)),
+            float(found.get("paused", 0.0)),
             tuple((path, reason) for path, reason in map(json.loads, replies[2])),
         )
 

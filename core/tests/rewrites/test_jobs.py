@@ -89,6 +89,16 @@ def test_nothing_of_a_paused_job_is_claimed(run, listed):
     assert run(operations.claim_unit, "j1").marker == "k"
 
 
+def test_the_time_in_pauses_adds_up(run, listed):
+    for total in (0.02, 0.04):
+        run(operations.order, "j1", PAUSED)
+        time.sleep(0.02)
+        run(operations.order, "j1", PAUSED)
+        run(operations.order, "j1", RUNNING)
+        run(operations.order, "j1", RUNNING)
+        assert total <= progress(run).paused < 10
+
+
 def test_a_cancelled_job_has_ended_and_cannot_go_on(run, listed):
     unit = run(operations.claim_unit, "j1")
     assert run(operations.order, "j1", CANCELLED).state == CANCELLED

@@ -8,7 +8,15 @@ import pytest
 from sluice_controller.api.serializers.rewrites import REWRITES
 from sluice_controller.policies import rewrites
 from sluice_core.rewrites import accounts, operations
-from sluice_core.rewrites.messages import CANCELLED, POLICIES, RUNNING, RewriteCounts, RewriteJob
+from sluice_core.rewrites.messages import (
+    CANCELLED,
+    PLAIN,
+    POLICIES,
+    RUNNING,
+    RewriteCounts,
+    RewriteJob,
+    RewriteProgress,
+)
 from sluice_core.store.operation import Operation
 
 
@@ -129,6 +137,15 @@ def test_progress_is_shown_with_an_estimate_and_examples(api, post, run, monkeyp
     assert shown["examples"] == [{"object": "AUTH_a/c/o", "reason": "PUT: 503"}]
     view = rewrites.find(backend, made["id"])
     assert view.estimated_end == pytest.approx(started + 40)
+
+
+@pytest.mark.parametrize("paused", [0.0, 60.0])
+def test_the_estimate_leaves_out_the_time_in_pause(paused):
+    """A quarter of the objects took ten seconds of work."""
+    job = RewriteJob("j", "AUTH_a", "", "", PLAIN, RUNNING, 0, "me")
+    progress = RewriteProgress(RewriteCounts(seen=25), objects=100, listings=0, started=20.0, paused=paused)
+    now = 20.0 + paused + 10.0
+    assert rewrites.RewriteView(job, progress, now).estimated_end == pytest.approx(now + 30.0)
 
 
 def test_a_job_at_which_nobody_works_says_so_after_a_while(api, post, backend, run):

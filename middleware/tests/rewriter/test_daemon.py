@@ -1,0 +1,85 @@
+"""A rewriter goes from job to job, so that none holds back the others."""
+
+import json
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from sluice_core.resolve import Candidates
+from sluice_core.rewrites import operations
+from sluice_core.rewrites.messages import DONE, PAUSED, PLAIN, RUNNING, RewriteJob
+from sluice_core.store.records import Head
+from sluice_middleware.swift.proxy_api import Request, Response
+from sluice_middleware.wsgi import sysmeta
+from sluice_rewriter import daemon
+from sluice_rewriter.daemon import Rewriter, in_turn
+
+NAMES = [f"o{number}" for number in range(5)]
+#: What says that storage nodes have filters to undo.
+NODE = {sysmeta.NODE: json.dumps([{"f": "noop", "v": 1}])}
+
+
+def swift(env, start_response):
+    """Containers of objects that are to be made plain."""
+    request = Request(dict(env))
+    parts = request.path_info.split("/", 4)[2:]
+    names = [name for name in NAMES if name > request.params.get("marker", "")]
+    if len(parts) == 3:
+        status = {"HEAD": 200, "GET": 404}[request.method]  # all of them are deleted before they are read
+        answer = Response(status=status, request=request, headers=NODE if status == 200 else {})
+        return answer(env, start_response)
+    if request.method == "HEAD":
+        status = 204 if parts[1] == "c" else 404
+        answer = Response(status=status, request=request, headers={"X-Container-Object-Count": len(NAMES)})
+    else:
+        answer = Response(request=request, body=json.dumps([{"name": name, "bytes": 1} for name in names]))
+    return answer(env, start_response)
+
+
+class Context:
+    """A worker whose snapshot is as new as any."""
+
+    filters = {}
+    lookup = SimpleNamespace(candidates=lambda target: Candidates(()))
+    reader = SimpleNamespace(problem="", position=Head)
+
+    def refresh(self):
+        pass
+
+
+@pytest.fixture
+def rewriter(store):
+    return Rewriter(store, swift, Context(), 2)
+
+
+def job(name, created=1, state=RUNNING, **more):
+    return RewriteJob(name, f"AUTH_{name}", "c", "", PLAIN, state, created, "me", **more)
+
+
+def order(store, *jobs):
+    for one in jobs:
+        store.run(operations.create_job(store.keys, one))
+
+
+def states(store):
+    return {name: one.state for name, one in store.run(operations.read_jobs(store.keys)).items()}
+
+
+def test_jobs_have_their_turn_oldest_first():
+    old, middle, young = job("z", 1), job("y", 2), job("a", 2)
+    assert in_turn([middle, young, old], (0, "")) == [old, young, middle]
+    assert in_turn([middle, young, old], (1, "z")) == [young, middle, old]
+    assert in_turn([middle, young, old], (2, "y")) == [old, young, middle]
+
+
+def test_a_job_of_a_low_rate_does_not_hold_back_a_later_one(rewriter, store, monkeypatch, caplog):
+    monkeypatch.setattr(daemon, "TURN", 0.3)
+    order(store, job("slow", 1, max_objects=0.01), job("quick", 2), job("paused", 3, PAUSED))
+    with caplog.at_level(logging.ERROR):
+        for _ in range(5):
+            rewriter._work_once()
+    assert states(store) == {"slow": RUNNING, "quick": DONE, "paused": PAUSED}
+    progress = store.run(operations.read_progress(store.keys, "slow"))
+    assert progress.counts.seen <= 1, "the first object needs no wait, the others are not begun"
+    assert caplog.records == []

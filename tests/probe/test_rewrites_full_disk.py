@@ -1,0 +1,85 @@
+"""Rewrites while the disks fill up: what finds no room stays as it was, and is rewritten once there is some."""
+
+import hashlib
+import os
+from dataclasses import replace
+
+import pytest
+from tests.support.cluster import slow_disk
+from tests.support.cluster.object_files import file_metadata, object_files
+from tests.support.cluster.rewrites import rewrite
+
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.swift_http import SwiftHttp
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.components import DEFAULT
+from sluice_aio.conf.common import USERS
+from sluice_client import Client
+from sluice_middleware.wsgi.sysmeta import CHAIN
+
+pytestmark = pytest.mark.skipif(bool(slow_disk.missing()), reason=slow_disk.missing())
+
+#: Three replicas of an object fit into what is left, and not those of all.
+DISK, ROOM, COUNT = 400 << 20, 40 << 20, 10
+BODY = b"".join(b"%d: a line that compresses\n" % number for number in range(200_000))
+TARGET = "AUTH_test/c"
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory):
+    with slow_disk.disk(tmp_path_factory.mktemp("d"), size=DISK) as found:
+        yield found.folder
+
+
+@pytest.fixture(scope="module")
+def cluster(disk, tmp_path_factory):
+    layout = replace(Layout.free(tmp_path_factory.mktemp("c")), disks=disk)
+    with Cluster(layout, DEFAULT | {"rewriter"}) as found:
+        yield found
+
+
+@pytest.fixture
+def swift(cluster):
+    found = SwiftHttp(cluster.proxy_url).login("test:tester", USERS["test:tester"][0])
+    yield found
+    found.close()
+
+
+def occupy(disk):
+    """Leave :data:`ROOM` bytes on the disk; the path of the file that takes the rest."""
+    path, left = disk / "ballast", os.statvfs(disk)
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, left.f_bavail * left.f_frsize - ROOM)
+    return path
+
+
+def plain(cluster):
+    """Names of the objects of which every file is plain."""
+    files = {name: object_files(cluster.device_folders, f"{TARGET}/{name}") for name in map(str, range(COUNT))}
+    return {name for name, paths in files.items() if not any(CHAIN in file_metadata(path) for path in paths)}
+
+
+def test_what_finds_no_room_stays_and_is_rewritten_later(cluster, disk, swift):
+    with Client(cluster.api_url, cluster.token) as api:
+        policy = api.create_policy(f"FOR CONTAINER {TARGET} DO SET compression ON PROXY", wait=10)
+        assert swift.request("PUT", "c").status == 201
+        for number in range(COUNT):
+            assert swift.request("PUT", f"c/{number}", BODY).status == 201
+        api.delete_policy(policy["id"], wait=10)
+        assert plain(cluster) == set()
+
+        ballast = occupy(disk)
+        done = rewrite(api, TARGET, "plain", limit=180)
+        assert 0 < done["rewritten"] < COUNT
+        assert done["failed"] == {"cannot be read or written now": COUNT - done["rewritten"]}
+        assert all("PUT: 50" in one["reason"] for one in done["examples"]), done["examples"]
+        for number in range(COUNT):
+            answer = swift.request("GET", f"c/{number}")
+            assert (answer.status, answer.headers["etag"]) == (200, hashlib.md5(BODY).hexdigest())
+            assert answer.body == BODY
+
+        ballast.unlink()
+        done = rewrite(api, TARGET, "plain", limit=180)
+        assert done["failed"] == {}
+        assert plain(cluster) == set(map(str, range(COUNT)))
+        assert all(swift.request("GET", f"c/{number}").body == BODY for number in range(COUNT))
