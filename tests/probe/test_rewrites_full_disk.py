@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import time
 from dataclasses import replace
 
 import pytest
@@ -23,6 +24,8 @@ pytestmark = pytest.mark.skipif(bool(slow_disk.missing()), reason=slow_disk.miss
 DISK, ROOM, COUNT = 400 << 20, 40 << 20, 10
 BODY = b"".join(b"%d: a line that compresses\n" % number for number in range(200_000))
 TARGET = "AUTH_test/c"
+#: Seconds for which a proxy application leaves alone a device that was full, and some more.
+SUPPRESSED = 90.0
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +74,17 @@ def test_what_finds_no_room_stays_and_is_rewritten_later(cluster, disk, swift):
         ballast = occupy(disk)
         done = rewrite(api, TARGET, "plain", limit=180)
         assert 0 < done["rewritten"] < COUNT
-        assert done["failed"] == {"cannot be read or written now": COUNT - done["rewritten"]}
-        assert all("PUT: 50" in one["reason"] for one in done["examples"]), done["examples"]
+        assert sum(done["failed"].values()) == COUNT - done["rewritten"]
+        assert {one["reason"][-23:] for one in done["examples"]} == {"503 Service Unavailable"}, done["examples"]
         for number in range(COUNT):
             answer = swift.request("GET", f"c/{number}")
             assert (answer.status, answer.headers["etag"]) == (200, hashlib.md5(BODY).hexdigest())
             assert answer.body == BODY
 
         ballast.unlink()
-        done = rewrite(api, TARGET, "plain", limit=180)
-        assert done["failed"] == {}
+        end = time.monotonic() + SUPPRESSED
+        while rewrite(api, TARGET, "plain", limit=180)["failed"]:
+            assert time.monotonic() < end
+            time.sleep(1)
         assert plain(cluster) == set(map(str, range(COUNT)))
         assert all(swift.request("GET", f"c/{number}").body == BODY for number in range(COUNT))

@@ -145,9 +145,7 @@ class CreditClient(AgentConnection):
             queue = self._queues.get(flow)
             if queue is None or not queue.account.free or queue.account.ceiling:
                 return False
-        self._counters.counter(flow, device).moved += size
-        if oid:
-            self._counters.add_passed((device, flow.policy, flow.account, oid, flow.method, span), size)
+        self._counters.count(flow, device, size, oid, span)
         return True
 
     def policy_name(self, index: int) -> str:

@@ -102,11 +102,16 @@ class FlowCounters:
         self._active.add(found)
         return found
 
-    def add_passed(self, key: ObjectKey, size: int) -> None:
-        """Report an object that passed at once."""
-        if key not in self._passed and len(self._passed) >= _ENDED:
-            del self._passed[next(iter(self._passed))]
-        self._passed[key] = self._passed.get(key, 0) + size
+    def count(self, flow: Flow, device: str, size: int, oid: str, span: str) -> None:
+        """Count a body that passes at once; of an object, when ``oid`` names one."""
+        counter = self._all.get((flow, device)) or self.counter(flow, device)
+        counter.moved += size
+        self._active.add(counter)
+        if oid:
+            passed, key = self._passed, (device, flow.policy, flow.account, oid, flow.method, span)
+            if key not in passed and len(passed) >= _ENDED:
+                del passed[next(iter(passed))]
+            passed[key] = passed.get(key, 0) + size
 
     def add_object(self, item: ObjectTransfer) -> None:
         """Report the object while it is under transfer."""

@@ -36,6 +36,8 @@ _POLICY_ENV: Final = "HTTP_X_BACKEND_STORAGE_POLICY_INDEX"
 _REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
 #: Status of the answers that carry an object's bytes.
 _WITH_OBJECT: Final = ("200", "206")
+#: The span of a whole object.
+_ALL: Final = "0-end"
 #: Addresses that stand for all of a machine's.
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104
 
@@ -126,7 +128,8 @@ class BandwidthLimiter:
             return client.count(flow, size)
         device = env["PATH_INFO"].split("/", 2)[1]
         oid = _text(f"{target[1]}/{target[2]}")
-        return client.count(flow, size, device, oid, _span(env.get("HTTP_RANGE")), method == GET)
+        span = _span(env["HTTP_RANGE"]) if "HTTP_RANGE" in env else _ALL
+        return client.count(flow, size, device, oid, span, method == GET)
 
     def _open(self, client: CreditClient, env: Env, target: Target, method: str, candidates: Candidates) -> Transfer:
         account, container, _ = logical_object(target)
@@ -139,7 +142,8 @@ class BandwidthLimiter:
             return client.open(flow, ceiling=ceiling)
         device = env["PATH_INFO"].split("/", 2)[1]
         oid = _text(f"{target[1]}/{target[2]}")
-        return client.open(flow, device, oid, _span(env.get("HTTP_RANGE")), method == GET, ceiling)
+        span = _span(env["HTTP_RANGE"]) if "HTTP_RANGE" in env else _ALL
+        return client.open(flow, device, oid, span, method == GET, ceiling)
 
     def _policy(self, env: Env, target: Target) -> int:
         """The index of the storage policy: Swift notes it in the request as soon as it knows the container."""
@@ -163,11 +167,9 @@ def _progress(env: Env) -> Callable[[], int] | None:
     return lambda: int(source.position)
 
 
-def _span(header: str | None) -> str:
-    """``0-end``, or the part that a ``Range`` header asks for."""
-    if header is None:
-        return "0-end"
-    span = header.strip().lower().removeprefix("bytes=") or "0-end"
+def _span(header: str) -> str:
+    """The part of an object that a ``Range`` header asks for."""
+    span = header.strip().lower().removeprefix("bytes=") or _ALL
     return f"{span}end" if span.endswith("-") else span
 
 

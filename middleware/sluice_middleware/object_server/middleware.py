@@ -104,14 +104,17 @@ class StorageMiddleware:
         self.context = context
         self.logger = context.logger
         self.limiter = limiter or BandwidthLimiter("", STORAGE_NODE, context.logger)
+        self._started = False
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
         method = env["REQUEST_METHOD"]
         target = _object_of(env) if method in OBJECT_METHODS else None
         if target is None:
             return self.app(env, start_response)
-        self.context.start()
-        self.limiter.start(env)
+        if not self._started:  # after the fork, with a request that says where this server listens
+            self._started = True
+            self.context.start()
+            self.limiter.start(env)
         lookup = self.context.lookup
         candidates = lookup.candidates(target)
         throttled = self.limiter.throttle_upload(env, target, candidates) if method == "PUT" else None

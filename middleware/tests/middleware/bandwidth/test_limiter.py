@@ -290,7 +290,7 @@ def test_an_object_server_is_known_by_its_address(server, env, address):
 
 @pytest.mark.parametrize(
     ("header", "span"),
-    [(None, "0-end"), ("bytes=5-9", "5-9"), ("bytes=5-", "5-end"), ("bytes=-5", "-5"), ("bytes=0-1,5-6", "0-1,5-6")],
+    [("", "0-end"), ("bytes=5-9", "5-9"), ("bytes=5-", "5-end"), ("bytes=-5", "-5"), ("bytes=0-1,5-6", "0-1,5-6")],
 )
 def test_a_range_is_reported_as_requested(header, span):
     assert limiter._span(header) == span
