@@ -103,12 +103,12 @@ class UnitWorker:
             return True
         prefix = f"\0{job.prefix}" if job.prefix and container.startswith(VERSIONS) else job.prefix
         for page in self.client.list_objects(account, container, claim.marker, prefix, _PAGE):
-            if not claim.goes_on:
+            if not claim.goes_on or not self._page(job, claim, page):
                 return False
-            self._page(job, claim, page)
         return claim.goes_on
 
-    def _page(self, job: RewriteJob, claim: Claim, page: Sequence[Row]) -> None:
+    def _page(self, job: RewriteJob, claim: Claim, page: Sequence[Row]) -> bool:
+        """Rewrite the objects of a page and report them; False when some of them were not begun."""
         account, _, container = claim.unit.path.partition("/")
 
         def rewrite(row: Row) -> Outcome:
@@ -118,7 +118,7 @@ class UnitWorker:
         done = next((number for number, outcome in enumerate(outcomes) if outcome.state == STOPPED), len(page))
         rows, known = page[:done], outcomes[:done]
         if not rows:
-            return
+            return False
         failures = [
             (f"{claim.unit.path}/{row['name']}", ": ".join(filter(None, (outcome.reason, outcome.detail))))
             for row, outcome in zip(rows, known, strict=True)
@@ -126,6 +126,7 @@ class UnitWorker:
         ]
         counts = count(known, sum(row["bytes"] for row in rows))
         claim.report(rows[-1]["name"], counts, failures=failures)
+        return done == len(page)
 
 
 def count(outcomes: Sequence[Outcome], size: int) -> RewriteCounts:

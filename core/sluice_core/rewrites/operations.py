@@ -228,7 +228,10 @@ def report_unit(
 
 
 def reserve(keys: Keys, job_id: str, seconds: float, burst: float = BURST) -> Operation[float]:
-    """Reserve a place for work that takes ``seconds`` at the job's rate; seconds to wait for it."""
+    """Reserve a place for work that takes ``seconds`` at the job's rate; seconds to wait for it.
+
+    With ``-seconds`` a place is given back that is not used after all.
+    """
     return scripted(RESERVE, (keys.rewrite(job_id, "pace"),), (f"{seconds:.6f}", str(burst)), float)
 
 

@@ -124,6 +124,14 @@ def test_a_rate_holds_over_all_who_reserve(run):
     assert waits[3] == pytest.approx(1.5, abs=0.2)
 
 
+def test_a_place_that_is_given_back_delays_nobody(run):
+    for _ in range(3):
+        run(operations.reserve, "j1", 100.0, burst=0.0)
+    run(operations.reserve, "j1", -100.0)
+    run(operations.reserve, "j1", -100.0)
+    assert run(operations.reserve, "j1", 1.0, burst=0.0) == pytest.approx(100.0, abs=5)
+
+
 def test_the_last_failures_are_kept_as_examples_and_none_of_an_older_claim(run, listed):
     unit = run(operations.claim_unit, "j1")
     run(operations.report_unit, unit, "m", failures=[(f"o{number}", "503") for number in range(30)])

@@ -2,10 +2,12 @@
 
 import json
 import logging
+import time
 from types import SimpleNamespace
 
 import pytest
 
+from sluice_core.errors import PeerError
 from sluice_core.resolve import Candidates
 from sluice_core.rewrites import operations
 from sluice_core.rewrites.messages import DONE, PAUSED, PLAIN, RUNNING, RewriteJob
@@ -83,3 +85,27 @@ def test_a_job_of_a_low_rate_does_not_hold_back_a_later_one(rewriter, store, mon
     progress = store.run(operations.read_progress(store.keys, "slow"))
     assert progress.counts.seen <= 1, "the first object needs no wait, the others are not begun"
     assert caplog.records == []
+
+
+def test_a_job_whose_objects_wait_longer_than_a_turn_goes_on_all_the_same(rewriter, store, monkeypatch):
+    monkeypatch.setattr(daemon, "TURN", 0.1)
+    monkeypatch.setattr(daemon, "_SLICE", 0.05)
+    order(store, job("slow", max_objects=2.5))
+    end = time.monotonic() + 30
+    while states(store) != {"slow": DONE}:
+        assert time.monotonic() < end, "places were taken and not used"
+        rewriter._work_once()
+    progress = store.run(operations.read_progress(store.keys, "slow"))
+    assert progress.counts.seen == len(NAMES)
+    assert progress.ended - progress.started > 0.4 * (len(NAMES) - 1) - operations.BURST - 0.1
+
+
+def test_without_redis_nothing_waits_for_the_rate_and_nothing_is_begun(rewriter, store, monkeypatch):
+    claim = SimpleNamespace(goes_on=True)
+    wait = rewriter._pace(job("slow", max_objects=1), claim)
+    monkeypatch.setattr(rewriter, "store", SimpleNamespace(keys=store.keys, run=_raise))
+    assert not wait(1)
+
+
+def _raise(operation):
+    raise PeerError("redis is away")

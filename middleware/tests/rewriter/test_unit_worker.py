@@ -10,7 +10,7 @@ from sluice_core.rewrites.messages import PAUSED, PLAIN, RUNNING, RewriteJob
 from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_rewriter import unit_worker
 from sluice_rewriter.claim import Claim
-from sluice_rewriter.object_rewriter import FAILED, REWRITTEN, UNCHANGED, Outcome
+from sluice_rewriter.object_rewriter import FAILED, REWRITTEN, STOPPED, UNCHANGED, Outcome
 from sluice_rewriter.swift_client import SwiftClient
 from sluice_rewriter.unit_worker import UnitWorker
 
@@ -140,6 +140,26 @@ def test_a_unit_goes_on_behind_the_last_page_that_was_reported(scene, monkeypatc
     scene.store.run(operations.order(scene.store.keys, "j", RUNNING))
     scene.work()
     assert scene.rewritten[4:] == ["AUTH_a/c/5"]
+    assert scene.progress().counts.seen == 5
+
+
+def test_what_was_not_begun_is_not_passed_over(scene, monkeypatch):
+    monkeypatch.setattr(unit_worker, "_PAGE", 3)
+    scene.swift.containers = {"c": ["1", "2", "3", "4", "5"]}
+    scene.order(container="c")
+    scene.work(1)
+    stopped = ["3"]
+
+    def stop(name):
+        if name in stopped:
+            stopped.remove(name)
+            return Outcome(STOPPED)
+        return Outcome(UNCHANGED)
+
+    scene.outcome = stop
+    scene.work()
+    assert stopped == []
+    assert scene.progress().ended
     assert scene.progress().counts.seen == 5
 
 
