@@ -78,10 +78,15 @@ class SnapshotReader:
             return _NOTHING
         try:
             try:
-                return self._look_up(account, container, obj)
+                transaction = self._environment.begin(buffers=True)
             except lmdb.MapResizedError:
                 self._environment.set_mapsize(0)  # the writer's map grew
-                return self._look_up(account, container, obj)
+                transaction = self._environment.begin(buffers=True)
+            found = self._quiet.get(account) if transaction.id() == self._number else None
+            if found is None:
+                found = self._look_up(transaction, account, container, obj)
+            transaction.abort()  # an exception on the way leaves it to its destructor
+            return found
         except lmdb.Error as error:
             self._complain(f"cannot be read: {error}", -1)
             return _NOTHING
@@ -126,19 +131,15 @@ class SnapshotReader:
 
     # -- how --------------------------------------------------------------------------------
 
-    def _look_up(self, account: str, container: str, obj: str) -> Candidates:
-        """One transaction; nothing is read in it for an account that was asked for since the snapshot was written."""
-        transaction = self._environment.begin(buffers=True)
+    def _look_up(self, transaction: Any, account: str, container: str, obj: str) -> Candidates:
+        """For an account that has records, or that was not asked for since the snapshot was written."""
         if transaction.id() != self._number:
             self._number = transaction.id()
             self._quiet.clear()
             self._named.clear()
-        found = self._quiet.get(account)
-        if found is None:
-            found = self._read(transaction, snapshot_keys(account, container, obj))
-            if account not in self._named:
-                self._learn(transaction, account)
-        transaction.abort()  # an exception on the way leaves it to its destructor
+        found = self._read(transaction, snapshot_keys(account, container, obj))
+        if account not in self._named:
+            self._learn(transaction, account)
         return found
 
     def _read(self, transaction: Any, keys: tuple[bytes, bytes, bytes, bytes]) -> Candidates:

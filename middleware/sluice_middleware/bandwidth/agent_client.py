@@ -91,7 +91,8 @@ class CreditClient(AgentConnection):
         self._queues: dict[Flow, FlowQueue] = {}
         self._counters = FlowCounters(clock)
         self._transfers: set[Transfer] = set()
-        self._agent_state = AgentState()
+        #: The last state that the agent sent; may be read in any thread.
+        self.state = AgentState()
         self._resting: set[FlowQueue] = set()
         self._sweeping = False
         self._heard = clock()
@@ -139,7 +140,7 @@ class CreditClient(AgentConnection):
 
         The other parameters are those of :meth:`open`.
         """
-        if self._agent_state.active:
+        if self.state.active:
             return False
         if governed:
             queue = self._queues.get(flow)
@@ -151,10 +152,6 @@ class CreditClient(AgentConnection):
     def policy_name(self, index: int) -> str:
         """The name of a storage policy; empty when it is not known."""
         return self._hello.policies.get(str(index), "")
-
-    def agent_state(self) -> AgentState:
-        """The last state that the agent sent; may be called in any thread."""
-        return self._agent_state
 
     def set_server(self, server: str) -> None:
         """Set the address of this process' object server; a change makes a new connection."""
@@ -181,7 +178,7 @@ class CreditClient(AgentConnection):
 
     def detach(self, queue: FlowQueue) -> None:
         """Detach the queue's account, with the fallback rate of its method."""
-        queue.detach(self._agent_state.fallback_rates.get(queue.account.flow.method))
+        queue.detach(self.state.fallback_rates.get(queue.account.flow.method))
 
     def count_unpaid(self, queue: FlowQueue) -> None:
         """Count a piece that passed without credit; logged once a minute at most."""
@@ -309,7 +306,7 @@ class CreditClient(AgentConnection):
             self._grant(message)
         elif isinstance(message, PriorityUpdate):
             levels = {one.flow: one.level for one in message.rows}
-            self._agent_state = AgentState(levels, message.active, message.spares or {}, message.alone)
+            self.state = AgentState(levels, message.active, message.spares or {}, message.alone)
         elif isinstance(message, Renegotiate):
             for queue in self._queues.values():
                 if queue.account.free:

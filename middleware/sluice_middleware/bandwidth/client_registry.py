@@ -17,9 +17,27 @@ _clients: dict[tuple[int, int, str, str], CreditClient] = {}
 _NO_AGENT: Final = AgentState()
 
 
-def agent_state(path: str, side: str = STORAGE_NODE) -> AgentState:
-    """What the agent at ``path`` said last to this process; without a path there is no agent, and no objective."""
-    return shared_client(path, side).agent_state() if path else _NO_AGENT
+class AgentStateReader:
+    """Called, it returns what the agent at ``path`` said last to this process; without a path there is no agent, and
+    no objective.
+
+    Called for each request and each step of a stream, so it looks the client up once, and again after a fork.
+    """
+
+    __slots__ = ("_client", "_path", "_process", "_side")
+
+    def __init__(self, path: str, side: str = STORAGE_NODE) -> None:
+        self._path = path
+        self._side = side
+        self._client: CreditClient | None = None
+        self._process = 0
+
+    def __call__(self) -> AgentState:
+        if self._client is None or self._process != os.getpid():
+            if not self._path:
+                return _NO_AGENT
+            self._client, self._process = shared_client(self._path, self._side), os.getpid()
+        return self._client.state
 
 
 def shared_client(path: str, side: str = STORAGE_NODE, server: str = "", logger: Logger | None = None) -> CreditClient:

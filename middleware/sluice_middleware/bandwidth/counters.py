@@ -13,6 +13,8 @@ from sluice_core.messages.credit import MESSAGE_LIMIT, TrafficReport, TrafficSam
 
 #: Objects that ended within the second, of which the fastest are told too.
 _ENDED: Final = 1000
+#: Bodies that passed at once and are not added up yet, at most.
+_BATCH: Final = 1000
 
 
 @dataclass(slots=True, eq=False)
@@ -89,6 +91,8 @@ class FlowCounters:
         self._ended: deque[ObjectTransfer] = deque(maxlen=_ENDED)
         #: Bytes of objects that passed at once, since the last report.
         self._passed: dict[ObjectKey, int] = {}
+        #: Bodies that passed at once: flow, device, bytes, object and span, to be added up together.
+        self._fresh: list[tuple[Flow, str, int, str, str]] = []
         self._told = clock()
 
     def __len__(self) -> int:
@@ -103,15 +107,13 @@ class FlowCounters:
         return found
 
     def count(self, flow: Flow, device: str, size: int, oid: str, span: str) -> None:
-        """Count a body that passes at once; of an object, when ``oid`` names one."""
-        counter = self._all.get((flow, device)) or self.counter(flow, device)
-        counter.moved += size
-        self._active.add(counter)
-        if oid:
-            passed, key = self._passed, (device, flow.policy, flow.account, oid, flow.method, span)
-            if key not in passed and len(passed) >= _ENDED:
-                del passed[next(iter(passed))]
-            passed[key] = passed.get(key, 0) + size
+        """Count a body that passes at once; of an object, when ``oid`` names one.
+
+        They are added up many at a time, so that a request waits for little.
+        """
+        self._fresh.append((flow, device, size, oid, span))
+        if len(self._fresh) >= _BATCH:
+            self._add_up()
 
     def add_object(self, item: ObjectTransfer) -> None:
         """Report the object while it is under transfer."""
@@ -125,6 +127,7 @@ class FlowCounters:
 
     def reset(self) -> None:
         """Count from zero after a hello, and forget flows without a transfer."""
+        self._add_up()
         now = self._clock()
         self._all = {key: one for key, one in self._all.items() if one.open}
         self._active = set(self._all.values())
@@ -133,6 +136,7 @@ class FlowCounters:
 
     def changed(self) -> ChangedCounters:
         """The counters that may have changed, and the fastest objects since the last call."""
+        self._add_up()
         now = self._clock()
         passed = max(now - self._told, 0.001)
         self._told = now
@@ -150,6 +154,18 @@ class FlowCounters:
             one.reported = one.moved
         counters = list(self._active)
         return ChangedCounters(counters, tuple(one.row(now) for one in counters), objects)
+
+    def _add_up(self) -> None:
+        """Add the fresh bodies to the counters."""
+        passed, fresh = self._passed, self._fresh
+        self._fresh = []
+        for flow, device, size, oid, span in fresh:
+            self.counter(flow, device).moved += size
+            if oid:
+                key = (device, flow.policy, flow.account, oid, flow.method, span)
+                if key not in passed and len(passed) >= _ENDED:
+                    del passed[next(iter(passed))]
+                passed[key] = passed.get(key, 0) + size
 
     def delivered(self, counters: list[FlowCounter]) -> None:
         """The agent has their totals: those without a transfer need no report until they are used again."""

@@ -8,13 +8,14 @@ bytes that it held back would fill the proxy's buffers until Swift's proxy gave 
 Bodies of errors are lists; they stay lists and are not charged.  Bodies of objects that are lists (out of the cache,
 of a filter) stay lists while their flow is unlimited; otherwise they pass in pieces, as all others do.
 
-While no objective is in force on the node, a body of one piece is counted as a whole, before it passes, and goes
-untouched: small objects are most of what a cluster serves, and a transfer costs more than their bytes.
+While no objective is in force on the node, a short body (:data:`SHORT`) is counted as a whole, before it passes, and
+goes untouched: small objects are most of what a cluster serves, and a transfer costs more than their bytes.  On an
+object server that is more than on a proxy, since what it sends waits in the proxy's buffers and not in its own hands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -31,6 +32,10 @@ from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.policy_lookup import Target, content_length, logical_object
 from sluice_middleware.wsgi.response import Env, UpstreamResponse
 
+#: Bytes of a body that is counted as a whole, at most: a piece, and what a disk file reads in one step.
+SHORT: Final[Mapping[str, int]] = {PROXY: PIECE, STORAGE_NODE: 1 << 20}
+#: Flows that are remembered.
+_MOST: Final = 10_000
 _POLICY_ENV: Final = "HTTP_X_BACKEND_STORAGE_POLICY_INDEX"
 #: What daemons read and write for each other is nobody's bandwidth; what they send is counted by who sends it.
 _REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
@@ -53,6 +58,9 @@ class BandwidthLimiter:
         """
         self._path = agent_socket
         self._side = side
+        self._short = SHORT[side]
+        #: Account, method and policy as a request names it → flow, on an object server.
+        self._flows: dict[tuple[str, str, str | None], Flow] = {}
         self._logger = logger
         self._server = server
         self.client: CreditClient | None = None
@@ -121,13 +129,20 @@ class BandwidthLimiter:
         self, client: CreditClient, env: Env, target: Target, method: str, candidates: Candidates, size: int
     ) -> bool:
         """Count a body of one piece before it passes; False when it is longer, or something may hold it back."""
-        if size > PIECE or candidates.bounded or method in candidates.own_account:
+        if size > self._short or candidates.bounded or method in candidates.own_account:
             return False
-        flow = Flow(_text(target[0]), method, self._policy(env, target), "")
         if self._side == PROXY:
-            return client.count(flow, size)
+            return client.count(Flow(_text(target[0]), method, self._policy(env, target), ""), size)
+        known = (target[0], method, env.get(_POLICY_ENV))
+        flow = self._flows.get(known)
+        if flow is None:
+            if len(self._flows) >= _MOST:
+                self._flows.clear()
+            flow = self._flows[known] = Flow(_text(target[0]), method, self._policy(env, target), "")
         device = env["PATH_INFO"].split("/", 2)[1]
-        oid = _text(f"{target[1]}/{target[2]}")
+        oid = f"{target[1]}/{target[2]}"
+        if not oid.isascii():
+            oid = _text(oid)
         span = _span(env["HTTP_RANGE"]) if "HTTP_RANGE" in env else _ALL
         return client.count(flow, size, device, oid, span, method == GET)
 

@@ -30,11 +30,11 @@ class ObjectController(swift.ObjectController):  # type: ignore[misc]
     def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """As of Swift's; SSYNC calls it again for each object it brings."""
         body: Iterable[bytes]
-        context = request_context.requested_context(env)
-        if context is request_context.current_request():  # by far the most frequent
+        says_nothing = sysmeta.NODE_ENV not in env and request_context.REPLICATION_ENV not in env
+        if says_nothing and request_context.current_request() is request_context.OF_CLIENTS:  # by far the most frequent
             body = super().__call__(env, start_response)
             return body
-        with request_context.request_scope(context):
+        with request_context.request_scope(request_context.requested_context(env)):
             body = super().__call__(env, start_response)
             return body
 

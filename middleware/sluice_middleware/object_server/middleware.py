@@ -120,7 +120,9 @@ class StorageMiddleware:
         throttled = self.limiter.throttle_upload(env, target, candidates) if method == "PUT" else None
         try:
             if lookup.request_keywords[method].isdisjoint(candidates.keywords) or not _is_replicated(env):
-                answer = self._plain(env, target)
+                if throttled is None and method != "GET":  # by far the most frequent, and there is nothing to do
+                    return self.app(env, start_response)
+                answer = self._plain(env, target) if sysmeta.READ_ENV in env else UpstreamResponse(self.app, env)
             else:
                 name = logical_object(target)[2]
                 facts = upload_facts(env, name) if method == "PUT" else request_facts(env, name)
@@ -215,7 +217,8 @@ def _send(
 
 def _object_of(env: Env) -> Target | None:
     """``(account, container, object)`` of ``/device/partition/account/container/object``."""
-    parts = decoded_path(env).split("/", 5)
+    path = env["PATH_INFO"]
+    parts = (path if path.isascii() else decoded_path(env)).split("/", 5)
     if len(parts) != 6 or not parts[5] or not parts[3] or parts[3][0] == ".":
         return None
     return parts[3], parts[4], parts[5]

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from sluice_core.describe import PROXY
 from sluice_core.options import Option, read_options
-from sluice_middleware.bandwidth.client_registry import agent_state
+from sluice_middleware.bandwidth.client_registry import AgentStateReader
 from sluice_middleware.proxy.methods import with_cached_methods
 from sluice_middleware.swift import proxy_app as swift
 
@@ -50,7 +50,8 @@ class Application(swift.Application):  # type: ignore[misc]
         super().__init__(conf, *args, **kwargs)
         given = {name: str(value) for name, value in conf.items() if name.startswith(PREFIX)}
         path = str(read_options(OPTIONS, given, "proxy-server.conf [app:proxy-server]")["sluice_agent_socket"])
-        self.spares: Callable[[], Mapping[str, float]] = lambda: agent_state(path, PROXY).spares
+        state = AgentStateReader(path, PROXY)
+        self.spares: Callable[[], Mapping[str, float]] = lambda: state().spares
 
     def get_controller(self, req: Any) -> tuple[Any, dict[str, Any]]:
         """As of Swift's."""

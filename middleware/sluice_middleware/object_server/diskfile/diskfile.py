@@ -5,8 +5,12 @@ from __future__ import annotations
 from sluice_middleware.object_server.diskfile.mixins import DiskFileMixin, ManagerMixin
 from sluice_middleware.object_server.diskfile.reader import DecodedReaderMixin
 from sluice_middleware.object_server.diskfile.streams import StreamReaderMixin
-from sluice_middleware.object_server.diskfile.writer import WriterMixin
+from sluice_middleware.object_server.diskfile.writer import PlainWriterMixin, WriterMixin
 from sluice_middleware.swift import diskfile_api as swift
+
+
+class PlainWriter(PlainWriterMixin, swift.DiskFileWriter):  # type: ignore[misc]
+    """Swift's, for what needs nothing of ours."""
 
 
 class DiskFileWriter(WriterMixin, swift.DiskFileWriter):  # type: ignore[misc]
@@ -24,7 +28,8 @@ class StreamReader(StreamReaderMixin, swift.DiskFileReader):  # type: ignore[mis
 class DiskFile(DiskFileMixin, swift.DiskFile):  # type: ignore[misc]
     """One object on one disk."""
 
-    writer_cls = DiskFileWriter
+    plain_writer_cls = PlainWriter
+    stream_writer_cls = DiskFileWriter
     decoded_reader_cls = DecodedReader
     stream_reader_cls = StreamReader
 

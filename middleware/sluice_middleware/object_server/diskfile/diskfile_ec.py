@@ -8,8 +8,12 @@ from __future__ import annotations
 from sluice_middleware.object_server.diskfile.mixins import DiskFileMixin, ManagerMixin
 from sluice_middleware.object_server.diskfile.reader import DecodedReaderMixin
 from sluice_middleware.object_server.diskfile.streams import StreamReaderMixin
-from sluice_middleware.object_server.diskfile.writer import WriterMixin
+from sluice_middleware.object_server.diskfile.writer import PlainWriterMixin, WriterMixin
 from sluice_middleware.swift import diskfile_api as swift
+
+
+class PlainECWriter(PlainWriterMixin, swift.ECDiskFileWriter):  # type: ignore[misc]
+    """Swift's, for what needs nothing of ours."""
 
 
 class ECDiskFileWriter(WriterMixin, swift.ECDiskFileWriter):  # type: ignore[misc]
@@ -27,7 +31,8 @@ class StreamECReader(StreamReaderMixin, swift.ECDiskFileReader):  # type: ignore
 class ECDiskFile(DiskFileMixin, swift.ECDiskFile):  # type: ignore[misc]
     """One fragment archive on one disk."""
 
-    writer_cls = ECDiskFileWriter
+    plain_writer_cls = PlainECWriter
+    stream_writer_cls = ECDiskFileWriter
     decoded_reader_cls = DecodedECReader
     stream_reader_cls = StreamECReader
 

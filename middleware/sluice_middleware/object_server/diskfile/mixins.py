@@ -18,20 +18,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any, Final
 
 from sluice_core.errors import SluiceError
-from sluice_core.messages.bandwidth import GET, Flow
+from sluice_core.messages.bandwidth import GET
 from sluice_filters.api import CorruptData, Hint
-from sluice_middleware.bandwidth.client_registry import agent_state
+from sluice_middleware.bandwidth.client_registry import AgentStateReader
 from sluice_middleware.log import Logger
 from sluice_middleware.object_server.diskfile import request_context
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Refused, Unreadable
 from sluice_middleware.object_server.diskfile.reader import OpaqueReader
 from sluice_middleware.object_server.diskfile.registration import OBJECT_SERVER, daemon_role, register
-from sluice_middleware.object_server.diskfile.request_context import RequestedTransform
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
 from sluice_middleware.object_server.diskfile.streams import DecodedStreamFile, StreamFile, diskfile_flow
 from sluice_middleware.object_server.iosched.stream_scheduler import STEP, StreamScheduler, log_devices
@@ -50,11 +48,8 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
     """For disk files of Swift; ``decoded_reader_cls`` and ``stream_reader_cls`` are their reader with our mixins."""
 
     _fp: Any
-    transform: RequestedTransform | None = None
-    #: What lends threads to streams of clients, and of copies between nodes.
-    scheduler: StreamScheduler | None = None
-    #: The flow of copies, when this is one.
-    replication_flow: Flow | None = None
+    #: Whether streams may get threads: those of clients, and of copies between nodes that come as requests.
+    of_request = True
     #: Whether the auditor asks, which passes over what cannot be read here.
     audited = False
 
@@ -65,9 +60,10 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
 
         :raises Unreadable: when they cannot be had here
         """
-        streams = self.scheduler
+        streams = self._manager.streams if self.of_request else None
         if self._stored is None:
-            if streams is not None and (streams.wants_threads() or not (self._use_splice or self._is_short())):
+            short = int(self._metadata["Content-Length"]) <= STEP  # one step reads it all
+            if streams is not None and (streams.wants_threads() or not (short or self._use_splice)):
                 flow = diskfile_flow(self, GET)
                 if flow is not None:
                     self._fp = StreamFile(self._fp, int(self._metadata["Content-Length"]), streams, flow)
@@ -90,18 +86,21 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
         self._fp, self.reader_cls = plain, self.decoded_reader_cls
         return OpaqueReader(super().reader(*args, **kwargs))
 
-    def _is_short(self) -> bool:
-        """Whether one step reads it all, so that no thread will be wanted in its middle."""
-        return int(self._metadata["Content-Length"]) <= STEP
-
     def _writer(self, size: int | None, extension: str) -> Any:
+        streams = self._manager.streams if extension == _DATA and self.of_request else None
+        transform = request_context.current_request().transform if extension == _DATA else None
+        short = size is not None and size <= STEP
+        if transform is None and (streams is None or (short and not streams.wants_threads())):
+            self.writer_cls = self.plain_writer_cls
+            return super()._writer(size, extension)
+        self.writer_cls = self.stream_writer_cls
         writer: Any = super()._writer(size, extension)
-        writer.scheduler = self.scheduler if extension == _DATA else None
-        if extension == _DATA and self.transform is not None:
+        writer.scheduler = streams
+        if transform is not None:
             try:
-                hint = self._hint(size, self.transform.content_type)
+                hint = self._hint(size, transform.content_type)
                 self._manager.check_ready()
-                writer.set_encoder(self._manager.disk_filters.encoder(self.transform, hint))
+                writer.set_encoder(self._manager.disk_filters.encoder(transform, hint))
             except Refused as refusal:
                 writer.set_encoder(None, str(refusal))
         return writer
@@ -109,21 +108,13 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
     def _hint(self, size: int | None, content_type: str | None) -> Hint:
         return Hint(size=size, content_type=content_type, name=self.obj or "", account=self.account or "")
 
-    def _read_and_validate_metadata(
-        self, source: Any, quarantine_filename: str | None = None, add_missing_checksum: bool = False
-    ) -> dict[str, Any]:
-        found: dict[str, Any] = super()._read_and_validate_metadata(source, quarantine_filename, add_missing_checksum)
-        value = found.pop(ENTRY, None)
-        if quarantine_filename != self._data_file:
-            return found
-        self._stored = None
-        if value is not None:
-            try:
-                self._stored = StoredMetadata.decode(value)
-                self._check_plain_size(self._stored, found)
-            except SluiceError as error:
-                raise self._quarantine(quarantine_filename, str(error)) from error
-        return found
+    def _decode_entry(self, data_file: str, value: str) -> StoredMetadata:
+        try:
+            stored = StoredMetadata.decode(value)
+            self._check_plain_size(stored, self._datafile_metadata)
+        except SluiceError as error:
+            raise self._quarantine(data_file, str(error)) from error
+        return stored
 
     @staticmethod
     def _check_plain_size(stored: StoredMetadata, found: Mapping[str, Any]) -> None:
@@ -132,8 +123,11 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
             raise CorruptData(f"metadata content-length {found.get('Content-Length')}, `{size}` by entry `{ENTRY}`")
 
     def _verify_data_file(self, data_file: str, fp: Any, current_time: float | None) -> int:
-        """As of Swift's disk file, which compares the size in the metadata with the file's."""
+        """As of Swift's disk file, which compares the size in the metadata with the file's; takes off our entry."""
+        self._metadata.pop(ENTRY, None)
+        value = self._datafile_metadata.pop(ENTRY, None)
         plain = self._metadata.get("Content-Length")
+        self._stored = None if value is None else self._decode_entry(data_file, value)
         if self._stored is None or plain is None:
             size: int = super()._verify_data_file(data_file, fp, current_time)
             return size
@@ -160,25 +154,23 @@ class ManagerMixin(BaseDiskFileManager):  # type: ignore[misc]
         self.disk_filters = DiskFilters(conf, logger)
         self._node = register(self.disk_filters, logger)
         self._skipped: dict[str, int] = {}
-        state = partial(agent_state, self.disk_filters.options["sluice_agent_socket"])
+        state = AgentStateReader(self.disk_filters.options["sluice_agent_socket"])
         self.scheduler = StreamScheduler(self.disk_filters.options, state, logger)
-        self._streams = None if self.scheduler.disabled else self.scheduler
-        if self._streams is not None and daemon_role(logger) == OBJECT_SERVER:
+        #: What lends threads to streams; None when none will ever get one.
+        self.streams = None if self.scheduler.disabled else self.scheduler
+        if self.streams is not None and daemon_role(logger) == OBJECT_SERVER:
             log_devices(self.devices, logger)
 
-    def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
-        """A disk file that obeys the intent of the request that is being served."""
-        found = super().get_diskfile(*args, **kwargs)
-        context = request_context.current_request()
-        if context is not request_context.OF_CLIENTS:
-            found.transform, found.replication_flow = context
-        found.scheduler = self._streams
-        return found
+    def get_diskfile_and_filenames_from_hash(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """A disk file for a daemon that copies, whose streams get no threads."""
+        found, names = super().get_diskfile_and_filenames_from_hash(*args, **kwargs)
+        found.of_request = False
+        return found, names
 
     def get_diskfile_from_audit_location(self, audit_location: Any) -> Any:
         """A disk file for the auditor."""
         found = super().get_diskfile_from_audit_location(audit_location)
-        found.audited = True
+        found.of_request, found.audited = False, True
         return found
 
     def yield_hashes(

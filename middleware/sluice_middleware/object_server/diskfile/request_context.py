@@ -19,7 +19,7 @@ from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import REPLICATION_FLOW, Flow
 from sluice_middleware.wsgi import sysmeta
 
-_REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
+REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
 
 
 class RequestedTransform(NamedTuple):
@@ -50,18 +50,15 @@ OF_CLIENTS: Final = RequestContext()
 _current: ContextVar[RequestContext] = ContextVar("sluice_request", default=OF_CLIENTS)
 
 
-def current_request() -> RequestContext:
-    """Of the request that is served in this thread of control."""
-    return _current.get()
+#: Returns the context of the request that is served in this thread of control.
+current_request: Final = _current.get
 
 
 def requested_context(env: Mapping[str, Any]) -> RequestContext:
     """What a request says of itself."""
-    if sysmeta.NODE_ENV not in env and _REPLICATION_ENV not in env:
-        return OF_CLIENTS
     value = env.get(sysmeta.NODE_ENV) if env["REQUEST_METHOD"] == "PUT" else None
     transform = RequestedTransform(value, env.get("CONTENT_TYPE")) if value else None
-    return RequestContext(transform, REPLICATION_FLOW if _REPLICATION_ENV in env else None)
+    return RequestContext(transform, REPLICATION_FLOW if REPLICATION_ENV in env else None)
 
 
 @contextmanager

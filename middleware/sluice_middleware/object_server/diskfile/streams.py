@@ -22,6 +22,7 @@ import os
 from typing import Any, Final
 
 from sluice_core.messages.bandwidth import Flow
+from sluice_middleware.object_server.diskfile import request_context
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
 from sluice_middleware.object_server.diskfile.reader import RangeReaderMixin
 from sluice_middleware.object_server.iosched import page_cache
@@ -41,9 +42,9 @@ _TURN: Final = 8 << 20
 
 def diskfile_flow(diskfile: Any, method: str) -> Flow | None:
     """Whose bytes a disk file's are; None when it was opened by its hash alone."""
-    if diskfile.replication_flow is not None:
-        flow: Flow = diskfile.replication_flow
-        return flow
+    replication_flow = request_context.current_request().replication_flow
+    if replication_flow is not None:
+        return replication_flow
     if diskfile.account is None:
         return None
     return Flow(diskfile.account, method, int(diskfile.policy), diskfile.container or "")

@@ -24,6 +24,7 @@ from sluice_middleware.object_server.diskfile.disk_filters import Refused
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
 from sluice_middleware.object_server.diskfile.stream_writer import StreamWriterMixin
 from sluice_middleware.swift import green
+from sluice_middleware.swift.diskfile_api import BaseDiskFileWriter
 
 #: Bytes that are handed to a thread at once; a hand-over costs about 100 µs.
 BATCH: Final = 256 * 1024
@@ -36,6 +37,26 @@ class _NoHash:
 
     def update(self, data: bytes) -> None:
         """Nothing."""
+
+
+def _check_plain(metadata: Metadata) -> None:
+    """
+    :raises Refused: when the metadata describe bytes as another node stored them
+    """
+    if ENTRY in metadata:
+        raise Refused("these are stored bytes of another node, whose daemons do not run disk files of Sluice")
+
+
+class PlainWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
+    """For writers of Swift where nothing is encoded and no thread may be wanted: a short object, or metadata."""
+
+    def put(self, metadata: Metadata) -> None:
+        """As of Swift's writer.
+
+        :raises Refused: as of :class:`WriterMixin`
+        """
+        _check_plain(metadata)
+        super().put(metadata)
 
 
 class WriterMixin(StreamWriterMixin):
@@ -98,8 +119,7 @@ class WriterMixin(StreamWriterMixin):
 
         :raises Refused: nothing was stored
         """
-        if ENTRY in metadata:
-            raise Refused("these are stored bytes of another node, whose daemons do not run disk files of Sluice")
+        _check_plain(metadata)
         if self._transforming:
             self._end()
         if self._refusal:

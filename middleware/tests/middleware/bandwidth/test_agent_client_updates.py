@@ -58,15 +58,15 @@ def test_without_an_agent_everything_passes(path, caplog):
 
 def test_io_levels_are_those_of_the_container_or_else_the_tenant(agent, line):
     line.tick()
-    assert (line.agent_state().active, line.agent_state().level(FLOW)) == (False, NO_CLASS)
+    assert (line.state.active, line.state.level(FLOW)) == (False, NO_CLASS)
     agent.wait_until(lambda: agent.workers)
     rows = (Level("AUTH_a", "", "GET", 0, 0), Level("AUTH_a", "c", "GET", 0, IDLE))
     agent.send(PriorityUpdate(rows, True, {"n1": 0.5}))
-    agent.wait_until(lambda: line.agent_state().active)
-    level = line.agent_state().level
+    agent.wait_until(lambda: line.state.active)
+    level = line.state.level
     assert [level(FLOW), level(FLOW._replace(container="c")), level(FLOW._replace(container="d"))] == [0, IDLE, 0]
     assert level(FLOW._replace(method="PUT")) == NO_CLASS
-    assert line.agent_state().spares == {"n1": 0.5}
+    assert line.state.spares == {"n1": 0.5}
 
 
 def test_the_fastest_objects_are_reported_once_each(agent, path, clock):
@@ -158,8 +158,8 @@ def test_a_process_has_one_client_per_agent_and_side(path, agent):
     assert client_registry.shared_client(path) is one
     assert client_registry.shared_client(path, PROXY) is not one
     agent.wait_until(lambda: agent.workers == 2)
-    assert not client_registry.agent_state(path).active
-    assert client_registry.agent_state(path).level(FLOW) == NO_CLASS
+    assert not client_registry.AgentStateReader(path)().active
+    assert client_registry.AgentStateReader(path)().level(FLOW) == NO_CLASS
     client_registry.shared_client(path, server="127.0.0.1:6200")
     agent.wait_until(
         lambda: [hello.server for hello in agent.received(CreditHello)][-1:] == ["127.0.0.1:6200"] or one.tick()

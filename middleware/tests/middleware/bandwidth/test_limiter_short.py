@@ -1,4 +1,4 @@
-"""Bodies of one piece: counted as a whole and untouched, unless something may hold them back."""
+"""Short bodies: counted as a whole and untouched, unless something may hold them back."""
 
 import os
 from collections import Counter
@@ -10,8 +10,8 @@ from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, Flow
 from sluice_core.messages.credit import PriorityUpdate, Renegotiate, TrafficReport
 from sluice_middleware.bandwidth.agent_client import CreditClient
-from sluice_middleware.bandwidth.bodies import PIECE, ThrottledBody
-from sluice_middleware.bandwidth.limiter import BandwidthLimiter
+from sluice_middleware.bandwidth.bodies import ThrottledBody
+from sluice_middleware.bandwidth.limiter import SHORT, BandwidthLimiter
 from sluice_middleware.wsgi.response import UpstreamResponse
 
 TARGET = ("AUTH_a", "c", "o")
@@ -92,18 +92,19 @@ def is_untouched(limiter, size=1000, policies=Nothing):
 
 def test_a_short_body_goes_untouched_and_is_counted(limiter, agent):
     assert is_untouched(limiter)
-    assert is_untouched(limiter, PIECE)
-    assert moved(agent, limiter, Flow("AUTH_a", GET)) == 1 + 1000 + PIECE
+    longest = SHORT[limiter.client.side]
+    assert is_untouched(limiter, longest)
+    assert moved(agent, limiter, Flow("AUTH_a", GET)) == 1 + 1000 + longest
     assert not limiter.client._transfers
 
 
 def test_a_longer_body_is_a_transfer(limiter):
-    assert not is_untouched(limiter, PIECE + 1)
+    assert not is_untouched(limiter, SHORT[limiter.client.side] + 1)
 
 
 def test_while_an_objective_is_in_force_every_body_is_a_transfer(limiter, agent):
     agent.send(PriorityUpdate((), active=True))
-    agent.wait_until(lambda: limiter.client.agent_state().active)
+    agent.wait_until(lambda: limiter.client.state.active)
     assert not is_untouched(limiter)
 
 

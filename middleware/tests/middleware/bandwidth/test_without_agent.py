@@ -28,7 +28,7 @@ def line(agent, line):
 
 def told(agent, line, **alone):
     agent.send(PriorityUpdate(alone=alone))
-    agent.wait_until(lambda: line.agent_state().fallback_rates == alone)
+    agent.wait_until(lambda: line.state.fallback_rates == alone)
 
 
 def passed(agent, line, flow, clock, seconds=4.0, ceiling=0.0):

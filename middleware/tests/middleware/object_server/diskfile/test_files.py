@@ -237,8 +237,8 @@ def test_a_plain_file_reads_and_seeks_like_any_file(node, chain):
 
 def test_writing_nothing_is_nothing(node):
     disk_file = node.manager().get_diskfile("sda", "0", "a", "c", "o", POLICIES[0])
-    disk_file.transform = request_context.RequestedTransform(intent("xor")[sysmeta.NODE])
-    with disk_file.create() as writer:
+    wanted = request_context.RequestedTransform(intent("xor")[sysmeta.NODE])
+    with request_context.request_scope(request_context.RequestContext(wanted)), disk_file.create() as writer:
         writer.write(b"")
         assert writer.chunks_finished() == (0, hashlib.md5(b"").hexdigest())
         writer.put({"X-Timestamp": "1700000000.00000", "ETag": hashlib.md5(b"").hexdigest(), "Content-Length": "0"})

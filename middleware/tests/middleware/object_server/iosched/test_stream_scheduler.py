@@ -126,6 +126,27 @@ def test_an_objective_gives_the_next_step_a_thread(make, uncached, chain):
     assert set(levels.asked) == {FLOW}
 
 
+@pytest.mark.parametrize("size", [0, 10_000, STEP])
+def test_a_short_upload_gets_a_thread_only_while_an_objective_is_in_force(make, size):
+    node = make(sluice_io_threads="objective")
+    levels = node.manager().scheduler.agent_state = Levels(on=False)
+    for levels.on in (False, True):
+        assert node.put(BODY[:size]).status == "201 Created"
+        assert threads() == (levels.on and size > 0)
+        assert node.get().body == BODY[:size]
+
+
+def test_what_daemons_open_by_its_hash_gets_no_thread(make, uncached):
+    node = make()
+    node.put(BODY)
+    before = threads()
+    (file,) = node.files()
+    found = node.manager().get_diskfile_from_hash("sda", "0", file.parent.name, POLICIES[REPLICATED])
+    with found.open():
+        assert b"".join(found.reader()) == BODY
+    assert threads() == before
+
+
 def test_reads_and_writes_work_with_the_level_of_their_flow(make, monkeypatch, uncached):
     set_levels = []
     monkeypatch.setattr(io_priority, "set_level", set_levels.append)
