@@ -1,0 +1,1 @@
+"""Volumes: a Cinder driver, and the filters on the consumer's side."""

@@ -1,0 +1,215 @@
+"""NBD exports of volumes: one nbdkit for each attachment, and a record by which a restarted driver finds it.
+
+Rules of this file:
+
+* The record is written before nbdkit starts and removed before it ends, so that a process without a record is what a
+  crash left and may be ended, and a record without a process is an export that died and may be started again.
+* An export keeps its socket, port and key for as long as its attachment lives: a client that lost it connects again.
+* The folder is its owner's alone, so only its owner (and root) reaches a unix socket in it.  The key of an export over
+  TCP is in a file there, and never on a command line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from sluice_block.cinder_nbd.nbdkit_process import NbdkitProcess
+from sluice_block.cinder_nbd.volume_files import Run
+
+#: Bytes of a pre-shared key.
+_KEY_SIZE: Final = 32
+#: Requests that one client has under way at once.
+_THREADS: Final = 4
+#: Times that a port is chosen: another program may take it before nbdkit does.
+_PORT_TRIES: Final = 10
+#: Linux refuses unix socket paths of more than 107 bytes.
+_SOCKET_PATH_LIMIT: Final = 107
+
+
+class ExportInUse(Exception):
+    """The volume has an export for another consumer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What one consumer was given: ``port`` is None for a unix socket; ``key`` is hexadecimal, empty without TLS."""
+
+    volume_id: str
+    name: str
+    path: str
+    consumer: str
+    readonly: bool
+    address: str = ""
+    port: int | None = None
+    key: str = field(default="", repr=False)
+
+
+class Exports:
+    """All exports of one back end, whose files are in ``folder``."""
+
+    def __init__(self, folder: Path, address: str, ports: range, run: Run) -> None:
+        self._folder = folder
+        self._address = address
+        self._ports = ports
+        self._run = run
+
+    def prepare(self) -> None:
+        """Make the folder, which nobody else may enter.
+
+        :raises ValueError: when sockets in it would have too long a path
+        """
+        longest = self.socket_path("0" * 36)
+        if len(os.fsencode(longest)) > _SOCKET_PATH_LIMIT:
+            raise ValueError(f"the path of `{self._folder}` is too long for a unix socket in it, use a shorter one")
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._folder.chmod(0o700)
+
+    def socket_path(self, volume_id: str) -> Path:
+        """Where the export of a volume listens when it does not listen on a port."""
+        return self._folder / f"{volume_id}.sock"
+
+    def find(self, volume_id: str) -> Export | None:
+        """The export of the volume, dead or alive."""
+        try:
+            record = json.loads(self._record(volume_id).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return Export(**record, key=self._read_key(volume_id) if record["port"] else "")
+
+    def uri(self, export: Export) -> str:
+        """The NBD URI, without the key."""
+        name = quote(export.name)
+        if export.port is None:
+            return f"nbd+unix:///{name}?{urlencode({'socket': self.socket_path(export.volume_id)}, safe='/')}"
+        host = f"[{export.address}]" if ":" in export.address else export.address
+        return f"nbds://{quote(export.volume_id)}@{host}:{export.port}/{name}"
+
+    def open(self, volume_id: str, name: str, path: Path, consumer: str, readonly: bool, tls: bool) -> Export:
+        """The export of the file ``path`` for ``consumer``: the one that lives, else a new one.
+
+        :param tls: over TCP with a pre-shared key instead of a unix socket
+        :raises ExportInUse: when there is one of another consumer's, dead or alive: it comes back
+        :raises OSError: when nbdkit does not start
+        """
+        known = self.find(volume_id)
+        if known is not None:
+            if known.consumer != consumer:
+                raise ExportInUse(f"`{name}` is exported for another connector until its attachment is deleted")
+            if self.alive(volume_id) and (known.readonly, known.port is not None) == (readonly, tls):
+                return known
+        self.close(volume_id)
+        for tries_left in reversed(range(_PORT_TRIES)):
+            port = self._free_port() if tls else None
+            key = secrets.token_hex(_KEY_SIZE) if tls else ""
+            address = self._address if tls else ""
+            export = Export(volume_id, name, str(path), consumer, readonly, address, port, key)
+            self._write(export)
+            try:
+                self._start(export)
+            except OSError:
+                self.close(volume_id)
+                if not tls or not tries_left:
+                    raise
+            else:
+                return export
+        raise AssertionError("the last try returns or raises")
+
+    def close(self, volume_id: str) -> None:
+        """End the export of the volume and return when it is gone; harmless without one."""
+        self._record(volume_id).unlink(missing_ok=True)
+        self._process(volume_id).end()
+        self.socket_path(volume_id).unlink(missing_ok=True)
+        self._key_file(volume_id).unlink(missing_ok=True)
+
+    def alive(self, volume_id: str) -> bool:
+        """True while nbdkit runs for the volume."""
+        return self._process(volume_id).pid() is not None
+
+    def restore(self, volume_id: str) -> None:
+        """Bring the export of an attached volume back: start what died, resume what a crash left paused.
+
+        :raises OSError: when nbdkit does not start
+        """
+        export = self.find(volume_id)
+        if export is None:
+            self.close(volume_id)
+        elif self.alive(volume_id):
+            self._process(volume_id).resume()
+        else:
+            self._start(export)
+
+    def known(self) -> list[str]:
+        """Ids of the volumes that have a record or a process."""
+        return sorted({path.stem for end in ("json", "pid") for path in self._folder.glob(f"*.{end}")})
+
+    @contextlib.contextmanager
+    def paused(self, volume_id: str) -> Iterator[None]:
+        """No write reaches the volume in this block; its consumer waits."""
+        process = self._process(volume_id)
+        process.pause()
+        try:
+            yield
+        finally:
+            process.resume()
+
+    def _start(self, export: Export) -> None:
+        listen = [f"--unix={self.socket_path(export.volume_id)}"]
+        if export.port is not None:
+            listen = [f"--ipaddr={export.address}", f"--port={export.port}", "--tls=require"]
+            listen.append(f"--tls-psk={self._key_file(export.volume_id)}")
+        self.socket_path(export.volume_id).unlink(missing_ok=True)  # nbdkit leaves it behind
+        mode = ["--readonly"] if export.readonly else []
+        options = [f"--exportname={export.name}", f"--threads={_THREADS}", *mode, *listen]
+        self._process(export.volume_id).start([*options, "file", f"file={export.path}"], self._run)
+
+    def _free_port(self) -> int:
+        """A port that nobody listens on now.
+
+        :raises OSError: when there is none
+        """
+        family = socket.AF_INET6 if ":" in self._address else socket.AF_INET
+        for port in secrets.SystemRandom().sample(self._ports, len(self._ports)):
+            with socket.socket(family) as trial, contextlib.suppress(OSError):
+                trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                trial.bind((self._address, port))
+                return port
+        raise OSError(f"no port from {self._ports[0]} to {self._ports[-1]} of `{self._address}` is free")
+
+    def _write(self, export: Export) -> None:
+        record = asdict(export)
+        key = record.pop("key")
+        if key:
+            self._replace(self._key_file(export.volume_id), f"{export.volume_id}:{key}\n")
+        self._replace(self._record(export.volume_id), json.dumps(record))
+
+    @staticmethod
+    def _replace(path: Path, text: str) -> None:
+        fresh = path.with_suffix(".new")
+        fresh.unlink(missing_ok=True)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+
+    def _read_key(self, volume_id: str) -> str:
+        return self._key_file(volume_id).read_text(encoding="ascii").strip().partition(":")[2]
+
+    def _record(self, volume_id: str) -> Path:
+        return self._folder / f"{volume_id}.json"
+
+    def _key_file(self, volume_id: str) -> Path:
+        return self._folder / f"{volume_id}.psk"
+
+    def _process(self, volume_id: str) -> NbdkitProcess:
+        return NbdkitProcess(self._folder / f"{volume_id}.pid")
