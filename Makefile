@@ -33,8 +33,8 @@ everything:  ## the same, and what only the tests need (a Docker engine, other p
 demo: venv  ## bring up a cluster, let a live workload switch compression on and off, check everything
 	@$(AIO) demo
 
-up: venv  ## start a cluster on 127.0.0.1 and leave it running
-	@$(AIO) up
+up: $(if $(WITH),everything,venv)  ## start a cluster on 127.0.0.1 and leave it running; WITH=block: with Cinder
+	@$(AIO) up $(if $(WITH),--with $(WITH))
 
 down:  ## stop the cluster
 	@if [ -x $(AIO) ]; then $(AIO) down; else echo "no environment in $(VENV), so no cluster"; fi

@@ -1,11 +1,13 @@
 """``python -m tests.support.prepare``: makes ahead what tests else make when they first need it.
 
-Keystone's environment and the root file system of containers take minutes the first time, and are kept in the cache
-folder (``$SLUICE_CACHE``). What cannot be made here is named; the tests that need it fail with the same reason.
+The environments of Keystone and Cinder and the root file system of containers take minutes the first time, and are
+kept in the cache folder (``$SLUICE_CACHE``). What cannot be made here is named; the tests that need it fail with the
+same reason.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 
 from sluice_aio.errors import LaunchError
@@ -21,7 +23,8 @@ def say(line: str) -> None:
 
 
 def main() -> None:
-    for make in (lambda: venv.python(say), lambda: image.root_file_system(image.PYTHON, cache_folder(), say)):
+    services = [functools.partial(venv.python, say, service=name) for name in ("keystone", "cinder")]
+    for make in (*services, lambda: image.root_file_system(image.PYTHON, cache_folder(), say)):
         try:
             make()
         except (LaunchError, SluiceError) as error:

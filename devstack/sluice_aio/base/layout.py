@@ -38,6 +38,7 @@ OFFSETS: Final[Mapping[str, int]] = {
     "keystone": 16,
     "api2": 17,
     "barbican": 18,
+    "cinder": 19,
 }
 
 #: Devices of the account and container servers: three replicas on one server each.

@@ -17,6 +17,9 @@ from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.base.processes import ProcessId
 from sluice_aio.base.server import Server
 from sluice_aio.base.setup import KEYSTONE, Setup
+from sluice_aio.cinder import backends
+from sluice_aio.cinder.conf import write_cinder
+from sluice_aio.cinder.seed import seed_cinder
 from sluice_aio.cluster import components
 from sluice_aio.cluster.readiness import START_LIMIT, wait_until_healthy, wait_until_serving
 from sluice_aio.cluster.records import Record, Records
@@ -49,6 +52,10 @@ class Cluster:
             self._names |= {"keystone"}
         if "barbican" in self._names and "keystone" not in self._names:
             raise LaunchError('barbican asks Keystone who asks it, use a set-up with `auth="keystone"`')
+        if "cinder" in self._names:
+            if "keystone" not in self._names:
+                raise LaunchError('cinder asks Keystone who asks it, use a set-up with `auth="keystone"`')
+            self._names |= {"rabbit"}  # takes its notifications
         self._servers: dict[str, Server] = {}
         self._records = Records(layout.run)
 
@@ -62,13 +69,15 @@ class Cluster:
         with locked(self._records):
             self.refuse_when_running()
             components.check_ports(self.layout, self._names)
-            if "keystone" in self._names:
-                venv.python(say)
-            if "barbican" in self._names:
-                venv.python(say, service="barbican")
+            for service in sorted(self._names & {"keystone", "barbican", "cinder"}):
+                venv.python(say, service=service)
+            if "cinder" in self._names:
+                backends.check_programs()
             self._servers = components.make_servers(self.layout, self._names)
             self._configure()
             try:
+                if "cinder" in self._names:
+                    backends.prepare(self.layout)
                 for wave in components.WAVES:
                     self._start_wave([name for name in wave if name in self._servers], say)
                 wait_until_serving(self._servers, say)
@@ -76,6 +85,8 @@ class Cluster:
                     seed.seed(self.layout)
                 if "barbican" in self._servers:
                     barbican.seed_barbican(self.layout)
+                if "cinder" in self._servers:
+                    seed_cinder(self.layout)
                 wait_until_healthy(self.api_url, self._servers, say)
             except PeerError as error:
                 self._stop()
@@ -220,6 +231,8 @@ class Cluster:
             seed.password(self.layout, seed.ADMIN)
         if "barbican" in self._names:
             barbican.write_barbican(self.layout)
+        if "cinder" in self._names:
+            write_cinder(self.layout, self._rabbit().url, venv.python(service="cinder"))
         write_swift(self.layout, self.setup)
         write_sluice(self.layout, self._redis().url, self._rabbit().url, self.setup)
         build_rings(self.layout)
@@ -255,6 +268,7 @@ class Cluster:
             stop_all(self._records)
             for server in self._servers.values():
                 server.stop()  # reaps our own children
+            backends.release(self.layout)
 
     def _record_started(self) -> None:
         """Also what was started after the last record, as when Ctrl-C came in between."""

@@ -15,6 +15,7 @@ from sluice_aio.base.backing_servers import MemcachedServer, RabbitServer, Redis
 from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.base.ports import HOST, probe
 from sluice_aio.base.server import Server
+from sluice_aio.cinder import backends
 from sluice_aio.conf.storage import DAEMONS, kind_of
 from sluice_aio.conf.swift import PROXIES
 from sluice_aio.errors import LaunchError
@@ -28,7 +29,7 @@ REWRITERS: Final = ("rewriter", "rewriter2")
 #: Started in this order, wave by wave, and stopped in the reverse one.
 WAVES: Final = (
     ("keystone", "barbican", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
-    ("agent", "agent2", *STORAGE_AGENTS, "actors", "api", "api2", "sandbox"),
+    ("agent", "agent2", *STORAGE_AGENTS, "actors", "api", "api2", "sandbox", "cinder"),
     PROXIES,
     (*DAEMON_SERVICES, *REWRITERS),
 )
@@ -37,6 +38,8 @@ ALL: Final = tuple(name for wave in WAVES for name in wave)
 DEFAULT: Final = frozenset(
     {"redis", "rabbit", "memcached", "account", "container", *OBJECT_DEVICES, "agent", "actors", "api", "proxy"}
 )
+#: What a profile of ``up`` brings up beside that.
+PROFILES: Final = {"block": frozenset({"cinder"})}
 #: A second proxy with an agent of its own, as another node would have.
 SECOND_NODE: Final = frozenset({"agent2", "proxy2"})
 #: Replicas of the API: they share nothing but Redis.
@@ -181,12 +184,24 @@ def _barbican(layout: Layout) -> Server:
     return Program("barbican", port, layout.logs, command, lambda: _status(port, _VERSIONS) == b"300")
 
 
+def _cinder(layout: Layout) -> Server:
+    port = layout.ports["cinder"]
+    program = Path(__file__).parents[1] / "cinder" / "cinder_program.py"
+    python = venv.python(service="cinder")
+    # where the package of our driver is, and nothing else of ours
+    block = Path(__file__).resolve().parents[3] / "block"
+    command = [str(python), "-I", str(program), str(backends.folder(layout)), str(block)]
+    return Program("cinder", port, layout.logs, command, lambda: _status(port, _VERSIONS) == b"300")
+
+
 def _server(layout: Layout, name: str) -> Server:
     ports = layout.ports
     if name == "keystone":
         return _keystone(layout)
     if name == "barbican":
         return _barbican(layout)
+    if name == "cinder":
+        return _cinder(layout)
     if name == "redis":
         return RedisServer(ports["redis"], layout.data / "redis")
     if name == "rabbit":

@@ -11,6 +11,7 @@ from typing import Final
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.processes import end_all
+from sluice_aio.cinder import backends
 from sluice_aio.cluster.components import WAVES
 from sluice_aio.cluster.records import Records
 
@@ -22,7 +23,9 @@ def stop_recorded(layout: Layout) -> list[str]:
     """Stop the cluster in the layout's folder, whoever started it; the names of what still ran."""
     records = Records(layout.run)
     with locked(records), uninterrupted():
-        return stop_all(records)
+        stopped = stop_all(records)
+        backends.release(layout)
+        return stopped
 
 
 def stop_all(records: Records) -> list[str]:

@@ -1,4 +1,4 @@
-"""As much of a Keystone client as the launcher and tests need."""
+"""As much of a Keystone client as the launcher and tests need; other services get their calls with its tokens."""
 
 from __future__ import annotations
 
@@ -27,10 +27,14 @@ class Token:
 
 
 class KeystoneHttp:
-    """Requests to the Keystone at ``url``, which ends in ``/v3``; one connection each."""
+    """Requests to the Keystone at ``url``, which ends in ``/v3``; one connection each.
 
-    def __init__(self, url: str) -> None:
+    :param name: of another service that takes such calls, for error messages
+    """
+
+    def __init__(self, url: str, name: str = "keystone") -> None:
         parts = urlsplit(url)
+        self._name = name
         self._address, self._path = parts.netloc, parts.path.rstrip("/")
         self.token = ""
 
@@ -65,7 +69,7 @@ class KeystoneHttp:
         """
         status, _, data = self._send(method, path, body, {"X-Auth-Token": self.token})
         if status >= 300:
-            raise PeerError(f"keystone: {method} {path}: status {status}")
+            raise PeerError(f"{self._name}: {method} {path}: status {status}")
         return data
 
     def ensure(self, kind: str, wanted: Mapping[str, Any]) -> str:
@@ -88,7 +92,7 @@ class KeystoneHttp:
             found = {name.lower(): value for name, value in answer.getheaders()}
             return answer.status, found, json.loads(raw) if raw else None
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise PeerError(f"keystone: {method} {path}: {error!r}") from error
+            raise PeerError(f"{self._name}: {method} {path}: {error!r}") from error
         finally:
             connection.close()
 

@@ -1,4 +1,4 @@
-"""Virtual environments of Keystone's and of Barbican's own: their dependencies are none of ours.
+"""Virtual environments of Keystone's, Barbican's and Cinder's own: their dependencies are none of ours.
 
 Each is made with pip at the first use, from the versions in ``devstack/<service>-constraints.txt``, and kept in the
 user's cache folder under a name that changes with that file.  It appears under its name when it is complete, so that

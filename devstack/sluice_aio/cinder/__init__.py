@@ -1,0 +1,1 @@
+"""Cinder of the all-in-one cluster."""

@@ -1,0 +1,91 @@
+"""What Cinder's back ends leave outside its process, made before it starts and undone after it ended.
+
+The NFS share is a bind mount, at the place where os-brick looks for the mounted share.  The exports of attached volumes
+are processes that outlive Cinder, as in production.  Both are found by what is there, not by a record, so that nothing
+is leaked after a crash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.ports import HOST
+from sluice_aio.errors import LaunchError
+from sluice_block.cinder_nbd.nbdkit_process import NbdkitProcess
+
+NFS_SHARE: Final = f"{HOST}:/volumes"
+#: Program → the Debian package that brings it.
+_PROGRAMS: Final = {"nbdkit": "nbdkit", "qemu-img": "qemu-utils"}
+_MOUNTS: Final = Path("/proc/self/mounts")
+
+
+def folder(layout: Layout) -> Path:
+    """Cinder's configuration, database and volumes."""
+    return layout.data / "cinder"
+
+
+def export_folder(layout: Layout) -> Path:
+    """Sockets and records of attached volumes."""
+    return layout.run / "nbd"
+
+
+def nfs_mounts(layout: Layout) -> Path:
+    """Where shares are mounted, each in a folder of its own."""
+    return folder(layout) / "nfs-mounts"
+
+
+def check_programs() -> None:
+    """Does nothing when what the drivers call is installed.
+
+    :raises LaunchError: naming the package that is missing
+    """
+    for program, package in _PROGRAMS.items():
+        if shutil.which(program) is None:
+            raise LaunchError(f"`{program}` is not installed, run `tools/bootstrap everything` or install {package}")
+
+
+def prepare(layout: Layout) -> None:
+    """Mount the NFS share, as root.
+
+    :raises LaunchError: when it cannot be mounted
+    """
+    if os.geteuid() != 0:
+        return
+    # the name that os-brick derives from the share
+    target = nfs_mounts(layout) / hashlib.md5(NFS_SHARE.encode(), usedforsecurity=False).hexdigest()
+    if target in _mounted(nfs_mounts(layout)):
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    _mount_command(["mount", "--bind", str(folder(layout) / "nfs"), str(target)])
+
+
+def release(layout: Layout) -> None:
+    """End the exports of attached volumes, whose records stay for the next start, and unmount the share.
+
+    :raises LaunchError: when it cannot be unmounted
+    """
+    for pid_file in sorted(export_folder(layout).glob("*.pid")):
+        NbdkitProcess(pid_file).end()
+    for target in _mounted(nfs_mounts(layout)):
+        # a consumer that still has a file open keeps it, and nobody else
+        _mount_command(["umount", "--lazy", str(target)])
+
+
+def _mounted(base: Path) -> list[Path]:
+    """What is mounted in ``base``, the last first."""
+    fields = [line.split() for line in _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()]
+    targets = [Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), words[1])) for words in fields]
+    return [target for target in reversed(targets) if target.is_relative_to(base)]
+
+
+def _mount_command(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise LaunchError(f"`{' '.join(command)}`: {done.stderr.strip()}")

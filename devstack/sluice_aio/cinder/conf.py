@@ -1,0 +1,126 @@
+"""What Cinder reads: one process, our NBD driver with two pools, and NFS where one may mount."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Final
+
+from sluice_aio.base.ini import section
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.ports import HOST
+from sluice_aio.cinder.backends import NFS_SHARE, export_folder, folder, nfs_mounts
+from sluice_aio.errors import LaunchError
+from sluice_aio.keystone import seed
+
+SERVICE: Final = "cinder"
+#: The volume type that is used when nobody asks for one.
+DEFAULT_TYPE: Final = "standard"
+#: Seconds between two reports of the pools, the fewest that Cinder takes.
+_REPORT: Final = "3"
+#: The pools of the NBD back end, as our driver's option says them.
+_POOLS: Final = (
+    "fast sluice:resiliency=none sluice:fabric=nbd sluice:bandwidth=400 sluice:iops=20000",
+    "slow capacity=10 sluice:resiliency=none sluice:fabric=nbd sluice:bandwidth=40 sluice:iops=1000",
+)
+#: Linux refuses unix socket paths of more than 107 bytes; a socket is called as its volume.
+_SOCKET_PATH_LIMIT: Final = 107
+
+
+def write_cinder(layout: Layout, amqp_url: str, python: Path) -> None:
+    """cinder.conf, readable by its owner only, and the folders of the back ends.
+
+    :param amqp_url: the cluster's broker, which gets Cinder's notifications
+    :param python: the interpreter of Cinder's environment
+    :raises LaunchError: when the path of an export's socket would be too long
+    """
+    home = folder(layout)
+    if len(os.fsencode(export_folder(layout) / ("0" * 36 + ".sock"))) > _SOCKET_PATH_LIMIT:
+        raise LaunchError(f"the path of `{layout.folder}` is too long for Cinder's exports in it, use a shorter one")
+    for path in (home, home / "nfs", home / "bin", layout.run):
+        path.mkdir(parents=True, exist_ok=True)
+    mount_nfs = home / "bin" / "mount.nfs"  # is asked for its version; our share is a bind mount
+    if not mount_nfs.exists():
+        mount_nfs.symlink_to("/bin/true")
+    (home / "nfs_shares").write_text(f"{NFS_SHARE}\n", encoding="ascii")
+    backends = ["nbd", *(["nfs"] if os.geteuid() == 0 else [])]
+    sections = [
+        section("DEFAULT", _general(layout, python, backends)),
+        section("database", {"connection": f"sqlite:///{home}/cinder.sqlite"}),
+        section("keystone_authtoken", _authtoken(layout)),
+        section("oslo_concurrency", {"lock_path": f"{home}/lock"}),
+        section("oslo_messaging_notifications", _notifications(amqp_url)),
+        section("coordination", {"backend_url": f"file://{home}/coordination"}),
+        section("nbd", _nbd(layout)) + "".join(f"sluice_nbd_pool = {pool}\n" for pool in _POOLS),
+        section("nfs", _nfs(home, layout)),
+        section("cinder_sys_admin", {"helper_command": _privileged(python, home / "cinder.conf")}),
+    ]
+    path = home / "cinder.conf"
+    path.touch(mode=0o600)
+    path.write_text("\n".join(sections), encoding="utf-8")
+
+
+def _general(layout: Layout, python: Path, backends: list[str]) -> dict[str, str]:
+    shipped = python.parents[1] / "etc" / "cinder"
+    return {
+        "host": layout.node,
+        "state_path": str(folder(layout)),
+        "transport_url": "fake://",
+        "auth_strategy": "keystone",
+        "osapi_volume_listen": HOST,
+        "osapi_volume_listen_port": str(layout.ports[SERVICE]),
+        "osapi_volume_workers": "1",
+        "api_paste_config": f"{shipped}/api-paste.ini",
+        "resource_query_filters_file": f"{shipped}/resource_filters.json",
+        "enabled_backends": ",".join(backends),
+        "default_volume_type": DEFAULT_TYPE,
+        "backend_stats_polling_interval": _REPORT,
+        "report_interval": _REPORT,
+        "periodic_interval": _REPORT,  # how often what is due is looked for
+        "scheduler_driver_init_wait_time": "1",
+        "periodic_fuzzy_delay": "0",
+        # for play: no quotas
+        **dict.fromkeys(("quota_volumes", "quota_snapshots", "quota_gigabytes"), "-1"),
+        "use_stderr": "true",
+    }
+
+
+def _authtoken(layout: Layout) -> dict[str, str]:
+    return seed.authtoken(layout, SERVICE) | {"service_token_roles": "service", "service_token_roles_required": "true"}
+
+
+def _notifications(amqp_url: str) -> dict[str, str]:
+    # the virtual host is not encoded in this dialect of URLs
+    rabbit = f"rabbit{amqp_url.removeprefix('amqp').removesuffix('%2F')}/"
+    # a request does not wait for a broker that is away
+    return {"driver": "messagingv2", "transport_url": rabbit, "topics": "notifications", "retry": "0"}
+
+
+def _nbd(layout: Layout) -> dict[str, str]:
+    return {
+        "volume_driver": "sluice_block.cinder_driver.NbdFileDriver",
+        "volume_backend_name": "nbd",
+        "sluice_nbd_folder": f"{folder(layout)}/nbd",
+        "sluice_nbd_export_folder": str(export_folder(layout)),
+        "max_over_subscription_ratio": "2.0",
+    }
+
+
+def _privileged(python: Path, config: Path) -> str:
+    """What snapshots on NFS call as root, which only root starts: without sudo."""
+    # the script of that name has the path of an unfinished environment in its first line
+    main = "from oslo_privsep.daemon import helper_main; helper_main()"
+    return shlex.join([str(python), "-I", "-c", main, "--config-file", str(config)])
+
+
+def _nfs(home: Path, layout: Layout) -> dict[str, str]:
+    return {
+        "volume_driver": "cinder.volume.drivers.nfs.NfsDriver",
+        "volume_backend_name": "nfs",
+        "nfs_shares_config": f"{home}/nfs_shares",
+        "nfs_mount_point_base": str(nfs_mounts(layout)),
+        "nfs_snapshot_support": "true",
+        "nas_secure_file_operations": "false",
+        "nas_secure_file_permissions": "false",
+    }
