@@ -44,6 +44,7 @@ from benchmarks import (
     soak,
     storlets,
     two_hosts,
+    volume_throttle,
     whole_nodes,
 )
 from benchmarks.figures import Figure, Partly, table
@@ -78,6 +79,7 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "csv_link": csv_link.measure,
     "api": api.measure,
     "rewrites": rewrites.measure,
+    "volume_throttle": volume_throttle.measure,
 }
 #: Measured only when asked for, since they take long: the soak half an hour.
 LONG: Final[dict[str, Callable[[Scale], list[Figure]]]] = {

@@ -1,1 +1,1 @@
-"""Volumes: a Cinder driver, and the filters on the consumer's side."""
+"""Volumes: a driver for Cinder, and the filters and limits of what a machine attaches."""

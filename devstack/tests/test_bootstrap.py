@@ -182,8 +182,9 @@ def test_what_only_the_tests_need_is_added_to_what_is_there(machine):
     machine.user(0)
     machine.complete()
     machine.program("apt-get")
-    block_devices = ("mkfs.xfs", "nbdkit", "nbdfuse", "qemu-io", "fusermount3")
-    for name in ("bwrap", "dockerd", "debootstrap", "gcc", "make", "rsync", *block_devices, "ip", "java"):
+    slow_disks = ("mkfs.xfs", "nbdkit", "nbdfuse", "fusermount3")
+    volumes = ("qemu-io", "qemu-storage-daemon", "fio")
+    for name in ("bwrap", "dockerd", "debootstrap", "gcc", "make", "rsync", *slow_disks, *volumes, "ip", "java"):
         machine.program(name)
     assert machine.run().returncode == 0
     assert "pyspark" not in machine.noted()[0]

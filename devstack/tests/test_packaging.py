@@ -54,12 +54,17 @@ def test_every_package_of_the_tree_is_installed_and_no_other():
 
 
 def test_every_data_file_of_a_package_is_installed():
-    there = {
-        (".".join(path.parent.relative_to(folder.parent).parts), path.name)
-        for folder in CLONE.glob("*/sluice_*/")
-        for path in folder.rglob("*.json")
+    """Data are JSON, and C with its Makefile, in folders that are packages or not."""
+    rooms = list(CLONE.glob("*/sluice_*/"))
+    there = {path for room in rooms for kind in ("*.json", "*.c", "*.h", "Makefile") for path in room.rglob(kind)}
+    folders = {room.name: room.parent for room in rooms}
+    installed = {
+        path
+        for package, patterns in SETUPTOOLS["package-data"].items()
+        for pattern in patterns
+        for path in (folders[package.partition(".")[0]] / package.replace(".", "/")).glob(pattern)
     }
-    assert {(package, name) for package, names in SETUPTOOLS["package-data"].items() for name in names} == there
+    assert installed == there
 
 
 def test_every_room_is_under_the_import_contracts():

@@ -1,0 +1,91 @@
+"""How exactly the filter ``throttle`` keeps limits: four volumes at once, each behind an nbdkit of its own.
+
+fio's nbd engine loads each without a pause; what it counted from its first request to the answer of its last one is
+compared with the limit.  There is no ramp, so a burst at the start would show.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from benchmarks.figures import Figure, at_most
+from benchmarks.scale import Scale, say
+from tests.support.block.nbd import serve
+
+from sluice_block.stack.build import build
+from sluice_block.stack.page import Limits, Page
+from sluice_core.errors import PeerError
+
+#: Per second, one for each volume.
+BYTES: Final = (3_000_000, 5_000_000, 7_000_000, 7_000_000)
+OPERATIONS: Final = (3000, 5000, 7000, 7000)
+LIMIT: Final = 2.0
+_LOADS: Final = {"reads": "randread", "writes": "randwrite", "50/50": "randrw"}
+_DEPTH: Final = 16
+
+
+def measure(scale: Scale) -> list[Figure]:
+    """A row for bytes and one for operations, of reads, writes and both."""
+    folder = scale.folder / "throttle"
+    folder.mkdir()
+    built = build(folder / "built")
+    seconds = scale.pick(30, 3)
+    figures = []
+    for name, load in _LOADS.items():
+        for unit, block, rates in (("bytes", "64k", BYTES), ("operations", "4k", OPERATIONS)):
+            say(f"throttle: {unit} of {name}")
+            limits = [Limits(both_bytes=rate) if unit == "bytes" else Limits(both_ops=rate) for rate in rates]
+            found = _rates(folder, built, limits, load, block, seconds)
+            figures.append(_row(unit, name, rates, [bandwidth if unit == "bytes" else ops for bandwidth, ops in found]))
+    shutil.rmtree(folder, ignore_errors=True)
+    return figures
+
+
+def _row(unit: str, name: str, rates: Sequence[int], found: Sequence[float]) -> Figure:
+    errors = [100 * (measured / rate - 1) for rate, measured in zip(rates, found, strict=True)]
+    beside = "; ".join(f"{measured:.0f} of {rate}" for rate, measured in zip(rates, found, strict=True))
+    what = f"{unit} per second of {name}, four volumes: largest error"
+    return at_most(f"throttle {unit} {name}", what, max(map(abs, errors)), LIMIT, "%", beside, 2, errors=errors)
+
+
+def _rates(
+    folder: Path, built: Path, limits: Sequence[Limits], load: str, block: str, seconds: int
+) -> list[tuple[float, float]]:
+    """Bytes and operations per second of volumes with ``limits``, all loaded at once for ``seconds``."""
+    with contextlib.ExitStack() as stack:
+        uris = [_volume(stack, folder, built, f"volume{number}", limit) for number, limit in enumerate(limits)]
+        with ThreadPoolExecutor(len(uris)) as pool:
+            return list(pool.map(lambda uri: run_fio(uri, load, block, seconds), uris))
+
+
+def _volume(stack: contextlib.ExitStack, folder: Path, built: Path, name: str, limits: Limits) -> str:
+    file = folder / f"{name}.page"
+    file.unlink(missing_ok=True)
+    page = Page.create(file)
+    page.set_limits(limits)
+    page.close()
+    pages = (f"nop-page={file}", f"throttle-page={file}")
+    return stack.enter_context(serve(folder, built, ["nop", "throttle"], "memory", "256M", *pages, name=name)).uri
+
+
+def run_fio(uri: str, load: str, block: str, seconds: int) -> tuple[float, float]:
+    """Bytes and operations per second, reads and writes together.
+
+    :raises PeerError: when a request failed
+    """
+    job = ("--name=load", "--ioengine=nbd", f"--uri={uri}", f"--rw={load}", f"--bs={block}", f"--iodepth={_DEPTH}")
+    time = ("--time_based", f"--runtime={seconds}", "--output-format=json")
+    ended = subprocess.run(["fio", *job, *time], capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        raise PeerError(f"fio failed: {ended.stderr.strip()}")
+    # the engine writes a line of its own before the JSON
+    told = json.loads(ended.stdout[ended.stdout.index("{") :])["jobs"][0]
+    ways = (told["read"], told["write"])
+    return sum(way["bw_bytes"] for way in ways), sum(way["iops"] for way in ways)

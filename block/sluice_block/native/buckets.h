@@ -1,0 +1,81 @@
+/* Debts that are paid at a rate: the arithmetic of limits.c, which says what it is for. */
+
+#ifndef SLUICE_BUCKETS_H
+#define SLUICE_BUCKETS_H
+
+#include <stdint.h>
+
+#include "page.h"
+
+/* What may be ahead of a limit, and how long a waiter sleeps at most. */
+#define SLACK_NS UINT64_C (20000000)
+#define SECOND_NS 1e9
+
+struct bucket {
+  double debt;
+  double rate;      /* at the last look; 0: no limit */
+  uint64_t looked;  /* when that was */
+};
+
+/* Bytes and operations. */
+struct pair {
+  struct bucket bytes, ops;
+};
+
+/* Pays the debt with what the rate gave since the last look, and takes the limit that is in force now. */
+static inline void
+settle (struct bucket *bucket, page_u64 *limit, uint64_t now)
+{
+  const double rate = page_get (limit);
+  const double paid = (rate > bucket->rate ? rate : bucket->rate) * (now - bucket->looked) / SECOND_NS;
+  const double credit = rate * SLACK_NS / SECOND_NS;
+
+  if (rate == 0 || bucket->rate == 0)
+    bucket->debt = 0;
+  else if (bucket->debt - paid < -credit)
+    bucket->debt = -credit;
+  else
+    bucket->debt -= paid;
+  bucket->rate = rate;
+  bucket->looked = now;
+}
+
+static inline void
+owe (struct pair *pair, double bytes)
+{
+  pair->bytes.debt += bytes;
+  pair->ops.debt += 1;
+}
+
+static inline void
+lose_credit (struct pair *pair)
+{
+  if (pair->bytes.debt < 0)
+    pair->bytes.debt = 0;
+  if (pair->ops.debt < 0)
+    pair->ops.debt = 0;
+}
+
+/* Nanoseconds until a request that has added COST may pass. */
+static inline uint64_t
+bucket_wait (const struct bucket *bucket, double cost)
+{
+  const double slack = bucket->rate * SLACK_NS / SECOND_NS;
+  const double excess = bucket->debt - (cost < slack ? cost : slack);
+
+  /* less than the clock's unit is nothing */
+  if (bucket->rate == 0 || excess * SECOND_NS < bucket->rate)
+    return 0;
+  return excess < slack ? (uint64_t) (excess / bucket->rate * SECOND_NS) + 1 : SLACK_NS;
+}
+
+static inline uint64_t
+pair_wait (const struct pair *pair, double bytes)
+{
+  const uint64_t for_bytes = bucket_wait (&pair->bytes, bytes);
+  const uint64_t for_ops = bucket_wait (&pair->ops, 1);
+
+  return for_bytes > for_ops ? for_bytes : for_ops;
+}
+
+#endif /* SLUICE_BUCKETS_H */

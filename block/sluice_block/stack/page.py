@@ -1,0 +1,216 @@
+"""The page of shared memory of a volume: its limits, its log switch and its counters.
+
+``native/page.h`` is the layout; the filters *nop* and *throttle* of the volume's nbdkit process map the same file.
+Every field is a 64-bit number that is read and written whole, through a memoryview of 64-bit items: nobody sees half of
+one.  Fields are independent, so two of them may be from different moments.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from sluice_core.errors import CallerError
+
+SIZE: Final = 4096
+MAGIC: Final = 0x31454741504C5653
+VERSION: Final = 1
+#: Buckets of a histogram: four to each power of two from 2**10 to 2**36 ns, one below and one above.
+FIRST_POWER: Final = 10
+LAST_POWER: Final = 36
+BUCKETS: Final = (LAST_POWER - FIRST_POWER) * 4 + 2
+
+#: Offsets in bytes.
+MAGIC_AT: Final = 0
+VERSION_AT: Final = 8
+LIMITS_AT: Final = 64
+LOG_AT: Final = 112
+WAITED_AT: Final = 128
+COUNTERS_AT: Final = 192
+READ_HISTOGRAM_AT: Final = 288
+WRITE_HISTOGRAM_AT: Final = READ_HISTOGRAM_AT + 8 * BUCKETS
+
+_LARGEST: Final = 2**64 - 1
+
+
+class BadPage(CallerError):
+    """A file that is no page of a volume, or of another version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bytes and operations per second of reads, of writes, and of both together; 0 is no limit.
+
+    The order is the page's.
+    """
+
+    read_bytes: int = 0
+    read_ops: int = 0
+    write_bytes: int = 0
+    write_ops: int = 0
+    both_bytes: int = 0
+    both_ops: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many requests took how long, by bucket; two readings can be subtracted."""
+
+    buckets: tuple[int, ...] = (0,) * BUCKETS
+
+    def __sub__(self, earlier: Self) -> Self:
+        """What was added since ``earlier``."""
+        return type(self)(tuple(new - old for new, old in zip(self.buckets, earlier.buckets, strict=True)))
+
+    def quantile(self, fraction: float) -> float | None:
+        """The seconds that ``fraction`` of the requests did not exceed, within an eighth; None without requests.
+
+        :param fraction: 0 to 1
+        """
+        total = sum(self.buckets)
+        if total == 0:
+            return None
+        seen = 0
+        for number, count in enumerate(self.buckets):
+            seen += count
+            if count and seen >= fraction * total:
+                return bucket_seconds(number)
+        raise ValueError(f"fraction is `{fraction}`, expected 0 to 1")
+
+
+def bucket_seconds(number: int) -> float:
+    """The middle of a bucket; of the last one, which has no end, its beginning."""
+    if number == 0:
+        return float(2**FIRST_POWER) / 2e9
+    power, quarter = divmod(number - 1, 4)
+    width = 2 ** (FIRST_POWER + power) / 4
+    middle = 0.0 if number == BUCKETS - 1 else 0.5
+    return float(width * (4 + quarter + middle)) / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What *nop* counted since the page was made, and ``waited``, which *throttle* did.  The order is the page's.
+
+    ``under_way`` is how many requests are not answered now, ``busy`` how many seconds the answered ones took in all,
+    ``waited`` how many of these they waited for a limit.  Bytes are those of requests that succeeded.
+    """
+
+    under_way: int
+    busy: float
+    reads: int
+    read_bytes: int
+    writes: int
+    written_bytes: int
+    flushes: int
+    trims: int
+    zeroes: int
+    errors_eio: int
+    errors_enospc: int
+    errors_other: int
+    waited: float
+    read_latency: Histogram
+    write_latency: Histogram
+
+
+#: The fields of :class:`Counters` between ``busy`` and ``waited``.
+_COUNTS: Final = Counters.__slots__[2:12]
+
+
+class Page:
+    """A mapped page; :meth:`close` it."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._memory = memory
+        self._words = memoryview(memory).cast("Q")
+
+    @classmethod
+    def create(cls, file: Path) -> Self:
+        """Make a page without limits, whole under its name from the first moment.
+
+        :raises FileExistsError: when there is such a file
+        """
+        temporary = file.with_name(f"{file.name}.{os.getpid()}.new")
+        temporary.unlink(missing_ok=True)
+        try:
+            with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as target:
+                words = MAGIC.to_bytes(8, "little") + VERSION.to_bytes(8, "little")
+                target.write(words.ljust(SIZE, b"\0"))
+            os.link(temporary, file)
+        finally:
+            temporary.unlink(missing_ok=True)
+        return cls.open(file)
+
+    @classmethod
+    def open(cls, file: Path) -> Self:
+        """Map the page that is there.
+
+        :raises FileNotFoundError: when there is none
+        :raises BadPage: when the file is something else
+        """
+        if sys.byteorder != "little":
+            raise BadPage("the page is little-endian, and this machine is not")
+        with open(file, "r+b") as source:
+            size = os.fstat(source.fileno()).st_size
+            if size != SIZE:
+                raise BadPage(f"`{file}` has {size} bytes, expected {SIZE}")
+            page = cls(mmap.mmap(source.fileno(), SIZE))
+        magic, version = page._word(MAGIC_AT), page._word(VERSION_AT)
+        if magic == MAGIC and version == VERSION:
+            return page
+        page.close()
+        if magic != MAGIC:
+            raise BadPage(f"`{file}` is no page of a volume: its magic number is {magic:#x}, expected {MAGIC:#x}")
+        raise BadPage(f"`{file}` is a page of version {version}, expected {VERSION}")
+
+    def close(self) -> None:
+        """Let the memory go; the file stays."""
+        self._words.release()
+        self._memory.close()
+
+    def set_limits(self, limits: Limits) -> None:
+        """Put limits in force: at once, also for requests that wait already.
+
+        :raises CallerError: when one is negative or has more than 64 bits; nothing is changed then
+        """
+        values = astuple(limits)
+        for name, value in zip(Limits.__slots__, values, strict=True):
+            if not 0 <= value <= _LARGEST:
+                raise CallerError(f"the limit {name} is `{value}`, expected 0 (none) to {_LARGEST}")
+        for number, value in enumerate(values):
+            self._words[LIMITS_AT // 8 + number] = value
+
+    def limits(self) -> Limits:
+        """The limits that are in force."""
+        return Limits(*self._range(LIMITS_AT, len(Limits.__slots__)))
+
+    def reset_under_way(self) -> None:
+        """Nothing is under way: for who knows that no nbdkit has the page."""
+        self._words[COUNTERS_AT // 8] = 0
+
+    def set_log(self, on: bool) -> None:
+        """Switch the log of requests on or off; *nop* has one when it was given ``nop-log``."""
+        self._words[LOG_AT // 8] = int(on)
+
+    def counters(self) -> Counters:
+        """What was counted until now."""
+        under_way, busy_ns, *counts = self._range(COUNTERS_AT, 12)
+        return Counters(
+            under_way=under_way,
+            busy=busy_ns / 1e9,
+            **dict(zip(_COUNTS, counts, strict=True)),
+            waited=self._word(WAITED_AT) / 1e9,
+            read_latency=Histogram(self._range(READ_HISTOGRAM_AT, BUCKETS)),
+            write_latency=Histogram(self._range(WRITE_HISTOGRAM_AT, BUCKETS)),
+        )
+
+    def _word(self, offset: int) -> int:
+        return self._words[offset // 8]
+
+    def _range(self, offset: int, count: int) -> tuple[int, ...]:
+        # item by item: a slice's copy might be made of smaller pieces
+        return tuple(self._words[offset // 8 + number] for number in range(count))
