@@ -9,6 +9,7 @@ import django
 
 from sluice_actors import settings as actors
 from sluice_agent import settings as agent
+from sluice_block.konnector import settings as konnector
 from sluice_controller import config as api
 from sluice_controller.app.policy_sample import sample_policy
 from sluice_core.options import sample_section
@@ -51,6 +52,7 @@ def files() -> dict[str, str]:
         "api.conf": _conf("The REST API", "sluice-api", api) + "\n" + _KEYSTONE,
         "actors.conf": _conf("The actor host", "sluice-actors", actors),
         "agent.conf": _conf("The agent of a Swift node", "sluice-agent", agent),
+        "konnector.conf": _conf("The konnector of volumes", "sluice-konnector", konnector),
         "rewriter.conf": _HEAD.format(what="The rewriter of stored objects", command="sluice-rewriter") + sample_file(),
         "policy.yaml": _POLICY + sample_policy(),
     }

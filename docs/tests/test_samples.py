@@ -9,6 +9,7 @@ import pytest
 
 from sluice_actors import settings as actors
 from sluice_agent import settings as agent
+from sluice_block.konnector import settings as konnector
 from sluice_controller import config as api
 from sluice_controller.identity.operations import OPERATIONS
 from sluice_controller.identity.rules import enforcer
@@ -16,7 +17,7 @@ from sluice_core.options import read_file
 from sluice_rewriter import settings as rewriter
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample"
-ROOMS = {"api": api, "actors": actors, "agent": agent}
+ROOMS = {"api": api, "actors": actors, "agent": agent, "konnector": konnector}
 
 
 def generator():
@@ -30,7 +31,9 @@ def generated():
     return generator().files()
 
 
-@pytest.mark.parametrize("name", ["api.conf", "actors.conf", "agent.conf", "rewriter.conf", "policy.yaml"])
+@pytest.mark.parametrize(
+    "name", ["api.conf", "actors.conf", "agent.conf", "konnector.conf", "rewriter.conf", "policy.yaml"]
+)
 def test_a_sample_is_up_to_date(name):
     assert (SAMPLES / name).read_text() == generated()[name], "python docs/sample/generate.py writes it anew"
 

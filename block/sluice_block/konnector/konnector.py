@@ -1,0 +1,141 @@
+"""All volumes of this machine: attached, shown, changed and detached, one call at a time for each."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from sluice_block.konnector.records import BROKEN, DETACHING, StackStep, VolumeAttachment, VolumeLimits
+from sluice_block.konnector.state_files import StateFiles
+from sluice_block.konnector.volume import AttachedVolume
+from sluice_core.errors import Conflict, NotFound, SluiceError
+
+log = logging.getLogger(__name__)
+
+
+class Konnector:
+    """:param state: folder of what was asked for
+    :param run: folder of sockets, mounts and records
+    :param built: folder of our filters for nbdkit
+    """
+
+    def __init__(self, state: Path, run: Path, built: Path) -> None:
+        self._files = StateFiles(state)
+        self._run = run
+        self._built = built
+        self._volumes: dict[str, AttachedVolume] = {}
+        self._lock = threading.Lock()
+
+    def adopt(self) -> None:
+        """Take over what an earlier konnector attached; what cannot be is logged and tried again with each check."""
+        for attachment in self._files.read_all():
+            volume = self._volumes[attachment.volume] = self._make(attachment)
+            if attachment.state == DETACHING:
+                self._try(volume, "is not detached", partial(self.detach, attachment.volume))
+            else:
+                self._try(volume, "is not taken over", volume.adopt)
+
+    def volumes(self) -> list[AttachedVolume]:
+        """All volumes, by their ids."""
+        with self._lock:
+            return [self._volumes[key] for key in sorted(self._volumes)]
+
+    def volume(self, key: str) -> AttachedVolume:
+        """
+        :raises NotFound: when it is not attached here
+        """
+        with self._lock:
+            found = self._volumes.get(key)
+        if found is None:
+            raise NotFound(f"volume `{key}` is not attached here")
+        return found
+
+    def attach(self, wanted: VolumeAttachment) -> tuple[AttachedVolume, bool]:
+        """The attached volume, and whether this call attached it.
+
+        :raises Conflict: when it is attached with another connection, stack or export
+        :raises CallerError: when its connection or its stack cannot be used
+        :raises PeerError: when a program does not start; nothing of it stays
+        """
+        with self._lock:
+            volume = self._volumes.get(wanted.volume)
+            fresh = volume is None
+            if volume is None:
+                volume = self._volumes[wanted.volume] = self._make(replace(wanted, created=time.time()))
+        with volume.lock:
+            if not fresh:
+                _check_same(volume.attachment, wanted)
+            try:
+                self._files.write(volume.attachment)
+                volume.attach()
+            except BaseException:
+                if fresh:
+                    self._undo(volume)
+                raise
+        return volume, fresh
+
+    def detach(self, key: str) -> None:
+        """
+        :raises NotFound: when it is not attached here
+        :raises Conflict: while somebody holds its device
+        :raises PeerError: when something of it does not end
+        """
+        volume = self.volume(key)
+        with volume.lock:
+            volume.detach()
+            with self._lock:
+                self._volumes.pop(key, None)
+
+    def replace_stack(self, key: str, steps: Sequence[StackStep]) -> AttachedVolume:
+        """
+        :raises NotFound: when it is not attached here
+        :raises SluiceError: as of :meth:`AttachedVolume.replace_stack`
+        """
+        volume = self.volume(key)
+        volume.replace_stack(steps)
+        return volume
+
+    def set_limits(self, key: str, limits: VolumeLimits) -> AttachedVolume:
+        """
+        :raises NotFound: when it is not attached here
+        :raises CallerError: when one is negative or too large
+        """
+        volume = self.volume(key)
+        volume.set_limits(limits)
+        return volume
+
+    def check(self) -> None:
+        """Bring back what has ended."""
+        for volume in self.volumes():
+            self._try(volume, "does not come back", volume.check)
+
+    def _make(self, attachment: VolumeAttachment) -> AttachedVolume:
+        return AttachedVolume(attachment, self._files, self._run / attachment.volume, self._built)
+
+    def _undo(self, volume: AttachedVolume) -> None:
+        self._try(volume, "is not undone", volume.detach)
+        with self._lock:
+            self._volumes.pop(volume.attachment.volume, None)
+
+    @staticmethod
+    def _try(volume: AttachedVolume, failure: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except SluiceError as error:
+            log.error("volume `%s` %s: %s", volume.attachment.volume, failure, error)
+
+
+def _check_same(known: VolumeAttachment, wanted: VolumeAttachment) -> None:
+    """
+    :raises Conflict: naming what differs
+    """
+    if known.state in (BROKEN, DETACHING):
+        raise Conflict(f"volume `{known.volume}` is {known.state} here, detach it first")
+    for name in ("project", "connection", "export", "stack"):
+        if getattr(known, name) != getattr(wanted, name):
+            raise Conflict(f"volume `{known.volume}` is attached here with another {name}, detach it first")

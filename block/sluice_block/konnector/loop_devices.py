@@ -1,0 +1,118 @@
+"""Loop devices of this machine: made of a file that a FUSE export shows, found again, taken away.
+
+Their numbers are given out by the kernel for the whole machine, and may be given to somebody else once one was taken
+away.  So a device is ours only while the kernel says that its file is ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Final
+
+from sluice_block.konnector import processes
+from sluice_core.errors import Conflict, PeerError
+
+_SYSTEM: Final = Path("/sys/block")
+_DEVICES: Final = Path("/dev")
+
+
+def make(file: Path) -> str:
+    """The path of a new loop device over ``file``, which passes the page cache by.
+
+    :raises PeerError: when the kernel makes none
+    """
+    return processes.run(
+        ["losetup", "--direct-io=on", "--show", "--find", str(file)], f"no loop device over `{file}`"
+    ).strip()
+
+
+def find(file: Path) -> str:
+    """The path of the loop device over ``file``; empty when there is none."""
+    for backing in _SYSTEM.glob("loop*/loop/backing_file"):
+        try:
+            if backing.read_text(encoding="utf-8").rstrip("\n") == str(file):
+                return str(_DEVICES / backing.parts[-3])
+        except OSError:  # it went meanwhile
+            continue
+    return ""
+
+
+def remove(device: str) -> None:
+    """Take the device away.
+
+    :raises PeerError: when the kernel refuses
+    """
+    processes.run(["losetup", "--detach", device], f"loop device `{device}` stays")
+    if not processes.wait_until(lambda: not _backing_file(device), processes.PATIENCE):
+        raise PeerError(f"loop device `{device}` is still in use: {', '.join(users(device)) or 'by whom is not known'}")
+
+
+def resize(device: str) -> None:
+    """Have the device show the size that its file has now.
+
+    :raises PeerError: when the kernel refuses
+    """
+    processes.run(["losetup", "--set-capacity", device], f"loop device `{device}` keeps its size")
+
+
+def check_unused(device: str) -> None:
+    """
+    :raises Conflict: naming who holds the device: a mount, another device, or a process that has it open
+    """
+    held = users(device)
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            raise Conflict(f"`{device}` is in use: {', '.join(held) or 'by the kernel'}") from error
+        raise PeerError(f"`{device}` cannot be opened: {error}") from error
+    if held:
+        raise Conflict(f"`{device}` is in use: {', '.join(held)}")
+
+
+def users(device: str) -> list[str]:
+    """Who holds the device: where it is mounted or swapped on, devices above it, processes that have it open."""
+    number = os.stat(device).st_rdev
+    found = [f"mounted on `{place}`" for place in _mounts(number)]
+    found += [f"swap on `{line.split()[0]}`" for line in _swaps() if _is_device(line.split()[0], number)]
+    found += [f"used by `/dev/{one.name}`" for one in (_SYSTEM / Path(device).name / "holders").glob("*")]
+    return found + [f"opened by process {pid} ({name})" for pid, name in _openers(number)]
+
+
+def _backing_file(device: str) -> str:
+    try:
+        return (_SYSTEM / Path(device).name / "loop" / "backing_file").read_text(encoding="utf-8").rstrip("\n")
+    except OSError:
+        return ""
+
+
+def _mounts(number: int) -> list[str]:
+    """Mount points of the device in this mount namespace (proc(5): field 3 is major:minor, field 5 the place)."""
+    wanted = f"{os.major(number)}:{os.minor(number)}"
+    lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    rows = [line.split(" ") for line in lines]
+    return [row[4].encode("latin-1", "replace").decode("unicode_escape") for row in rows if row[2] == wanted]
+
+
+def _swaps() -> list[str]:
+    return Path("/proc/swaps").read_text(encoding="utf-8").splitlines()[1:]
+
+
+def _is_device(path: str, number: int) -> bool:
+    try:
+        return os.stat(path).st_rdev == number
+    except OSError:
+        return False
+
+
+def _openers(number: int) -> list[tuple[int, str]]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(_is_device(str(one), number) for one in (folder / "fd").iterdir()):
+                found.append((int(folder.name), (folder / "comm").read_text(encoding="utf-8").strip()))
+        except OSError:  # it ended meanwhile
+            continue
+    return found

@@ -1,0 +1,135 @@
+"""The stack of a volume: one nbdkit with the volume's filters over its source, started, replaced and found again.
+
+Each nbdkit has a socket of its own, ``stack-<number>.sock``.  A replacement is started beside the one that serves, the
+front is told to use it (:mod:`storage_daemon`), and the old one is ended.  One that died is started anew on the same
+socket, where the front finds it.  A konnector that dies in the middle of a replacement leaves two records;
+:meth:`StackServer.recover` keeps the one that the front uses.
+
+nbdkit goes into the background by itself: in the foreground it is ended by the kernel together with the thread that
+started it (version 1.32 sets PR_SET_PDEATHSIG, asked for or not).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Final
+
+from sluice_block.konnector import processes
+from sluice_block.konnector.processes import ProcessRecord
+from sluice_core.messages.base import Message
+
+PROGRAM: Final = "nbdkit"
+#: Requests that nbdkit works at together; the front sends 16 at most.
+_THREADS: Final = 16
+_CURRENT: Final = "stack"
+_NEXT: Final = "stack.next"
+
+
+@dataclass(frozen=True, slots=True)
+class StackRecord(Message):
+    """A started nbdkit: its number, which is in the name of its socket, and its process."""
+
+    number: int
+    process: ProcessRecord
+
+    nested: ClassVar[dict[str, type[Message]]] = {"process": ProcessRecord}
+
+
+@dataclass(frozen=True, slots=True)
+class StackServer:
+    """The nbdkit of one volume, whose sockets and records are in ``folder``."""
+
+    folder: Path
+
+    def start(self, arguments: Sequence[str], descriptors: Sequence[int] = ()) -> None:
+        """Start it, on the socket of the one that died if there was one; it listens when this returns.
+
+        :param arguments: filters, plugin and their parameters
+        :param descriptors: files that the arguments name by number
+        :raises PeerError: with what it said, when it does not start
+        """
+        before = self._read(_CURRENT)
+        record = self._launch(before.number if before is not None else 0, arguments, descriptors)
+        processes.write_record(self._path(_CURRENT), record)
+
+    def socket(self) -> Path:
+        """The socket of the one that serves, or served last."""
+        record = self._read(_CURRENT)
+        return self._socket(record.number if record is not None else 0)
+
+    def replace(self, arguments: Sequence[str], swap: Callable[[Path], None], descriptors: Sequence[int] = ()) -> None:
+        """Put another one in its place.
+
+        :param swap: has the front use the one at a socket
+        :raises PeerError: when the new one does not start, or the front does not take it; the old one serves on
+        """
+        before = self._read(_CURRENT)
+        record = self._launch(before.number + 1 if before is not None else 0, arguments, descriptors)
+        processes.write_record(self._path(_NEXT), record)
+        try:
+            swap(self._socket(record.number))
+        except BaseException:
+            self._drop(_NEXT)
+            raise
+        self._keep_next()
+
+    def recover(self, used: Path) -> None:
+        """Finish or undo a replacement that a konnector left in its middle.
+
+        :param used: the socket of the stack that the front uses
+        """
+        record = self._read(_NEXT)
+        if record is None:
+            return
+        if self._socket(record.number) == used:
+            self._keep_next()
+        else:
+            self._drop(_NEXT)
+
+    def process(self) -> ProcessRecord | None:
+        """The one that serves; None when none does."""
+        record = self._read(_CURRENT)
+        return record.process if record is not None and record.process.is_alive() else None
+
+    def end(self) -> None:
+        """End it, and what is left of a replacement.
+
+        :raises PeerError: when it does not end
+        """
+        self._drop(_NEXT)
+        self._drop(_CURRENT)
+
+    def _keep_next(self) -> None:
+        old = self._read(_CURRENT)
+        self._path(_NEXT).replace(self._path(_CURRENT))
+        if old is not None:
+            old.process.end()
+            self._socket(old.number).unlink(missing_ok=True)
+
+    def _drop(self, name: str) -> None:
+        record = self._read(name)
+        if record is not None:
+            record.process.end()
+            self._socket(record.number).unlink(missing_ok=True)
+        self._path(name).unlink(missing_ok=True)
+
+    def _launch(self, number: int, arguments: Sequence[str], descriptors: Sequence[int]) -> StackRecord:
+        listening, pidfile = self._socket(number), self.folder / f"stack-{number}.pid"
+        listening.unlink(missing_ok=True)
+        options = ["--threads", str(_THREADS), "--unix", str(listening), "--pidfile", str(pidfile)]
+        process = processes.start_daemon(
+            [PROGRAM, *options, *arguments], self.folder / "stack.log", pidfile, descriptors
+        )
+        pidfile.unlink()
+        return StackRecord(number, process)
+
+    def _socket(self, number: int) -> Path:
+        return self.folder / f"stack-{number}.sock"
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.process"
+
+    def _read(self, name: str) -> StackRecord | None:
+        return processes.read_record(self._path(name), StackRecord)

@@ -1,0 +1,132 @@
+"""The filters that a volume's stack may hold, and how nbdkit is told of them.
+
+A stack is nbdkit's own chain: the first filter is next to whoever uses the volume, writes pass it in the written order
+and reads in the reversed one.  Filters of ours are in ``native/``; the others come with nbdkit.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from sluice_block.stack.build import library
+from sluice_core.describe import FILTER, ActionInfo, Parameter, Scalar
+from sluice_core.errors import CallerError
+
+#: Where they run.
+KONNECTOR: Final = "konnector"
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeFilter:
+    """A filter of volumes.
+
+    :param native: whether it is ours, of ``native/``, rather than nbdkit's own
+    :param arguments: parameter of the description → nbdkit's parameter
+    :param changes_content: what is stored differs from what is written, so that the stack of a volume that holds data
+        keeps it
+    :param repeatable: whether a stack may hold it twice; its parameters reach the first one only
+    """
+
+    info: ActionInfo
+    native: bool = False
+    arguments: Mapping[str, str] | None = None
+    changes_content: bool = False
+    repeatable: bool = False
+
+
+def _described(keyword: str, help_text: str, *parameters: Parameter) -> ActionInfo:
+    info = ActionInfo(keyword, FILTER, help_text, parameters)
+    return replace(info, places=(KONNECTOR,), default_place=KONNECTOR)
+
+
+_KEY: Final = Parameter("key", "int", "the constant", default=0x55, minimum=1, maximum=255)
+_ALL: Final = (
+    VolumeFilter(_described("nop", "change nothing"), native=True, repeatable=True),
+    VolumeFilter(
+        _described("xor", "store each byte XOR a constant; an example, no protection", _KEY),
+        native=True,
+        arguments={"key": "xor-key"},
+        changes_content=True,
+    ),
+    VolumeFilter(
+        _described("bitrev", "store the bits of each byte reversed; an example"), native=True, changes_content=True
+    ),
+    VolumeFilter(_described("readahead", "read ahead of sequential reads")),
+)
+FILTERS: Final[Mapping[str, VolumeFilter]] = {one.info.keyword: one for one in _ALL}
+#: What stands before every stack: it counts, and holds the volume to its limits.
+_ALWAYS: Final = ("nop", "throttle")
+
+
+def check_steps(steps: Sequence[tuple[str, Mapping[str, Scalar]]]) -> list[tuple[VolumeFilter, dict[str, Scalar]]]:
+    """The filters of a stack with all their parameters.
+
+    :raises CallerError: for a filter or a parameter that there is not, a value out of its range, or a filter that
+        stands twice
+    """
+    found: list[tuple[VolumeFilter, dict[str, Scalar]]] = []
+    for keyword, params in steps:
+        known = FILTERS.get(keyword)
+        if known is None:
+            raise CallerError(f"no filter `{keyword}` for volumes{_near(keyword, FILTERS)}")
+        if not known.repeatable and any(one is known for one, _ in found):
+            raise CallerError(f"filter `{keyword}` stands twice in the stack, expected it once")
+        found.append((known, _check_parameters(known.info, params)))
+    return found
+
+
+def changes_content(steps: Sequence[tuple[str, Mapping[str, Scalar]]]) -> list[tuple[str, dict[str, Scalar]]]:
+    """The part of a stack that decides what is stored: its filters that change content, with their parameters."""
+    return [(one.info.keyword, params) for one, params in check_steps(steps) if one.changes_content]
+
+
+def nbdkit_arguments(
+    steps: Sequence[tuple[str, Mapping[str, Scalar]]], source: Sequence[str], built: Path, page: Path
+) -> list[str]:
+    """nbdkit's arguments for a stack over a source.
+
+    :param source: the plugin and its parameters
+    :param built: folder of our filters (:mod:`build`)
+    :param page: the volume's page of counters and limits
+    :raises CallerError: as of :func:`check_steps`
+    """
+    checked = check_steps(steps)
+    filters = [f"--filter={library(built, name)}" for name in _ALWAYS]
+    filters += [f"--filter={_path(one, built)}" for one, _ in checked]
+    given = [f"{name}-page={page}" for name in _ALWAYS]
+    for one, params in checked:
+        given += [f"{name}={params[parameter]}" for parameter, name in (one.arguments or {}).items()]
+    return [*filters, *source, *given]
+
+
+def _path(one: VolumeFilter, built: Path) -> str:
+    name = one.info.keyword
+    return str(library(built, name)) if one.native else name
+
+
+def _check_parameters(info: ActionInfo, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    known = {one.name: one for one in info.parameters}
+    values: dict[str, Scalar] = {one.name: one.default for one in info.parameters if one.default is not None}
+    for name, value in given.items():
+        if name not in known:
+            raise CallerError(f"filter `{info.keyword}` has no parameter `{name}`{_near(name, known)}")
+        values[name] = _check_value(info.keyword, known[name], value)
+    return values
+
+
+def _check_value(keyword: str, one: Parameter, value: Scalar) -> Scalar:
+    least, greatest = one.minimum or 0, one.maximum or 0
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= greatest:
+        raise CallerError(
+            f"parameter `{one.name}` of filter `{keyword}` is `{value}`, expected {least:g} to {greatest:g}"
+        )
+    return value
+
+
+def _near(name: str, known: Mapping[str, object]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    return f", did you mean `{near[0]}`" if near else f", expected one of {', '.join(sorted(known))}" if known else ""

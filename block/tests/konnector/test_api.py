@@ -1,0 +1,154 @@
+"""The konnector's JSON API: what it answers, and what it refuses."""
+
+import contextlib
+import os
+import stat
+import subprocess
+import sys
+import uuid
+
+import pytest
+from tests.support.block.verified_load import VerifiedLoad
+from werkzeug.test import Client
+
+from sluice_block.konnector import cli
+from sluice_block.konnector.api import KonnectorApi
+from sluice_block.konnector.client import KonnectorClient
+from sluice_block.konnector.processes import wait_until
+from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
+
+pytestmark = pytest.mark.service
+KEY = str(uuid.UUID(int=7))
+
+
+@contextlib.contextmanager
+def service(config, run):
+    """``sluice-konnector`` in a process of its own, until SIGTERM."""
+    (run / "api.sock").unlink(missing_ok=True)
+    command = [sys.executable, "-c", "import sys; from sluice_block.konnector.cli import main; sys.exit(main())"]
+    environment = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
+    with subprocess.Popen([*command, "--config", str(config)], env=environment) as process:
+        try:
+            assert wait_until((run / "api.sock").exists, 20)
+            yield
+        finally:
+            process.terminate()
+            assert process.wait(20) == 0
+
+
+@pytest.fixture
+def client(machine):
+    return Client(KonnectorApi(machine.konnector))
+
+
+def body(volume, **more):
+    data = volume.to_data()
+    return {"project": data["project"], "connection": data["connection"], **more}
+
+
+def test_a_volume_is_attached_shown_changed_and_detached(machine, client):
+    wanted = machine.wanted()
+    path = f"/volumes/{wanted.volume}"
+    made = client.put(path, json=body(wanted, name="data 1"))
+    assert made.status_code == 201, made.text
+    assert (made.json["state"], made.json["name"]) == ("attached", "data 1")
+    assert stat.S_ISBLK(os.stat(made.json["device"]).st_mode)
+    assert client.put(path, json=body(wanted, name="data 1")).status_code == 200
+    assert client.get("/volumes").json == {"volumes": [client.get(path).json]}
+    changed = client.put(f"{path}/filters", json={"stack": [{"keyword": "readahead"}]})
+    assert changed.json["stack"] == [{"keyword": "readahead", "params": {}}]
+    assert client.put(f"{path}/limits", json={"max_bw": 3e6}).json["limits"]["max_bw"] == 3e6
+    with open(made.json["device"], "r+b", buffering=0) as device:
+        device.write(bytes(4096))
+        os.fsync(device.fileno())
+    counted = client.get(f"{path}/counters").json
+    assert counted["written_bytes"] == 4096
+    assert counted["write_p50"] > 0
+    assert client.delete(path).status_code == 204
+    assert client.get("/volumes").json == {"volumes": []}
+
+
+def test_secrets_of_a_connection_are_never_shown(machine, client):
+    wanted = machine.wanted()
+    wanted.connection["data"]["auth_password"] = "very secret"
+    made = client.put(f"/volumes/{wanted.volume}", json=body(wanted))
+    shown = made.text + client.get("/volumes").text
+    assert made.status_code == 201
+    assert "very secret" not in shown
+    (kept,) = (machine.folder / "state").iterdir()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent", "status", "reason"),
+    [
+        ("GET", "/nothing", None, 404, "not found: `GET /nothing`"),
+        ("POST", "/volumes", None, 405, "method not allowed"),
+        ("GET", f"/volumes/{KEY}", None, 404, "is not attached here"),
+        ("PUT", "/volumes/..%2fetc", "{}", 404, "not found"),
+        ("PUT", "/volumes/data1", "{}", 400, "`data1` is not a volume's id, expected a UUID"),
+        ("PUT", f"/volumes/{KEY}", "{", 400, "the body is not JSON"),
+        ("PUT", f"/volumes/{KEY}", "[]", 400, "the body is not an object"),
+        ("PUT", f"/volumes/{KEY}", "{}", 400, "`project` is missing"),
+        ("PUT", f"/volumes/{KEY}", '{"proiect": "x"}', 400, "unknown field `proiect`"),
+        ("PUT", f"/volumes/{KEY}", '{"project": "x", "connection": {"a": 1}, "export": "scsi"}', 400, "expected block"),
+        ("PUT", f"/volumes/{KEY}", '{"project": "x", "connection": {"a": 1}, "stack": [1]}', 400, "has no fields"),
+        (
+            "PUT",
+            f"/volumes/{KEY}",
+            '{"project": "x", "connection": {"a": 1}, "stack": 1}',
+            400,
+            "is `1`, expected a list",
+        ),
+        ("PUT", f"/volumes/{KEY}", '{"project": "x", "connection": 5}', 400, "`connection` is `5`, expected an object"),
+        ("PUT", f"/volumes/{KEY}/filters", "{}", 400, "`stack` is missing"),
+        ("PUT", f"/volumes/{KEY}/limits", '{"max_bw": "3MBps"}', 400, '`max_bw` is `"3MBps"`, expected a number'),
+        ("PUT", f"/volumes/{KEY}/limits", '{"max_bw": -1}', 400, "`max_bw` is `-1`, expected a rate per second"),
+        ("PUT", f"/volumes/{KEY}/limits", '{"max_bw": NaN}', 400, "`max_bw` is `NaN`, expected a rate per second"),
+        ("PUT", f"/volumes/{KEY}/limits", '{"iops": 1}', 400, "unknown field `iops`, expected read_bw"),
+        ("PUT", f"/volumes/{KEY}/limits", '{"max_bw": 1}', 404, "is not attached here"),
+        ("GET", f"/volumes/{KEY}/counters", None, 404, "is not attached here"),
+        pytest.param("PUT", f"/volumes/{KEY}", " " * (2 << 20), 413, "request entity too large", id="too large"),
+    ],
+)
+def test_bad_requests_are_refused_with_the_reason(client, method, path, sent, status, reason):
+    answer = client.open(path, method=method, data=sent)
+    assert (answer.status_code, list(answer.json)) == (status, ["error"])
+    assert reason in answer.json["error"]
+
+
+def test_the_service_keeps_volumes_when_it_ends_and_others_out(machine):
+    config = machine.folder / "konnector.conf"
+    run = machine.folder / "service"
+    folders = {"run_dir": run, "state_dir": machine.folder / "kept", "cache_dir": machine.folder / "built"}
+    config.write_text("[konnector]\n" + "".join(f"{name} = {value}\n" for name, value in folders.items()))
+    client = KonnectorClient(run / "api.sock")
+    wanted = machine.wanted()
+
+    with service(config, run):
+        device = client.attach(wanted.volume, body(wanted))["device"]
+    with VerifiedLoad(device) as load:
+        load.wait_for(100)
+        with service(config, run):
+            assert client.show(wanted.volume)["device"] == device
+            with pytest.raises(Conflict, match="in use"):
+                client.detach(wanted.volume)
+    with service(config, run):
+        client.detach(wanted.volume)
+        with pytest.raises(NotFound):
+            client.show(wanted.volume)
+        with pytest.raises(CallerError, match="expected a UUID"):
+            client.show("x y")
+    with pytest.raises(PeerError, match="no konnector answers"):
+        client.list()
+    assert stat.S_IMODE(run.stat().st_mode) == 0o700
+
+
+def test_a_folder_that_others_enter_or_that_is_too_long_is_refused(machine, capsys):
+    run = machine.folder / "open"
+    run.mkdir(mode=0o755)
+    for folder, reason in ((run, "can be entered by others, expected mode 0700"), (f"/{'x' * 60}", "61 bytes long")):
+        config = machine.folder / "konnector.conf"
+        config.write_text(f"[konnector]\nrun_dir = {folder}\n")
+        assert cli.main(["--config", str(config)]) == 1
+        assert reason in capsys.readouterr().err

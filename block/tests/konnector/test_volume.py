@@ -1,0 +1,233 @@
+"""Volumes on a machine: nothing is lost or leaked, whatever ends."""
+
+import os
+import shutil
+import signal
+import subprocess
+from dataclasses import replace
+
+import pytest
+from tests.support.block.verified_load import VerifiedLoad
+
+from sluice_block.konnector import loop_devices
+from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING, NBD, StackStep, VolumeLimits
+from sluice_block.konnector.stack_server import StackServer
+from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
+
+pytestmark = pytest.mark.service
+
+READAHEAD = StackStep("readahead")
+
+
+def kill(process):
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait(10)
+
+
+def test_what_is_written_is_in_the_source_after_a_detach(machine):
+    volume = machine.attach()
+    with open(volume.device(), "r+b", buffering=0) as device:
+        device.seek(4096)
+        device.write(b"x" * 4096)
+        os.fsync(device.fileno())
+    machine.konnector.detach(volume.attachment.volume)
+    with open(volume.attachment.connection["data"]["device_path"], "rb") as source:
+        assert source.read(12288) == bytes(4096) + b"x" * 4096 + bytes(4096)
+    assert machine.leftovers() == []
+    with pytest.raises(NotFound, match="is not attached here"):
+        machine.konnector.detach(volume.attachment.volume)
+
+
+def test_the_same_attach_twice_is_one_and_another_is_refused(machine):
+    volume = machine.attach()
+    again, fresh = machine.konnector.attach(replace(volume.attachment, created=0.0))
+    assert (again, fresh) == (volume, False)
+    for field, value in (("project", "other"), ("export", NBD), ("stack", (READAHEAD,)), ("connection", {"x": 1})):
+        with pytest.raises(Conflict, match=f"with another {field}"):
+            machine.konnector.attach(replace(volume.attachment, **{field: value}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"connection": {"driver_volume_type": "local", "data": {"device_path": "/nowhere"}}}, PeerError),
+        ({"connection": {"driver_volume_type": "iscsi", "data": {}}}, CallerError),
+        ({"stack": (StackStep("nothing"),)}, CallerError),
+    ],
+)
+def test_of_an_attach_that_fails_nothing_stays(machine, fields, error):
+    with pytest.raises(error):
+        machine.konnector.attach(replace(machine.wanted(), **fields))
+    assert machine.konnector.volumes() == []
+    assert machine.leftovers() == []
+
+
+def test_a_device_in_use_is_not_detached_and_the_refusal_says_by_whom(machine):
+    volume = machine.attach()
+    key = volume.attachment.volume
+    with (
+        open(volume.device(), "rb"),
+        pytest.raises(Conflict, match=f"in use: opened by process {os.getpid()}"),
+    ):
+        machine.konnector.detach(key)
+    subprocess.run(["mkfs.ext4", "-q", volume.device()], check=True)
+    place = machine.folder / "mounted here"
+    place.mkdir()
+    subprocess.run(["mount", volume.device(), place], check=True)
+    try:
+        with pytest.raises(Conflict, match=f"mounted on `{place}`"):
+            machine.konnector.detach(key)
+        (place / "file").write_text("still here")
+    finally:
+        subprocess.run(["umount", place], check=True)
+    assert volume.attachment.state == ATTACHED
+
+
+def test_a_stack_is_replaced_under_load(machine):
+    volume = machine.attach()
+    with VerifiedLoad(volume.device()) as load:
+        for stack in ((READAHEAD,), (), (READAHEAD,)):
+            load.wait_for(200)
+            machine.konnector.replace_stack(volume.attachment.volume, stack)
+        load.wait_for(200)
+    assert volume.attachment.stack == (READAHEAD,)
+
+
+@pytest.mark.parametrize("block", [4096, 65536, 1 << 20])
+def test_a_stack_that_is_killed_under_load_comes_back_and_nothing_is_lost(machine, block):
+    volume = machine.attach(stack=(READAHEAD,))
+    with VerifiedLoad(volume.device(), block=block, size=32 << 20) as load:
+        load.wait_for(50)
+        kill(volume.stack.process())
+        machine.konnector.check()
+        load.wait_for(50)
+    assert volume.attachment.state == ATTACHED
+
+
+def test_a_stack_that_does_not_start_leaves_the_old_one_serving(machine):
+    volume = machine.attach()
+    os.rename(volume.attachment.connection["data"]["device_path"], machine.folder / "away")
+    with VerifiedLoad(volume.device()) as load:
+        load.wait_for(100)
+        with pytest.raises(PeerError, match="No such file"):
+            machine.konnector.replace_stack(volume.attachment.volume, (READAHEAD,))
+        load.wait_for(100)
+    assert volume.attachment.stack == ()
+
+
+def test_a_filter_that_changes_what_is_stored_cannot_be_added_or_taken_away(machine):
+    volume = machine.attach()
+    with pytest.raises(Conflict, match="stores its bytes as they are, and this stack would read them through `xor`"):
+        machine.konnector.replace_stack(volume.attachment.volume, (StackStep("xor"),))
+
+
+@pytest.mark.parametrize("which", ["front", "mount"])
+def test_a_front_that_dies_is_built_anew_when_nobody_uses_it(machine, which):
+    volume = machine.attach()
+    kill(getattr(volume, which).process())
+    machine.konnector.check()
+    assert volume.attachment.state == ATTACHED
+    with VerifiedLoad(volume.device()) as load:
+        load.wait_for(100)
+
+
+@pytest.mark.parametrize("which", ["front", "mount"])
+def test_a_front_that_dies_under_its_users_is_broken_until_they_are_gone(machine, which):
+    volume = machine.attach()
+    with open(volume.device(), "r+b", buffering=0):
+        kill(getattr(volume, which).process())
+        machine.konnector.check()
+        assert volume.attachment.state == BROKEN
+        with pytest.raises(Conflict, match="is broken here, detach it first"):
+            machine.konnector.attach(volume.attachment)
+    machine.konnector.detach(volume.attachment.volume)
+
+
+def test_another_konnector_takes_volumes_over_while_they_are_used(machine):
+    volume = machine.attach()
+    with VerifiedLoad(volume.device()) as load:
+        load.wait_for(100)
+        before = volume.front.process(), volume.stack.process(), volume.device()
+        machine.start()
+        (after,) = machine.konnector.volumes()
+        assert (after.front.process(), after.stack.process(), after.device()) == before
+        machine.konnector.replace_stack(volume.attachment.volume, (READAHEAD,))
+        load.wait_for(100)
+
+
+def test_after_a_reboot_what_was_attached_is_built_anew(machine):
+    volume = machine.attach()
+    with open(volume.device(), "r+b", buffering=0) as device:
+        device.write(b"kept" * 1024)
+        os.fsync(device.fileno())
+    loop_devices.remove(volume.device())
+    volume.mount.end()
+    kill(volume.front.process())
+    kill(volume.stack.process())
+    shutil.rmtree(volume.folder)
+    machine.start()
+    (after,) = machine.konnector.volumes()
+    with open(after.device(), "rb") as device:
+        assert device.read(4096) == b"kept" * 1024
+
+
+@pytest.mark.parametrize("state", [ATTACHING, DETACHING])
+def test_what_a_crash_left_half_done_is_finished(machine, state):
+    volume = machine.attach()
+    volume.files.write(replace(volume.attachment, state=state))
+    if state == ATTACHING:
+        loop_devices.remove(volume.device())
+        volume.mount.end()
+    machine.start()
+    assert [one.attachment.state for one in machine.konnector.volumes()] == ([ATTACHED] if state == ATTACHING else [])
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_replacement_that_a_crash_cut_leaves_the_stack_that_the_front_uses(machine, monkeypatch, told):
+    volume = machine.attach()
+
+    def crash(stack):
+        if told:
+            volume.front.swap(stack)
+        raise SystemExit
+
+    monkeypatch.setattr(StackServer, "_drop", lambda self, name: None)  # nobody is there to tidy up
+    with pytest.raises(SystemExit):
+        volume.stack.replace(["file", volume.attachment.connection["data"]["device_path"]], crash)
+    monkeypatch.undo()
+    machine.start()
+    (after,) = machine.konnector.volumes()
+    assert after.stack.socket() == after.front.stack()
+    assert [path.name for path in after.folder.glob("stack*.sock")] == [after.stack.socket().name]
+    with VerifiedLoad(after.device()) as load:
+        load.wait_for(100)
+
+
+def test_an_nbd_socket_for_qemu_needs_no_device(machine):
+    volume = machine.attach(export=NBD)
+    told = subprocess.run(["nbdinfo", "--size", volume.device()], capture_output=True, text=True, check=True)
+    assert int(told.stdout) == 64 << 20
+    assert not volume.mount.is_mounted()
+
+
+def test_limits_hold_at_once_and_after_a_restart_and_requests_are_counted(machine):
+    volume = machine.attach(limits=VolumeLimits(max_iops=50.0))
+    key = volume.attachment.volume
+    with VerifiedLoad(volume.device(), threads=4) as load:
+        load.wait_for(20)
+        assert volume.counters().waited > 0.1
+        machine.konnector.set_limits(key, VolumeLimits())
+        load.wait_for(500)
+        kill(volume.stack.process())
+        machine.konnector.check()
+        load.wait_for(100)
+    counted = volume.counters()
+    assert counted.reads + counted.writes >= load.operations
+    assert counted.written_bytes == counted.writes * load.block
+    assert counted.under_way == 0
+    assert 0 < counted.write_latency.quantile(0.5) <= counted.write_latency.quantile(0.99)
+    with pytest.raises(CallerError, match="limit read_bytes is `-1`"):
+        machine.konnector.set_limits(key, VolumeLimits(read_bw=-1.0))
+    machine.konnector.set_limits(key, VolumeLimits(max_bw=3e6))
+    machine.start()
+    assert machine.konnector.volume(key).attachment.limits == VolumeLimits(max_bw=3e6)
