@@ -1,0 +1,1 @@
+"""The konnector: attaches volumes to the machine that uses them, and keeps them attached."""
