@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from sluice_block.konnector import loop_devices, processes
-from sluice_block.konnector.processes import ProcessRecord
+from sluice_block.konnector.process_records import ProcessRecord, end_recorded, read_living, write_record
 from sluice_core.errors import PeerError
 
 PROGRAM: Final = "nbdfuse"
@@ -44,12 +44,12 @@ class FuseMount:
         if not processes.wait_until(self.is_mounted, _PATIENCE):
             record.end()
             raise PeerError(f"`{self.image}` does not appear: {processes.last_lines(log)}")
-        processes.write_record(self._record, record)
+        write_record(self._record, record)
         return record
 
     def process(self) -> ProcessRecord | None:
         """Its process; None when it does not run."""
-        return processes.read_living(self._record)
+        return read_living(self._record)
 
     def is_mounted(self) -> bool:
         """Whether something is mounted there, be it dead."""
@@ -71,7 +71,7 @@ class FuseMount:
         """
         if self.is_mounted():
             processes.run(["umount", str(self._place)], f"`{self._place}` stays mounted")
-        processes.end_recorded(self._record)
+        end_recorded(self._record)
         if self._place.exists():
             os.rmdir(self._place)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from sluice_block.konnector import processes
+from sluice_block.konnector.process_records import PATIENCE
 from sluice_core.errors import Conflict, PeerError
 
 _SYSTEM: Final = Path("/sys/block")
@@ -45,7 +46,7 @@ def remove(device: str) -> None:
     :raises PeerError: when the kernel refuses
     """
     processes.run(["losetup", "--detach", device], f"loop device `{device}` stays")
-    if not processes.wait_until(lambda: not _backing_file(device), processes.PATIENCE):
+    if not processes.wait_until(lambda: not _backing_file(device), PATIENCE):
         raise PeerError(f"loop device `{device}` is still in use: {', '.join(users(device)) or 'by whom is not known'}")
 
 

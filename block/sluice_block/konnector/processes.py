@@ -1,101 +1,24 @@
-"""Processes that outlive the konnector: started in sessions of their own, and found again by pid and start time.
+"""Programs that the konnector starts: in sessions of their own, so that they outlive it.
 
-Theory of operation.  nbdkit and qemu-storage-daemon serve a volume's I/O whether the konnector runs or not.  A record
-of each lies in the volume's run folder.  A pid that the kernel gave to another process since has another start time, so
-that no stranger is ever taken for ours, waited for or ended.  All waiting is on pid file descriptors (pidfd_open(2)),
-which work for children of an earlier konnector, too.
+nbdkit, qemu-storage-daemon and nbdfuse serve a volume's I/O whether the konnector runs or not.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import select
-import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from sluice_core.errors import DecodeError, PeerError
-from sluice_core.messages.base import Message
+from sluice_block.konnector.process_records import ProcessRecord
+from sluice_core.errors import PeerError
 
-R = TypeVar("R", bound=Message)
-
-#: Seconds between SIGTERM and SIGKILL of a process that does not end.
-PATIENCE: Final = 10.0
 #: Seconds within which a program that goes into the background must serve.
 _DAEMON: Final = 20.0
 #: Bytes of a log that an error quotes, from its end.
 _QUOTED: Final = 2000
-
-
-@cache
-def boot_id() -> str:
-    """What tells this boot of the machine from every other."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessRecord(Message):
-    """One process; ``started`` is its start time in clock ticks since the boot ``boot``."""
-
-    pid: int
-    started: int
-    boot: str
-
-    @classmethod
-    def of(cls, pid: int) -> ProcessRecord:
-        """
-        :raises ProcessLookupError: when there is no such process
-        """
-        return cls(pid, _stat(pid)[1], boot_id())
-
-    def is_alive(self) -> bool:
-        """Whether this very process runs."""
-        try:
-            state, started = _stat(self.pid)
-        except ProcessLookupError:
-            return False
-        return state not in "ZX" and started == self.started and self.boot == boot_id()
-
-    def open(self) -> int | None:
-        """A pid file descriptor, which becomes readable when the process ends; None when it has."""
-        try:
-            descriptor = os.pidfd_open(self.pid)
-        except ProcessLookupError:
-            return None
-        if self.is_alive():  # looked at after the descriptor was opened, so that it is the one meant
-            return descriptor
-        os.close(descriptor)
-        return None
-
-    def wait(self, seconds: float) -> bool:
-        """Wait until the process has ended; False when it runs still after ``seconds``."""
-        with _opened(self) as descriptor:
-            if descriptor is not None and not _readable(descriptor, seconds):
-                return False
-        reap(self.pid)
-        return True
-
-    def end(self, patience: float = PATIENCE) -> None:
-        """Send SIGTERM, after ``patience`` seconds SIGKILL, and wait until the process has ended.
-
-        :raises PeerError: when the kernel does not let it end (it waits for a device)
-        """
-        with _opened(self) as descriptor:
-            if descriptor is None:
-                return
-            for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, PATIENCE)):
-                with contextlib.suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(descriptor, number)
-                if _readable(descriptor, seconds):
-                    reap(self.pid)
-                    return
-        raise PeerError(f"process `{self.pid}` does not end")
 
 
 def start(command: Sequence[str], log: Path, descriptors: Sequence[int] = ()) -> ProcessRecord:
@@ -107,38 +30,6 @@ def start(command: Sequence[str], log: Path, descriptors: Sequence[int] = ()) ->
     process = _popen(command, log, descriptors)
     process.returncode = 0  # it is waited for by its record, not by this object
     return ProcessRecord.of(process.pid)
-
-
-def write_record(path: Path, record: Message) -> None:
-    """Keep the record of a process at ``path``."""
-    fresh = path.with_name(path.name + ".new")
-    fresh.write_bytes(record.encode())
-    fresh.replace(path)
-
-
-def read_record(path: Path, kind: type[R]) -> R | None:
-    """The record at ``path``; None when there is none that can be read."""
-    try:
-        return kind.decode(path.read_bytes())
-    except (FileNotFoundError, DecodeError):
-        return None
-
-
-def read_living(path: Path) -> ProcessRecord | None:
-    """The process whose record is at ``path``; None when it does not run."""
-    record = read_record(path, ProcessRecord)
-    return record if record is not None and record.is_alive() else None
-
-
-def end_recorded(path: Path) -> None:
-    """End the process whose record is at ``path``, and forget it.
-
-    :raises PeerError: when it does not end
-    """
-    record = read_record(path, ProcessRecord)
-    if record is not None:
-        record.end()
-    path.unlink(missing_ok=True)
 
 
 def start_until_ready(
@@ -217,12 +108,6 @@ def last_lines(log: Path) -> str:
         return ""
 
 
-def reap(pid: int) -> None:
-    """Take the exit status of ``pid`` when it is a child of ours, so that it does not stay as a zombie."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
-
-
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     """Whether ``condition`` became true within ``seconds``."""
     end = time.monotonic() + seconds
@@ -260,32 +145,3 @@ def _pid_in(path: Path) -> int | None:
 
 def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
-
-
-def _stat(pid: int) -> tuple[str, int]:
-    """State and start time of a process: fields 3 and 22 of /proc/<pid>/stat (proc(5)).
-
-    :raises ProcessLookupError: when there is no such process
-    """
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError) as error:
-        raise ProcessLookupError(pid) from error
-    fields = text.rpartition(")")[2].split()  # the name in field 2 may hold spaces and parentheses
-    return fields[0], int(fields[19])
-
-
-@contextlib.contextmanager
-def _opened(record: ProcessRecord) -> Iterator[int | None]:
-    descriptor = record.open()
-    try:
-        yield descriptor
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-
-
-def _readable(descriptor: int, seconds: float) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(int(seconds * 1000)))

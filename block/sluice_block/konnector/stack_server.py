@@ -5,7 +5,8 @@ front is told to use it (:mod:`storage_daemon`), and the old one is ended.  One 
 socket, where the front finds it.  A konnector that dies in the middle of a replacement leaves two records;
 :meth:`StackServer.recover` keeps the one that the front uses.
 
-nbdkit goes into the background by itself: in the foreground it is ended by the kernel together with the thread that
+It is ended by SIGKILL: until its connections are gone it takes SIGTERM for a reason to answer with errors.  nbdkit goes
+into the background by itself: in the foreground it is ended by the kernel together with the thread that
 started it (version 1.32 sets PR_SET_PDEATHSIG, asked for or not).
 """
 
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from sluice_block.konnector import processes
-from sluice_block.konnector.processes import ProcessRecord
+from sluice_block.konnector.process_records import ProcessRecord, read_record, write_record
 from sluice_core.messages.base import Message
 
 PROGRAM: Final = "nbdkit"
@@ -52,7 +53,7 @@ class StackServer:
         """
         before = self._read(_CURRENT)
         record = self._launch(before.number if before is not None else 0, arguments, descriptors)
-        processes.write_record(self._path(_CURRENT), record)
+        write_record(self._path(_CURRENT), record)
 
     def socket(self) -> Path:
         """The socket of the one that serves, or served last."""
@@ -67,7 +68,7 @@ class StackServer:
         """
         before = self._read(_CURRENT)
         record = self._launch(before.number + 1 if before is not None else 0, arguments, descriptors)
-        processes.write_record(self._path(_NEXT), record)
+        write_record(self._path(_NEXT), record)
         try:
             swap(self._socket(record.number))
         except BaseException:
@@ -93,6 +94,15 @@ class StackServer:
         record = self._read(_CURRENT)
         return record.process if record is not None and record.process.is_alive() else None
 
+    def stop(self) -> None:
+        """End it; the next start takes its socket.
+
+        :raises PeerError: when it does not end
+        """
+        record = self._read(_CURRENT)
+        if record is not None:
+            record.process.end(patience=0)
+
     def end(self) -> None:
         """End it, and what is left of a replacement.
 
@@ -105,13 +115,13 @@ class StackServer:
         old = self._read(_CURRENT)
         self._path(_NEXT).replace(self._path(_CURRENT))
         if old is not None:
-            old.process.end()
+            old.process.end(patience=0)
             self._socket(old.number).unlink(missing_ok=True)
 
     def _drop(self, name: str) -> None:
         record = self._read(name)
         if record is not None:
-            record.process.end()
+            record.process.end(patience=0)
             self._socket(record.number).unlink(missing_ok=True)
         self._path(name).unlink(missing_ok=True)
 
@@ -132,4 +142,4 @@ class StackServer:
         return self.folder / f"{name}.process"
 
     def _read(self, name: str) -> StackRecord | None:
-        return processes.read_record(self._path(name), StackRecord)
+        return read_record(self._path(name), StackRecord)

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from sluice_block.konnector import loop_devices
+from sluice_block.konnector.front import Front
 from sluice_block.konnector.fuse_mount import FuseMount
 from sluice_block.konnector.records import ATTACHED, BLOCK, BROKEN, DETACHING, StackStep, VolumeAttachment, VolumeLimits
-from sluice_block.konnector.sources import open_source
+from sluice_block.konnector.sources import Source
 from sluice_block.konnector.stack_server import StackServer
 from sluice_block.konnector.state_files import StateFiles
-from sluice_block.konnector.storage_daemon import StorageDaemon
 from sluice_block.stack.filters import changes_content, nbdkit_arguments
 from sluice_block.stack.page import Counters, Page
 from sluice_core.describe import Scalar
@@ -52,7 +52,8 @@ class AttachedVolume:
 
     def __post_init__(self) -> None:
         self.stack = StackServer(self.folder)
-        self.front = StorageDaemon(self.folder, self.attachment.volume)
+        self.source = Source(self.attachment.connection, self.folder)
+        self.front = Front(self.folder, self.attachment.volume)
         self.mount = FuseMount(self.folder)
 
     def device(self) -> str:
@@ -103,6 +104,7 @@ class AttachedVolume:
         self.mount.end()
         self.front.end()
         self.stack.end()
+        self.source.end()
         if self.folder.exists():
             shutil.rmtree(self.folder)
 
@@ -126,20 +128,24 @@ class AttachedVolume:
                     f"volume `{self.attachment.volume}` stores its bytes {_names(changes_content(self.steps()))}, "
                     f"and this stack would read them {_names(changes_content(fresh))}"
                 )
-            self.stack.replace(self._arguments(fresh), self.front.swap)
+            with self._page() as page:
+                page.set_limits(VolumeLimits().page_limits())  # what waits for them would hold the replacement up
+                try:
+                    self.stack.replace(self._arguments(fresh), self.front.swap)
+                finally:
+                    page.set_limits(self.attachment.limits.page_limits())
             self._keep(replace(self.attachment, stack=tuple(steps)))
 
     def _start_stack(self) -> None:
-        if self.stack.process() is not None:
-            return
         with self._page() as page:
-            page.reset_under_way()  # of a nbdkit that was killed
             page.set_limits(self.attachment.limits.page_limits())
+            if self.stack.process() is not None:
+                return
+            page.reset_under_way()  # of a nbdkit that was killed
         self.stack.start(self._arguments(self.steps()))
 
     def _arguments(self, steps: Steps) -> list[str]:
-        source = open_source(self.attachment.connection, self.folder)
-        return nbdkit_arguments(steps, source.arguments, self.built, self.folder / "page")
+        return nbdkit_arguments(steps, self.source.start(), self.built, self.folder / "page")
 
     # -- limits and counters -------------------------------------------------------------------
 
@@ -213,13 +219,15 @@ class AttachedVolume:
                 return
             if not self.front_is_alive():
                 self.break_down()
-            elif self.stack.process() is None:
+            elif self.source.has_ended() or self.stack.process() is None:
                 log.warning("the stack of volume `%s` has ended, it is started again", self.attachment.volume)
+                if self.source.has_ended():
+                    self.stack.stop()  # it answers with errors
                 self._start_stack()
 
     def processes(self) -> list[int]:
         """Pid file descriptors of its processes, for who waits for their end and closes them."""
-        records = (self.stack.process(), self.front.process(), self.mount.process())
+        records = [one.process() for one in (self.stack, self.source, self.front, self.mount)]
         opened = (one.open() for one in records if one is not None)
         return [one for one in opened if one is not None]
 

@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -29,17 +29,17 @@ class Machine:
         self.konnector = Konnector(self.folder / "state", self.folder / "run", self.built)
         self.konnector.adopt()
 
-    def wanted(self, size=64 * MIB, **fields):
+    def wanted(self, size=64 * MIB):
         """A volume over a fresh file of zeros."""
         key = str(uuid.uuid4())
         source = self.folder / f"{key}.img"
         with open(source, "wb") as file:
             file.truncate(size)
         connection = {"driver_volume_type": "local", "data": {"device_path": str(source)}}
-        return VolumeAttachment(key, "acme", connection, **fields)
+        return VolumeAttachment(key, "acme", connection)
 
     def attach(self, **fields):
-        return self.konnector.attach(self.wanted(**fields))[0]
+        return self.konnector.attach(replace(self.wanted(), **fields))[0]
 
     def leftovers(self):
         """What is there of volumes: folders, records, mounts, loop devices."""

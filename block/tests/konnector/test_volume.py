@@ -3,13 +3,17 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.support.block.verified_load import VerifiedLoad
 
 from sluice_block.konnector import loop_devices
+from sluice_block.konnector.processes import wait_until
 from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING, NBD, StackStep, VolumeLimits
 from sluice_block.konnector.stack_server import StackServer
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
@@ -231,3 +235,87 @@ def test_limits_hold_at_once_and_after_a_restart_and_requests_are_counted(machin
     machine.konnector.set_limits(key, VolumeLimits(max_bw=3e6))
     machine.start()
     assert machine.konnector.volume(key).attachment.limits == VolumeLimits(max_bw=3e6)
+
+
+@pytest.fixture
+def server(machine):
+    """Starts an NBD server over a file, again and again at the same address."""
+    source = machine.folder / "served.img"
+    with open(source, "wb") as file:
+        file.truncate(64 << 20)
+    running = []
+
+    def start(*options):
+        command = ["nbdkit", "--foreground", "--pidfile", str(machine.folder / "served.pid"), *options, "file", source]
+        (machine.folder / "served.pid").unlink(missing_ok=True)
+        (machine.folder / "served.sock").unlink(missing_ok=True)
+        running.append(subprocess.Popen(command))
+        assert wait_until((machine.folder / "served.pid").exists, 10)
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.kill()
+        one.wait()
+
+
+def nbd(**data):
+    return {"driver_volume_type": "nbd", "data": data}
+
+
+def test_a_server_that_dies_and_comes_back_is_waited_for(machine, server):
+    address = str(machine.folder / "served.sock")
+    first = server("--unix", address)
+    volume = machine.attach(connection=nbd(uri=f"nbd+unix:///?socket={address}"))
+    with VerifiedLoad(volume.device(), size=32 << 20) as load:
+        load.wait_for(100)
+        first.kill()
+        first.wait()
+        server("--unix", address)
+        load.wait_for(100)
+    assert volume.attachment.state == ATTACHED
+
+
+def test_the_client_of_a_server_that_dies_is_started_again(machine, server):
+    address = str(machine.folder / "served.sock")
+    server("--unix", address)
+    volume = machine.attach(connection=nbd(uri=f"nbd+unix:///?socket={address}"))
+    kill(volume.source.process())
+    machine.konnector.check()
+    with VerifiedLoad(volume.device(), size=32 << 20) as load:
+        load.wait_for(100)
+
+
+def test_over_tcp_the_key_of_the_attachment_is_needed(machine, server):
+    key = "ab" * 32
+    keys = machine.folder / "keys"
+    keys.write_text(f"data1:{key}\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server("--ipaddr", "127.0.0.1", "--port", str(port), "--tls", "require", f"--tls-psk={keys}")
+    uri = f"nbds://data1@127.0.0.1:{port}/"
+    for refused, error in (
+        (nbd(uri=uri), CallerError),
+        (nbd(uri=uri.replace("nbds", "nbd"), auth_username="data1", auth_password=key), CallerError),
+        (nbd(uri=uri, auth_username="data1", auth_password="cd" * 32), PeerError),
+    ):
+        with pytest.raises(error) as caught:
+            machine.konnector.attach(replace(machine.wanted(), connection=refused))
+        assert "cd" * 32 not in str(caught.value)
+    volume = machine.attach(connection=nbd(uri=uri, auth_username="data1", auth_password=key))
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert not any(key.encode() in one for one in commands)
+    with VerifiedLoad(volume.device(), size=32 << 20) as load:
+        load.wait_for(100)
+
+
+def test_a_limit_does_not_hold_up_a_replacement(machine):
+    volume = machine.attach(limits=VolumeLimits(max_bw=100_000.0))
+    with VerifiedLoad(volume.device(), block=1 << 20, size=32 << 20) as load:
+        load.wait_for(1)
+        before = time.monotonic()
+        machine.konnector.replace_stack(volume.attachment.volume, (READAHEAD,))
+        assert time.monotonic() - before < 20  # sixteen requests would wait for 160 s
+        machine.konnector.set_limits(volume.attachment.volume, VolumeLimits())
+        load.wait_for(20)

@@ -1,0 +1,133 @@
+"""qemu-storage-daemon: started with block nodes and one export of NBD on a unix socket, and told things by QMP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from qemu.qmp import QMPClient, QMPError
+
+from sluice_block.konnector import processes
+from sluice_block.konnector.process_records import ProcessRecord, end_recorded, read_living, write_record
+from sluice_core.errors import PeerError
+
+T = TypeVar("T")
+
+PROGRAM: Final = "qemu-storage-daemon"
+#: Seconds for which its NBD clients wait for a server that is away, before I/O fails.
+RECONNECT: Final = 600
+#: Seconds within which it must show its export.
+_START: Final = 20.0
+#: Seconds within which it must answer.
+_ANSWER: Final = 80.0
+
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class QemuDaemon:
+    """One daemon; its sockets, its pid file and its log are in ``folder``, called after its ``role``."""
+
+    folder: Path
+    role: str
+
+    @property
+    def socket(self) -> Path:
+        """The NBD socket that it shows."""
+        return self.folder / f"{self.role}.sock"
+
+    def start(self, nodes: Sequence[Options], name: str, objects: Sequence[str] = ()) -> None:
+        """Start it; it shows the last of ``nodes`` when this returns.
+
+        :param nodes: block nodes, as of ``blockdev-add``
+        :param name: name of the NBD export
+        :param objects: further objects, as of ``--object``
+        :raises PeerError: with what it said, when it does not
+        """
+        ready = self.folder / f"{self.role}.pid"
+        ready.unlink(missing_ok=True)
+        shown = {"id": "export", "type": "nbd", "node-name": nodes[-1]["node-name"], "name": name, "writable": True}
+        monitor = f"socket,id=qmp,path={_escaped(self._monitor)},server=on,wait=off"
+        command = [PROGRAM, "--pidfile", str(ready), "--chardev", monitor, "--monitor", "chardev=qmp"]
+        for one in objects:
+            command += ["--object", one]
+        for node in nodes:
+            command += ["--blockdev", json.dumps(node)]
+        command += ["--nbd-server", f"addr.type=unix,addr.path={_escaped(self.socket)},max-connections=0"]
+        command += ["--export", json.dumps(shown)]
+        record = processes.start_until_ready(command, self.folder / f"{self.role}.log", ready, _START)
+        write_record(self._record, record)
+
+    def process(self) -> ProcessRecord | None:
+        """Its process; None when it does not run."""
+        return read_living(self._record)
+
+    def end(self) -> None:
+        """End it; what its clients wait for fails.
+
+        :raises PeerError: when it does not end
+        """
+        end_recorded(self._record)
+
+    def execute(self, command: str, arguments: Options) -> Any:
+        """What it answers to one command.
+
+        :raises PeerError: when it refuses, or does not answer
+        """
+
+        async def call() -> Any:
+            async with self.connected() as client:
+                return await client.execute(command, arguments)
+
+        return self.run(call())
+
+    @contextlib.asynccontextmanager
+    async def connected(self) -> AsyncIterator[QMPClient]:
+        """A connection for several commands, within :meth:`run`."""
+        client = QMPClient("sluice")
+        await client.connect(str(self._monitor))
+        try:
+            yield client
+        finally:
+            await client.disconnect()
+
+    @staticmethod
+    def run(call: Coroutine[Any, Any, T]) -> T:
+        """The outcome of ``call``.
+
+        :raises PeerError: when the daemon refused something, or did not answer in time
+        """
+        try:
+            return asyncio.run(asyncio.wait_for(call, _ANSWER))
+        except (QMPError, OSError) as error:  # a time-out is an OSError, too
+            raise PeerError(f"`{PROGRAM}`: {error or 'does not answer'}") from error
+
+    @property
+    def _record(self) -> Path:
+        return self.folder / f"{self.role}.process"
+
+    @property
+    def _monitor(self) -> Path:
+        return self.folder / f"{self.role}.qmp"
+
+
+def nbd_client(name: str, server: Options, **options: Any) -> dict[str, Any]:
+    """The block node ``name`` that is a client of an NBD server, and waits while that is away."""
+    return {
+        "driver": "nbd",
+        "node-name": name,
+        "server": server,
+        "reconnect-delay": RECONNECT,
+        "discard": "unmap",
+        **options,
+    }
+
+
+def _escaped(path: Path) -> str:
+    """A path in QEMU's ``key=value`` syntax, where a comma is written twice."""
+    return str(path).replace(",", ",,")
