@@ -21,12 +21,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sluice_block.konnector import loop_devices
-from sluice_block.konnector.front import Front
-from sluice_block.konnector.fuse_mount import FuseMount
+from sluice_block.konnector.datapath import loop_devices
+from sluice_block.konnector.datapath.front import Front
+from sluice_block.konnector.datapath.fuse_mount import FuseMount
+from sluice_block.konnector.datapath.sources import Source
+from sluice_block.konnector.datapath.stack_server import StackServer
 from sluice_block.konnector.records import ATTACHED, BLOCK, BROKEN, DETACHING, StackStep, VolumeAttachment, VolumeLimits
-from sluice_block.konnector.sources import Source
-from sluice_block.konnector.stack_server import StackServer
 from sluice_block.konnector.state_files import StateFiles
 from sluice_block.stack.filters import changes_content, nbdkit_arguments
 from sluice_block.stack.page import Counters, Page

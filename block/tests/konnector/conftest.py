@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_block.konnector import loop_devices
+from sluice_block.konnector.datapath import loop_devices
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.records import VolumeAttachment
 

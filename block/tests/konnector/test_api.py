@@ -14,7 +14,7 @@ from werkzeug.test import Client
 from sluice_block.konnector import cli
 from sluice_block.konnector.api import KonnectorApi
 from sluice_block.konnector.client import KonnectorClient
-from sluice_block.konnector.processes import wait_until
+from sluice_block.konnector.datapath.processes import wait_until
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 
 pytestmark = pytest.mark.service

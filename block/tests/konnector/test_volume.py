@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from tests.support.block.verified_load import VerifiedLoad
 
-from sluice_block.konnector import loop_devices
-from sluice_block.konnector.processes import wait_until
+from sluice_block.konnector.datapath import loop_devices
+from sluice_block.konnector.datapath.processes import wait_until
+from sluice_block.konnector.datapath.stack_server import StackServer
 from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING, NBD, StackStep, VolumeLimits
-from sluice_block.konnector.stack_server import StackServer
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 
 pytestmark = pytest.mark.service

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from sluice_block.konnector.process_records import ProcessRecord
+from sluice_block.konnector.datapath.process_records import ProcessRecord
 from sluice_core.errors import PeerError
 
 #: Seconds within which a program that goes into the background must serve.

@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from sluice_block.konnector import processes
-from sluice_block.konnector.process_records import PATIENCE
+from sluice_block.konnector.datapath import processes
+from sluice_block.konnector.datapath.process_records import PATIENCE
 from sluice_core.errors import Conflict, PeerError
 
 _SYSTEM: Final = Path("/sys/block")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from sluice_block.konnector import loop_devices, processes
-from sluice_block.konnector.process_records import ProcessRecord, end_recorded, read_living, write_record
+from sluice_block.konnector.datapath import loop_devices, processes
+from sluice_block.konnector.datapath.process_records import ProcessRecord, end_recorded, read_living, write_record
 from sluice_core.errors import PeerError
 
 PROGRAM: Final = "nbdfuse"

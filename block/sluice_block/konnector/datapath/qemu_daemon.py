@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 
 from qemu.qmp import QMPClient, QMPError
 
-from sluice_block.konnector import processes
-from sluice_block.konnector.process_records import ProcessRecord, end_recorded, read_living, write_record
+from sluice_block.konnector.datapath import processes
+from sluice_block.konnector.datapath.process_records import ProcessRecord, end_recorded, read_living, write_record
 from sluice_core.errors import PeerError
 
 T = TypeVar("T")

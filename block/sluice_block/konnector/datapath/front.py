@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from qemu.qmp import QMPError
 
-from sluice_block.konnector.process_records import ProcessRecord
-from sluice_block.konnector.qemu_daemon import QemuDaemon, nbd_client
+from sluice_block.konnector.datapath.process_records import ProcessRecord
+from sluice_block.konnector.datapath.qemu_daemon import QemuDaemon, nbd_client
 from sluice_core.errors import PeerError
 
 #: Seconds that the requests under way may take when the stack is replaced.

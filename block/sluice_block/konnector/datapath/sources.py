@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from sluice_block.konnector.process_records import ProcessRecord
-from sluice_block.konnector.qemu_daemon import QemuDaemon, nbd_client
+from sluice_block.konnector.datapath.process_records import ProcessRecord
+from sluice_block.konnector.datapath.qemu_daemon import QemuDaemon, nbd_client
 from sluice_core.errors import CallerError
 
 #: Types that need no connector.

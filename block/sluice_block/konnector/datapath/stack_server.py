@@ -1,13 +1,13 @@
 """The stack of a volume: one nbdkit with the volume's filters over its source, started, replaced and found again.
 
 Each nbdkit has a socket of its own, ``stack-<number>.sock``.  A replacement is started beside the one that serves, the
-front is told to use it (:mod:`storage_daemon`), and the old one is ended.  One that died is started anew on the same
+front is told to use it (:mod:`front`), and the old one is ended.  One that died is started anew on the same
 socket, where the front finds it.  A konnector that dies in the middle of a replacement leaves two records;
 :meth:`StackServer.recover` keeps the one that the front uses.
 
-It is ended by SIGKILL: until its connections are gone it takes SIGTERM for a reason to answer with errors.  nbdkit goes
-into the background by itself: in the foreground it is ended by the kernel together with the thread that
-started it (version 1.32 sets PR_SET_PDEATHSIG, asked for or not).
+nbdkit is ended by SIGKILL: after SIGTERM it answers with errors until its connections are gone.  It goes into the
+background by itself: in the foreground the kernel ends it together with the thread that started it (version 1.32 sets
+PR_SET_PDEATHSIG, asked for or not).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
-from sluice_block.konnector import processes
-from sluice_block.konnector.process_records import ProcessRecord, read_record, write_record
+from sluice_block.konnector.datapath import processes
+from sluice_block.konnector.datapath.process_records import ProcessRecord, read_record, write_record
 from sluice_core.messages.base import Message
 
 PROGRAM: Final = "nbdkit"
