@@ -40,6 +40,19 @@ class Konnector:
             else:
                 self._try(volume, "is not taken over", volume.adopt)
 
+    def halt(self) -> list[str]:
+        """End all volumes as the machine does when it halts: the next konnector attaches them again.
+
+        :returns: why those that are still there are so
+        """
+        reasons = []
+        for attachment in self._files.read_all():
+            try:
+                self._make(attachment).halt()
+            except SluiceError as error:
+                reasons.append(f"volume `{attachment.volume}`: {error}")
+        return reasons
+
     def volumes(self) -> list[AttachedVolume]:
         """All volumes, by their ids."""
         with self._lock:

@@ -98,6 +98,18 @@ class AttachedVolume:
             self._tear_down(device)
             self.files.remove(self.attachment.volume)
 
+    def halt(self) -> None:
+        """End everything as the machine does when it halts: what was asked for stays.
+
+        :raises Conflict: while somebody holds the device, naming who
+        :raises PeerError: when something does not end
+        """
+        with self.lock:
+            device = self.mount.device()
+            if device:
+                loop_devices.check_unused(device)
+            self._tear_down(device)
+
     def _tear_down(self, device: str) -> None:
         if device:
             loop_devices.remove(device)

@@ -17,7 +17,7 @@ from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.base.processes import ProcessId
 from sluice_aio.base.server import Server
 from sluice_aio.base.setup import KEYSTONE, Setup
-from sluice_aio.cinder import backends
+from sluice_aio.cinder import backends, konnector
 from sluice_aio.cinder.conf import write_cinder
 from sluice_aio.cinder.seed import seed_cinder
 from sluice_aio.cluster import components
@@ -233,6 +233,8 @@ class Cluster:
             barbican.write_barbican(self.layout)
         if "cinder" in self._names:
             write_cinder(self.layout, self._rabbit().url, venv.python(service="cinder"))
+        if "konnector" in self._names:
+            konnector.write_konnector(self.layout)
         write_swift(self.layout, self.setup)
         write_sluice(self.layout, self._redis().url, self._rabbit().url, self.setup)
         build_rings(self.layout)
@@ -268,6 +270,7 @@ class Cluster:
             stop_all(self._records)
             for server in self._servers.values():
                 server.stop()  # reaps our own children
+            konnector.release(self.layout)
             backends.release(self.layout)
 
     def _record_started(self) -> None:

@@ -15,7 +15,7 @@ from sluice_aio.base.backing_servers import MemcachedServer, RabbitServer, Redis
 from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.base.ports import HOST, probe
 from sluice_aio.base.server import Server
-from sluice_aio.cinder import backends
+from sluice_aio.cinder import backends, konnector
 from sluice_aio.conf.storage import DAEMONS, kind_of
 from sluice_aio.conf.swift import PROXIES
 from sluice_aio.errors import LaunchError
@@ -29,7 +29,7 @@ REWRITERS: Final = ("rewriter", "rewriter2")
 #: Started in this order, wave by wave, and stopped in the reverse one.
 WAVES: Final = (
     ("keystone", "barbican", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
-    ("agent", "agent2", *STORAGE_AGENTS, "actors", "api", "api2", "sandbox", "cinder"),
+    ("agent", "agent2", *STORAGE_AGENTS, "actors", "api", "api2", "sandbox", "cinder", "konnector"),
     PROXIES,
     (*DAEMON_SERVICES, *REWRITERS),
 )
@@ -39,7 +39,7 @@ DEFAULT: Final = frozenset(
     {"redis", "rabbit", "memcached", "account", "container", *OBJECT_DEVICES, "agent", "actors", "api", "proxy"}
 )
 #: What a profile of ``up`` brings up beside that.
-PROFILES: Final = {"block": frozenset({"cinder"})}
+PROFILES: Final = {"block": frozenset({"cinder", "konnector"})}
 #: A second proxy with an agent of its own, as another node would have.
 SECOND_NODE: Final = frozenset({"agent2", "proxy2"})
 #: Replicas of the API: they share nothing but Redis.
@@ -86,7 +86,7 @@ def script(name: str) -> str:
 
 def ports_of(name: str) -> tuple[str, ...]:
     """Names of the ports that service ``name`` listens on; agents, actors and daemons have none."""
-    if name in ("agent", "agent2", *STORAGE_AGENTS, "actors", "sandbox", *DAEMON_SERVICES, *REWRITERS):
+    if name in ("agent", "agent2", *STORAGE_AGENTS, "actors", "sandbox", "konnector", *DAEMON_SERVICES, *REWRITERS):
         return ()
     return (name, *_MORE_PORTS.get(name, ()))
 
@@ -168,6 +168,17 @@ def _ours(layout: Layout, name: str) -> Server:
     return Program(name, 0, layout.logs, command, ready)
 
 
+def _konnector(layout: Layout) -> Server:
+    command = [script("sluice-konnector"), "--config", str(layout.configs / "konnector.conf")]
+    path = konnector.run_folder(layout) / "api.sock"
+
+    def answers() -> bool:
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(str(path)) == 0
+
+    return Program("konnector", 0, layout.logs, command, answers)
+
+
 def _keystone(layout: Layout) -> Server:
     port = layout.ports["keystone"]
     program = Path(__file__).parents[1] / "keystone" / "keystone_program.py"
@@ -202,6 +213,8 @@ def _server(layout: Layout, name: str) -> Server:
         return _barbican(layout)
     if name == "cinder":
         return _cinder(layout)
+    if name == "konnector":
+        return _konnector(layout)
     if name == "redis":
         return RedisServer(ports["redis"], layout.data / "redis")
     if name == "rabbit":

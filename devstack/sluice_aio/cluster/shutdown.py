@@ -11,7 +11,7 @@ from typing import Final
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.processes import end_all
-from sluice_aio.cinder import backends
+from sluice_aio.cinder import backends, konnector
 from sluice_aio.cluster.components import WAVES
 from sluice_aio.cluster.records import Records
 
@@ -24,6 +24,7 @@ def stop_recorded(layout: Layout) -> list[str]:
     records = Records(layout.run)
     with locked(records), uninterrupted():
         stopped = stop_all(records)
+        konnector.release(layout)
         backends.release(layout)
         return stopped
 

@@ -29,7 +29,8 @@ _EXPORT: Final = "source"
 class Source:
     """The source of one volume.
 
-    :param connection: Cinder's ``connection_info``: ``driver_volume_type``, and ``data`` with what that type needs
+    :param connection: Cinder's ``connection_info``: ``driver_volume_type``, and what that type needs, either in
+        ``data`` (as drivers return it) or beside it (as the API shows it)
     :param folder: of the volume, for sockets, and for secrets that QEMU reads
     """
 
@@ -42,9 +43,9 @@ class Source:
         :raises CallerError: when the connection is of a type that cannot be used here, or lacks something
         :raises PeerError: when the server behind it does not answer
         """
-        kind, data = str(self.connection.get("driver_volume_type")), self.connection.get("data")
+        kind, data = str(self.connection.get("driver_volume_type")), self.connection.get("data", self.connection)
         if not isinstance(data, Mapping):
-            raise CallerError(f"connection of type `{kind}` has no `data`")
+            raise CallerError(f"`data` of a connection of type `{kind}` is no object")
         if kind == LOCAL:
             return _local(_text(data, "device_path", kind))
         if kind != NBD:

@@ -1,0 +1,49 @@
+"""The konnector of this machine: its configuration, and what it leaves outside its process.
+
+Volumes stay attached when it ends, as in production.  ``down`` ends them as a machine does that halts, and the next
+``up`` attaches them again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from sluice_aio.base.ini import section
+from sluice_aio.base.layout import Layout
+from sluice_aio.errors import LaunchError
+from sluice_block.konnector.konnector import Konnector
+from sluice_sandbox.docker.locations import cache_folder
+
+SERVICE: Final = "konnector"
+
+
+def run_folder(layout: Layout) -> Path:
+    """Its socket, and those of its volumes; a short path, since Linux refuses long ones of sockets."""
+    return layout.run / "k"
+
+
+def state_folder(layout: Layout) -> Path:
+    """What is attached."""
+    return layout.data / SERVICE
+
+
+def write_konnector(layout: Layout) -> None:
+    """Its configuration."""
+    options = {
+        "run_dir": str(run_folder(layout)),
+        "state_dir": str(state_folder(layout)),
+        "cache_dir": str(cache_folder() / "nbdkit"),
+    }
+    (layout.configs / f"{SERVICE}.conf").write_text(section(SERVICE, options), encoding="utf-8")
+
+
+def release(layout: Layout) -> None:
+    """End the volumes that are attached.
+
+    :raises LaunchError: naming who holds which
+    """
+    if state_folder(layout).exists():
+        reasons = Konnector(state_folder(layout), run_folder(layout), cache_folder()).halt()
+        if reasons:
+            raise LaunchError("; ".join(reasons))
