@@ -57,17 +57,18 @@ def occupy(disk):
 
 
 def plain(cluster):
-    """Names of the objects whose newest files are plain.
+    """Names of the objects of which two of the newest files at least are there, and are plain.
 
     A device that was full for one replica, and not for two, keeps an older file until a replicator comes.
     """
     files = {name: object_files(cluster.device_folders, f"{TARGET}/{name}") for name in map(str, range(COUNT))}
     newest = {name: max(path.name for path in paths) for name, paths in files.items()}
-    return {
-        name
-        for name, paths in files.items()
-        if not any(CHAIN in file_metadata(path) for path in paths if path.name == newest[name])
-    }
+    found = set()
+    for name, paths in files.items():
+        written = [path for path in paths if path.name == newest[name]]
+        if len(written) >= 2 and not any(CHAIN in file_metadata(path) for path in written):
+            found.add(name)
+    return found
 
 
 def test_what_finds_no_room_stays_and_is_rewritten_later(cluster, disk, swift):

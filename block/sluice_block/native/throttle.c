@@ -1,7 +1,8 @@
 /* Limits bytes and operations per second of reads, of writes, and of both together, by the limits in the page of its volume
  * (throttle-page).  limits.c has the rules.
  *
- * Flush, trim and zero are operations of the direction *write*, of no bytes.  Requests for extents and cache are not limited.
+ * Flush, trim and zero are operations of the direction *write*, of no bytes.  Requests for cache are not
+ * limited.  Extents are not offered: a client that knows of a hole answers reads of it by itself, past every limit.
  * It counts only what requests waited.  It makes no errors: a request that waits when nbdkit is told to end passes at once.
  */
 
@@ -95,6 +96,12 @@ throttle_zero (nbdkit_next *next, void *handle, uint32_t count, uint64_t offset,
   return next->zero (next, count, offset, flags, err);
 }
 
+static int
+throttle_can_extents (nbdkit_next *next, void *handle)
+{
+  return 0;
+}
+
 static struct nbdkit_filter filter = {
   .name = "sluice-throttle",
   .longname = "limits of bytes and operations per second",
@@ -102,6 +109,7 @@ static struct nbdkit_filter filter = {
   .config = throttle_config,
   .config_complete = throttle_config_complete,
   .config_help = "throttle-page=<FILE>   (required) The volume's page of shared memory.",
+  .can_extents = throttle_can_extents,
   .pread = throttle_pread,
   .pwrite = throttle_pwrite,
   .flush = throttle_flush,

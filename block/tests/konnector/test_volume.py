@@ -215,6 +215,17 @@ def test_an_nbd_socket_for_qemu_needs_no_device(machine):
     assert not volume.mount.is_mounted()
 
 
+@pytest.mark.parametrize("export", ["block", NBD])
+def test_reads_of_what_was_never_written_are_limited_and_counted(machine, export):
+    volume = machine.attach(export=export, limits=VolumeLimits(max_iops=50.0))
+    engine = ["nbd", f"--uri={volume.device()}"] if export == NBD else ["libaio", f"--filename={volume.device()}"]
+    job = ["--name=load", "--rw=randread", "--bs=4k", "--iodepth=16", "--size=32m", "--number_ios=60", "--direct=1"]
+    subprocess.run(["fio", *job, f"--ioengine={engine[0]}", engine[1]], check=True, capture_output=True)
+    counted = volume.counters()
+    assert counted.reads >= 60
+    assert counted.waited > 0.1
+
+
 def test_limits_hold_at_once_and_after_a_restart_and_requests_are_counted(machine):
     volume = machine.attach(limits=VolumeLimits(max_iops=50.0))
     key = volume.attachment.volume

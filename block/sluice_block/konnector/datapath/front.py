@@ -8,8 +8,8 @@ To replace the stack it is told to open the new nbdkit beside the old one and to
 (``blockdev-reopen``): it lets no request begin, waits for those under way, and goes on with the new one.  So no request
 reaches the source by the old stack after one by the new.
 
-Its own FUSE export is not used.  That of QEMU 7.2 keeps one buffer for all requests and overwrites it while a write
-waits: with 16 writes of 128 KiB at a time, data of one block were stored in the place of others.
+Its own FUSE export is not used.  With that of QEMU 7.2 and 16 writes of 128 KiB at a time, data of one block were
+stored in the place of others.
 """
 
 from __future__ import annotations
