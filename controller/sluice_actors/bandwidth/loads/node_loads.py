@@ -5,6 +5,9 @@ Messages arrive twice, late, out of order or not at all, and the clocks of nodes
 * The messages of an agent are ordered by their number since its start.  A message that is not newer than the last one
   is refused.  A start that lies before the known one counts once the known one has been silent for some seconds.
 * The age of a message is the time since it arrived here, on our monotonic clock.
+* An agent that started again is silent until its workers should have reconnected, but on a busy machine some take
+  longer.  A flow that seems idle there would lose its share, so the node keeps what it had for
+  :data:`RECONNECT_SECONDS` more.
 * A node that falls silent keeps its part for :data:`FORGET_SECONDS`, unless ``failure_detector`` finds that it failed.
   A node whose workers have ended loses it at once.
 
@@ -43,6 +46,8 @@ FRESH_SECONDS: Final = 2.5
 FORGET_SECONDS: Final = 30.0
 #: After so many seconds of silence another start of an agent counts although its clock says that it was before.
 _OTHER_START_SECONDS: Final = 3.0
+#: Seconds after the first report of another start of an agent within which its last workers reconnect.
+RECONNECT_SECONDS: Final = 2.0
 #: Flows that are over are forgotten once there are more of them than this, and than of the others.
 _MAX_OVER: Final = 10_000
 
@@ -65,6 +70,7 @@ class Node:
     number: int
     arrived: float  #: on our monotonic clock
     at: float = 0.0
+    complete_at: float = -math.inf  #: when all workers are connected again, on our monotonic clock
     server: str = ""
     sides: tuple[str, ...] = ()
     served_sides: tuple[str, ...] = ()  #: where it has workers, or had some a moment ago
@@ -108,13 +114,15 @@ class NodeLoads:
             seconds = MEAN_SECONDS
         elif load.started != node.started:
             seconds = 1.0  # no report of what moved meanwhile is no sign that nothing moved
+            node.complete_at = arrived + RECONNECT_SECONDS
         else:
             seconds = min(max(float(round(arrived - node.arrived)), 1.0), MEAN_SECONDS)
         node.started, node.number, node.arrived, node.at = load.started, load.number, arrived, load.at
-        node.server, node.sides, node.objects = load.server, load.sides, load.objects
+        node.server, node.sides = load.server, load.sides
         node.capacity = _valid_rates(load.capacity)
         self.policies.update(load.policies)
-        self._update(node, load, columns, seconds)
+        if load.gone or arrived >= node.complete_at:
+            self._update(node, load, columns, seconds)
         node.served_sides = tuple(
             side for side in SIDES if side in node.sides or side in sides_in(node.stats.flow_sides)
         )
@@ -147,7 +155,7 @@ class NodeLoads:
             return
         flow_sides, sums = _sum_devices(columns.rows // DEVICES, columns.values)
         sums[2] = np.minimum(sums[2], sums[1])
-        node.rows = DeviceRows(columns.rows, columns.values[0])
+        node.rows, node.objects = DeviceRows(columns.rows, columns.values[0]), load.objects
         node.stats = node.stats.advanced(flow_sides, sums, seconds, node.sides)
 
 

@@ -58,6 +58,21 @@ def test_an_unused_floor_goes_to_others_within_two_seconds():
     assert cluster.run(2) == near(T1=40, T2=30, T3=20)
 
 
+def test_agents_that_start_again_before_their_workers_return_change_no_share():
+    cluster = three()
+    cluster.run(5)
+    before = {name: shares_of(cluster.last)[name].rows for name in TWO}
+    for number, back in enumerate((("T3",), ("T2", "T3")), start=1):
+        for name, carries in TWO.items():
+            rows = [flow_row(account, 1, waiting=0.0) for account in back]
+            told = node_load(name, number, *rows, started=50.0, sides=(PROXY,), capacity={PROXY: {GET: carries * MB}})
+            cluster.allocator.feed(told, cluster.now + number + 0.07)
+        after = shares_of(cluster.allocator.allocate(cluster.now + number + 0.18, cluster.now + number))
+        assert {name: [row.rate for row in after[name].rows] for name in TWO} == {
+            name: pytest.approx([row.rate for row in rows], rel=0.02) for name, rows in before.items()
+        }
+
+
 def test_a_small_demand_is_met_and_the_rest_is_used():
     cluster = three()
     cluster.asks["T1"] = {"p1": 5.0, "p2": 5.0}

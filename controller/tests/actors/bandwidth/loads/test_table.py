@@ -59,7 +59,18 @@ def test_another_start_counts_at_once_unless_it_seems_to_lie_before(loads):
     assert loads.feed(node_load("n", 1, flow_row("a", 2), started=200.0), 10.5)
     assert not loads.feed(node_load("n", 99, flow_row("a", 3), started=100.0), 11.0)
     assert loads.feed(node_load("n", 1, flow_row("a", 4), started=50.0), 15.0)
-    assert stat(loads).moved == 4 * MB
+    assert loads.nodes["n"].started == 50.0
+
+
+def test_another_start_keeps_what_the_node_had_until_its_workers_are_back(loads):
+    loads.feed(node_load("n", 50, flow_row("a", 4), started=100.0), 10.0)
+    moved = []
+    for number, at in enumerate((20.0, 21.0, 22.0), start=1):
+        loads.feed(node_load("n", number, flow_row("a", number), started=200.0), at)
+        moved.append(stat(loads).moved / MB)
+    assert moved == [4, 4, 3]
+    loads.feed(node_load("n", 1, started=300.0, gone=True), 23.0)
+    assert not places(loads)
 
 
 def test_a_new_flow_counts_in_full_and_then_as_a_mean(loads):
@@ -110,10 +121,14 @@ def test_ended_nodes_are_forgotten_at_once_and_silent_ones_after_a_while(loads):
 def test_an_agent_that_comes_back_before_its_workers_leaves_flows_where_they_were(loads):
     loads.feed(node_load("n", 9, flow_row("a", 1), started=100.0, sides=(PROXY,)), 1.0)
     loads.feed(node_load("n", 1, started=120.0), 20.0)
-    assert stat(loads).idle == 1.0
-    loads.feed(node_load("n", 2, flow_row("a", 1), started=120.0, sides=(PROXY,)), 21.0)
     assert stat(loads).idle == 0.0
-    loads.feed(node_load("n", 6, started=120.0, sides=(PROXY,)), 25.0)
+    loads.feed(node_load("n", 2, started=120.0), 21.0)
+    assert stat(loads).idle == 0.0
+    loads.feed(node_load("n", 3, started=120.0), 22.0)
+    assert stat(loads).idle == 1.0
+    loads.feed(node_load("n", 4, flow_row("a", 1), started=120.0, sides=(PROXY,)), 23.0)
+    assert stat(loads).idle == 0.0
+    loads.feed(node_load("n", 8, started=120.0, sides=(PROXY,)), 27.0)
     assert not places(loads)
 
 
