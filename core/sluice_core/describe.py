@@ -16,6 +16,12 @@ Scalar = str | int | float | bool
 PROXY: Final = "proxy"
 STORAGE_NODE: Final = "storage_node"
 PLACES: Final = (PROXY, STORAGE_NODE)
+#: Where filters of volumes run, and the role of the process that runs them; no sentence says it.
+KONNECTOR: Final = "konnector"
+
+#: What an action can be about.
+OBJECTS: Final = "objects"
+VOLUMES: Final = "volumes"
 
 #: The methods of the object requests that request filters accompany.
 OBJECT_METHODS: Final = ("GET", "HEAD", "PUT", "POST", "DELETE")
@@ -28,7 +34,11 @@ MOTIF: Final = "motif"
 NAMESPACE: Final = "namespace"
 #: A filter that no node runs: its service is called (``sluice_core.activation``).
 SERVICE: Final = "service"
-KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, MOTIF, NAMESPACE, SERVICE)
+#: Rates that a volume is held to where it is used.
+THROTTLE: Final = "throttle"
+#: The class that a volume is of; actor hosts have Cinder retype it.
+TIER: Final = "tier"
+KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, MOTIF, NAMESPACE, SERVICE, THROTTLE, TIER)
 
 #: Where a filter's code runs: in Swift's own process (the administrator's code), or isolated in a
 #: Storlets container, a confined Python process, or a WebAssembly instance.
@@ -94,6 +104,7 @@ class ActionInfo:
     (empty: any).  ``on_answer`` says of such a filter that on GET and HEAD it may begin with the answer, when only
     that tells whether a condition on the object holds.
     ``environment`` says who runs its code: native, or a sandbox.
+    ``about`` says whether it is about objects, volumes or both.
     """
 
     keyword: str
@@ -117,6 +128,7 @@ class ActionInfo:
     methods: tuple[str, ...] = ()
     on_answer: bool = False
     environment: str = NATIVE
+    about: tuple[str, ...] = (OBJECTS,)
 
     def parameter(self, name: str) -> Parameter | None:
         """The parameter called ``name`` (any case), or None."""

@@ -28,8 +28,9 @@ from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
 from sluice_block.konnector.konnector import Konnector
-from sluice_block.konnector.records import EXPORTS, StackStep, VolumeAttachment, VolumeLimits
+from sluice_block.konnector.records import EXPORTS, VolumeAttachment, VolumeLimits
 from sluice_core.errors import CallerError, DecodeError, SluiceError
+from sluice_core.volumes.messages import StackStep
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -10,10 +10,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from sluice_block.konnector.records import BROKEN, DETACHING, StackStep, VolumeAttachment, VolumeLimits
+from sluice_block.konnector.records import BROKEN, DETACHING, VolumeAttachment, VolumeLimits
 from sluice_block.konnector.state_files import StateFiles
 from sluice_block.konnector.volume import AttachedVolume
 from sluice_core.errors import Conflict, NotFound, SluiceError
+from sluice_core.volumes.messages import StackStep
 
 log = logging.getLogger(__name__)
 

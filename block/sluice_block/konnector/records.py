@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from sluice_block.stack.page import Limits
-from sluice_core.describe import Scalar
 from sluice_core.messages.base import Message
+from sluice_core.volumes.messages import StackStep
 
 #: How the volume is shown: a block device of this machine, or an NBD socket for QEMU.
 BLOCK: Final = "block"
@@ -21,14 +21,6 @@ ATTACHED: Final = "attached"
 DETACHING: Final = "detaching"
 #: Its front has ended: its users got I/O errors, and it must be detached.
 BROKEN: Final = "broken"
-
-
-@dataclass(frozen=True, slots=True)
-class StackStep(Message):
-    """One filter of a volume's stack; the first step is next to whoever uses the volume."""
-
-    keyword: str
-    params: Mapping[str, Scalar] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,13 @@ from sluice_block.konnector.datapath.front import Front
 from sluice_block.konnector.datapath.fuse_mount import FuseMount
 from sluice_block.konnector.datapath.sources import Source
 from sluice_block.konnector.datapath.stack_server import StackServer
-from sluice_block.konnector.records import ATTACHED, BLOCK, BROKEN, DETACHING, StackStep, VolumeAttachment, VolumeLimits
+from sluice_block.konnector.records import ATTACHED, BLOCK, BROKEN, DETACHING, VolumeAttachment, VolumeLimits
 from sluice_block.konnector.state_files import StateFiles
 from sluice_block.stack.filters import changes_content, nbdkit_arguments
 from sluice_block.stack.page import Counters, Page
 from sluice_core.describe import Scalar
 from sluice_core.errors import Conflict
+from sluice_core.volumes.messages import StackStep
 
 log = logging.getLogger(__name__)
 

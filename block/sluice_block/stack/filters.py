@@ -13,11 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from sluice_block.stack.build import library
-from sluice_core.describe import FILTER, ActionInfo, Parameter, Scalar
+from sluice_core.describe import FILTER, KONNECTOR, VOLUMES, ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError
-
-#: Where they run.
-KONNECTOR: Final = "konnector"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ class VolumeFilter:
 
 def _described(keyword: str, help_text: str, *parameters: Parameter) -> ActionInfo:
     info = ActionInfo(keyword, FILTER, help_text, parameters)
-    return replace(info, places=(KONNECTOR,), default_place=KONNECTOR)
+    return replace(info, places=(KONNECTOR,), default_place=KONNECTOR, about=(VOLUMES,))
 
 
 _KEY: Final = Parameter("key", "int", "the constant", default=0x55, minimum=1, maximum=255)

@@ -16,8 +16,9 @@ from tests.support.block.verified_load import VerifiedLoad
 from sluice_block.konnector.datapath import loop_devices
 from sluice_block.konnector.datapath.processes import wait_until
 from sluice_block.konnector.datapath.stack_server import StackServer
-from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING, NBD, StackStep, VolumeLimits
+from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING, NBD, VolumeLimits
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
+from sluice_core.volumes.messages import StackStep
 
 pytestmark = pytest.mark.service
 

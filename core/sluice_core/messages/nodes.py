@@ -24,7 +24,7 @@ class NodeReport(Message):
     counts metric batches lost.
     ``storage`` is ``ready`` when all storage daemons of the node run our disk files, else it names those that
     do not; empty on a node without any.  ``plugins`` maps each installed plugin that a Swift process of the node runs
-    without to the reason.
+    without to the reason.  ``konnector`` is the URL of the node's konnector, empty on a node without one.
     """
 
     node: str
@@ -43,6 +43,7 @@ class NodeReport(Message):
     code: Mapping[str, int] = field(default_factory=dict)
     sandbox: Mapping[str, str] = field(default_factory=dict)
     plugins: Mapping[str, str] = field(default_factory=dict)
+    konnector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Hello(PackedMessage):
     that uses them (object server, auditor, …), 0 elsewhere; ``stored`` are the keywords that they can obey.
     ``quantiles`` maps each metric that is a quantile to the name of its sketch and the quantile.
     ``plugins`` maps each installed plugin that the process left out to the reason.
+    ``url`` is where the controller can call the process, empty for those that it never calls.
     """
 
     worker: str
@@ -66,6 +68,7 @@ class Hello(PackedMessage):
     stored: tuple[str, ...] = ()
     plugins: Mapping[str, str] = field(default_factory=dict)
     quantiles: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    url: str = ""
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:

@@ -53,6 +53,11 @@ class Keys:
     accounts = _Key("Sorted set of accounts, all of one score: found by agents that measure what is stored.")
     rewrites = _Key("Hash job id → JSON: rewrites of stored objects, as they were ordered.")
     rewrite_orders = _Key("Hash assignment id → JSON: the rewrites that its EXISTING ordered, and what it said then.")
+    volumes = _Key("Hash volume id → JSON: what Sluice itself knows of a volume, its fixed filters above all.")
+    volume_operations = _Key("Hash operation id → JSON: operations on volumes, finished or undone after a crash.")
+    pools = _Key("Hash name of a pool of Cinder → JSON: capacity and capabilities as it reported them last.")
+    pool_calibrations = _Key("Hash name of a pool → JSON: what was measured of it.")
+    tiers = _Key("Hash name → JSON: classes of volumes, each a volume type of Cinder.")
     bandwidth = _Key("String of JSON: what was measured and assigned in the last second; expires when nobody divides.")
 
     def promises(self, digest: str) -> str:

@@ -36,6 +36,11 @@ KNOWN = {
     "accounts": "sluice:accounts",
     "rewrites": "sluice:rewrites",
     "rewrite_orders": "sluice:rewrite_orders",
+    "volumes": "sluice:volumes",
+    "volume_operations": "sluice:volume_operations",
+    "pools": "sluice:pools",
+    "pool_calibrations": "sluice:pool_calibrations",
+    "tiers": "sluice:tiers",
 }
 
 

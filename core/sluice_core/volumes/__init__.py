@@ -1,0 +1,1 @@
+"""Volumes of Cinder: what Redis keeps of pools, tiers, volumes and operations on them."""

@@ -1,0 +1,145 @@
+"""What Redis keeps of volumes: pools, tiers, volumes, and operations on them that are under way.
+
+A volume belongs to a project of Keystone and has an id of Cinder's; in policies and metrics it is called
+``<account>/<volume id>``, where the account is the Swift account of its project, so that a tenant is one thing in
+both worlds (:func:`volume_path`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+from sluice_core.describe import Scalar
+from sluice_core.messages.base import Message
+
+#: What an operation does.
+CREATE: Final = "create"
+EXTEND: Final = "extend"
+RETYPE: Final = "retype"
+SNAPSHOT: Final = "snapshot"
+DELETE_SNAPSHOT: Final = "delete_snapshot"
+DELETE: Final = "delete"
+ATTACH: Final = "attach"
+DETACH: Final = "detach"
+OPERATIONS: Final = (CREATE, EXTEND, RETYPE, SNAPSHOT, DELETE_SNAPSHOT, DELETE, ATTACH, DETACH)
+
+#: How far an operation is; one that has not ended is finished or undone by an actor host.
+UNDER_WAY: Final = "under_way"
+DONE: Final = "done"
+FAILED: Final = "failed"
+
+
+def volume_path(account: str, volume: str) -> str:
+    """The path of a volume in targets, snapshots and metrics."""
+    return f"{account}/{volume}"
+
+
+@dataclass(frozen=True, slots=True)
+class StackStep(Message):
+    """One filter of a volume's stack; the first step is next to whoever uses the volume."""
+
+    keyword: str
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool(Message):
+    """A pool of Cinder as it reported itself last.
+
+    ``name`` is ``host@backend#pool``.  ``total`` and ``free`` are bytes, negative when the pool does not know them.
+    ``capabilities`` are those whose names begin with ``sluice:``, without that, and ``fabric`` from Cinder's
+    ``storage_protocol`` when it is not among them.  ``seen`` is when a discovery saw it last, unix seconds.
+    """
+
+    name: str
+    total: float
+    free: float
+    capabilities: Mapping[str, str] = field(default_factory=dict)
+    seen: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCalibration(Message):
+    """What fio measured of a pool: bytes and operations per second; ``at`` in unix seconds."""
+
+    pool: str
+    read_bw: float
+    write_bw: float
+    read_iops: float
+    write_iops: float
+    at: float
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier(Message):
+    """A class of volumes, which is a volume type of Cinder that Sluice keeps.
+
+    ``resiliency`` is ``none``, ``raid`` or a number of replicas as text, ``bandwidth`` bytes per second and ``iops``
+    operations per second of one volume, 0 when nothing is promised, ``fabric`` nbd, iscsi, rbd, nfs or fc (empty: any),
+    ``cost`` what the cheapest is chosen by.  ``type`` is the id of Cinder's volume type.
+    """
+
+    name: str
+    type: str
+    resiliency: str = ""
+    bandwidth: float = 0.0
+    iops: float = 0.0
+    fabric: str = ""
+    cost: float = 0.0
+    created: float = 0.0
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeRecord(Message):
+    """What Sluice itself knows of a volume; all else is asked of Cinder.
+
+    ``account`` is the Swift account of ``project``.  ``stack`` are the filters that change what is stored, outermost
+    first.  They are fixed at the first attach (``fixed`` is when, unix seconds; 0: never attached through Sluice), and
+    a volume without a record that has data is not attached.  ``header`` is the number of bytes that a header of the
+    stack takes in front of the data.  ``secret`` names the key of the stack for the key manager.
+    """
+
+    id: str
+    project: str
+    account: str
+    name: str = ""
+    tier: str = ""
+    stack: tuple[StackStep, ...] = ()
+    fixed: float = 0.0
+    header: int = 0
+    secret: str = ""
+    created: float = 0.0
+    by: str = ""
+
+    nested: ClassVar[Mapping[str, type[Message]]] = {"stack": StackStep}
+
+    @property
+    def path(self) -> str:
+        """As :func:`volume_path`."""
+        return volume_path(self.account, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeOperation(Message):
+    """One operation on a volume, written before Cinder or a konnector is asked.
+
+    ``volume`` is empty in a CREATE until Cinder has answered: the volume is found by ``id``, which is its
+    ``sluice_operation`` in Cinder's metadata, while the operation is under way.  ``data`` are its arguments.
+    ``step`` names what was asked last, ``reason`` why it failed.  Times are unix seconds.
+    """
+
+    id: str
+    what: str
+    project: str
+    volume: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    state: str = UNDER_WAY
+    step: str = ""
+    reason: str = ""
+    created: float = 0.0
+    ended: float = 0.0
+    by: str = ""
