@@ -39,6 +39,7 @@ from sluice_actors.policies.policy_runner import PolicyRunner
 from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.runtime.tasks import Service, repeat_forever, wait_at_most
 from sluice_actors.status_publisher import StatusPublisher
+from sluice_actors.volumes.notifications import CinderNotifications
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Change
@@ -124,6 +125,13 @@ class Host:
             self.existing_rewrites,
             self.status_publisher,
         ]
+        self._notifications: CinderNotifications | None = None
+        if settings["cinder_amqp_url"]:
+            exchange, durable = settings["cinder_exchange"], settings["cinder_exchange_durable"]
+            self._notifications = CinderNotifications(
+                settings["cinder_amqp_url"], exchange, durable, ownership, self.events.add
+            )
+            self._services.append(self._notifications)
 
     def start(self) -> None:
         """Begin to work, on the running loop."""
@@ -167,6 +175,7 @@ class Host:
             "controllers": self.controllers.report(),
             "metrics": self.router.aggregators.report(),
             "bandwidth": self.bandwidth.report(),
+            "cinder": self._notifications is not None and self._notifications.consumer.connected.is_set(),
             **self.cluster.report(),
         }
 

@@ -1,7 +1,8 @@
 """A connection to RabbitMQ on an asyncio loop, through pika's asyncio adapter.
 
 It connects in the background, to the hosts of the URL in turn (``sluice_core.connections.bus_urls`` has its forms),
-again and again with growing, jittered pauses, and logs no password.  The exchange is durable.
+again and again with growing, jittered pauses, and logs no password.  Exchanges of ours are durable; one of
+somebody else's is declared as they declare it.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ class BusConnection:
     :meth:`_ready` when messages can flow, and :meth:`_lost`.
     """
 
-    def __init__(self, url: str, exchange: str) -> None:
+    def __init__(self, url: str, exchange: str, durable: bool = True) -> None:
         self._link = parse_bus_url(url)
         self._exchange = exchange
+        self._durable = durable
         self._connection: Any = None
         self._channel: Any = None
         self._pause = _FIRST_PAUSE
@@ -73,7 +75,7 @@ class BusConnection:
         self._channel = channel
         channel.add_on_close_callback(self._channel_closed)
         channel.exchange_declare(
-            self._exchange, exchange_type="topic", durable=True, callback=lambda _: self._opened(channel)
+            self._exchange, exchange_type="topic", durable=self._durable, callback=lambda _: self._opened(channel)
         )
 
     def _channel_closed(self, channel: Any, reason: Exception) -> None:

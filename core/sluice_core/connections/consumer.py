@@ -26,7 +26,7 @@ class Consumer(BusConnection):
 
     Bindings are topic patterns (``metric.PUTS_SEC.*``).  At most ``max_length`` messages wait in the
     queue, none longer than ``ttl`` seconds; the oldest go first.  A callback that raises is logged and
-    counted in ``failed``, and the next message comes.
+    counted in ``failed``, and the next message comes.  ``durable`` says how the exchange is declared.
     """
 
     def __init__(
@@ -37,8 +37,9 @@ class Consumer(BusConnection):
         exchange: str = METRICS_EXCHANGE,
         max_length: int = 10_000,
         ttl: float = 10.0,
+        durable: bool = True,
     ) -> None:
-        super().__init__(url, exchange)
+        super().__init__(url, exchange, durable)
         self._received = received
         self._bindings = dict.fromkeys(bindings)
         self._queue = ""

@@ -29,10 +29,32 @@ POLICY_SUSPENDED: Final = "policy_suspended"
 CONTROLLER_FAILED: Final = "controller_failed"
 FLOOR_SHORT: Final = "floor_short"
 FLOOR_MET: Final = "floor_met"
+VOLUME_CREATED: Final = "volume_created"
+VOLUME_EXTENDED: Final = "volume_extended"
+VOLUME_RETYPED: Final = "volume_retyped"
+VOLUME_DELETED: Final = "volume_deleted"
+VOLUME_ATTACHED: Final = "volume_attached"
+VOLUME_DETACHED: Final = "volume_detached"
+VOLUME_FAILED: Final = "volume_failed"
 EVENTS_LEFT_OUT: Final = "events_left_out"
 
 #: Kinds that tell a beginning or an end: each says something new, however soon it comes again.
-TRANSITIONS: Final = frozenset({NODE_AWAY, NODE_FAILED, NODE_WELL, FLOOR_SHORT, FLOOR_MET})
+TRANSITIONS: Final = frozenset(
+    {
+        NODE_AWAY,
+        NODE_FAILED,
+        NODE_WELL,
+        FLOOR_SHORT,
+        FLOOR_MET,
+        VOLUME_CREATED,
+        VOLUME_EXTENDED,
+        VOLUME_RETYPED,
+        VOLUME_DELETED,
+        VOLUME_ATTACHED,
+        VOLUME_DETACHED,
+        VOLUME_FAILED,
+    }
+)
 
 #: Kind → its severity, and what happened; the documentation is compared with it.
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -48,6 +70,13 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     CONTROLLER_FAILED: (ERROR, "a global controller failed"),
     FLOOR_SHORT: (WARNING, "the cluster cannot carry the floors of a policy"),
     FLOOR_MET: (INFO, "it can again"),
+    VOLUME_CREATED: (INFO, "Cinder created a volume"),
+    VOLUME_EXTENDED: (INFO, "Cinder extended a volume"),
+    VOLUME_RETYPED: (INFO, "Cinder gave a volume another type"),
+    VOLUME_DELETED: (INFO, "Cinder deleted a volume"),
+    VOLUME_ATTACHED: (INFO, "Cinder attached a volume"),
+    VOLUME_DETACHED: (INFO, "Cinder detached a volume"),
+    VOLUME_FAILED: (ERROR, "Cinder, or a konnector, could not do what was asked of a volume"),
     EVENTS_LEFT_OUT: (WARNING, "a source logged too much: so many of its events were left out"),
 }
 

@@ -236,7 +236,7 @@ class Cluster:
         if "konnector" in self._names:
             konnector.write_konnector(self.layout)
         write_swift(self.layout, self.setup)
-        write_sluice(self.layout, self._redis().url, self._rabbit().url, self.setup)
+        write_sluice(self.layout, self._redis().url, self._rabbit().url, self.setup, "cinder" in self._names)
         build_rings(self.layout)
 
     def _start_wave(self, names: Collection[str], say: Callable[[str], None]) -> None:

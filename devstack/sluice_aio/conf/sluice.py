@@ -65,8 +65,13 @@ def ensure_keys(layout: Layout) -> None:
     ensure_secret(layout.key_file, render_ring(Ring("aio", {"aio": secrets.token_bytes(SECRET_SIZE)})))
 
 
-def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | None = None) -> None:
-    """The configuration of agents, API, actors and rewriters, those of a second node too, token and key file."""
+def write_sluice(
+    layout: Layout, redis_url: str, amqp_url: str, setup: Setup | None = None, cinder: bool = False
+) -> None:
+    """The configuration of agents, API, actors and rewriters, those of a second node too, token and key file.
+
+    :param cinder: whether there is a Cinder, which notifies the broker
+    """
     layout.configs.mkdir(parents=True, exist_ok=True)
     ensure_token(layout)
     ensure_keys(layout)
@@ -99,6 +104,8 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
             "auth": "keystone" if setup.auth == KEYSTONE else "token",
         }
         text = template.format(**values) + code_store + _lines(setup.agent_options.get(name, {}))
+        if template is _ACTORS and cinder:
+            text += _lines({"cinder_amqp_url": amqp_url})
         if template is _API:
             text += _lines(_swift(layout, setup)) + _lines(setup.api_options) + _authtoken(layout, setup)
         _write_secret(layout.configs / f"{name}.conf", text)  # that of the API may hold a password

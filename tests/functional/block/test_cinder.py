@@ -1,5 +1,6 @@
 """Cinder with our NBD driver, as its users see it, and the exports as a consumer's machine reads and writes them."""
 
+import contextlib
 import itertools
 import re
 import secrets
@@ -12,7 +13,6 @@ import threading
 import time
 from pathlib import Path
 
-import pika
 import pytest
 import requests
 from cinderclient import exceptions
@@ -26,7 +26,6 @@ from tests.support.block.cinder import (
     detach,
     export_process,
     login,
-    notifications,
     read,
     run,
     size,
@@ -40,6 +39,9 @@ from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import KeystoneHttp
+from sluice_core.messages.events import VOLUME_CREATED, VOLUME_EXTENDED
+from sluice_core.store.events import FIRST, events_after
+from sluice_core.store.store import Store
 
 CONTENT = secrets.token_bytes(3 * MIB)
 
@@ -57,7 +59,7 @@ def restart_with(cluster, section, line):
 def cluster():
     folder = Path(tempfile.mkdtemp(prefix="sluice-"))
     try:
-        with Cluster(Layout.free(folder), {"cinder"}, setup=Setup(auth=KEYSTONE)) as running:
+        with Cluster(Layout.free(folder), {"cinder", "redis", "actors"}, setup=Setup(auth=KEYSTONE)) as running:
             # so that the log says as much as it ever does
             restart_with(running, "DEFAULT", "debug = true")
             yield running
@@ -417,19 +419,19 @@ def test_a_reader_may_look_and_not_create(cluster, volumes):
     assert refused.status_code == 403
 
 
-def test_cinder_tells_the_broker_what_it_does(volumes, cluster, cinder, eventually):
-    with pika.BlockingConnection(pika.URLParameters(cluster.amqp_url)) as broker:
-        channel = broker.channel()
-        volume = volumes()
+def test_what_cinder_notifies_becomes_events(volumes, cluster, cinder, eventually):
+    with contextlib.closing(Store(cluster.redis_url)) as store:
+        eventually(lambda: any(host.get("cinder") for host in store.hosts().values()), limit=20)
+        volume = volumes(name="data 1")
         cinder.volumes.extend(volume, 2)
         wait_for(cinder.volumes, volume, "available")
-        told = []
 
-        def both():
-            told.extend(kind for kind, payload in notifications(channel) if payload.get("volume_id") == volume.id)
-            return {"volume.create.end", "volume.resize.end"} <= set(told)
+        def told():
+            found = store.run(events_after(store.keys, FIRST, 1000)).events
+            return {one.kind: one.text for one in found if one.subject == volume.id}
 
-        eventually(both, limit=20)
+        eventually(lambda: {VOLUME_CREATED, VOLUME_EXTENDED} <= told().keys(), limit=20)
+        assert told()[VOLUME_EXTENDED] == f"volume `{volume.id}` (`data 1`) was extended, 2 GiB"
 
 
 def test_a_volume_on_nfs_has_a_share_that_is_mounted(volumes, cinder, cluster, admin):

@@ -1,7 +1,6 @@
 """Cinder as its users see it, and what a consumer does with an attachment: through NBD, as a machine would."""
 
 import contextlib
-import json
 import socket
 import subprocess
 import tempfile
@@ -125,12 +124,3 @@ def export_process(layout, volume):
         return None
     found = ProcessId.find(pid)
     return found if found is not None and found.alive() else None
-
-
-def notifications(channel):
-    """What Cinder told since the last call: pairs of event type and payload."""
-    found = []
-    while (message := channel.basic_get("notifications.info", auto_ack=True))[0] is not None:
-        body = json.loads(json.loads(message[2])["oslo.message"])
-        found.append((body["event_type"], body["payload"]))
-    return found

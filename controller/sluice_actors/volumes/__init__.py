@@ -1,0 +1,1 @@
+"""What actor hosts do for volumes of Cinder."""
