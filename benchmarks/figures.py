@@ -64,6 +64,24 @@ def at_most(
     )
 
 
+def at_least(
+    name: str, what: str, value: float, limit: float, unit: str = "", beside: str = "", digits: int = 3, **details: Any
+) -> Figure:
+    """A figure that must not be below ``limit``."""
+    suffix = f" {unit}" if unit else ""
+    return Figure(
+        name, what, value, f"{value:.{digits}f}{suffix}", f"≥ {limit:g}{suffix}", value >= limit, beside, details
+    )
+
+
+def reported(
+    name: str, what: str, value: float, unit: str = "", beside: str = "", digits: int = 3, **details: Any
+) -> Figure:
+    """A figure without a target."""
+    suffix = f" {unit}" if unit else ""
+    return Figure(name, what, value, f"{value:.{digits}f}{suffix}", beside=beside, details=details)
+
+
 def table(figures: Iterable[Figure]) -> str:
     """Aligned columns for a terminal."""
     rows = [_HEADS, *(one.cells() for one in figures)]

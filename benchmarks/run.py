@@ -44,6 +44,8 @@ from benchmarks import (
     soak,
     storlets,
     two_hosts,
+    volume_filters,
+    volume_path,
     volume_throttle,
     whole_nodes,
 )
@@ -80,6 +82,8 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "api": api.measure,
     "rewrites": rewrites.measure,
     "volume_throttle": volume_throttle.measure,
+    "volume_filters": volume_filters.measure,
+    "volume_path": volume_path.measure,
 }
 #: Measured only when asked for, since they take long: the soak half an hour.
 LONG: Final[dict[str, Callable[[Scale], list[Figure]]]] = {

@@ -7,28 +7,25 @@ compared with the limit.  There is no ramp, so a burst at the start would show.
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
-import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
 from benchmarks.figures import Figure, at_most
+from benchmarks.fio import FioRates, nbd_target, run_fio
 from benchmarks.scale import Scale, say
 from tests.support.block.nbd import serve
 
 from sluice_block.stack.build import build
 from sluice_block.stack.page import Limits, Page
-from sluice_core.errors import PeerError
 
 #: Per second, one for each volume.
 BYTES: Final = (3_000_000, 5_000_000, 7_000_000, 7_000_000)
 OPERATIONS: Final = (3000, 5000, 7000, 7000)
 LIMIT: Final = 2.0
 _LOADS: Final = {"reads": "randread", "writes": "randwrite", "50/50": "randrw"}
-_DEPTH: Final = 16
 
 
 def measure(scale: Scale) -> list[Figure]:
@@ -43,7 +40,7 @@ def measure(scale: Scale) -> list[Figure]:
             say(f"throttle: {unit} of {name}")
             limits = [Limits(both_bytes=rate) if unit == "bytes" else Limits(both_ops=rate) for rate in rates]
             found = _rates(folder, built, limits, load, block, seconds)
-            figures.append(_row(unit, name, rates, [bandwidth if unit == "bytes" else ops for bandwidth, ops in found]))
+            figures.append(_row(unit, name, rates, [one.bandwidth if unit == "bytes" else one.iops for one in found]))
     shutil.rmtree(folder, ignore_errors=True)
     return figures
 
@@ -55,14 +52,12 @@ def _row(unit: str, name: str, rates: Sequence[int], found: Sequence[float]) -> 
     return at_most(f"throttle {unit} {name}", what, max(map(abs, errors)), LIMIT, "%", beside, 2, errors=errors)
 
 
-def _rates(
-    folder: Path, built: Path, limits: Sequence[Limits], load: str, block: str, seconds: int
-) -> list[tuple[float, float]]:
-    """Bytes and operations per second of volumes with ``limits``, all loaded at once for ``seconds``."""
+def _rates(folder: Path, built: Path, limits: Sequence[Limits], load: str, block: str, seconds: int) -> list[FioRates]:
+    """What volumes do with ``limits``, all loaded at once for ``seconds``."""
     with contextlib.ExitStack() as stack:
         uris = [_volume(stack, folder, built, f"volume{number}", limit) for number, limit in enumerate(limits)]
         with ThreadPoolExecutor(len(uris)) as pool:
-            return list(pool.map(lambda uri: run_fio(uri, load, block, seconds), uris))
+            return list(pool.map(lambda uri: run_fio(nbd_target(uri), load, block, seconds), uris))
 
 
 def _volume(stack: contextlib.ExitStack, folder: Path, built: Path, name: str, limits: Limits) -> str:
@@ -73,19 +68,3 @@ def _volume(stack: contextlib.ExitStack, folder: Path, built: Path, name: str, l
     page.close()
     pages = (f"nop-page={file}", f"throttle-page={file}")
     return stack.enter_context(serve(folder, built, ["nop", "throttle"], "memory", "256M", *pages, name=name)).uri
-
-
-def run_fio(uri: str, load: str, block: str, seconds: int) -> tuple[float, float]:
-    """Bytes and operations per second, reads and writes together.
-
-    :raises PeerError: when a request failed
-    """
-    job = ("--name=load", "--ioengine=nbd", f"--uri={uri}", f"--rw={load}", f"--bs={block}", f"--iodepth={_DEPTH}")
-    time = ("--time_based", f"--runtime={seconds}", "--output-format=json")
-    ended = subprocess.run(["fio", *job, *time], capture_output=True, text=True, check=False)
-    if ended.returncode != 0:
-        raise PeerError(f"fio failed: {ended.stderr.strip()}")
-    # the engine writes a line of its own before the JSON
-    told = json.loads(ended.stdout[ended.stdout.index("{") :])["jobs"][0]
-    ways = (told["read"], told["write"])
-    return sum(way["bw_bytes"] for way in ways), sum(way["iops"] for way in ways)
