@@ -18,10 +18,13 @@ STORAGE_NODE: Final = "storage_node"
 PLACES: Final = (PROXY, STORAGE_NODE)
 #: Where filters of volumes run, and the role of the process that runs them; no sentence says it.
 KONNECTOR: Final = "konnector"
+#: Everywhere that an action may be done.
+ALL_PLACES: Final = (*PLACES, KONNECTOR)
 
 #: What an action can be about.
 OBJECTS: Final = "objects"
 VOLUMES: Final = "volumes"
+WORLDS: Final = (OBJECTS, VOLUMES)
 
 #: The methods of the object requests that request filters accompany.
 OBJECT_METHODS: Final = ("GET", "HEAD", "PUT", "POST", "DELETE")
@@ -48,9 +51,9 @@ PROCESS: Final = "process"
 WASM: Final = "wasm"
 ENVIRONMENTS: Final = (NATIVE, STORLET, PROCESS, WASM)
 
-#: Parameter types.  ``size`` is bytes (int), ``rate`` bytes per second (float),
-#: ``duration`` seconds (float), ``percent`` a fraction 0..1 (float).
-PARAMETER_TYPES: Final = ("str", "int", "float", "bool", "size", "rate", "duration", "percent", "list")
+#: Parameter types.  ``size`` is bytes (int), ``rate`` bytes per second (float), ``frequency`` a number per second
+#: (float), ``duration`` seconds (float), ``percent`` a fraction 0..1 (float).
+PARAMETER_TYPES: Final = ("str", "int", "float", "bool", "size", "rate", "frequency", "duration", "percent", "list")
 
 
 @dataclass(frozen=True, slots=True)

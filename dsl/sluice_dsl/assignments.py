@@ -33,6 +33,7 @@ def assignment_for(
         created=created,
         when=when,
         existing=action.existing,
+        about=action.about,
     )
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from sluice_core.describe import Scalar
+from sluice_core.describe import OBJECTS, Scalar
 from sluice_core.messages.base import Message
 from sluice_core.messages.bounds import Bounds
 from sluice_core.messages.policies import Target
@@ -37,7 +37,8 @@ Condition = bool | list[Any]
 class PlannedAction(Message):
     """One action: everything an assignment needs but the policy and the request predicate.
 
-    ``existing`` is true when objects that are stored already are to be brought to it, too.
+    ``existing`` is true when objects that are stored already are to be brought to it, too.  ``about`` says whether it
+    is for objects, volumes or both.
     """
 
     kind: str
@@ -49,13 +50,14 @@ class PlannedAction(Message):
     protective: bool = False
     life: str = PERSISTENT
     existing: bool = False
+    about: tuple[str, ...] = (OBJECTS,)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan(Message):
     """A compiled sentence.
 
-    ``sustained`` is in seconds.  ``granularity`` (tenant, container, cluster) is where its metrics
+    ``sustained`` is in seconds.  ``granularity`` (tenant, container, volume, cluster) is where its metrics
     are read; a target that is a group or ALL means each member by itself, unless that is the cluster.
     ``readings`` says where each metric is read; empty when the target says it of all ``metrics``.
     """

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from sluice_core.describe import Scalar
+from sluice_core.describe import OBJECTS, VOLUMES, Scalar
 from sluice_core.messages.base import Message
 from sluice_core.messages.predicate import Predicate
 from sluice_core.messages.uploads import Upload
@@ -16,7 +16,11 @@ CONTAINER: Final = "container"
 TENANT: Final = "tenant"
 CLUSTER: Final = "cluster"
 VOLUME: Final = "volume"
-LEVELS: Final = (OBJECT, CONTAINER, TENANT, CLUSTER)
+LEVELS: Final = (OBJECT, CONTAINER, TENANT, CLUSTER, VOLUME)
+#: Level → its rank; nothing is in a volume and in a container, so volumes and objects share theirs.
+_RANKS: Final = {OBJECT: 0, VOLUME: 0, CONTAINER: 1, TENANT: 2, CLUSTER: 3}
+#: Levels that are about one of both worlds → which; tenants and the cluster have objects and volumes.
+LEVELS_ABOUT: Final = {OBJECT: OBJECTS, CONTAINER: OBJECTS, VOLUME: VOLUMES}
 
 NAME: Final = "name"
 GROUP: Final = "group"
@@ -34,7 +38,7 @@ class Target(Message):
     """The target of a sentence.
 
     ``level`` object, container, tenant, cluster or volume; ``select`` name, group or all;
-    ``name`` is ``account[/container[/object]]`` for a name, the group's name for a group,
+    ``name`` is ``account[/container[/object]]``, or ``account/volume id``, for a name, the group's name for a group,
     empty for ALL and CLUSTER.  ``label`` keeps the words of the sentence where they differ
     (a project's name whose id is in ``name``, an alias).
     """
@@ -49,8 +53,9 @@ class Target(Message):
 
         Design section 5: object > ALL OBJECTS > container > ALL CONTAINERS > tenant >
         ALL TENANTS > CLUSTER, and at one scope a name before a group before ALL.
+        Of volumes likewise: volume > ALL VOLUMES > tenant.
         """
-        return LEVELS.index(self.level) * 3 + SELECTORS.index(self.select)
+        return _RANKS[self.level] * 3 + SELECTORS.index(self.select)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,8 @@ class Assignment(Message):
     ``target`` (whose rank stays that of the sentence).  ``when`` is the predicate over the
     request that remains.  ``created`` (unix milliseconds) of the policy: the newer wins.
     ``existing`` is true when objects that are stored already are to be brought to it, too.
+    ``about`` says whether it is about objects, volumes or both; the level of its target may narrow that
+    (:meth:`concerns`).
     """
 
     id: str
@@ -79,8 +86,14 @@ class Assignment(Message):
     created: int = 0
     when: Predicate = True
     existing: bool = False
+    about: tuple[str, ...] = (OBJECTS,)
 
     nested: ClassVar[Mapping[str, type[Message]]] = {"target": Target}
+
+    def concerns(self, what: str) -> bool:
+        """Whether it may hold for some of ``what``, OBJECTS or VOLUMES."""
+        only = LEVELS_ABOUT.get(self.target.level)
+        return what in self.about if only is None else what == only
 
     def path(self) -> str:
         """The path this assignment is filed under; empty for ALL, groups and CLUSTER."""

@@ -8,8 +8,10 @@ kind                    what it is
 ======================  ===============================================================================
 ``group``               tenants under one name: :class:`Group` of level tenant
 ``container_group``     containers under one name: :class:`Group` of level container
+``volume_group``        volumes under one name: :class:`Group` of level volume
 ``tenant_member``       one tenant in a group, ``<group>/<account>``: :class:`Member`
 ``container_member``    one container in a group, ``<group>/<account>/<container>``: :class:`Member`
+``volume_member``       one volume in a group, ``<group>/<account>/<volume id>``: :class:`Member`
 ``term``                a coined word for media types: :class:`Term`
 ``alias``               another word for a filter, a metric or a target: :class:`Alias`
 ``stereotype``          sentences with a hole for the target: :class:`Stereotype`
@@ -29,17 +31,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 from sluice_core.describe import SERVICE, ActionInfo, Parameter, Scalar
 from sluice_core.errors import DecodeError
 from sluice_core.messages.base import Message, tuple_fields
-from sluice_core.messages.policies import CONTAINER, TENANT, Entry
+from sluice_core.messages.policies import CONTAINER, TENANT, VOLUME, Entry
 
 GROUP: Final = "group"
 CONTAINER_GROUP: Final = "container_group"
+VOLUME_GROUP: Final = "volume_group"
 TENANT_MEMBER: Final = "tenant_member"
 CONTAINER_MEMBER: Final = "container_member"
+VOLUME_MEMBER: Final = "volume_member"
 TERM: Final = "term"
 ALIAS: Final = "alias"
 STEREOTYPE: Final = "stereotype"
@@ -51,6 +55,27 @@ DEPENDENCY: Final = "dependency"
 FILTER, METRIC, TARGET = "filter", "metric", "target"
 #: In a stereotype's sentences: where the target goes.
 HOLE: Final = "{target}"
+
+
+class GroupKinds(NamedTuple):
+    """The kinds of the entries of a group and of its members, and how many slashes are in a member's path."""
+
+    group: str
+    member: str
+    slashes: int
+
+
+#: Level of the members → the kinds of such groups.
+GROUP_KINDS: Final[Mapping[str, GroupKinds]] = {
+    TENANT: GroupKinds(GROUP, TENANT_MEMBER, 0),
+    CONTAINER: GroupKinds(CONTAINER_GROUP, CONTAINER_MEMBER, 1),
+    VOLUME: GroupKinds(VOLUME_GROUP, VOLUME_MEMBER, 1),
+}
+
+
+def group_kinds(level: str) -> GroupKinds:
+    """The kinds of groups whose members are of ``level``; a level that has no groups counts as tenant."""
+    return GROUP_KINDS.get(level, GROUP_KINDS[TENANT])
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +122,7 @@ T = TypeVar("T", bound=RegistryRecord)
 
 @dataclass(frozen=True, slots=True)
 class Group(RegistryRecord):
-    """``members`` are accounts, or ``account/container`` when ``level`` is container, in alphabetical order.
+    """``members`` are accounts, ``account/container`` or ``account/volume id``, by ``level``, in alphabetical order.
 
     ``labels`` keeps the words by which members were named where they differ (a project's name).
     Its own entry says only that it is there; :meth:`entries` are all, and :func:`groups` reads them.
@@ -107,16 +132,15 @@ class Group(RegistryRecord):
     members: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    kinds: ClassVar[tuple[str, ...]] = (GROUP, CONTAINER_GROUP)
+    kinds: ClassVar[tuple[str, ...]] = tuple(one.group for one in GROUP_KINDS.values())
 
     def entry(self, created: int = 0, by: str = "", kind: str = "") -> Entry:
-        kind = kind or (CONTAINER_GROUP if self.level == CONTAINER else GROUP)
-        return Entry(kind, self.name, {"level": self.level}, created, by)
+        return Entry(kind or group_kinds(self.level).group, self.name, {"level": self.level}, created, by)
 
     @property
     def member_kind(self) -> str:
         """Kind of its members' entries."""
-        return CONTAINER_MEMBER if self.level == CONTAINER else TENANT_MEMBER
+        return group_kinds(self.level).member
 
     def labels_by_member(self) -> dict[str, str]:
         """Path → label of each member, empty where it has none."""
@@ -151,7 +175,7 @@ class Member(RegistryRecord):
 
     label: str = ""
 
-    kinds: ClassVar[tuple[str, ...]] = (TENANT_MEMBER, CONTAINER_MEMBER)
+    kinds: ClassVar[tuple[str, ...]] = tuple(one.member for one in GROUP_KINDS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +193,7 @@ class Alias(RegistryRecord):
 
     * filter: ``text`` is a keyword, ``params`` what it is set with;
     * metric: ``text`` is a metric, ``level`` a granularity: ``GET_SEC_TENANT`` is GETS_SEC at tenant;
-    * target: ``text`` is ``account[/container[/object]]``.
+    * target: ``text`` is ``account[/container[/object]]``, or ``account/volume id`` where ``level`` is volume.
     """
 
     of: str = TARGET
@@ -260,7 +284,7 @@ class Dependency(RegistryRecord):
 
 
 #: Kind of a group → kind of its members.
-MEMBER_KINDS: Final[Mapping[str, str]] = {GROUP: TENANT_MEMBER, CONTAINER_GROUP: CONTAINER_MEMBER}
+MEMBER_KINDS: Final[Mapping[str, str]] = {one.group: one.member for one in GROUP_KINDS.values()}
 
 #: Kind → what its data is; members come and go with their groups.
 KINDS: Final[Mapping[str, type[RegistryRecord]]] = {

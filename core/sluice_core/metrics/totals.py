@@ -15,6 +15,7 @@ get right, and this module does:
 * A mean travels as amounts under its own name and weights under that name and :data:`WEIGHT`: two levels of a mean
   over samples, two running totals of one over responses.  Both add up over workers, and :func:`means` divides.
 * A quantile is made of sketches (:mod:`sluice_core.metrics.sketch`), whose buckets are running totals, too.
+* The rows of a konnector are of volumes: what its metrics have for a tenant is that of the tenant's volumes together.
 
 Nothing here reads a clock but the two constructors' defaults; one thread calls it.
 """
@@ -26,11 +27,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from math import isfinite
-from typing import Final, TypeVar
+from typing import Final
 
+from sluice_core.describe import KONNECTOR
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import Counters, Hello
-from sluice_core.messages.policies import CONTAINER, OBJECT, TENANT
+from sluice_core.messages.policies import OBJECT
+from sluice_core.metrics.granularity import by_granularity, granularity, sketches_by_volume, values_by_volume
 from sluice_core.metrics.sketch import Sketch, Sketches, SketchGrowth, unpack
 
 #: Seconds after which a worker forgets a row without news (if no level is up) …
@@ -43,8 +46,6 @@ MOST_OBJECTS: Final = 10_000
 #: Follows the name of a metric that is a mean, for the column of its weights.
 WEIGHT: Final = ":weight"
 
-T = TypeVar("T")
-
 #: Granularity → path → sum.
 Sums = Mapping[str, Mapping[str, float]]
 Values = dict[str, dict[str, dict[str, float]]]
@@ -53,11 +54,6 @@ Values = dict[str, dict[str, dict[str, float]]]
 def birth(clock: Callable[[], float] = time.monotonic) -> int:
     """The ``born`` of a row that begins now: microseconds of the machine's monotonic clock."""
     return int(clock() * 1_000_000)
-
-
-def granularity(path: str) -> str:
-    """The target level of ``account``, ``account/container`` or ``account/container/object``."""
-    return (TENANT, CONTAINER, OBJECT)[min(path.count("/"), 2)]
 
 
 @dataclass(slots=True)
@@ -75,6 +71,8 @@ class _Worker:
     gauges: frozenset[int]
     #: Metric → name of its sketch, and the quantile.
     quantiles: Mapping[str, tuple[str, float]]
+    #: Whether its rows are of volumes.
+    volumes: bool
     rows: dict[str, _Row] = field(default_factory=dict)
     objects: dict[str, _Row] = field(default_factory=dict)
     lost: bool = False
@@ -103,8 +101,8 @@ class Totals:
         for number, name in enumerate(hello.metrics):
             (self._levels if number in gauges else self._growth).setdefault(name, {})
         known = self._workers.get(hello.worker)
-        said = (hello.metrics, gauges, hello.quantiles)
-        if known is not None and (known.metrics, known.gauges, known.quantiles) == said:
+        said = (hello.metrics, gauges, hello.quantiles, hello.role == KONNECTOR)
+        if known is not None and (known.metrics, known.gauges, known.quantiles, known.volumes) == said:
             known.lost = False
             return
         fresh = self._workers[hello.worker] = _Worker(*said)
@@ -145,19 +143,31 @@ class Totals:
         happened are left out; a metric that some worker announced is never left out.
         """
         values: Values = {}
+        of_volumes = self._metrics_of_volumes()
         for name, growth in self._growth.items():
-            values[name] = _by_granularity({path: grown / period for path, grown in growth.items() if grown > 0})
+            grown = {path: amount / period for path, amount in growth.items() if amount > 0}
+            values[name] = values_by_volume(grown) if name in of_volumes else by_granularity(grown)
             growth.clear()
         for name, levels in self._levels.items():
-            values[name] = _by_granularity({path: value for path, value in levels.items() if value > 0})
+            there = {path: value for path, value in levels.items() if value > 0}
+            values[name] = values_by_volume(there) if name in of_volumes else by_granularity(there)
         self._sweep()
         return values
 
     def close_quantiles(self, period: float) -> dict[str, tuple[float, Sketches]]:
         """Each metric that is a quantile → which one, and the sketches of the window that ends now; begin the next."""
-        grown = {name: _by_granularity(found) for name, found in self._sketches.close(period).items()}
         quantiles = {metric: told for worker in self._workers.values() for metric, told in worker.quantiles.items()}
+        of_volumes = {quantiles[metric][0] for metric in self._metrics_of_volumes() & quantiles.keys()}
+        grown = {
+            name: sketches_by_volume(found) if name in of_volumes else by_granularity(found)
+            for name, found in self._sketches.close(period).items()
+        }
         return {metric: (quantile, grown.get(name, {})) for metric, (name, quantile) in quantiles.items()}
+
+    def _metrics_of_volumes(self) -> set[str]:
+        """The metrics that konnectors announced, quantiles too."""
+        konnectors = [worker for worker in self._workers.values() if worker.volumes]
+        return {name for worker in konnectors for name in (*worker.metrics, *worker.quantiles)}
 
     def _take(self, worker: _Worker, path: str, row: _Row) -> None:
         rows = worker.where(path)
@@ -264,11 +274,3 @@ def _all_numbers(values: Iterable[float]) -> bool:
         return isfinite(sum(values))
     except TypeError:
         return False
-
-
-def _by_granularity(cells: Mapping[str, T]) -> dict[str, dict[str, T]]:
-    """What there is by the level of its path."""
-    found: dict[str, dict[str, T]] = {}
-    for path, value in cells.items():
-        found.setdefault(granularity(path), {})[path] = value
-    return found

@@ -9,7 +9,7 @@ from typing import Final
 _LMDB_KEY_LIMIT: Final = 500
 #: What stands behind the prefix of a hashed key.
 _HASHED: Final = b"#"
-_PREFIXES: Final = {"tenant": b"t/", "container": b"c/", "object": b"o/"}
+_PREFIXES: Final = {"tenant": b"t/", "container": b"c/", "object": b"o/", "volume": b"v/"}
 #: Snapshot record of everything that is not about one named target.
 EVERYTHING_KEY: Final = b"*"
 #: Prefix of the snapshot's index, assignment id → where it is filed.
@@ -30,7 +30,7 @@ SNAPSHOT_META_KEY: Final = b"\x00meta"
 
 
 def snapshot_key(level: str, path: str) -> bytes:
-    """Snapshot key of ``path`` (``account[/container[/object]]``) at ``level``."""
+    """Snapshot key of ``path`` (``account[/container[/object]]``, or ``account/volume id``) at ``level``."""
     return _fitted(_PREFIXES[level] + path.encode("utf-8", "surrogateescape"))
 
 
@@ -53,6 +53,11 @@ def snapshot_keys(account: str, container: str, obj: str) -> tuple[bytes, bytes,
     )
 
 
+def snapshot_volume_keys(account: str, volume: str) -> tuple[bytes, bytes, bytes]:
+    """The keys of all records that may concern one volume, narrowest first."""
+    return snapshot_key("volume", f"{account}/{volume}"), snapshot_key("tenant", account), EVERYTHING_KEY
+
+
 def snapshot_account_prefixes(account: str) -> tuple[bytes, ...]:
     """What the keys of all containers and objects of ``account`` begin with; hashed ones may be anybody's."""
     name = account.encode("utf-8", "surrogateescape")[:_LMDB_KEY_LIMIT]
@@ -65,7 +70,7 @@ def snapshot_index_key(assignment: str) -> bytes:
 
 
 def snapshot_group_key(level: str, name: str) -> bytes:
-    """Snapshot key of the assignments of the group ``name`` of tenants or containers."""
+    """Snapshot key of the assignments of the group ``name`` of tenants, containers or volumes."""
     return _fitted(SNAPSHOT_GROUP_PREFIX + f"{level}/{name}".encode("utf-8", "surrogateescape"))
 
 

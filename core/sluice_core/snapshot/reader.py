@@ -1,4 +1,4 @@
-"""The snapshot of a node's assignments: written by its agent, read by every Swift worker.
+"""The snapshot of a node's assignments: written by its agent, read by every Swift worker and by the konnector.
 
 A reader stands on the path of each request.  It makes no network call, takes no lock, and raises
 nothing: without a usable snapshot it finds no policy, and ``problem`` says why.
@@ -7,18 +7,17 @@ nothing: without a usable snapshot it finds no policy, and ``problem`` says why.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import lmdb
 
+from sluice_core.describe import OBJECTS, VOLUMES
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import Assignment
-from sluice_core.messages.predicate import compile_predicate
 from sluice_core.messages.uploads import Upload
 from sluice_core.resolve import Candidates
 from sluice_core.snapshot import lmdb_adapter
+from sluice_core.snapshot.candidates import MOST, NOTHING, CandidateCache
 from sluice_core.snapshot.keys import (
     SNAPSHOT_META_KEY,
     SNAPSHOT_UPLOADS_KEY,
@@ -26,23 +25,18 @@ from sluice_core.snapshot.keys import (
     snapshot_key,
     snapshot_keys,
     snapshot_placement_key,
+    snapshot_volume_keys,
 )
 from sluice_core.snapshot.lmdb_adapter import SnapshotError, boot_id, current_generation, lmdb_errors, read_value
 from sluice_core.snapshot.records import STAMP, Meta, decode_record
-from sluice_core.snapshot.registry import referenced_group
 from sluice_core.snapshot.writer import SnapshotWriter
 from sluice_core.store.records import Head
 
 __all__ = ["SnapshotError", "SnapshotReader", "SnapshotWriter"]
 
-_NOTHING: Final = Candidates(())
-_CACHED: Final = 10_000
-Stamps = tuple[bytes | None, ...]
-Get = Callable[[bytes], memoryview | None]
-
 
 class SnapshotReader:
-    """Looks up what may concern an object, in the snapshot that an agent keeps in ``folder``.
+    """Looks up what may concern an object or a volume, in the snapshot that an agent keeps in ``folder``.
 
     The constructor opens nothing.  Call :meth:`refresh` once after the fork and then each second:
     only there is a snapshot opened, or a replaced one noticed.
@@ -54,9 +48,9 @@ class SnapshotReader:
         self._process = 0
         self._path: Path | None = None
         self._environment: Any = None
-        self._cache: dict[Stamps, Candidates] = {}
-        self._prepared: dict[Stamps, Candidates] = {}
-        self._older: dict[Stamps, Candidates] = {}
+        self._objects = CandidateCache(OBJECTS, self._complain)
+        self._volumes = CandidateCache(VOLUMES, self._complain)
+        self._cache = self._objects.by_stamps
         #: Number of the last transaction that was read.
         self._number = -1
         #: Accounts of which that one has no record, neither of them nor of anything in them → what concerns all.
@@ -75,7 +69,7 @@ class SnapshotReader:
     def find(self, account: str, container: str = "", obj: str = "") -> Candidates:
         """Every assignment that may concern the object; never raises."""
         if self._environment is None or self._process != os.getpid():
-            return _NOTHING
+            return NOTHING
         try:
             try:
                 transaction = self._environment.begin(buffers=True)
@@ -89,7 +83,30 @@ class SnapshotReader:
             return found
         except lmdb.Error as error:
             self._complain(f"cannot be read: {error}", -1)
-            return _NOTHING
+            return NOTHING
+
+    def find_volume(self, account: str, volume: str) -> Candidates:
+        """Every assignment that may concern the volume; never raises.  The same answer while nothing changed.
+
+        No sentence about volumes asks about requests, so ``constant`` of the answer is what holds.
+
+        :param volume: its id of Cinder's
+        """
+        if self._environment is None or self._process != os.getpid():
+            return NOTHING
+        keys = snapshot_volume_keys(account, volume)
+
+        def work(transaction: Any) -> Candidates:
+            raw = [transaction.get(key) for key in keys]
+            stamps = tuple(None if one is None else bytes(one[:STAMP]) for one in raw)
+            found = self._volumes.by_stamps.get(stamps)
+            return self._volumes.prepare(stamps, raw, transaction.get) if found is None else found
+
+        try:
+            return lmdb_adapter.read_transaction(self._environment, work)
+        except lmdb.Error as error:
+            self._complain(f"cannot be read: {error}", -1)
+            return NOTHING
 
     def placement(self, account: str) -> str:
         """The storage policy of new containers of ``account``; empty when none is said, never raises."""
@@ -152,11 +169,11 @@ class SnapshotReader:
             None if tenant is None else bytes(tenant[:STAMP]),
             None if everything is None else bytes(everything[:STAMP]),
         )
-        return self._cache.get(stamps) or self._prepare(stamps, raw, get)
+        return self._cache.get(stamps) or self._objects.prepare(stamps, raw, get)
 
     def _learn(self, transaction: Any, account: str) -> None:
         """Note whether the snapshot has any record of ``account`` or of something in it."""
-        if len(self._quiet) + len(self._named) >= _CACHED:
+        if len(self._quiet) + len(self._named) >= MOST:
             self._quiet.clear()
             self._named.clear()
         if _is_named(transaction, account):
@@ -164,55 +181,9 @@ class SnapshotReader:
         else:
             self._quiet[account] = self._read(transaction, snapshot_keys(account, "", ""))
 
-    def _prepare(self, stamps: Stamps, raw: Iterable[memoryview | None], get: Get) -> Candidates:
-        """What four records stand for; one answer for all whose assignments are the same, as members' of a group."""
-        if len(self._cache) >= _CACHED:
-            self._cache.clear()
-            self._older, self._prepared = self._prepared, {}  # an answer stays the same one while it is in use
-        sources = self._sources(raw, get)
-        same = tuple(bytes(one[:STAMP]) for one in sources)
-        found = self._prepared.get(same) or self._older.get(same)
-        if found is None:
-            usable = [one for record in sources for one in self._usable(record)]
-            found = Candidates(usable) if usable else _NOTHING
-        self._cache[stamps] = self._prepared[same] = found
-        return found
-
-    def _sources(self, raw: Iterable[memoryview | None], get: Get) -> list[memoryview]:
-        """Those records that hold assignments, and those of the groups that they refer to."""
-        found: list[memoryview] = []
-        for record in raw:
-            if record is not None:
-                groups = [referenced_group(data) for data in self._decoded(record)]
-                if None in groups:
-                    found.append(record)
-                present = (get(key) for key in groups if key is not None)
-                found.extend(one for one in present if one is not None)
-        return found
-
-    def _usable(self, record: memoryview) -> Iterable[Assignment]:
-        """The assignments of a record, without those that a newer agent wrote and we cannot read."""
-        for data in self._decoded(record):
-            if referenced_group(data) is None:
-                try:
-                    one = Assignment.from_data(data)
-                    compile_predicate(one.when)
-                except DecodeError as error:
-                    self._complain(f"assignment `{data.get('id')}`: {error}", int.from_bytes(record[:STAMP], "big"))
-                else:
-                    yield one
-
-    def _decoded(self, record: memoryview) -> list[dict[str, Any]]:
-        try:
-            return decode_record(record)
-        except DecodeError as error:
-            self._complain(str(error), int.from_bytes(record[:STAMP], "big"))
-            return []
-
     def _forget(self) -> None:
-        self._cache.clear()
-        self._prepared.clear()
-        self._older.clear()
+        self._objects.clear()
+        self._volumes.clear()
         self._quiet.clear()
         self._named.clear()
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgpack
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import CONTAINER, GROUP, OBJECT, TENANT, Assignment
+from sluice_core.messages.policies import CONTAINER, GROUP, OBJECT, TENANT, VOLUME, Assignment
 from sluice_core.snapshot.keys import (
     EVERYTHING_KEY,
     SNAPSHOT_INDEX_PREFIX,
@@ -32,7 +32,7 @@ from sluice_core.snapshot.keys import (
 
 FORMAT: Final = 1
 STAMP: Final = 8
-_NAMED: Final = (TENANT, CONTAINER, OBJECT)
+_NAMED: Final = (TENANT, CONTAINER, OBJECT, VOLUME)
 #: What else is in a snapshot, without stamps.
 _PLAIN_PREFIXES: Final = (SNAPSHOT_INDEX_PREFIX, SNAPSHOT_PLACEMENT_PREFIX)
 _PLAIN_KEYS: Final = (SNAPSHOT_META_KEY, SNAPSHOT_REGISTRY_KEY)

@@ -25,18 +25,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import CONTAINER, TENANT, Entry
-from sluice_core.messages.registry import CONTAINER_MEMBER, PLACEMENT, TENANT_MEMBER, Placement
+from sluice_core.messages.policies import Entry
+from sluice_core.messages.registry import GROUP_KINDS, PLACEMENT, Placement
 from sluice_core.snapshot.keys import snapshot_group_key, snapshot_key
 
 log = logging.getLogger(__name__)
 
 #: Which kinds are kept, and how.  Whoever keeps more of the registry must change it.
-REGISTRY_FORMAT: Final = b"2"
-#: Levels that groups can be of.
-GROUP_LEVELS: Final = (TENANT, CONTAINER)
+REGISTRY_FORMAT: Final = b"3"
 #: Kind of a group's members → their level.
-MEMBER_LEVELS: Final[Mapping[str, str]] = {TENANT_MEMBER: TENANT, CONTAINER_MEMBER: CONTAINER}
+MEMBER_LEVELS: Final[Mapping[str, str]] = {kinds.member: level for level, kinds in GROUP_KINDS.items()}
 
 Reference = dict[str, Any]
 

@@ -6,7 +6,8 @@ import pytest
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import Counters, Hello
-from sluice_core.metrics.totals import AGENT_FORGETS, MOST_OBJECTS, OBJECTS_FORGET, Totals, birth, granularity, means
+from sluice_core.metrics.granularity import granularity
+from sluice_core.metrics.totals import AGENT_FORGETS, MOST_OBJECTS, OBJECTS_FORGET, Totals, birth, means
 
 METRICS = ("PUTS_SEC", "PUT_BW", "ACTIVE_REQUESTS")
 SILENCE = {"PUTS_SEC": {}, "PUT_BW": {}, "ACTIVE_REQUESTS": {}}
@@ -341,3 +342,38 @@ def test_each_row_needs_its_sketch():
     message = Counters("w", 0.0, (("acme", 1, (1,)),), sketches={"TIME": []})
     with pytest.raises(DecodeError, match="0 sketches `TIME`, expected one for each of 1 rows"):
         Counters.decode(message.encode())
+
+
+def konnector(totals, worker="k1"):
+    quantiles = {"VOLUME_LATENCY": ("VOLUME_LATENCY", 0.5)}
+    metrics, gauges = ("VOLUME_READ_BW", "VOLUME_QUEUE"), ("VOLUME_QUEUE",)
+    totals.add_worker(Hello(worker, "konnector", 2, {}, metrics, gauges, quantiles=quantiles))
+
+
+def test_the_rows_of_a_konnector_are_of_volumes_and_their_tenants(totals, clock):
+    konnector(totals)
+    born = birth(clock)
+    rows = (("acme/id-1", born, (100, 2)), ("acme/id-2", born, (50, 0)), ("beta/id-3", born, (7, 1)))
+    sketches = {"VOLUME_LATENCY": ((3, 4), (3, 1, 5, 2), ())}
+    assert totals.update(Counters("k1", 0.0, rows, sketches=sketches))
+    assert close(totals) == {
+        "VOLUME_READ_BW": {
+            "volume": {"acme/id-1": 100.0, "acme/id-2": 50.0, "beta/id-3": 7.0},
+            "tenant": {"acme": 150.0, "beta": 7.0},
+        },
+        "VOLUME_QUEUE": {"volume": {"acme/id-1": 2, "beta/id-3": 1}, "tenant": {"acme": 2, "beta": 1}},
+    }
+    assert totals.close_quantiles(1.0) == {
+        "VOLUME_LATENCY": (
+            0.5,
+            {"volume": {"acme/id-1": {3: 4}, "acme/id-2": {3: 1, 5: 2}}, "tenant": {"acme": {3: 5, 5: 2}}},
+        )
+    }
+    assert close(totals)["VOLUME_READ_BW"] == {}
+
+
+def test_proxies_beside_a_konnector_count_containers(totals, clock):
+    konnector(totals)
+    hello(totals)
+    send(totals, ("acme/logs", birth(clock), (4, 1000, 0)))
+    assert close(totals)["PUTS_SEC"] == {"container": {"acme/logs": 4.0}}

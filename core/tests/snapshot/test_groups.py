@@ -8,7 +8,7 @@ from sluice_core.messages.policies import Change, Entry, Target
 from sluice_core.messages.predicate import Facts
 from sluice_core.messages.registry import Group, Placement, Term
 from sluice_core.resolve import Candidates
-from sluice_core.snapshot import reader as snapshot_reader
+from sluice_core.snapshot import candidates
 from sluice_core.snapshot.keys import SNAPSHOT_REGISTRY_KEY
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
 from sluice_core.store.records import FullState
@@ -203,7 +203,7 @@ def test_members_with_the_same_policies_share_one_answer(writer, found):
 
 
 def test_an_answer_is_the_same_one_before_and_after_the_cache_was_full(writer, found, monkeypatch):
-    monkeypatch.setattr(snapshot_reader, "_CACHED", 4)
+    monkeypatch.setattr(candidates, "MOST", 4)
     writer.apply([change(1, *(assignment(f"p{number}.0", f"AUTH_{number}") for number in range(20)))])
     for number in range(20):
         first = found.reader.find("AUTH_0", "c", "o")

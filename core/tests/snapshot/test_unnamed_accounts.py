@@ -63,7 +63,7 @@ def test_an_account_of_which_some_object_is_named_is_read_each_time(writer, read
 
 
 def test_what_is_known_of_accounts_is_bounded(writer, reader, monkeypatch):
-    monkeypatch.setattr(reader_module, "_CACHED", 10)
+    monkeypatch.setattr(reader_module, "MOST", 10)
     put(writer, *(f"AUTH_{number}/c" for number in range(30)))
     for number in range(60):
         assert found(reader, f"AUTH_{number}", "c", "o") == ([f"p{number}.0"] if number < 30 else [])

@@ -6,16 +6,18 @@ builds one from what is installed and registered; tests and ``sluice-dsl`` build
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from sluice_core.describe import ActionInfo, MetricInfo, Scalar
-from sluice_core.messages.policies import CONTAINER, LEVELS, NAME, OBJECT, TENANT, VOLUME, Target
+from sluice_core.messages.policies import CLUSTER, CONTAINER, NAME, OBJECT, TENANT, VOLUME, Target
 
 #: Answers of :meth:`Catalogue.erasure_coding`; the third one is empty.
 ALL_ERASURE_CODED: Final = "all"
 SOME_ERASURE_CODED: Final = "some"
+#: The levels of a cluster without volumes.
+OBJECT_LEVELS: Final = (OBJECT, CONTAINER, TENANT, CLUSTER)
 #: Stands in ``erasure_coded`` for containers that nobody has listed.
 ANY_CONTAINER: Final = "*"
 
@@ -34,6 +36,11 @@ class MetricAlias:
 
     metric: str
     level: str = ""
+
+
+def no_volumes(name: str) -> Sequence[Target]:
+    """What a name means where there are no volumes: nothing."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ class Catalogue:
     default_tenant: str = ""
     #: Keyword → what refuses parameters that do not go together, by raising a ``CallerError``.
     trials: Mapping[str, Callable[[Mapping[str, Scalar]], object]] = field(default_factory=dict)
-    levels: tuple[str, ...] = LEVELS
+    levels: tuple[str, ...] = OBJECT_LEVELS
     actions_by_alias: Mapping[str, ActionAlias] = field(default_factory=dict)
     metrics_by_alias: Mapping[str, MetricAlias] = field(default_factory=dict)
     #: Containers (``account/container``) on erasure-coded storage policies; ``*`` beside them when the
@@ -67,6 +74,10 @@ class Catalogue:
     account_prefix: str = ""
     #: Names of the nodes that there are now; called when a sentence names one.  Empty where nobody knows.
     known_nodes: Callable[[], Collection[str]] = tuple
+    #: The volumes that a name, ``tenant/name`` or an id may mean, by their paths; called when a sentence names one.
+    volumes: Callable[[str], Sequence[Target]] = no_volumes
+    #: Names of volumes that a near miss is looked for among.
+    volume_names: Callable[[], Collection[str]] = tuple
 
     def metric(self, name: str) -> MetricInfo | None:
         """The metric called ``name`` or having it as an alias, in any case."""

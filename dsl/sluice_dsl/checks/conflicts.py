@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sluice_core.describe import BANDWIDTH
-from sluice_core.messages.policies import CONTAINER, LEVELS, NAME, TENANT, Target
+from sluice_core.messages.policies import CONTAINER, LEVELS, LEVELS_ABOUT, NAME, TENANT, Target
 from sluice_core.resolve import Identity, identity
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.actions import SET
@@ -115,8 +115,10 @@ def _setting(plan: Plan) -> list[PlannedAction]:
 
 
 def _narrower_and_inside(narrow: Target, wide: Target) -> bool:
-    """True when ``narrow`` wins over ``wide`` for some object that both may concern."""
+    """True when ``narrow`` wins over ``wide`` for some object, or volume, that both may concern."""
     if narrow.level not in LEVELS or wide.level not in LEVELS or narrow.rank() >= wide.rank():
+        return False
+    if len({LEVELS_ABOUT[one.level] for one in (narrow, wide) if one.level in LEVELS_ABOUT}) > 1:
         return False
     if narrow.select != NAME or wide.select != NAME or not wide.name:
         return True
@@ -124,12 +126,14 @@ def _narrower_and_inside(narrow: Target, wide: Target) -> bool:
 
 
 def _warn_of_drops(plan: Plan, other: ExistingPolicy, span: Span, reporter: Reporter) -> None:
-    kinds = {action.kind for action in plan.actions}
+    kinds = {(action.kind, what) for action in plan.actions for what in action.about}
     named = {action.keyword for action in plan.actions}
     lost = [
         f"`{action.keyword}`"
         for action in _setting(other.plan)
-        if action.kind in kinds and action.keyword not in named and not action.protective
+        if any((action.kind, what) in kinds for what in action.about)
+        and action.keyword not in named
+        and not action.protective
     ]
     if lost:
         when = "" if plan.condition is True else "while its condition holds, "

@@ -9,7 +9,7 @@ from sluice_dsl.plan import Plan
 
 parts = st.sampled_from(["a", "ab", "b", "a b"])
 names = st.lists(parts, min_size=1, max_size=4).map("/".join)
-named = st.builds(Target, st.sampled_from([*LEVELS, "volume"]), st.just(NAME), names | st.just(""))
+named = st.builds(Target, st.sampled_from(LEVELS), st.just(NAME), names | st.just(""))
 groups = st.builds(Target, st.sampled_from(LEVELS), st.just(GROUP), parts)
 everything = st.builds(Target, st.sampled_from(LEVELS), st.just(ALL))
 targets = named | groups | everything

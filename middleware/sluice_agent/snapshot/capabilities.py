@@ -6,22 +6,35 @@ from collections.abc import Mapping
 from typing import Final
 
 from sluice_agent.snapshot.storage_daemons import StorageDaemons
-from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, SERVICE, STORAGE_NODE
+from sluice_core.describe import (
+    BANDWIDTH,
+    FILTER,
+    KONNECTOR,
+    OBJECTS,
+    PROXY,
+    REPLICATION,
+    SERVICE,
+    STORAGE_NODE,
+    THROTTLE,
+    TIER,
+)
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import Hello
 from sluice_core.messages.policies import GROUP, LEVELS, Assignment
 from sluice_core.messages.predicate import compile_predicate
-from sluice_core.snapshot.registry import GROUP_LEVELS
+from sluice_core.snapshot.registry import MEMBER_LEVELS
+from sluice_core.volumes.actions import stack_filter
 
-#: What nodes enforce; services are called by the actor hosts, and nothing is left to do for a node.
-_KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, SERVICE)
+#: What nodes accept.  Services are called and tiers changed by the actor hosts: nothing is left to do for a node.
+_KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, SERVICE, THROTTLE, TIER)
 
 
 class Capabilities:
     """What the node's workers can do; :meth:`refuse` decides for the snapshot.
 
     While no proxy worker is connected (Swift restarts) no assignment is refused for a missing filter: new workers
-    send their filters, and all assignments are checked again.  Storage daemons are remembered.  ``unready_nodes`` are
+    send their filters, and all assignments are checked again.  Storage daemons are remembered.  A node without a
+    konnector has no volumes and accepts what is about them.  ``unready_nodes`` are
     the nodes that cannot transform objects on disks yet, with what they wait for: as long as there is one, all nodes
     refuse such assignments.  None: not known yet.
     """
@@ -69,17 +82,29 @@ class Capabilities:
             return f"`{assignment.kind}` is not available on this node"
         if assignment.target.level not in LEVELS:
             return f"targets of level `{assignment.target.level}` are not available on this node"
-        if assignment.target.select == GROUP and assignment.target.level not in GROUP_LEVELS:
+        if assignment.target.select == GROUP and assignment.target.level not in MEMBER_LEVELS.values():
             return f"groups of {assignment.target.level}s are not available on this node"
         try:
             compile_predicate(assignment.when)
         except DecodeError as error:
             return str(error)
-        return self._missing(assignment) if assignment.kind == FILTER else ""
-
-    def _missing(self, assignment: Assignment) -> str:
         if assignment.verb == "delete":
             return ""
+        # what is about objects, too, is not kept from them for want of a filter of volumes: the attach refuses
+        if not assignment.concerns(OBJECTS):
+            return self._missing_at_konnector(assignment)
+        return self._missing(assignment) if assignment.kind == FILTER else ""
+
+    def _missing_at_konnector(self, assignment: Assignment) -> str:
+        if assignment.kind not in (FILTER, THROTTLE):
+            return ""
+        wanted = stack_filter(assignment.keyword)
+        for worker in self._workers.values():
+            if worker.role == KONNECTOR and wanted not in worker.actions:
+                return f"`{assignment.keyword}` is not available for volumes in konnector {worker.pid}"
+        return ""
+
+    def _missing(self, assignment: Assignment) -> str:
         for worker in self._workers.values():
             if worker.role == PROXY and assignment.keyword not in worker.actions:
                 return f"filter `{assignment.keyword}` is not installed in {worker.role} worker {worker.pid}"

@@ -35,6 +35,12 @@ def hello(worker="w", role="proxy", actions=("noop",), pid=1):
     return Hello(worker, role, pid, dict.fromkeys(actions, 1), ("PUTS_SEC", "ACTIVE_REQUESTS"), ("ACTIVE_REQUESTS",))
 
 
+def of_volume(keyword, **more):
+    return assignment(keyword=keyword, target=Target("volume", "name", "AUTH_a/id-1"), about=("volumes",), **more)
+
+
+KONNECTOR = Hello("k", "konnector", 7, {"nop": 1, "luks": 1})
+
 # -- refusals --------------------------------------------------------------------------------
 
 
@@ -46,7 +52,7 @@ def hello(worker="w", role="proxy", actions=("noop",), pid=1):
         ([], assignment(target=Target("tenant", "group", "gold")), ""),
         ([], assignment(target=Target("container", "group", "logs")), ""),
         ([], assignment(target=Target("object", "group", "odd")), "groups of objects are not available on this node"),
-        ([], assignment(target=Target("volume", "name", "v1")), "targets of level `volume` are not available"),
+        ([], assignment(target=Target("disk", "name", "d1")), "targets of level `disk` are not available"),
         ([], assignment(when=["size", "<"]), "not a request predicate"),
         ([hello()], assignment(), ""),
         ([hello()], assignment(keyword="encryption"), "filter `encryption` is not installed in proxy worker 1"),
@@ -57,6 +63,15 @@ def hello(worker="w", role="proxy", actions=("noop",), pid=1):
         ([hello()], assignment(kind="bandwidth", keyword="bandwidth"), ""),
         ([hello()], assignment(kind="replication", keyword="replication", target=Target("cluster", "all")), ""),
         ([hello(), hello("v", actions=(), pid=2)], assignment(), "filter `noop` is not installed in proxy worker 2"),
+        ([hello()], of_volume("nop"), ""),
+        ([hello(), KONNECTOR], of_volume("nop"), ""),
+        ([KONNECTOR], of_volume("xor"), "`xor` is not available for volumes in konnector 7"),
+        ([KONNECTOR], of_volume("throttling", kind="throttle"), "`throttling` is not available for volumes"),
+        ([KONNECTOR], of_volume("encryption"), ""),
+        ([KONNECTOR], of_volume("tier", kind="tier"), ""),
+        ([KONNECTOR], of_volume("xor", verb="delete"), ""),
+        ([KONNECTOR], assignment(keyword="xor", about=("objects", "volumes")), ""),
+        ([hello(), KONNECTOR], assignment(keyword="xor"), "filter `xor` is not installed in proxy worker 1"),
     ],
 )
 def test_a_node_says_why_it_refuses(workers, one, reason):

@@ -1,0 +1,92 @@
+"""Answers that a reader has prepared: one for all objects, or volumes, that the same records concern.
+
+A record in the snapshot may hold assignments about objects and about volumes, that of a tenant above all.  What is
+prepared is about one of both, so objects never meet what is about volumes; which costs them nothing, since it is sorted
+out once, when the answer is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from sluice_core.errors import DecodeError
+from sluice_core.messages.policies import Assignment
+from sluice_core.messages.predicate import compile_predicate
+from sluice_core.resolve import Candidates
+from sluice_core.snapshot.records import STAMP, decode_record
+from sluice_core.snapshot.registry import referenced_group
+
+NOTHING: Final = Candidates(())
+MOST: Final = 10_000
+Stamps = tuple[bytes | None, ...]
+Get = Callable[[bytes], memoryview | None]
+#: Takes what is wrong with a record, and its stamp.
+Complain = Callable[[str, int], None]
+
+
+class CandidateCache:
+    """Candidates by the stamps of the records that were read for them.
+
+    :param about: OBJECTS or VOLUMES
+    """
+
+    def __init__(self, about: str, complain: Complain) -> None:
+        self._about = about
+        self._complain = complain
+        #: Always the same dictionary, so that who reads it on each request may keep it.
+        self.by_stamps: dict[Stamps, Candidates] = {}
+        self._prepared: dict[Stamps, Candidates] = {}
+        self._older: dict[Stamps, Candidates] = {}
+
+    def prepare(self, stamps: Stamps, raw: Iterable[memoryview | None], get: Get) -> Candidates:
+        """What the records stand for; one answer for all whose assignments are the same, as members' of a group."""
+        if len(self.by_stamps) >= MOST:
+            self.by_stamps.clear()
+            self._older, self._prepared = self._prepared, {}  # an answer stays the same one while it is in use
+        sources = self._sources(raw, get)
+        same = tuple(bytes(one[:STAMP]) for one in sources)
+        found = self._prepared.get(same) or self._older.get(same)
+        if found is None:
+            usable = [one for record in sources for one in self._usable(record)]
+            found = Candidates(usable) if usable else NOTHING
+        self.by_stamps[stamps] = self._prepared[same] = found
+        return found
+
+    def clear(self) -> None:
+        """Forget all answers."""
+        self.by_stamps.clear()
+        self._prepared.clear()
+        self._older.clear()
+
+    def _sources(self, raw: Iterable[memoryview | None], get: Get) -> list[memoryview]:
+        """Those records that hold assignments, and those of the groups that they refer to."""
+        found: list[memoryview] = []
+        for record in raw:
+            if record is not None:
+                groups = [referenced_group(data) for data in self._decoded(record)]
+                if None in groups:
+                    found.append(record)
+                present = (get(key) for key in groups if key is not None)
+                found.extend(one for one in present if one is not None)
+        return found
+
+    def _usable(self, record: memoryview) -> Iterable[Assignment]:
+        """The assignments of a record that concern us, without those that a newer agent wrote and we cannot read."""
+        for data in self._decoded(record):
+            if referenced_group(data) is None:
+                try:
+                    one = Assignment.from_data(data)
+                    compile_predicate(one.when)
+                except DecodeError as error:
+                    self._complain(f"assignment `{data.get('id')}`: {error}", int.from_bytes(record[:STAMP], "big"))
+                else:
+                    if one.concerns(self._about):
+                        yield one
+
+    def _decoded(self, record: memoryview) -> list[dict[str, Any]]:
+        try:
+            return decode_record(record)
+        except DecodeError as error:
+            self._complain(str(error), int.from_bytes(record[:STAMP], "big"))
+            return []

@@ -1,0 +1,36 @@
+"""What konnectors measure of volumes, second by second."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sluice_core.describe import MetricInfo
+from sluice_core.messages.policies import CLUSTER, TENANT, VOLUME
+
+VOLUME_READ_BW: Final = "VOLUME_READ_BW"
+VOLUME_WRITE_BW: Final = "VOLUME_WRITE_BW"
+VOLUME_READ_IOPS: Final = "VOLUME_READ_IOPS"
+VOLUME_WRITE_IOPS: Final = "VOLUME_WRITE_IOPS"
+VOLUME_LATENCY: Final = "VOLUME_LATENCY"
+VOLUME_LATENCY_P99: Final = "VOLUME_LATENCY_P99"
+VOLUME_QUEUE: Final = "VOLUME_QUEUE"
+#: Metrics that are quantiles → which; both are of one sketch, called as the first.
+LATENCY_QUANTILES: Final = {VOLUME_LATENCY: 0.5, VOLUME_LATENCY_P99: 0.99}
+
+#: A tenant's value is the sum of its volumes, or the quantile of all their requests.
+VOLUME_LEVELS: Final = (VOLUME, TENANT, CLUSTER)
+
+
+def _metric(name: str, unit: str, text: str, *aliases: str) -> MetricInfo:
+    return MetricInfo(name, unit, text, VOLUME_LEVELS, aliases=aliases)
+
+
+VOLUME_METRICS: Final = (
+    _metric(VOLUME_READ_BW, "bytes_per_second", "bytes read from volumes"),
+    _metric(VOLUME_WRITE_BW, "bytes_per_second", "bytes written to volumes"),
+    _metric(VOLUME_READ_IOPS, "per_second", "reads of volumes"),
+    _metric(VOLUME_WRITE_IOPS, "per_second", "writes to volumes"),
+    _metric(VOLUME_LATENCY, "seconds", "median time of a request to a volume", "VOLUME_LATENCY_P50"),
+    _metric(VOLUME_LATENCY_P99, "seconds", "time that 99 % of the requests to a volume do not exceed"),
+    _metric(VOLUME_QUEUE, "count", "requests to volumes under way"),
+)
