@@ -20,7 +20,7 @@ def _parser() -> argparse.ArgumentParser:
         "--catalogue",
         metavar="FILE.json",
         help="what sentences may name (actions, metrics, terms, aliases, groups, tenants, default_tenant, levels, "
-        "erasure_coded); "
+        "erasure_coded, volumes); "
         "by default the project's own words, of which only the filters that exist are available",
     )
     commands = parser.add_subparsers(dest="command", required=True)

@@ -45,7 +45,7 @@ def compile_text(
 
     :raises PolicyErrors: with every error of every sentence; it is a
         :class:`~sluice_dsl.diagnostics.PolicyConflict` when nothing is wrong but a contradiction
-        with policies that exist
+        with policies that exist, or with what is fixed of a volume
     """
     reporter = Reporter(text)
     earlier = [] if callable(existing) else list(existing)

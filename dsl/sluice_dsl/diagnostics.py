@@ -92,7 +92,7 @@ class PolicyErrors(CallerError):
 
 
 class PolicyConflict(PolicyErrors, Conflict):
-    """A text that is right by itself and contradicts a policy that exists."""
+    """A text that is right by itself and contradicts a policy that exists, or what cannot change any more."""
 
     status = Conflict.status
 

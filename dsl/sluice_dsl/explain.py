@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, SERVICE, ActionInfo, Scalar
+from sluice_core.describe import (
+    BANDWIDTH,
+    FILTER,
+    KONNECTOR,
+    OBJECTS,
+    PROXY,
+    REPLICATION,
+    SERVICE,
+    THROTTLE,
+    VOLUMES,
+    ActionInfo,
+    Scalar,
+)
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT
+from sluice_core.messages.policies import VOLUME
 from sluice_core.metrics.reading import Reading
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.actions import SET
@@ -18,6 +31,7 @@ from sluice_dsl.plan import TRANSIENT, Condition, Plan, PlannedAction
 from sluice_dsl.syntax.units import METRIC_QUANTITIES, format_value
 
 _PLACES: Final = {"proxy": "the proxy", "storage_node": "the storage nodes"}
+_AT_VOLUMES: Final = "where a volume is used"
 _EXCEPT: Final = "except where a narrower policy of the same kind holds"
 _EXCEPT_PROMISED: Final = "except where a narrower policy speaks of the same method"
 _UPLOADS: Final = (FLOORS[PUT], CEILINGS[PUT])
@@ -53,7 +67,8 @@ def _exception(plan: Plan) -> str:
     if kinds == {BANDWIDTH}:
         container = (plan.target.level, plan.target.select) == ("container", "name")
         return "" if container else _EXCEPT_PROMISED
-    return "" if plan.target.level == "object" or kinds == {REPLICATION} else _EXCEPT
+    narrowest = plan.target.level == "object" or (plan.target.level, plan.target.select) == ("volume", "name")
+    return "" if narrowest or kinds == {REPLICATION} else _EXCEPT
 
 
 def _kind(plan: Plan, catalogue: Catalogue) -> str:
@@ -70,7 +85,9 @@ def _kind(plan: Plan, catalogue: Catalogue) -> str:
 
 def _fires(plan: Plan, catalogue: Catalogue) -> str:
     if plan.condition is True:
-        of_requests = any(action.kind not in (*GUARANTEE_KINDS, SERVICE) for action in plan.actions)
+        of_requests = any(
+            action.kind not in (*GUARANTEE_KINDS, SERVICE) and OBJECTS in action.about for action in plan.actions
+        )
         return "for every request" if of_requests else "always"
     condition = describe_condition(plan.condition, catalogue)
     if not plan.dynamic:
@@ -114,7 +131,17 @@ def _action(action: PlannedAction, plan: Plan, catalogue: Catalogue) -> str:
     given = f" with {describe_parameters(action.params, catalogue.action(action.keyword))}" if action.params else ""
     where = _where(action)
     inherited = ", inherited by narrower policies until a DELETE names it" if action.protective else ""
-    return f"sets `{action.keyword}` ({action.kind}){given}{where}{inherited}; {_life(action, plan)}{_existing(action)}"
+    lasting = f"{_life(action, plan)}{_existing(action)}"
+    return f"sets `{action.keyword}` ({action.kind}){given}{where}{_both(action, catalogue)}{inherited}; {lasting}"
+
+
+def _both(action: PlannedAction, catalogue: Catalogue) -> str:
+    """That it is about volumes as well as objects."""
+    if VOLUME not in catalogue.levels or not {OBJECTS, VOLUMES} <= set(action.about):
+        return ""
+    info = catalogue.action(action.keyword)
+    late = " that are attached for the first time from then on" if info is not None and info.changes_content else ""
+    return f", and of volumes{late}"
 
 
 def _existing(action: PlannedAction) -> str:
@@ -122,6 +149,8 @@ def _existing(action: PlannedAction) -> str:
 
 
 def _where(action: PlannedAction) -> str:
+    if action.place == KONNECTOR:
+        return f" {_AT_VOLUMES}" if action.kind in (FILTER, THROTTLE) else ""
     if action.kind == FILTER:
         return f" on {_PLACES[action.place]}"
     if action.kind not in GUARANTEE_KINDS:
@@ -153,8 +182,9 @@ def _order(plan: Plan, catalogue: Catalogue) -> str:
     filters = [one for one in plan.actions if one.kind == FILTER and one.verb == SET]
     if len(filters) < 2:
         return ""
+    stack = sorted((one for one in filters if one.place == KONNECTOR), key=lambda one: one.stage)
     around, stored, read = [], [], []
-    for one in filters:
+    for one in (one for one in filters if one.place != KONNECTOR):
         info = catalogue.action(one.keyword)
         if info and info.on_request:
             around.append(one)
@@ -169,9 +199,12 @@ def _order(plan: Plan, catalogue: Catalogue) -> str:
         f"around whole requests {_steps(around)}" if around else "",
         f"{_steps(stored)} on PUT; GET goes backwards" if stored else "",
         f"of what is read {_steps(read)}" if read else "",
+        f"writes to a volume pass {_steps(stack)}; reads go backwards" if stack else "",
     ]
     return "; ".join(filter(None, parts))
 
 
 def _steps(actions: Sequence[PlannedAction]) -> str:
-    return ", then ".join(f"`{one.keyword}` ({_PLACES[one.place]}, stage {one.stage})" for one in actions)
+    return ", then ".join(
+        f"`{one.keyword}` ({_PLACES.get(one.place, _AT_VOLUMES)}, stage {one.stage})" for one in actions
+    )

@@ -117,6 +117,13 @@ def test_explain_knows_protection_labels_and_groups_of_a_given_catalogue(write, 
     assert "GETS_SEC (every 5 s) per container" in out
 
 
+def test_a_catalogue_file_that_lists_volumes_has_what_is_done_with_them(write, capsys):
+    path = write('{"volumes": [{"id": "id-1", "account": "AUTH_x", "name": "data1"}], "tenants": {"x": "AUTH_x"}}')
+    text = "FOR VOLUME x/data1 WHEN VOLUME_LATENCY_P99 > 20ms DO SET throttling WITH max_bw=3MBps TRANSIENT"
+    assert main(["--catalogue", path, "explain", text]) == 0
+    assert "volume `x/data1` (account path `AUTH_x/id-1`)" in capsys.readouterr().out
+
+
 def test_a_catalogue_file_replaces_only_the_keys_it_has(write):
     catalogue = load_catalogue(write('{"default_tenant": "acme", "levels": ["tenant"], "terms": {"pics": ["jpg"]}}'))
     assert catalogue.actions == default_catalogue().actions

@@ -174,9 +174,10 @@ def test_a_known_word_that_cannot_be_enforced_is_not_available_rather_than_unkno
 
 def test_volumes_are_known_and_not_available_on_a_cluster_without_them():
     for target in ("VOLUME v1", "ALL VOLUMES"):
-        (problem,) = problems(f"FOR {target} DO SET noop", default_catalogue())
+        (problem,) = problems(f"FOR {target} DO SET xor", default_catalogue())
         assert problem.message == "volumes are not available on this cluster"
-    assert compile_text("FOR VOLUME v1 DO SET noop", CATALOGUE)[0].plan.target.level == "volume"
+    (problem,) = problems("FOR t DO SET throttling WITH max_bw=3MBps", default_catalogue())
+    assert problem.message == "`throttling` is not available on this cluster"
 
 
 def test_a_word_that_means_two_things_must_say_which():

@@ -97,7 +97,7 @@ def action_of(upload: Upload) -> ActionInfo:
     }
     try:
         values["parameters"] = tuple(map(Parameter.from_data, values.get("parameters", ())))
-        values["places"] = tuple(values["places"])
+        values |= {name: tuple(values[name]) for name in ("places", "about") if name in values}
         values.setdefault("default_place", values["places"][0])
         named = {"keyword": upload.keyword, "kind": FILTER, "environment": upload.environment}
         return ActionInfo(**{**values, **named, "version": upload.revision})

@@ -51,6 +51,7 @@ SPECTACULAR_SETTINGS = {
         "NodeStateEnum": "sluice_controller.api.serializers.nodes.NODE_STATES",
         "HealthEnum": "sluice_controller.api.serializers.nodes.HEALTH",
         "PlaceEnum": "sluice_core.describe.PLACES",
+        "ActionPlaceEnum": "sluice_core.describe.ALL_PLACES",
         "EnvironmentEnum": "sluice_core.describe.ENVIRONMENTS",
         "MetricInstanceEnum": "sluice_controller.code.rollout.METRIC_STATES",
         "ControllerStateEnum": "sluice_controller.code.controllers.STATES",

@@ -2,7 +2,8 @@
 
 The keys are the fields of :class:`~sluice_dsl.catalogue.base.Catalogue`; a key that is missing keeps what
 the default catalogue has.  ``actions`` and ``metrics`` are lists of objects whose members are the
-fields of :class:`~sluice_core.describe.ActionInfo` and :class:`~sluice_core.describe.MetricInfo`.
+fields of :class:`~sluice_core.describe.ActionInfo` and :class:`~sluice_core.describe.MetricInfo`.  ``volumes`` is a
+list of objects with ``id``, ``account`` and ``name``; with it, even an empty one, the cluster has volumes.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from typing import Any, Final
 from sluice_core.describe import ActionInfo, MetricInfo
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Target
+from sluice_core.volumes.messages import VolumeRecord
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.builtin_filters import freeze_lists, read_actions
 from sluice_dsl.catalogue.vocabulary import default_catalogue
+from sluice_dsl.catalogue.volumes import VolumeIndex, with_volumes
 from sluice_dsl.diagnostics import closest_match
 
 
@@ -44,12 +47,16 @@ def load_catalogue(path: str | Path) -> Catalogue:
             fields[name] = _READERS[name](value)
         except (TypeError, ValueError, AttributeError, KeyError, CallerError) as error:
             raise CallerError(f"catalogue `{path}`, `{name}`: {error}") from error
+    volumes: VolumeIndex | None = fields.pop(_VOLUMES, None)
     shipped = default_catalogue()
     described = fields.get("actions", shipped.actions)
     # a check belongs to the filter that we ship: another one of that keyword is checked by its description alone
     others = {word for word, info in shipped.actions.items() if described.get(word) != info}
     trials = {word: one for word, one in shipped.trials.items() if word not in others}
-    return replace(shipped, trials=trials, **fields)
+    made = replace(shipped, trials=trials, **fields)
+    if volumes is None:
+        return made
+    return with_volumes(made, lambda name: volumes.find(name, made.account), volumes.names)
 
 
 def _actions(data: Any) -> dict[str, ActionInfo]:
@@ -79,6 +86,11 @@ def _paths(data: Any) -> frozenset[str]:
     return frozenset(map(str, data))
 
 
+def _volumes(data: Any) -> VolumeIndex:
+    return VolumeIndex(VolumeRecord(project="", **one) for one in data)
+
+
+_VOLUMES: Final = "volumes"
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "actions": _actions,
     "metrics": _metrics,
@@ -89,4 +101,5 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "default_tenant": str,
     "levels": tuple,
     "erasure_coded": _paths,
+    _VOLUMES: _volumes,
 }

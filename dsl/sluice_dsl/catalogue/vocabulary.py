@@ -8,6 +8,7 @@ installed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from sluice_core.describe import (
@@ -23,6 +24,7 @@ from sluice_core.describe import (
 )
 from sluice_core.messages.bandwidth import CLASSES
 from sluice_core.metrics.usage_metrics import AGENT_METRICS
+from sluice_core.volumes.actions import VOLUME_ACTIONS
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.builtin_filters import BUILTIN_FILTERS
 from sluice_dsl.catalogue.parameter_checks import find_parameter_checks
@@ -79,6 +81,7 @@ KNOWN_ACTIONS: Final = _by_keyword(
         available=False,
     ),
     ActionInfo("namespace", NAMESPACE, "answer from another namespace", available=False),
+    *(replace(one, available=False) for one in VOLUME_ACTIONS),
 )
 
 #: Filters that are set for the sake of the bytes they save.

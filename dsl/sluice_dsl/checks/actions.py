@@ -8,7 +8,8 @@ from sluice_core.messages.policies import Target
 from sluice_core.resolve import identity
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.bandwidth_checks import bare_rate, check_guarantees
-from sluice_dsl.checks.placement import Step, check_pipeline, resolve_place
+from sluice_dsl.checks.placement import Step, check_pipeline
+from sluice_dsl.checks.worlds import check_worlds, resolve_place_about, resolve_world
 from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, VALUE, Reporter, closest_match, join_words
 from sluice_dsl.plan import PERSISTENT, PlannedAction
 from sluice_dsl.syntax import ast
@@ -19,20 +20,22 @@ DELETE = "delete"
 
 
 def compile_actions(
-    actions: tuple[ast.Action, ...], target: Target | None, catalogue: Catalogue, reporter: Reporter
+    sentence: ast.Sentence, target: Target | None, catalogue: Catalogue, reporter: Reporter
 ) -> tuple[PlannedAction, ...]:
     """The planned actions; those with an unknown keyword are reported and left out.
 
     ``target`` is None when it is faulty itself.
     """
     known: list[Step] = []
-    for action in actions:
+    for action in sentence.actions:
         info = _lookup(action, catalogue, reporter)
         if info is not None:
-            planned = _compile(action, info, reporter)
+            about = resolve_world(action, info, target, sentence.condition is not None, reporter)
+            planned = _compile(action, info, about, reporter)
             _try(action, info, planned, catalogue, reporter)
             known.append(Step(action, info, planned))
-    _check_duplicates(actions, known, reporter)
+    _check_duplicates(sentence.actions, known, reporter)
+    check_worlds(sentence, known, target, catalogue, reporter)
     check_guarantees(known, target, reporter)
     check_pipeline([step for step in known if step.written.verb == SET], target, catalogue, reporter)
     return tuple(step.planned for step in known)
@@ -51,17 +54,18 @@ def _lookup(action: ast.Action, catalogue: Catalogue, reporter: Reporter) -> Act
     return info
 
 
-def _compile(action: ast.Action, info: ActionInfo, reporter: Reporter) -> PlannedAction:
+def _compile(action: ast.Action, info: ActionInfo, about: tuple[str, ...], reporter: Reporter) -> PlannedAction:
     return PlannedAction(
         kind=info.kind,
         verb=action.verb,
         keyword=info.keyword,
         params=_parameters(action, info, reporter),
-        place=resolve_place(action, info, reporter),
+        place=resolve_place_about(action, info, about, reporter),
         stage=info.stage,
         protective=info.protective,
         life=action.life or PERSISTENT,
         existing=action.existing,
+        about=about,
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any, Final
 
-from sluice_core.describe import FILTER, OBJECT_METHODS, PROXY, REQUEST_ATTRIBUTES, ActionInfo
+from sluice_core.describe import FILTER, OBJECT_METHODS, OBJECTS, PROXY, REQUEST_ATTRIBUTES, ActionInfo
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.diagnostics import UNKNOWN, Reporter, Span, join_words
 from sluice_dsl.plan import Condition, Plan
@@ -73,7 +73,7 @@ def check_attributes(
     report = reporter.warn if kept else reporter.error
     for action, written in zip(plan.actions, sentence.actions, strict=True):
         info = catalogue.action(action.keyword)
-        if info is None or action.kind != FILTER:
+        if info is None or action.kind != FILTER or OBJECTS not in action.about:
             continue
         methods = acting_methods(info)
         possible = [one for one in methods if _may_hold(plan.condition, one, dict.fromkeys(OBJECT_ATTRIBUTES, REQUEST))]
@@ -148,14 +148,4 @@ def _words(condition: Condition) -> Iterator[str]:
 
 def _clause_span(sentence: ast.Sentence, attribute: str) -> Span | None:
     """Where the first clause about ``attribute`` stands."""
-    return next((one.span for one in _clauses(sentence.condition) if one.subject.text == attribute), None)
-
-
-def _clauses(node: ast.Condition | None) -> Iterator[ast.Clause]:
-    if isinstance(node, ast.Clause):
-        yield node
-    elif isinstance(node, ast.Not):
-        yield from _clauses(node.part)
-    elif node is not None:
-        for part in node.parts:
-            yield from _clauses(part)
+    return next((one.span for one in ast.clauses(sentence.condition) if one.subject.text == attribute), None)

@@ -6,20 +6,32 @@ containers have guarantees of bandwidth, each by itself; background replication 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from sluice_core.describe import BANDWIDTH, REPLICATION, REQUEST_ATTRIBUTES, SERVICE, STORAGE_NODE, ActionInfo, Scalar
+from sluice_core.describe import (
+    BANDWIDTH,
+    REPLICATION,
+    REQUEST_ATTRIBUTES,
+    SERVICE,
+    STORAGE_NODE,
+    THROTTLE,
+    TIER,
+    ActionInfo,
+    Scalar,
+)
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT, STORAGE_POLICY
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, VOLUME, Target
 from sluice_dsl.checks.placement import Step
-from sluice_dsl.diagnostics import VALUE, Reporter, Span, join_words
+from sluice_dsl.diagnostics import UNAVAILABLE, VALUE, Reporter, Span, join_words
 from sluice_dsl.plan import PlannedAction
 from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import format_value, has_no_unit
 
 #: Kinds that promise something.
 GUARANTEE_KINDS: Final = (BANDWIDTH, REPLICATION)
+#: Kinds whose rates are MB/s where no unit is written.
+_BARE_RATE_KINDS: Final = (*GUARANTEE_KINDS, THROTTLE, TIER)
 #: Kinds that are about a target as a whole, and what they do with it.
 _ABOUT_TARGETS: Final = {
     **dict.fromkeys(GUARANTEE_KINDS, "speaks of all bytes of its target"),
@@ -34,29 +46,27 @@ _ATTRIBUTES: Final = frozenset(one.name for one in REQUEST_ATTRIBUTES)
 #: Level → what to say instead of promising bandwidth to such a target.
 _INSTEAD: Final = {
     OBJECT: "expected `CONTAINER …`",
-    VOLUME: "expected `TENANT …` or `CONTAINER …`",
     CLUSTER: "expected `ALL TENANTS`, each of which it then holds for",
 }
 
 
 def bare_rate(info: ActionInfo) -> str:
     """The unit of a rate without one, as parameter of ``info``."""
-    return BARE_RATE if info.kind in GUARANTEE_KINDS else ""
+    return BARE_RATE if info.kind in _BARE_RATE_KINDS else ""
 
 
 def check_guarantees(steps: Sequence[Step], target: Target | None, reporter: Reporter) -> None:
     """What the promises of one sentence say of themselves and of their target (None when that is faulty)."""
     for step in steps:
         check = _CHECKS.get(step.info.kind)
-        if check is None:
-            continue
-        if target is not None:
+        if check is not None and target is not None:
             check(step, target, reporter)
         if step.info.kind == BANDWIDTH and step.written.verb == "set":
             _check_rates(step, reporter)
             _check_storage_policy(step, reporter)
             _check_place(step, reporter)
-        _note_bare_rates(step, reporter)
+        if bare_rate(step.info):
+            _note_bare_rates(step, reporter)
 
 
 def check_condition(condition: ast.Condition | None, actions: Sequence[PlannedAction], reporter: Reporter) -> None:
@@ -64,7 +74,7 @@ def check_condition(condition: ast.Condition | None, actions: Sequence[PlannedAc
     about = [one for one in actions if one.kind in _ABOUT_TARGETS]
     if condition is None or not about:
         return
-    for clause in _clauses(condition):
+    for clause in ast.clauses(condition):
         if clause.subject.text in _ATTRIBUTES:
             reporter.error(
                 f"`{clause.subject.text}` asks about single requests, and `{about[0].keyword}` "
@@ -73,18 +83,11 @@ def check_condition(condition: ast.Condition | None, actions: Sequence[PlannedAc
             )
 
 
-def _clauses(condition: ast.Condition) -> Iterator[ast.Clause]:
-    if isinstance(condition, ast.Clause):
-        yield condition
-    elif isinstance(condition, ast.Not):
-        yield from _clauses(condition.part)
-    else:
-        for part in condition.parts:
-            yield from _clauses(part)
-
-
 def _check_owner(step: Step, target: Target, reporter: Reporter) -> None:
-    if target.level not in (TENANT, CONTAINER):
+    if target.level == VOLUME:  # the one place that keeps promises from volumes
+        message = f"`{step.info.keyword}` of volumes is not available on this cluster"
+        reporter.error(message, step.written.keyword.span, code=UNAVAILABLE)
+    elif target.level not in (TENANT, CONTAINER):
         what = "the cluster" if target.level == CLUSTER else f"{target.level}s"
         message = f"`{step.info.keyword}` is promised to tenants and containers, not to {what}"
         reporter.error(f"{message}: {_INSTEAD[target.level]}", step.written.keyword.span)

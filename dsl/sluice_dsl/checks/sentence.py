@@ -24,7 +24,7 @@ def check_sentence(sentence: ast.Sentence, catalogue: Catalogue, reporter: Repor
     conditions = ConditionCompiler(catalogue, target, reporter)
     condition = conditions.compile(sentence.condition) if sentence.condition else True
     sustained = _sustained(sentence, bool(conditions.metrics), reporter)
-    actions = compile_actions(sentence.actions, target, catalogue, reporter)
+    actions = compile_actions(sentence, target, catalogue, reporter)
     check_condition(sentence.condition, actions, reporter)
     _check_lives(sentence, bool(conditions.metrics), reporter)
     _check_existing(sentence, target, bool(conditions.metrics), catalogue, reporter)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final
 
 from sluice_core.messages.policies import ALL, CLUSTER, CONTAINER, GROUP, NAME, OBJECT, TENANT, VOLUME, Target
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, Reporter, closest_match
+from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, Reporter, closest_match, join_words
 from sluice_dsl.syntax import ast
 
+#: Volumes of one name that an error names.
+_NAMED: Final = 5
 _FORMS: Final = {TENANT: "tenant", CONTAINER: "tenant/container", OBJECT: "tenant/container/object"}
 
 
@@ -30,7 +33,7 @@ def _resolve(node: ast.Target, catalogue: Catalogue, reporter: Reporter) -> Targ
     if node.select == GROUP:
         return _group(node.name, catalogue, reporter)
     if node.level == VOLUME:
-        return Target(VOLUME, NAME, node.name.text)
+        return _volume(node.name, catalogue, reporter)
     return _named(node.level, node.name, catalogue, reporter) if node.level else _bare(node.name, catalogue, reporter)
 
 
@@ -41,6 +44,28 @@ def _group(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target |
         reporter.error(f"unknown group `{name.text}`", name.span, miss, UNKNOWN)
         return None
     return Target(level, GROUP, name.text)
+
+
+def _volume(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target | None:
+    """A volume's name may be that of several: only one is meant, or none."""
+    word = name.text
+    alias = catalogue.aliases.get(word)
+    if alias is not None and alias.level == VOLUME:
+        return _labelled(alias, word)
+    if VOLUME not in catalogue.levels:
+        return Target(VOLUME, NAME, word)  # which is refused as such
+    found = catalogue.volumes(word)
+    if len(found) == 1:
+        return _labelled(found[0], word)
+    if found:
+        named = [f"`{one.name}`" for one in sorted(found, key=attrgetter("name"))[:_NAMED]]
+        message = f"`{word}` is the name of {len(found)} volumes: expected one of {join_words(named)}"
+        reporter.error(message, name.span)
+    else:
+        miss = closest_match(word, catalogue.volume_names())
+        expected = "" if miss else ", expected the name of one, `tenant/name`, or its id"
+        reporter.error(f"there is no volume `{word}`{expected}", name.span, miss, UNKNOWN)
+    return None
 
 
 def _bare(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target | None:

@@ -6,6 +6,7 @@ in equality.  Nodes hold what was written, in canonical case; what it means is c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
@@ -96,6 +97,17 @@ class Or(Node):
 
 
 Condition = Clause | Not | And | Or
+
+
+def clauses(condition: Condition | None) -> Iterator[Clause]:
+    """All clauses of a condition, in the order of the text."""
+    if isinstance(condition, Clause):
+        yield condition
+    elif isinstance(condition, Not):
+        yield from clauses(condition.part)
+    elif condition is not None:
+        for part in condition.parts:
+            yield from clauses(part)
 
 
 def _inside(part: Condition, *weaker: type) -> str:

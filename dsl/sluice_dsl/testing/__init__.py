@@ -7,8 +7,10 @@ from typing import Final
 
 from sluice_core.describe import ActionInfo, MetricInfo, Parameter
 from sluice_core.messages.policies import Target
+from sluice_core.volumes.messages import VolumeRecord
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue
+from sluice_dsl.catalogue.volumes import VolumeIndex, with_volumes
 
 #: A filter that looks at whole objects, and one whose parameters have all types.
 EXTRA_ACTIONS: Final = (
@@ -34,6 +36,14 @@ EXTRA_METRICS: Final = (
 )
 
 
+#: One that has a name of its own, and two that share theirs.
+VOLUMES: Final = (
+    VolumeRecord("id-1", "acme", "AUTH_acme", "data1"),
+    VolumeRecord("id-2", "acme", "AUTH_acme", "backup"),
+    VolumeRecord("id-3", "beta", "AUTH_beta", "backup"),
+)
+
+
 def make_catalogue(**changes: object) -> Catalogue:
     """The default catalogue with everything available, extended; ``changes`` replace its fields."""
     known = default_catalogue()
@@ -43,8 +53,9 @@ def make_catalogue(**changes: object) -> Catalogue:
         metrics={**known.metrics, **{info.name: info for info in EXTRA_METRICS}},
         terms=known.terms,
         aliases={"C1": Target("container", "name", "AUTH_acme/logs"), "LAB": Target("tenant", "name", "AUTH_lab")},
-        groups={"gold": "tenant", "archive": "container", "videos": "object"},
+        groups={"gold": "tenant", "archive": "container", "videos": "object", "disks": "volume"},
         tenants={"acme": "AUTH_acme", "beta": "AUTH_beta"},
-        levels=("object", "container", "tenant", "cluster", "volume"),
     )
-    return replace(wide, **changes)  # type: ignore[arg-type]
+    index = VolumeIndex(VOLUMES)
+    whole = with_volumes(wide, lambda name: index.find(name, wide.account), index.names)
+    return replace(whole, **changes)  # type: ignore[arg-type]

@@ -208,7 +208,6 @@ UNKNOWN = KNOWN | {"*"}
         ("GROUP archive", KNOWN, [SOME]),
         ("ALL CONTAINERS", KNOWN, [SOME]),
         ("CLUSTER", frozenset("*"), [SOME]),
-        ("VOLUME v1", UNKNOWN, []),
     ],
 )
 def test_compression_of_fragments_is_warned_of_where_objects_are_or_may_be_erasure_coded(target, listed, expected):

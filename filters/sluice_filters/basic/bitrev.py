@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo
+from sluice_core.describe import FILTER, OBJECTS, PROXY, STORAGE_NODE, VOLUMES, ActionInfo
 from sluice_filters.basic.bytemap import ByteMap
 
 _TABLE: Final = bytes(int(f"{value:08b}"[::-1], 2) for value in range(256))
@@ -22,6 +22,7 @@ class BitReverse(ByteMap):
         changes_content=True,
         reversible=True,
         random_access=True,
+        about=(OBJECTS, VOLUMES),
     )
 
     def table(self) -> bytes:

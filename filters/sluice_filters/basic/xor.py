@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, ClassVar
 
-from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter
+from sluice_core.describe import FILTER, OBJECTS, PROXY, STORAGE_NODE, VOLUMES, ActionInfo, Parameter
 from sluice_filters.api import Record
 from sluice_filters.basic.bytemap import ByteMap
 from sluice_filters.stream import record_number
@@ -29,6 +29,7 @@ class Xor(ByteMap):
         changes_content=True,
         reversible=True,
         random_access=True,
+        about=(OBJECTS, VOLUMES),
     )
 
     def table(self) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter, Scalar
+from sluice_core.describe import FILTER, OBJECTS, PROXY, STORAGE_NODE, VOLUMES, ActionInfo, Parameter, Scalar
 from sluice_filters.api import Filter, Hint, Record, Stream, Window
 from sluice_filters.encryption.policy_key import read_policy_key
 from sluice_filters.encryption.sealing import open_record, seal_object
@@ -33,6 +33,7 @@ class Encryption(Filter):
         reversible=True,
         random_access=True,
         protective=True,
+        about=(OBJECTS, VOLUMES),
     )
     #: AES-GCM runs at several GB/s: a thread switch costs more than a piece.
     heavy: ClassVar[bool] = False

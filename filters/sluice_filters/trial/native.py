@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sluice_core.code.code_store import BadUpload
 from sluice_core.code.loader import load_class
-from sluice_core.describe import FILTER, NATIVE, OBJECT_METHODS, PARAMETER_TYPES, PLACES, ActionInfo, Parameter
+from sluice_core.describe import FILTER, NATIVE, OBJECT_METHODS, PARAMETER_TYPES, PLACES, WORLDS, ActionInfo, Parameter
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter
 
@@ -41,7 +41,7 @@ def native_info(upload: Upload) -> ActionInfo:
     try:
         values: dict[str, Any] = {"help": f"uploaded filter, revision {upload.revision}", **said}
         values["parameters"] = tuple(map(_read_parameter, said.get("parameters", ())))
-        values |= {name: tuple(values[name]) for name in ("places", "methods") if name in values}
+        values |= {name: tuple(values[name]) for name in ("places", "methods", "about") if name in values}
         return ActionInfo(keyword=upload.keyword, kind=FILTER, version=upload.revision, environment=NATIVE, **values)
     except (TypeError, ValueError, AttributeError) as error:
         raise BadUpload(f"description of filter `{upload.keyword}`: {error}") from error
@@ -112,6 +112,7 @@ def description_faults(info: ActionInfo) -> list[str]:
         (info.kind == FILTER, f"kind `{info.kind}`, expected `{FILTER}`"),
         (bool(info.help), "it has no `help`"),
         (set(info.places) <= set(PLACES) and bool(info.places), f"places `{info.places}`, expected some of {PLACES}"),
+        (set(info.about) <= set(WORLDS) and bool(info.about), f"about `{info.about}`, expected some of {WORLDS}"),
         (works, "it runs neither on PUT nor on GET nor on requests"),
         (info.reversible or not info.random_access, "it has random access, but cannot be undone"),
         (info.on_request or not info.methods, "it has methods, but does not accompany requests"),

@@ -82,7 +82,7 @@ def test_a_policy_is_given_another_sentence_and_switched_off_and_on(sluice, clie
     assert json.loads(sluice("policy", "disable", made["id"], "-f", "json").out)["enabled"] is False
     assert client.policy(made["id"])["enabled"] is False
     assert json.loads(sluice("policy", "enable", made["id"], "-f", "json").out)["enabled"] is True
-    assert "did you mean" in sluice("policy", "set", made["id"], "FOR TENANT a DO SET nop", status=1).err
+    assert "did you mean" in sluice("policy", "set", made["id"], "FOR TENANT a DO SET nopp", status=1).err
 
 
 def test_a_filter_is_deployed_listed_and_taken_back(sluice, client):

@@ -18,7 +18,7 @@ from sluice_controller.api.serializers.base import (
 )
 from sluice_controller.policies.deployments import Deployment
 from sluice_controller.registry.dependencies import UsedDependency
-from sluice_core.describe import ENVIRONMENTS, KINDS, PARAMETER_TYPES, PLACES
+from sluice_core.describe import ALL_PLACES, ENVIRONMENTS, KINDS, PARAMETER_TYPES, PLACES, WORLDS
 from sluice_dsl.catalogue.base import Catalogue
 
 
@@ -52,8 +52,8 @@ class FilterSerializer(Serializer):
     kind = s.ChoiceField(KINDS)
     help = s.CharField()
     parameters = ParameterSerializer(many=True)
-    places = s.ListField(child=s.ChoiceField(PLACES))
-    default_place = s.ChoiceField(PLACES)
+    places = s.ListField(child=s.ChoiceField(ALL_PLACES))
+    default_place = s.ChoiceField(ALL_PLACES)
     stage = s.IntegerField()
     version = s.IntegerField()
     on_put = s.BooleanField()
@@ -69,6 +69,7 @@ class FilterSerializer(Serializer):
     methods = s.ListField(child=s.CharField(), help_text="methods of the requests that it accompanies; empty: all")
     on_answer = s.BooleanField(help_text="whether on GET it may begin with the answer, which tells size, type and tags")
     environment = s.ChoiceField(ENVIRONMENTS, help_text="who runs its code")
+    about = s.ListField(child=s.ChoiceField(WORLDS))
 
 
 FilterPageSerializer = page_of("filters", FilterSerializer, "Filters by keyword.")
@@ -102,7 +103,7 @@ class DeployedSerializer(Serializer):
     keyword = s.CharField(source="action.keyword")
     params = s.DictField(source="action.params", help_text="values in base units")
     params_text = s.CharField(allow_blank=True, help_text=PARAMS_TEXT)
-    place = s.ChoiceField(PLACES, source="action.place")
+    place = s.ChoiceField(ALL_PLACES, source="action.place")
     policy = s.CharField(source="policy.policy.id", help_text="id of the policy that sets it")
     text = s.CharField(source="policy.policy.text", help_text="that policy's sentence")
     origin = s.CharField(

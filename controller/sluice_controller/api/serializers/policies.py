@@ -18,7 +18,7 @@ from sluice_controller.api.serializers.base import (
     params_text,
 )
 from sluice_controller.catalog.selectors import STATES, PolicyView
-from sluice_core.describe import KINDS, PLACES
+from sluice_core.describe import ALL_PLACES, KINDS, WORLDS
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.plan import Plan
 from sluice_dsl.syntax.keywords import QUOTED
@@ -92,7 +92,8 @@ class ActionSerializer(Serializer):
     keyword = s.CharField()
     params = s.DictField(help_text="values in base units, by parameter name")
     params_text = s.CharField(allow_blank=True, help_text=PARAMS_TEXT)
-    place = s.ChoiceField(PLACES)
+    place = s.ChoiceField(ALL_PLACES)
+    about = s.ListField(child=s.ChoiceField(WORLDS), help_text="what of its target it holds for")
     stage = s.IntegerField()
     protective = s.BooleanField()
     life = s.ChoiceField(("persistent", "transient"))
@@ -249,7 +250,7 @@ class CompletedActivationSerializer(Serializer):
     url = s.CharField(allow_blank=True)
     undo = s.CharField(allow_blank=True)
     params = s.DictField()
-    place = s.ChoiceField(PLACES)
+    place = s.ChoiceField(ALL_PLACES)
 
 
 class InfeasibleSerializer(Serializer):

@@ -175,7 +175,7 @@ BAD = {
         "sluice: 1\npolicies: [{id: a, policy: FOR TENANT a DO SET noop; FOR TENANT b DO SET noop}]",
         "2 s",
     ),
-    "a bad sentence": ("sluice: 1\npolicies: [{id: a, policy: FOR TENANT a DO SET nop}]", "policy `a`: unknown"),
+    "a bad sentence": ("sluice: 1\npolicies: [{id: a, policy: FOR TENANT a DO SET zzz}]", "policy `a`: unknown"),
     "an unknown field": ("sluice: 1\npolicies: [{id: a, policy: x, enable: false}]", "did you mean `enabled`"),
     "a word for enabled": ("sluice: 1\npolicies: [{id: a, policy: x, enabled: on off}]", "expected true or false"),
     "an age that is none": ("sluice: 1\npolicies: [{id: a, policy: x, created: -1}]", "unix milliseconds"),
@@ -230,7 +230,7 @@ def test_an_invalid_document_is_refused_and_changes_nothing(create, put, backend
 
 
 def test_all_errors_of_a_document_are_listed_up_to_a_limit(put):
-    text = "sluice: 1\npolicies:\n" + "".join(f"- {{id: p{n}, policy: FOR TENANT a DO SET nop}}\n" for n in range(50))
+    text = "sluice: 1\npolicies:\n" + "".join(f"- {{id: p{n}, policy: FOR TENANT a DO SET zzz}}\n" for n in range(50))
     message = put(text, "", 400)["error"]["message"]
     assert "policy `p19`" in message
     assert "policy `p20`" not in message

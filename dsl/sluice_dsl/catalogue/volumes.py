@@ -1,0 +1,69 @@
+"""Names of volumes: not unique, so that one name may mean several; and what a catalogue has beside that of volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+from sluice_core.messages.policies import NAME, VOLUME, Target
+from sluice_core.volumes.actions import VOLUME_ACTIONS
+from sluice_core.volumes.messages import VolumeRecord
+from sluice_core.volumes.metrics import VOLUME_METRICS
+from sluice_dsl.catalogue.base import Catalogue
+
+#: Names that a near miss is looked for among; comparing a word with that many takes some 20 ms.
+MOST_NAMES: Final = 1000
+
+
+class VolumeIndex:
+    """Volumes by what a sentence may call them."""
+
+    def __init__(self, records: Iterable[VolumeRecord]) -> None:
+        self._by_id: dict[str, VolumeRecord] = {}
+        self._by_name: dict[str, list[VolumeRecord]] = {}
+        for one in records:
+            self._by_id[one.id] = one
+            if one.name:
+                self._by_name.setdefault(one.name, []).append(one)
+
+    def find(self, written: str, account_of: Callable[[str], str]) -> list[Target]:
+        """The volumes that ``written``, a name, ``tenant/name``, ``tenant/id`` or an id, may mean.
+
+        :param account_of: the Swift account of a tenant's name
+        """
+        found = self._called(written)
+        tenant, slash, rest = written.partition("/")
+        inside = self._called(rest) if slash else []
+        if inside:  # only then is it worth asking whose account that is
+            account = account_of(tenant)
+            found += [one for one in inside if one.account == account]
+        return list({one.id: Target(VOLUME, NAME, one.path, one.name) for one in found}.values())
+
+    def names(self) -> Collection[str]:
+        """Names to find a near miss among."""
+        return tuple(islice(self._by_name, MOST_NAMES))
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def _called(self, word: str) -> list[VolumeRecord]:
+        known = self._by_id.get(word)
+        return [*([known] if known else []), *self._by_name.get(word, ())]
+
+
+def with_volumes(
+    catalogue: Catalogue, volumes: Callable[[str], Sequence[Target]], names: Callable[[], Collection[str]]
+) -> Catalogue:
+    """``catalogue`` of a cluster that has volumes: their level, actions and metrics are available."""
+    own = {one.keyword: one for one in VOLUME_ACTIONS}
+    measured = {one.name: one for one in VOLUME_METRICS}
+    return replace(
+        catalogue,
+        levels=tuple(dict.fromkeys((*catalogue.levels, VOLUME))),
+        actions={**catalogue.actions, **own},
+        metrics={**catalogue.metrics, **measured},
+        volumes=volumes,
+        volume_names=names,
+    )

@@ -1,0 +1,107 @@
+"""Objects and volumes: which of both an action is about, and what follows from it for its sentence.
+
+Tenants and the cluster have both.  There an action about both holds for both, and one about volumes alone leaves
+objects as they are.
+
+What changes the content of a volume is decided when it is attached for the first time, and stays: no metric and no
+TRANSIENT can change it afterwards.  Of objects they may, so with a condition such an action holds for a tenant's
+objects alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from sluice_core.describe import KONNECTOR, OBJECTS, REQUEST_ATTRIBUTES, TIER, VOLUMES, ActionInfo
+from sluice_core.errors import CallerError
+from sluice_core.messages.policies import LEVELS_ABOUT, NAME, OBJECT, VOLUME, Target
+from sluice_core.volumes.actions import check_parameters
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.checks.bandwidth_checks import GUARANTEE_KINDS
+from sluice_dsl.checks.placement import Step, resolve_place
+from sluice_dsl.diagnostics import CONFLICT, VALUE, Reporter
+from sluice_dsl.plan import TRANSIENT
+from sluice_dsl.syntax import ast
+
+_ATTRIBUTES: Final = frozenset(one.name for one in REQUEST_ATTRIBUTES)
+_FIXED: Final = "changes what a volume stores, which is decided when it is attached for the first time"
+
+
+def resolve_world(
+    action: ast.Action, info: ActionInfo, target: Target | None, conditional: bool, reporter: Reporter
+) -> tuple[str, ...]:
+    """What of ``target`` (None when that is faulty) the action is about; refused when that is nothing.
+
+    :param conditional: whether the sentence has a condition
+    """
+    only = None if target is None else LEVELS_ABOUT.get(target.level)
+    if target is None or only is None:
+        both = OBJECTS in info.about and VOLUMES in info.about
+        return (OBJECTS,) if both and conditional and info.changes_content else info.about
+    if only not in info.about and info.kind not in GUARANTEE_KINDS:  # these say themselves whom they are promised to
+        article = "an" if target.level == OBJECT else "a"
+        whom = f"target is {article} {target.level}" if target.select == NAME else f"targets are {target.level}s"
+        reporter.error(f"`{info.keyword}` is about {info.about[0]}, and the {whom}", action.keyword.span)
+    return (only,)
+
+
+def resolve_place_about(action: ast.Action, info: ActionInfo, about: tuple[str, ...], reporter: Reporter) -> str:
+    """Where ``action`` is done; of volumes alone that is where they are used, which no sentence says."""
+    if OBJECTS in about:
+        return resolve_place(action, info, reporter)
+    if action.place and VOLUMES in info.about:
+        message = f"ON {action.place.upper()} is about objects, `{info.keyword}` of volumes is done where they are used"
+        reporter.error(f"{message}: expected no ON", action.place_span)
+    return KONNECTOR
+
+
+def check_worlds(
+    sentence: ast.Sentence, steps: Iterable[Step], target: Target | None, catalogue: Catalogue, reporter: Reporter
+) -> None:
+    """Report what a sentence may not say of volumes, and what it does not do to them."""
+    for step in steps:
+        if OBJECTS not in step.planned.about:
+            _check_lasting(step, reporter)
+            _check_clauses(sentence.condition, step, reporter)
+            _check_parameters(step, reporter)
+        elif VOLUME in catalogue.levels and _is_narrowed(step, target):
+            message = f"`{step.info.keyword}` {_FIXED}: with a condition it holds for objects alone"
+            reporter.warn(message, step.written.keyword.span)
+
+
+def _is_narrowed(step: Step, target: Target | None) -> bool:
+    """Whether the target has volumes and the action could be about them, and is not."""
+    has_volumes = target is not None and target.level not in LEVELS_ABOUT
+    return has_volumes and VOLUMES in step.info.about and VOLUMES not in step.planned.about
+
+
+def _check_lasting(step: Step, reporter: Reporter) -> None:
+    """Refuse to take back what is not taken back."""
+    if step.planned.life != TRANSIENT:
+        return
+    if step.info.kind == TIER:
+        message = "a volume that came to another tier does not go back by itself"
+        reporter.error(f"{message}: expected PERSISTENT, not TRANSIENT", step.written.life_span)
+    elif step.info.changes_content:
+        message = f"`{step.info.keyword}` {_FIXED}: expected PERSISTENT, not TRANSIENT"
+        reporter.error(message, step.written.life_span, code=CONFLICT)
+
+
+def _check_clauses(condition: ast.Condition | None, step: Step, reporter: Reporter) -> None:
+    for clause in ast.clauses(condition):
+        name = clause.subject.text
+        if name in _ATTRIBUTES:
+            message = f"`{name}` asks about requests for objects, and `{step.info.keyword}` is about volumes here"
+            reporter.error(f"{message}: expected metrics alone", clause.subject.span)
+        elif step.info.changes_content:
+            reporter.error(f"`{step.info.keyword}` {_FIXED}: expected no metric in WHEN", clause.span, code=CONFLICT)
+
+
+def _check_parameters(step: Step, reporter: Reporter) -> None:
+    if step.written.verb != "set" or reporter.has_error_within(step.written.span):
+        return
+    try:
+        check_parameters(step.info.keyword, step.planned.params)
+    except CallerError as error:
+        reporter.error(f"`{step.info.keyword}`: {error}", step.written.keyword.span, code=VALUE)
