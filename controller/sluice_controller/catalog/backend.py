@@ -12,7 +12,7 @@ from django.conf import settings
 
 from sluice_controller.catalog.counters import CountedStore
 from sluice_controller.catalog.policy_cache import CacheContents, PolicyCache
-from sluice_controller.catalog.vocabulary import build_catalogue, with_projects, with_uploads
+from sluice_controller.catalog.vocabulary import KnownVolumes, build_catalogue, with_projects, with_uploads
 from sluice_controller.config import KEYSTONE, Config
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.store.store import Store
@@ -24,7 +24,8 @@ class Backend:
     """Handed to services and selectors; they know neither Django nor settings.
 
     ``native`` is the vocabulary of what is installed, :attr:`catalogue` that with what is registered.
-    ``code`` is where the code of filters lies, None without such a place.
+    ``code`` is where the code of filters lies, None without such a place; ``volumes`` what sentences may call volumes,
+    None where nobody asks.
     ``now`` is unix time in seconds; ``waiters`` are the places for requests that wait for a roll-out.
     """
 
@@ -35,6 +36,7 @@ class Backend:
     waiters: threading.BoundedSemaphore
     now: Callable[[], float] = time.time
     code: SwiftCodeStore | None = None
+    volumes: KnownVolumes | None = None
 
     @property
     def catalogue(self) -> Catalogue:
@@ -51,6 +53,8 @@ class Backend:
     def described(self, contents: CacheContents) -> Catalogue:
         """The actions and metrics of that catalogue, without the words of the registry."""
         native = replace(self.native, known_nodes=self._node_names)
+        if self.volumes is not None:
+            native = self.volumes.extend(native)
         return with_uploads(native, contents.uploads)
 
     def _node_names(self) -> list[str]:
@@ -67,7 +71,7 @@ def open_backend(config: Config) -> Backend:
     native = build_catalogue(config.default_tenant, config.erasure_coded)
     if config.auth == KEYSTONE:
         native = with_projects(native, config)
-    return Backend(config, store, native, PolicyCache(store), waiters, code=code)
+    return Backend(config, store, native, PolicyCache(store), waiters, code=code, volumes=KnownVolumes(store))
 
 
 def current_backend() -> Backend:

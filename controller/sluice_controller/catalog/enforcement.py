@@ -2,13 +2,14 @@
 
 A node enforces a policy when its agent lives, is well, stands in the current history, has
 acknowledged the epoch of the policy's last change, and refused none of its assignments.  Every
-node that does not is named exactly once, under the reason that an operator acts on first.
+node that does not is named exactly once, under the reason that an operator acts on first.  A policy
+about volumes alone is enforced by the nodes that have a konnector.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 from operator import itemgetter
@@ -41,6 +42,11 @@ class Cluster:
     def pending(self, epoch: int) -> bool:
         """Whether a node that lives and is well has yet to acknowledge ``epoch``."""
         return bool(self.groups.astray) or self.groups.slowest < epoch
+
+    @cached_property
+    def konnectors(self) -> Cluster:
+        """The same of the nodes that have volumes."""
+        return replace(self, nodes=tuple(one for one in self.nodes if one.konnector))
 
     @cached_property
     def services(self) -> Mapping[str, ServiceState]:

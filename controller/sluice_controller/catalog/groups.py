@@ -1,8 +1,9 @@
-"""Groups of tenants and of containers: made, filled, emptied.
+"""Groups of tenants, of containers and of volumes: made, filled, emptied.
 
-A member is an account or ``account/container``; a project's name stands for its account, and stays beside it as
-the member's label.  Asking for a member works with either.  Each member is an entry of the registry, so a change costs
-what it changes; its expected version is the group's, which every change of a member moves.
+A member is an account, ``account/container`` or ``account/volume id``; a project's name stands for its account, a
+volume's for its path, and stays beside it as the member's label.  Asking for a member works with either.  Each member
+is an entry of the registry, so a change costs what it changes; its expected version is the group's, which every change
+of a member moves.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from sluice_controller.catalog.usage import policies_about_group
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import new_name, refuse_clash, target_meanings
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.messages.policies import CONTAINER, NAME, TENANT
-from sluice_core.messages.registry import ALIAS, CONTAINER_GROUP, GROUP, Group, groups
+from sluice_core.messages.policies import CONTAINER, NAME, TENANT, VOLUME
+from sluice_core.messages.registry import ALIAS, GROUP_KINDS, MEMBER_KINDS, Group, groups
 from sluice_core.store.records import Draft
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.targets import resolve_target
@@ -37,7 +38,7 @@ class Member:
 
 @dataclass(frozen=True)
 class GroupKind(RecordKind[Group]):
-    """Groups of tenants or of containers; ``level`` and ``many`` are what bodies and paths call members."""
+    """Groups of members of one ``level``; that and ``many`` are what bodies and paths call members."""
 
     level: str = ""
     many: str = ""
@@ -64,10 +65,13 @@ class GroupKind(RecordKind[Group]):
         return replace(record, members=()).changes_from(record)[1]
 
 
-TENANTS: Final = GroupKind(Group, GROUP, "group of tenants", policies_about_group, None, TENANT, "tenants")
-CONTAINERS: Final = GroupKind(
-    Group, CONTAINER_GROUP, "group of containers", policies_about_group, None, CONTAINER, "containers"
-)
+def _kind(level: str, many: str) -> GroupKind:
+    return GroupKind(Group, GROUP_KINDS[level].group, f"group of {many}", policies_about_group, None, level, many)
+
+
+TENANTS: Final = _kind(TENANT, "tenants")
+CONTAINERS: Final = _kind(CONTAINER, "containers")
+VOLUMES: Final = _kind(VOLUME, "volumes")
 
 
 def create(backend: Backend, kind: GroupKind, data: Any, by: str) -> StoredRecord[Group]:
@@ -81,7 +85,7 @@ def create(backend: Backend, kind: GroupKind, data: Any, by: str) -> StoredRecor
     catalogue = backend.catalogue
     refuse_clash(name, target_meanings(name, catalogue))
     group = _with(Group(name, kind.level), _resolved(kind, body.texts(kind.many), catalogue))
-    absent = {f"entry/{kind}/{name}": 0 for kind in (GROUP, CONTAINER_GROUP, ALIAS)}
+    absent = {f"entry/{kind}/{name}": 0 for kind in (*MEMBER_KINDS, ALIAS)}
     created = int(backend.now() * 1000)
     done = backend.store.commit(Draft(by, entries=group.entries(created, by), expect=absent))
     return StoredRecord(group, done.version, created, by)
@@ -157,7 +161,7 @@ def find_member(kind: GroupKind, group: Group, member: str, catalogue: Catalogue
 
 
 def resolve_member(level: str, text: str, catalogue: Catalogue) -> Member:
-    """What ``text`` names, as a sentence would take it behind TENANT or CONTAINER.
+    """What ``text`` names, as a sentence would take it behind TENANT, CONTAINER or VOLUME.
 
     :raises CallerError: when it cannot be one
     """

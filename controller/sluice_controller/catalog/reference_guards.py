@@ -22,9 +22,8 @@ from sluice_controller.catalog import usage
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_core.errors import Conflict, Fenced
-from sluice_core.messages.policies import CONTAINER, GROUP, Entry
-from sluice_core.messages.registry import CONTAINER_GROUP, METRIC_ENTRY
-from sluice_core.messages.registry import GROUP as GROUP_ENTRY
+from sluice_core.messages.policies import GROUP, Entry
+from sluice_core.messages.registry import METRIC_ENTRY, group_kinds
 from sluice_core.messages.uploads import METRIC_CODE, Upload, upload_key
 from sluice_core.store.commit import scope_version
 from sluice_core.store.operation import Operation
@@ -113,7 +112,7 @@ def _names(one: Compiled) -> Iterator[str]:
     """Names of versions of everything registered that a policy may use; not all of them exist."""
     target = one.plan.target
     if target.select == GROUP:
-        yield f"entry/{CONTAINER_GROUP if target.level == CONTAINER else GROUP_ENTRY}/{target.name}"
+        yield f"entry/{group_kinds(target.level).group}/{target.name}"
     for action in one.plan.actions:
         yield f"upload/{action.keyword}"
     for metric in one.plan.metrics:

@@ -17,7 +17,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.enforcement import Cluster, Enforcement, enforcement
 from sluice_controller.catalog.entries import Page
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
-from sluice_core.describe import SERVICE
+from sluice_core.describe import OBJECTS, SERVICE
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import NAME, PolicyState
@@ -73,6 +73,8 @@ def policy_enforcement(cached: CachedPolicy, epoch: int, cluster: Cluster) -> En
     A static policy has its services called at once, a dynamic one when it fires.
     """
     policy, actions = cached.policy, cached.plan.actions
+    if not any(OBJECTS in one.about for one in actions):
+        cluster = cluster.konnectors
     if not any(one.kind == SERVICE for one in actions):
         return enforcement(policy.id, epoch, cluster)
     due = actions if policy.enabled and not policy.dynamic else ()

@@ -49,7 +49,7 @@ def name_some(found: Sequence[str], most: int = _NAMED) -> str:
 
 
 def policies_about_group(contents: CacheContents, group: Group) -> Iterator[str]:
-    """Policies about the group of tenants or containers."""
+    """Policies about the group."""
     wanted = (GROUP, group.name, group.level)
     targets = ((one.policy.id, one.plan.target) for one in contents.ordered)
     return (policy for policy, target in targets if (target.select, target.name, target.level) == wanted)

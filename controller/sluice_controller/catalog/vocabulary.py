@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from sluice_controller.config import Config
 from sluice_controller.identity.projects import ProjectAccounts, Session
 from sluice_core.describe import NATIVE, STORLET, ActionInfo
 from sluice_core.errors import CallerError, SluiceError
+from sluice_core.messages.policies import Target
 from sluice_core.messages.uploads import FILTER_CODE, METRIC_CODE, Upload
+from sluice_core.store.operation import read_messages
+from sluice_core.store.store import Store
+from sluice_core.volumes.messages import VolumeRecord
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import KNOWN_ACTIONS, TERMS
+from sluice_dsl.catalogue.volumes import VolumeIndex, with_volumes
 from sluice_dsl.diagnostics import closest_match
 from sluice_filters import registry as filters
 from sluice_filters.trial.native import native_info
@@ -22,6 +30,61 @@ from sluice_sandbox.descriptions import describe_upload
 from sluice_sandbox.storlets.invocation import StorletInvocation
 
 log = logging.getLogger(__name__)
+
+#: Seconds for which the names of volumes, and whether there are any, are remembered.
+REMEMBERED: Final = 1.0
+
+
+class KnownVolumes:
+    """The volumes that Sluice has records of, as sentences may name them.
+
+    A cluster has volumes when a node has a konnector, or a volume has a record.  Reads Redis at most once in
+    :data:`REMEMBERED` seconds, and once more for a name that was not there then, so that a new volume can be named at
+    once.
+    """
+
+    def __init__(self, store: Store, now: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._now = now
+        self._lock = threading.Lock()
+        self._index = VolumeIndex(())
+        self._available = False
+        self._read_at = float("-inf")
+
+    def extend(self, native: Catalogue) -> Catalogue:
+        """``native`` with volumes, when the cluster has any.
+
+        :raises PeerError: when Redis is away
+        """
+        with self._lock:
+            self._refresh(REMEMBERED)
+            if not self._available:
+                return native
+        return with_volumes(native, lambda name: self._find(name, native.account), self._names)
+
+    def _find(self, name: str, account_of: Callable[[str], str]) -> Sequence[Target]:
+        with self._lock:
+            index = self._index
+        found = index.find(name, account_of)
+        if found:
+            return found
+        with self._lock:
+            self._refresh(0.0)
+            index = self._index
+        return index.find(name, account_of)
+
+    def _names(self) -> Collection[str]:
+        with self._lock:
+            return self._index.names()
+
+    def _refresh(self, age: float) -> None:
+        now = self._now()
+        if now - self._read_at < age:
+            return
+        records = self._store.run(read_messages(VolumeRecord, self._store.keys.volumes))
+        self._index = VolumeIndex(records.values())
+        self._available = bool(records) or any(one.konnector for one in self._store.nodes())
+        self._read_at = now
 
 
 def filter_info(upload: Upload) -> ActionInfo:

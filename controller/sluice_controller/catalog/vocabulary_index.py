@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from sluice_core.describe import ActionInfo, MetricInfo, Scalar
 from sluice_core.errors import DecodeError
 from sluice_core.messages import registry
-from sluice_core.messages.policies import CONTAINER, NAME, OBJECT, TENANT, Entry, Target
+from sluice_core.messages.policies import CONTAINER, NAME, OBJECT, TENANT, VOLUME, Entry, Target
 from sluice_dsl.catalogue.base import ActionAlias, Catalogue, MetricAlias
 
 #: Number of slashes in a path → what it is the path of; an object's name may hold more.
@@ -36,7 +36,7 @@ class VocabularyIndex:
         return cls(
             groups={name: one.level for name, one in registry.named_records(entries, registry.Group).items()},
             terms={name: one.values for name, one in registry.named_records(entries, registry.Term).items()},
-            targets={name: path_target(one.text) for name, one in aliases.items() if one.of == registry.TARGET},
+            targets={name: _target(one) for name, one in aliases.items() if one.of == registry.TARGET},
             actions={
                 name: ActionAlias(one.text, {key: parameter_text(value) for key, value in one.params.items()})
                 for name, one in aliases.items()
@@ -71,6 +71,10 @@ def _services(activations: Mapping[str, registry.Activation]) -> dict[str, Actio
             with contextlib.suppress(DecodeError):
                 found[name] = one.info()
     return found
+
+
+def _target(alias: registry.Alias) -> Target:
+    return Target(VOLUME, NAME, alias.text) if alias.level == VOLUME else path_target(alias.text)
 
 
 def path_target(path: str) -> Target:

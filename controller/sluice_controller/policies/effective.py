@@ -1,4 +1,4 @@
-"""``GET /effective``: what holds for one request, and why everything else does not.
+"""``GET /effective``: what holds for one request, or one volume, and why everything else does not.
 
 The answer is made of what nodes have: the same assignments, found by the same snapshot keys, resolved by the same
 ``sluice_core.resolve``.  Only the *reasons* are worked out here, out of what that decided.
@@ -141,12 +141,13 @@ def _overridden(one: Assignment, reason: str, *by: str) -> Overridden:
 
 def _absent(backend: Backend, contents: CacheContents, place: ResourcePath, present: set[str]) -> Iterator[Overridden]:
     """Actions of policies about ``place`` that have set nothing there."""
-    silent = [one for one in contents.ordered if one.policy.id not in present and place.matches(one.plan.target)]
+    near = (one for one in contents.ordered if one.policy.id not in present and place.matches(one.plan.target))
+    silent = [one for one in near if any(place.about in action.about for action in one.plan.actions)]
     asked = [one for one in silent if one.policy.dynamic and one.policy.enabled][:_ASKED]
     observed = {one.policy.id: _observed(backend, place, one) for one in asked}
     for one in silent:
         reason, seen = _silence(one, observed.get(one.policy.id))
-        for action in one.plan.actions:
+        for action in (action for action in one.plan.actions if place.about in action.about):
             yield Overridden(one.policy.id, action.kind, action.keyword, reason, observed=seen)
 
 

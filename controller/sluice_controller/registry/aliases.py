@@ -15,12 +15,11 @@ from sluice_controller.validation import names
 from sluice_controller.validation.bodies import Body
 from sluice_core.describe import ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError
-from sluice_core.messages.policies import LEVELS
+from sluice_core.messages.policies import LEVELS, VOLUME
 from sluice_core.messages.registry import (
     ALIAS,
-    CONTAINER_GROUP,
     FILTER,
-    GROUP,
+    MEMBER_KINDS,
     METRIC,
     METRIC_ENTRY,
     TARGET,
@@ -33,10 +32,11 @@ from sluice_dsl.syntax.units import UnitError, read_parameter
 
 FIELDS: Final = ("name", "of", "text", "level", "params")
 OF: Final = (FILTER, METRIC, TARGET)
-#: Levels that a metric may be asked for at; empty: that of the sentence.
-METRIC_LEVELS: Final = ("", *LEVELS)
+#: Levels that a metric may be asked for at; empty: that of the sentence.  Of a target only volume is said: of others
+#: the path says it.
+ALIAS_LEVELS: Final = ("", *LEVELS)
 
-_RIVALS: Final = {FILTER: (), METRIC: (TERM, METRIC_ENTRY), TARGET: (GROUP, CONTAINER_GROUP)}
+_RIVALS: Final = {FILTER: (), METRIC: (TERM, METRIC_ENTRY), TARGET: tuple(MEMBER_KINDS)}
 
 
 def create(backend: Backend, data: Any, by: str) -> StoredRecord[Alias]:
@@ -91,19 +91,19 @@ def _meanings(of: str, name: str, catalogue: Catalogue) -> dict[str, bool]:
 
 
 def _described(name: str, of: str, body: Body, catalogue: Catalogue) -> Alias:
-    text, level = body.text("text"), body.one_of("level", METRIC_LEVELS, "")
+    text, level = body.text("text"), body.one_of("level", ALIAS_LEVELS, "")
     params = body.scalars("params")
     if params and of != FILTER:
         raise CallerError(f"`params` are for an alias of a filter, not of a {of}")
-    if level and of != METRIC:
-        raise CallerError(f"`level` is for an alias of a metric, not of a {of}")
+    if level and of != METRIC and (of, level) != (TARGET, VOLUME):
+        raise CallerError(f"`level` is for an alias of a metric or a volume, not of a {of}")
     if of == FILTER:
         info = _action(text, catalogue)
         return Alias(name, of, info.keyword, params=_checked(info, params, catalogue))
     if of == METRIC:
         return Alias(name, of, _metric(text, level, catalogue), level)
-    target = path_target(text)
-    return Alias(name, of, resolve_member(target.level, text, catalogue).path)
+    member = resolve_member(level or path_target(text).level, text, catalogue)
+    return Alias(name, of, member.path, level)
 
 
 def _action(text: str, catalogue: Catalogue) -> ActionInfo:

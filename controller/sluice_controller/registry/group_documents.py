@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from sluice_core.errors import CallerError
-from sluice_core.messages.policies import CONTAINER, TENANT, Entry
-from sluice_core.messages.registry import CONTAINER_GROUP, MEMBER_KINDS, Group, groups, is_member
+from sluice_core.messages.policies import Entry
+from sluice_core.messages.registry import GROUP_KINDS, MEMBER_KINDS, Group, groups, is_member
 
-#: Kind of a group → how many slashes are in a member's path.
-_SLASHES: Mapping[str, int] = {kind: 1 if kind == CONTAINER_GROUP else 0 for kind in MEMBER_KINDS}
+#: Kind of a group → level of its members, and how many slashes are in their paths.
+_LEVELS: Mapping[str, tuple[str, int]] = {one.group: (level, one.slashes) for level, one in GROUP_KINDS.items()}
 
 
 def fold_members(entries: Mapping[str, Entry]) -> list[Entry]:
@@ -35,13 +35,13 @@ def check_group_document(entry: Entry) -> None:
     """
     if entry.kind not in MEMBER_KINDS:
         return
-    group, level = Group.read(entry), CONTAINER if entry.kind == CONTAINER_GROUP else TENANT
+    group, (level, slashes) = Group.read(entry), _LEVELS[entry.kind]
     if "/" in group.name:
         raise CallerError(f"`name` is `{group.name}`, which holds `/`")
     if group.level != level:
         raise CallerError(f"`level` of {entry.kind} `{group.name}` is `{group.level}`, expected `{level}`")
     for path in group.members:
-        if path.count("/") != _SLASHES[entry.kind] or not all(path.split("/")):
+        if path.count("/") != slashes or not all(path.split("/")):
             raise CallerError(f"member `{path}` of {entry.kind} `{group.name}` is no {level}")
     stray = next((path for path in group.labels if path not in group.members), None)
     if stray is not None:

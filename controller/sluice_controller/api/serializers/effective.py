@@ -25,7 +25,7 @@ from sluice_controller.policies.effective import (
     Overridden,
     decided_by,
 )
-from sluice_core.describe import KINDS, PLACES
+from sluice_core.describe import ALL_PLACES, KINDS
 from sluice_core.messages.policies import Assignment
 from sluice_dsl.catalogue.base import Catalogue
 
@@ -49,6 +49,7 @@ class PlaceSerializer(Serializer):
     account = s.CharField()
     container = s.CharField(allow_blank=True)
     object = s.CharField(allow_blank=True)
+    volume = s.CharField(allow_blank=True, help_text="its id")
 
 
 class FactsSerializer(Serializer):
@@ -82,7 +83,7 @@ class StepSerializer(_SetterSerializer):
     keyword = s.CharField()
     params = s.DictField(help_text="values in base units, by parameter name")
     params_text = s.CharField(allow_blank=True, help_text=PARAMS_TEXT)
-    place = s.ChoiceField(PLACES)
+    place = s.ChoiceField(ALL_PLACES)
     stage = s.IntegerField()
     protective = s.BooleanField(help_text="inherited through narrower scopes")
     target = TargetSerializer()

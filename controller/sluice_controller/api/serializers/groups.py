@@ -1,4 +1,4 @@
-"""The shapes of groups of tenants and of containers."""
+"""The shapes of groups of tenants, of containers and of volumes."""
 
 from __future__ import annotations
 
@@ -39,6 +39,15 @@ class ContainerGroupSerializer(EntrySerializer):
     labels = s.DictField(source="record.labels", child=s.CharField(), help_text="by path, where it was named otherwise")
 
 
+class VolumeGroupSerializer(EntrySerializer):
+    """Volumes under one name."""
+
+    id = s.CharField(source="record.name")
+    name = s.CharField(source="record.name")
+    volumes = s.ListField(source="record.members", child=s.CharField(), help_text="`account/volume id`")
+    labels = s.DictField(source="record.labels", child=s.CharField(), help_text="by path, where it was named otherwise")
+
+
 class NewTenantGroupSerializer(Serializer):
     """A group to be."""
 
@@ -51,6 +60,13 @@ class NewContainerGroupSerializer(Serializer):
 
     name = s.CharField()
     containers = s.ListField(child=s.CharField(), required=False)
+
+
+class NewVolumeGroupSerializer(Serializer):
+    """A group to be."""
+
+    name = s.CharField()
+    volumes = s.ListField(child=s.CharField(), required=False)
 
 
 class TenantsSerializer(Serializer):
@@ -67,6 +83,14 @@ class ContainersSerializer(Serializer):
     containers = s.ListField(child=s.CharField(), required=False)
 
 
+class VolumesSerializer(Serializer):
+    """One of both: a member to add, or all that shall be members."""
+
+    volume = s.CharField(required=False)
+    volumes = s.ListField(child=s.CharField(), required=False)
+
+
 #: Accepted as they stand, in this order; a test sends them.
 GTENANT: Final = examples(("two tenants", {"name": "gold", "tenants": ["AUTH_test", "AUTH_a"]}))
 GCONTAINER: Final = examples(("a container", {"name": "archives", "containers": ["AUTH_test/logs"]}))
+GVOLUME: Final = examples(("no volume yet", {"name": "disks", "volumes": []}))

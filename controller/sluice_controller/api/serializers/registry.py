@@ -38,8 +38,12 @@ class NewAliasSerializer(Serializer):
 
     name = s.CharField(required=False)
     of = s.ChoiceField(OF, required=False)
-    text = s.CharField(help_text="a keyword, a metric, or `account[/container[/object]]`")
-    level = s.CharField(required=False, allow_blank=True, help_text="of a metric: the level of targets it is asked for")
+    text = s.CharField(help_text="a keyword, a metric, `account[/container[/object]]`, or a volume")
+    level = s.CharField(
+        required=False,
+        allow_blank=True,
+        help_text="of a metric: the level it is asked for at; `volume` of a volume",
+    )
     params = s.DictField(required=False, help_text="of a filter: what it is set with")
 
 

@@ -165,6 +165,9 @@ TARGETS = st.sampled_from(
         Target("container", "name", "a/c"),
         Target("container", "name", "a/d"),
         Target("object", "name", "a/c/o"),
+        Target("volume", "name", "a/c"),
+        Target("volume", "group", "v"),
+        Target("volume", "all"),
     ]
 )
 PREDICATES = st.sampled_from([True, ["size", ">", 5], ["method", ["GET"]], ["not", ["tag", ["x"]]]])
@@ -175,7 +178,13 @@ FACTS = st.builds(
     size=st.sampled_from([None, 1, 9]),
     tags=st.sampled_from([None, frozenset(), frozenset({"x"})]),
 )
-MEMBERS = {"tenant": ["", "a", "b"], "container": ["", "a/c"], "object": ["", "a/c/o"], "cluster": [""]}
+MEMBERS = {
+    "tenant": ["", "a", "b"],
+    "container": ["", "a/c"],
+    "object": ["", "a/c/o"],
+    "volume": ["", "a/c"],
+    "cluster": [""],
+}
 
 
 @st.composite
@@ -198,28 +207,35 @@ def assignments(draw):
                 protective=draw(st.booleans()),
                 created=draw(st.integers(1, 3)),
                 when=draw(PREDICATES),
+                about=draw(st.sampled_from([("objects",), ("volumes",), ("objects", "volumes")])),
             )
         )
     return made
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(assignments(), FACTS, st.sampled_from(["a/c/o", "a/d/o", "b/c/o", "a/c", "a", "z/z/z"]))
-def test_the_api_resolves_policies_as_a_node_does(backend, made, facts, path):
+@given(assignments(), FACTS, st.sampled_from(["a/c/o", "a/d/o", "b/c/o", "a/c", "a", "z/z/z"]), st.booleans())
+def test_the_api_resolves_policies_as_a_node_does(backend, made, facts, path, of_volume):
     groups = (
         *Group("g", members=("a",)).entries(),
         *Group("h", "container", ("a/c", "b/c")).entries(),
+        *Group("v", "volume", ("a/c", "b/c")).entries(),
     )
     backend.store.client.flushdb()
     backend.store.commit(Draft("me", puts=tuple(made), entries=groups))
-    place = ResourcePath.read(path, backend.policy_cache.contents().entries)
+    there = backend.policy_cache.contents().entries
+    of_volume = of_volume and path.count("/") == 1
+    place = ResourcePath.read_volume(path, there) if of_volume else ResourcePath.read(path, there)
     with tempfile.TemporaryDirectory() as folder:
         writer = SnapshotWriter(folder)
         writer.open()
         writer.reload(backend.store.load())
         reader = SnapshotReader(folder)
         reader.refresh()
-        expected = reader.find(place.account, place.container, place.object).resolve(facts)
+        if of_volume:
+            expected = reader.find_volume(place.account, place.volume).resolve(facts)
+        else:
+            expected = reader.find(place.account, place.container, place.object).resolve(facts)
         reader.close()
         writer.close()
     found = effective(backend, place, facts)

@@ -19,6 +19,7 @@ from sluice_controller.policies.affected_assignments import ResourcePath
 from sluice_controller.policies.effective import effective
 from sluice_controller.validation.parameters import Query
 from sluice_core.errors import CallerError
+from sluice_core.messages.policies import Entry
 from sluice_core.messages.predicate import Facts
 
 METHODS: Final = ("PUT", "GET", "HEAD", "POST", "DELETE", "COPY")
@@ -52,7 +53,8 @@ class EffectiveView(View):
         "sluice:effective:show",
         "show_effective",
         EffectiveSerializer,
-        query_text("target", "account[/container[/object]]", required=True),
+        query_text("target", "account[/container[/object]], of a request"),
+        query_text("volume", "account/volume id, instead of a target; nothing of a request is asked of it"),
         query_word("method", "of the request", METHODS, default="PUT"),
         QueryParameter("size", OpenApiTypes.INT, "bytes of the object", _read_size),
         query_text("type", "media type, or an extension such as pdf"),
@@ -61,18 +63,30 @@ class EffectiveView(View):
         query_limit("overridden actions shown of each kind"),
     )
     def get(self, request: Request) -> Response:
-        """Show which policies decide for a request, and which are overridden and why.
+        """Show which policies decide for a request or a volume, and which are overridden and why.
 
         Resolved from the same assignments and by the same rules as on the nodes. What is not said of the
         request is unknown, as the size of an upload without length is, and satisfies no condition.
         """
         contents = self.backend.policy_cache.contents()
-        place = ResourcePath.read(self.given["target"], contents.entries)
+        place = read_place(self.given, contents.entries)
         target = {"level": place.level, **project_target(place.account)}
         authorize(request, self.rules["get"], target)
         found = effective(self.backend, place, read_facts(self.given, place))
         catalogue = self.backend.described(contents)
         return Response(EffectiveSerializer.render_effective(found, contents, catalogue, self.given["limit"]))
+
+
+def read_place(given: Mapping[str, Any], entries: Mapping[str, Entry]) -> ResourcePath:
+    """What the query is about.
+
+    :raises CallerError: when it names nothing, or both a target and a volume
+    """
+    if bool(given["target"]) is bool(given["volume"]):
+        raise CallerError("expected `target`, account[/container[/object]], or `volume`, account/volume id")
+    if given["volume"]:
+        return ResourcePath.read_volume(given["volume"], entries)
+    return ResourcePath.read(given["target"], entries)
 
 
 def read_facts(given: Mapping[str, Any], place: ResourcePath) -> Facts:

@@ -1,6 +1,6 @@
-"""``/registry/gtenants`` and ``/registry/gcontainers``: groups of tenants and of containers, and their members.
+"""``/registry/gtenants``, ``gcontainers`` and ``gvolumes``: groups of tenants, containers, volumes, and their members.
 
-Both kinds have the same operations, which :class:`_Groups` declares in the words of each.
+All kinds have the same operations, which :class:`_Groups` declares in the words of each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sluice_controller.api.views import resources
 from sluice_controller.api.views.base import View, etag
 from sluice_controller.api.views.resources import Declare, Resource, no_content, render_entry, render_page
 from sluice_controller.catalog import groups
-from sluice_controller.catalog.groups import CONTAINERS, TENANTS
+from sluice_controller.catalog.groups import CONTAINERS, TENANTS, VOLUMES
 
 _GROUP: Final = in_path("group", "the group's name")
 
@@ -95,6 +95,17 @@ _GCONTAINERS: Final = _Groups(
     shapes.GCONTAINER,
     changes=shapes.ContainersSerializer,
     member=in_path("member", "`account/container`, or the name that it was added by"),
+)
+_GVOLUMES: Final = _Groups(
+    VOLUMES,
+    ("registry", "gvolumes"),
+    _GROUP,
+    "Groups by name.",
+    shapes.VolumeGroupSerializer,
+    shapes.NewVolumeGroupSerializer,
+    shapes.GVOLUME,
+    changes=shapes.VolumesSerializer,
+    member=in_path("member", "`account/volume id`, or the name that it was added by"),
 )
 
 
@@ -190,3 +201,23 @@ class ContainerMembersView(MembersView):
 @_GCONTAINERS.declare_member()
 class ContainerMemberView(MemberView):
     """One container of one group."""
+
+
+@_GVOLUMES.declare_collection()
+class VolumeGroupsView(GroupsView):
+    """Groups of volumes."""
+
+
+@_GVOLUMES.declare_group()
+class VolumeGroupView(GroupView):
+    """One group of volumes."""
+
+
+@_GVOLUMES.declare_members()
+class VolumeMembersView(MembersView):
+    """The volumes of one group."""
+
+
+@_GVOLUMES.declare_member()
+class VolumeMemberView(MemberView):
+    """One volume of one group."""
