@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
-from sluice_core.messages.policies import CONTAINER, TENANT, Change, Entry
-from sluice_core.messages.registry import CONTAINER_MEMBER, TENANT_MEMBER, is_member
+from sluice_core.messages.policies import Change, Entry
+from sluice_core.messages.registry import GROUP_KINDS, is_member
 
 _NOBODY: Final[Mapping[str, None]] = {}
-_KINDS = {TENANT: TENANT_MEMBER, CONTAINER: CONTAINER_MEMBER}
+_KINDS: Final = {level: one.member for level, one in GROUP_KINDS.items()}
 
 
 class GroupIndex:
@@ -20,7 +20,7 @@ class GroupIndex:
         self._members: dict[str, dict[str, None]] = {}
 
     def contains(self, level: str, group: str, path: str) -> bool:
-        """True when ``path`` is a member of the ``group`` of tenants or containers (``level``) now."""
+        """True when ``path`` is a member of the ``group`` of tenants, containers or volumes (``level``) now."""
         return path in self._members.get(f"{_KINDS.get(level)}/{group}", ())
 
     def members(self, level: str, group: str) -> tuple[str, ...]:

@@ -8,12 +8,12 @@ from typing import Any
 from sluice_actors.policies.actor import UNSETTLED, InForce, PolicyActor
 from sluice_actors.policies.state_machine import StateMachine
 from sluice_actors.runtime.actor import Work
-from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, Target
+from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, VOLUME, Target
 
 
 def metric_path(target: Target, granularity: str) -> str:
     """The path at ``granularity`` at which the metrics of a single ``target`` are read."""
-    depth = {CLUSTER: 0, TENANT: 1, CONTAINER: 2}.get(granularity, 3)
+    depth = {CLUSTER: 0, TENANT: 1, CONTAINER: 2, VOLUME: 2}.get(granularity, 3)
     return "/".join(target.name.split("/", depth)[:depth])
 
 
