@@ -41,12 +41,6 @@ class Unchangeable(CallerError):
     status = 405
 
 
-class Forbidden(CallerError):
-    """The caller may not do this; the message says what it would take."""
-
-    status = 403
-
-
 def check_version(what: str, version: int, expected: int | None) -> None:
     """Compare the version of ``what`` with the one that ``If-Match`` names.
 

@@ -19,6 +19,12 @@ class CallerError(SluiceError):
     status = 400
 
 
+class Forbidden(CallerError):
+    """The caller may not do this; the message says what it would take."""
+
+    status = 403
+
+
 class NotFound(CallerError):
     """The named thing does not exist."""
 

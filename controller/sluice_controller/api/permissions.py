@@ -17,10 +17,10 @@ from django.conf import settings
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from sluice_controller.errors import Forbidden
 from sluice_controller.identity.caller import Identity
 from sluice_controller.identity.operations import BY_NAME, LIST, NOTHING
 from sluice_controller.identity.rules import Rules, Target
+from sluice_core.errors import Forbidden
 from sluice_core.messages.policies import NAME
 from sluice_core.messages.uploads import Upload
 from sluice_dsl.plan import Plan

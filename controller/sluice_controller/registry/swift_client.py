@@ -22,9 +22,8 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from sluice_controller.config import KEYSTONE, Config
-from sluice_controller.errors import Forbidden
 from sluice_core.code.swift_code_store import SwiftResponse
-from sluice_core.errors import CallerError, Conflict, PeerError
+from sluice_core.errors import CallerError, Conflict, Forbidden, PeerError
 
 _TIMEOUT: Final = 10.0
 _LARGEST_ANSWER: Final = 1 << 20

@@ -21,6 +21,10 @@ def seed_cinder(layout: Layout) -> None:
     user = keystone.ensure("user", {"name": SERVICE, "password": password, "domain_id": DOMAIN})
     role = keystone.ensure("role", {"name": "service"})
     keystone.call("PUT", f"/projects/{project}/users/{user}/roles/{role}")
+    # Cinder shows pools and everybody's volumes to administrators alone
+    ours = keystone.ensure("user", {"name": "sluice", "password": seed.password(layout, "sluice"), "domain_id": DOMAIN})
+    admin_role = keystone.ensure("role", {"name": "admin"})
+    keystone.call("PUT", f"/projects/{project}/users/{ours}/roles/{admin_role}")
     url = f"{layout.url(SERVICE)}/v3"
     seed.endpoint(keystone, "volumev3", f"{url}/%(project_id)s")
     seed.endpoint(keystone, "block-storage", url)

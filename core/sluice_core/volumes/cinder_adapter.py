@@ -1,0 +1,272 @@
+"""The one door to Cinder: python-cinderclient over a session of keystoneauth.
+
+:class:`CinderService` is the cluster's Cinder as our service user sees it; :meth:`CinderService.as_caller` is the same
+with the token of somebody else, for what Cinder is to decide by its own rules.
+
+Cinder answers most changes before they are done: what is returned is what is asked for, and its status says how far
+it is.  Nothing is repeated here.  A fault of the network, of Keystone or of Cinder itself is a :class:`PeerError`,
+after which the change may have happened; a refusal is a :class:`CallerError` with Cinder's own reason, and its status.
+No token and no connection is in a message.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from cinderclient import api_versions, exceptions
+from cinderclient.v3 import client
+from keystoneauth1 import exceptions as ksa
+from keystoneauth1 import token_endpoint
+from keystoneauth1.session import Session
+
+from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, PeerError
+from sluice_core.volumes.cinder_options import CinderSettings, service_session
+from sluice_core.volumes.cinder_records import (
+    CinderAttachment,
+    CinderSnapshot,
+    CinderType,
+    CinderVolume,
+    attachment_of,
+    pool_of,
+    snapshot_of,
+    type_of,
+    volume_of,
+)
+from sluice_core.volumes.messages import Pool
+
+#: Extending a volume that is attached takes 3.42, completing an attachment 3.44.
+_MICROVERSION: Final = api_versions.APIVersion("3.60")
+_SERVICE: Final = "volumev3"
+#: Seconds for an answer; Cinder makes an export while an attachment is created.
+TIMEOUT: Final = 30.0
+_PAGE: Final = 1000
+
+
+@contextmanager
+def translated_errors(what: str) -> Iterator[None]:
+    """Turn the errors of both libraries into ours.
+
+    :param what: what was tried, for messages: ``creating the volume``
+    :raises CallerError: when Cinder refuses
+    :raises PeerError: when Cinder or Keystone is away, or fails
+    """
+    try:
+        yield
+    except exceptions.NotFound as error:
+        raise NotFound(f"{what}: {error.message}") from error
+    except (exceptions.Forbidden, exceptions.Unauthorized) as error:
+        raise Forbidden(f"{what}: cinder does not let you: {error.message}") from error
+    except exceptions.ClientException as error:
+        if error.code in (409, 413):  # 413: a quota
+            raise Conflict(f"{what}: {error.message}") from error
+        if 400 <= error.code < 500:
+            raise CallerError(f"{what}: {error.message}") from error
+        raise PeerError(f"{what}: cinder fails with {error.code}: {error.message}") from error
+    except (ksa.Unauthorized, ksa.Forbidden) as error:
+        raise PeerError(f"{what}: keystone does not let our service user in") from error
+    except ksa.ClientException as error:
+        raise PeerError(f"{what}: cinder or keystone cannot be asked: {type(error).__name__}") from error
+
+
+class Cinder:
+    """Cinder with the rights of one token; threads may share it.
+
+    :param session: with a plugin that has the token
+    :param options: what the client is made with besides
+    """
+
+    def __init__(self, session: Session, **options: Any) -> None:
+        self._session = session
+        self._client = client.Client(api_version=_MICROVERSION, session=session, service_type=_SERVICE, **options)
+
+    def pools(self) -> list[Pool]:
+        """What each back end reported last; ``seen`` is 0.  It takes an administrator."""
+        with self._asking("reading the pools"):
+            return [pool_of(one.to_dict()) for one in self._client.pools.list(detailed=True)]
+
+    def types(self) -> list[CinderType]:
+        """The volume types that the token may see; their extra specs as far as it may."""
+        with self._asking("reading the volume types"):
+            return [type_of(one.to_dict()) for one in self._client.volume_types.list()]
+
+    def create_type(self, name: str, specs: Mapping[str, str], text: str = "") -> CinderType:
+        """A volume type with extra specs.
+
+        :param text: its description
+        :raises Conflict: when there is one of that name
+        """
+        wanted = {"name": name, "description": text, "extra_specs": dict(specs)}
+        with self._asking(f"creating the volume type `{name}`"):
+            # the method of the client would set the specs afterwards, and might end in between
+            _, made = self._client.client.post("/types", body={"volume_type": wanted})
+            return type_of(made["volume_type"])
+
+    def change_specs(self, type_id: str, specs: Mapping[str, str], gone: tuple[str, ...] = ()) -> None:
+        """Set extra specs of a type, and take others away.
+
+        :raises NotFound: when there is no such type
+        """
+        with self._asking(f"changing the volume type `{type_id}`"):
+            found = self._client.volume_types.get(type_id)
+            found.set_keys(dict(specs))
+            if gone:
+                found.unset_keys(list(gone))
+
+    def delete_type(self, type_id: str) -> None:
+        """
+        :raises NotFound: when there is no such type
+        :raises CallerError: when volumes have it
+        """
+        with self._asking(f"deleting the volume type `{type_id}`"):
+            self._client.volume_types.delete(type_id)
+
+    def create_volume(self, size: int, name: str, type_name: str, metadata: Mapping[str, str]) -> CinderVolume:
+        """A volume of ``size`` GiB in the project of the token; an empty ``type_name`` is Cinder's default.
+
+        :raises Conflict: when a quota is exceeded
+        """
+        with self._asking("creating the volume"):
+            made = self._client.volumes.create(size, name=name, volume_type=type_name or None, metadata=dict(metadata))
+            return volume_of(made.to_dict())
+
+    def volume(self, volume_id: str) -> CinderVolume:
+        """
+        :raises NotFound: when there is no such volume, or the token may not see it
+        """
+        with self._asking(f"volume `{volume_id}`"):
+            return volume_of(self._client.volumes.get(volume_id).to_dict())
+
+    def volumes(self, everybody: bool = False, **filters: Any) -> list[CinderVolume]:
+        """The volumes of the project of the token, newest first.
+
+        :param everybody: those of all projects, which takes an administrator
+        :param filters: of Cinder: ``name``, ``project_id``, ``metadata`` …
+        """
+        wanted = {**filters, **({"all_tenants": 1} if everybody else {})}
+        with self._asking("reading the volumes"):
+            found = self._client.volumes.list(search_opts=wanted, limit=None)
+            return [volume_of(one.to_dict()) for one in found]
+
+    def extend(self, volume_id: str, size: int) -> None:
+        """Have a volume grow to ``size`` GiB, attached or not."""
+        with self._asking(f"extending volume `{volume_id}`"):
+            self._client.volumes.extend(volume_id, size)
+
+    def retype(self, volume_id: str, type_name: str) -> None:
+        """Give a volume another type where it lies; it is never moved."""
+        with self._asking(f"retyping volume `{volume_id}`"):
+            self._client.volumes.retype(volume_id, type_name, "never")
+
+    def delete_volume(self, volume_id: str) -> None:
+        """
+        :raises CallerError: when it is attached, or has snapshots
+        """
+        with self._asking(f"deleting volume `{volume_id}`"):
+            self._client.volumes.delete(volume_id)
+
+    def create_snapshot(self, volume_id: str, name: str, metadata: Mapping[str, str]) -> CinderSnapshot:
+        """A snapshot of a volume, attached or not."""
+        with self._asking(f"a snapshot of volume `{volume_id}`"):
+            made = self._client.volume_snapshots.create(volume_id, force=True, name=name, metadata=dict(metadata))
+            return snapshot_of(made.to_dict())
+
+    def snapshot(self, snapshot_id: str) -> CinderSnapshot:
+        """
+        :raises NotFound: when there is no such snapshot, or the token may not see it
+        """
+        with self._asking(f"snapshot `{snapshot_id}`"):
+            return snapshot_of(self._client.volume_snapshots.get(snapshot_id).to_dict())
+
+    def snapshots(self, volume_id: str, everybody: bool = False) -> list[CinderSnapshot]:
+        """The snapshots of a volume, newest first."""
+        wanted = {"volume_id": volume_id, **({"all_tenants": 1} if everybody else {})}
+        with self._asking(f"reading the snapshots of volume `{volume_id}`"):
+            found = self._client.volume_snapshots.list(search_opts=wanted)
+            return [snapshot_of(one.to_dict()) for one in found]
+
+    def delete_snapshot(self, snapshot_id: str) -> None:
+        """
+        :raises NotFound: when there is no such snapshot
+        """
+        with self._asking(f"deleting snapshot `{snapshot_id}`"):
+            self._client.volume_snapshots.delete(snapshot_id)
+
+    def attachments(self, volume_id: str) -> list[CinderAttachment]:
+        """The attachments of a volume, without connections."""
+        with self._asking(f"reading the attachments of volume `{volume_id}`"):
+            found = self._client.attachments.list(search_opts={"volume_id": volume_id, "all_tenants": 1})
+            return [attachment_of(one.to_dict()) for one in found]
+
+    def attach(self, volume_id: str, connector: Mapping[str, Any]) -> CinderAttachment:
+        """An attachment with its connection, which is to be completed.
+
+        No instance is named: Cinder would ask Nova about it when the attachment is deleted.
+
+        :param connector: what the konnector says of its machine
+        :raises CallerError: when the volume is attached already
+        """
+        with self._asking(f"attaching volume `{volume_id}`"):
+            made = self._client.attachments.create(volume_id, dict(connector))
+            return attachment_of(made)
+
+    def complete_attachment(self, attachment_id: str) -> None:
+        """Say that the consumer has the volume, which is in use from now on."""
+        with self._asking(f"completing attachment `{attachment_id}`"):
+            self._client.attachments.complete(attachment_id)
+
+    def delete_attachment(self, attachment_id: str) -> None:
+        """End an attachment; the export has ended when this returns.
+
+        :raises NotFound: when there is none
+        """
+        with self._asking(f"deleting attachment `{attachment_id}`"):
+            self._client.attachments.delete(attachment_id)
+
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[None]:
+        """As :func:`translated_errors`; a token whose catalogue is older than Cinder's place in it is given up."""
+        with translated_errors(what):
+            try:
+                yield
+            except ksa.EndpointNotFound:
+                self._session.invalidate()
+                raise
+
+
+class CinderService(Cinder):
+    """Cinder with the rights of our service user; the constructor does not connect."""
+
+    def __init__(self, settings: CinderSettings, timeout: float = TIMEOUT) -> None:
+        self._settings = settings
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._root = settings.url
+        options = {"region_name": settings.region} if settings.region else {}
+        if settings.url:
+            options["endpoint_override"] = f"{settings.url}/%(project_id)s"
+        super().__init__(service_session(settings, timeout), **options)
+
+    def as_caller(self, token: str, project: str) -> Cinder:
+        """Cinder with somebody else's rights.
+
+        :param project: the id of the project that the token is for
+        :raises PeerError: when Keystone does not say where Cinder is
+        """
+        url = f"{self._url()}/{project}"
+        return Cinder(Session(auth=token_endpoint.Token(url, token), timeout=self._timeout), endpoint_override=url)
+
+    def _url(self) -> str:
+        """Cinder's URL without a project."""
+        with self._lock:
+            if not self._root:
+                with self._asking("looking for cinder"):
+                    found = self._session.get_endpoint(service_type=_SERVICE, region_name=self._settings.region or None)
+                    own = self._session.get_project_id()
+                if not found:
+                    self._session.invalidate()  # the catalogue came with the token
+                    raise PeerError("keystone's catalogue names no cinder (`volumev3`) to our service user")
+                self._root = found.rstrip("/").removesuffix(f"/{own}")
+            return self._root

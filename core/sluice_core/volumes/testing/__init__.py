@@ -1,0 +1,1 @@
+"""A Cinder in memory, and what every Cinder does, as a suite of tests."""
