@@ -40,6 +40,7 @@ from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.runtime.tasks import Service, repeat_forever, wait_at_most
 from sluice_actors.status_publisher import StatusPublisher
 from sluice_actors.volumes.notifications import CinderNotifications
+from sluice_actors.volumes.services import volume_services
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Change
@@ -123,6 +124,7 @@ class Host:
             self.service_states,
             self.activations,
             self.existing_rewrites,
+            *volume_services(settings, self.store, ownership, clock),
             self.status_publisher,
         ]
         self._notifications: CinderNotifications | None = None

@@ -12,6 +12,7 @@ from sluice_actors.policies.decision_writer import BATCH
 from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
 from sluice_core.options import Option, OptionError, read_file
+from sluice_core.volumes.cinder_options import OPTIONS as CINDER_OPTIONS
 
 SECTION: Final = "actors"
 
@@ -36,6 +37,8 @@ OPTIONS: Final = (
         "who may be called when an action is set: names, `*.name`, addresses and networks, separated by commas",
     ),
     *CODE_OPTIONS,
+    *CINDER_OPTIONS,
+    Option("reseller_prefix", "AUTH_", "what Swift puts before a project's id to make its account; as in the API"),
     Option("code_dir", "/var/lib/sluice/code", "folder for the code of global controllers"),
     Option("controller_memory_mb", 1024, "address space of a global controller's process, in MiB"),
     Option("log_level", "INFO", "DEBUG, INFO, WARNING or ERROR"),

@@ -100,7 +100,8 @@ class VolumeRecord(Message):
     ``account`` is the Swift account of ``project``.  ``stack`` are the filters that change what is stored, outermost
     first.  They are fixed at the first attach (``fixed`` is when, unix seconds; 0: never attached through Sluice), and
     a volume without a record that has data is not attached.  ``header`` is the number of bytes that a header of the
-    stack takes in front of the data.  ``secret`` names the key of the stack for the key manager.
+    stack takes in front of the data.  ``secret`` names the key of the stack for the key manager.  ``node`` is the node
+    that it is attached to through Sluice, ``attachment`` the id of Cinder's attachment; both empty while there is none.
     """
 
     id: str
@@ -114,6 +115,8 @@ class VolumeRecord(Message):
     secret: str = ""
     created: float = 0.0
     by: str = ""
+    node: str = ""
+    attachment: str = ""
 
     nested: ClassVar[Mapping[str, type[Message]]] = {"stack": StackStep}
 
@@ -129,7 +132,8 @@ class VolumeOperation(Message):
 
     ``volume`` is empty in a CREATE until Cinder has answered: the volume is found by ``id``, which is its
     ``sluice_operation`` in Cinder's metadata, while the operation is under way.  ``data`` are its arguments.
-    ``step`` names what was asked last, ``reason`` why it failed.  Times are unix seconds.
+    ``step`` names what was asked last, ``reason`` why it failed.  ``claimed`` is when somebody began to work at it, 0
+    when nobody does.  Times are unix seconds.
     """
 
     id: str
@@ -143,3 +147,4 @@ class VolumeOperation(Message):
     created: float = 0.0
     ended: float = 0.0
     by: str = ""
+    claimed: float = 0.0

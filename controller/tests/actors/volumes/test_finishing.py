@@ -1,0 +1,141 @@
+"""Operations that nobody works at, finished by an actor host on a real Redis."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from tests.support.actors.ownership import SingleHost
+
+from sluice_actors.volumes.finishing import GRACE, OperationFinisher
+from sluice_core.errors import PeerError
+from sluice_core.messages.nodes import NodeReport
+from sluice_core.store.store import AsyncStore
+from sluice_core.volumes import operations
+from sluice_core.volumes.finishing import PATIENCE
+from sluice_core.volumes.messages import ATTACH, CREATE, UNDER_WAY, VolumeOperation, VolumeRecord
+from sluice_core.volumes.testing.fake_cinder import FakeCinder
+from sluice_core.volumes.testing.fake_konnector import FakeKonnector
+
+ORDER = VolumeOperation("o1", CREATE, "p1", created=100.0, by="alice")
+
+
+class World:
+    """A store, a Cinder, a konnector, a clock, and the service."""
+
+    def __init__(self, store):
+        self.store = store
+        self.now = 100.0 + GRACE
+        self.cinder = FakeCinder()
+        self.konnector = FakeKonnector()
+        self.urls = None
+        self.service = OperationFinisher(self.cinder, self.konnectors, store, SingleHost(), "AUTH_", lambda: self.now)
+
+    def konnectors(self, urls):
+        self.urls = urls
+        return dict.fromkeys(urls, self.konnector).__getitem__
+
+    async def order(self, operation):
+        assert await self.run(operations.create_operation, operation) == ""
+
+    async def run(self, operation, *given):
+        return await self.store.run(operation(self.store.keys, *given))
+
+    async def finished(self, name="o1"):
+        await self.service.finish_all()
+        return await self.run(operations.read_operation, name)
+
+
+@pytest.fixture
+def story(redis_server):
+    """Runs a scenario with a world."""
+
+    def run(scenario):
+        async def play():
+            store = AsyncStore(redis_server.url, "finishing")
+            try:
+                await scenario(World(store))
+            finally:
+                await store.client.flushdb()
+                await store.close()
+
+        asyncio.run(asyncio.wait_for(play(), 20))
+
+    return run
+
+
+def test_a_volume_of_a_process_that_died_is_found_and_has_a_record(story):
+    async def scenario(world):
+        await world.order(ORDER)
+        made = world.cinder.as_caller("t", "p1").create_volume(1, "a", "", {"sluice_operation": "o1"})
+        found = await world.finished()
+        assert (found.state, found.volume, found.claimed) == ("done", made.id, 0.0)
+        record = await world.run(operations.read_record, made.id)
+        assert (record.account, record.by) == ("AUTH_p1", "alice")
+
+    story(scenario)
+
+
+def test_what_is_never_found_has_failed_after_a_while(story):
+    async def scenario(world):
+        await world.order(ORDER)
+        assert (await world.finished()).state == UNDER_WAY
+        world.now = 100.0 + PATIENCE
+        found = await world.finished()
+        assert (found.state, found.reason, found.ended) == ("failed", "cinder has no such volume", world.now)
+
+    story(scenario)
+
+
+def test_an_operation_is_left_to_its_request_at_first_and_to_who_claimed_it(story):
+    async def scenario(world):
+        world.cinder.as_caller("t", "p1").create_volume(1, "a", "", {"sluice_operation": "o1"})
+        await world.order(ORDER)
+        world.now = 100.0 + GRACE - 1
+        assert (await world.finished()).state == UNDER_WAY
+        world.now = 100.0 + GRACE
+        claimed = replace(ORDER, claimed=world.now)
+        assert await world.run(operations.replace_operation, ORDER, claimed)
+        assert (await world.finished()) == claimed
+        world.now += operations.LEASE
+        assert (await world.finished()).state == "done"
+
+    story(scenario)
+
+
+def test_while_cinder_is_away_operations_wait_and_can_be_claimed(story):
+    async def scenario(world):
+        await world.order(ORDER)
+        world.cinder.state.faults["volumes"] = PeerError("away")
+        assert await world.finished() == ORDER
+
+    story(scenario)
+
+
+def test_an_attachment_cut_short_is_undone_at_the_konnector_of_its_node(story):
+    async def scenario(world):
+        await world.store.report(NodeReport("n1", "h", 1, konnector="https://n1"))
+        await world.store.report(NodeReport("n2", "h", 1))
+        volume = world.cinder.create_volume(1, "a", "", {})
+        attachment = world.cinder.attach(volume.id, {"host": "h1"})
+        data = {"node": "n1", "attachment": attachment.id}
+        record = VolumeRecord(volume.id, "p1", "AUTH_p1", fixed=50.0)
+        await world.run(operations.create_record, record)
+        await world.order(replace(ORDER, what=ATTACH, volume=volume.id, data=data))
+        found = await world.finished()
+        assert (found.state, world.urls) == ("failed", {"n1": "https://n1"})
+        assert (world.cinder.volume(volume.id).status, world.cinder.state.attachments) == ("available", {})
+        assert await world.run(operations.read_record, volume.id) == record
+
+    story(scenario)
+
+
+def test_those_that_ended_long_ago_are_forgotten(story, monkeypatch):
+    monkeypatch.setattr("sluice_actors.volumes.finishing.KEPT", 1)
+
+    async def scenario(world):
+        for number in range(3):
+            await world.order(replace(ORDER, id=f"e{number}", state="done", ended=float(number)))
+        await world.service.finish_all()
+        assert set(await world.run(operations.read_operations)) == {"e2"}
+
+    story(scenario)

@@ -1,0 +1,119 @@
+"""Attachments and detachments of volumes, to their end.
+
+Cinder makes an export, the konnector of a node takes it, then Cinder is told that the volume is in use.
+
+* An attachment is finished when the konnector has the volume.  Otherwise it is undone, at the konnector first: the
+  export of a volume ends only after its last user.
+* A detachment is repeated until the konnector has let the volume go, or has said who holds it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
+from sluice_core.volumes.cinder_adapter import Cinder
+from sluice_core.volumes.cinder_records import IN_USE
+from sluice_core.volumes.konnector_client import Konnector
+from sluice_core.volumes.messages import VolumeOperation, VolumeRecord
+from sluice_core.volumes.outcomes import Outcome, done, failed
+
+log = logging.getLogger(__name__)
+
+#: What Cinder, and what a konnector, call an attachment that is complete.
+ATTACHED: Final = "attached"
+GIB: Final = 1 << 30
+
+#: Node → its konnector; raises PeerError for a node that has none now.
+Konnectors = Callable[[str], Konnector]
+
+
+class Attachments:
+    """Ends attachments and detachments.
+
+    :param cinder: with our service user's rights
+    :param now: unix seconds
+    """
+
+    def __init__(self, cinder: Cinder, konnectors: Konnectors, now: Callable[[], float]) -> None:
+        self._cinder = cinder
+        self._konnectors = konnectors
+        self._now = now
+
+    def advance_attach(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
+        """Whoever attached it died, or lost the konnector on the way: find out which, and clear up."""
+        konnector = self._konnectors(str(operation.data["node"]))
+        try:
+            shown = konnector.volume(operation.volume)
+        except NotFound:
+            return self.undo_attach(operation, record, "it was interrupted before the konnector had the volume")
+        if shown.get("state") != ATTACHED or shown.get("attachment") != operation.data.get("attachment"):
+            return self.undo_attach(operation, record, f"the konnector has it as `{shown.get('state')}`")
+        return self.complete_attach(operation, record, shown)
+
+    def complete_attach(
+        self, operation: VolumeOperation, record: VolumeRecord | None, shown: Mapping[str, Any]
+    ) -> Outcome:
+        """End an attachment well.
+
+        :param shown: the konnector's answer about the volume
+        """
+        attachment, volume = str(operation.data["attachment"]), self._cinder.volume(operation.volume)
+        if volume.status != IN_USE:
+            self._cinder.complete_attachment(attachment)
+        seen = int(shown.get("size") or 0)
+        header = max(volume.size * GIB - seen, 0) if seen else 0
+        found = record and replace(record, node=str(operation.data["node"]), attachment=attachment, header=header)
+        return Outcome(done(operation, self._now(), device=str(shown.get("device") or "")), found)
+
+    def undo_attach(self, operation: VolumeOperation, record: VolumeRecord | None, reason: str) -> Outcome:
+        """Take an attachment back, at the konnector first.
+
+        A stack that was chosen for it is chosen anew next time when the konnector never had the volume.
+        """
+        konnector, never = self._konnectors(str(operation.data["node"])), False
+        try:
+            konnector.detach(operation.volume)
+        except NotFound:
+            never = True
+        except Conflict as error:  # it is held already: later may help
+            raise PeerError(f"the attachment cannot be undone: {error}") from error
+        for one in self._cinder.attachments(operation.volume):
+            if one.id == operation.data.get("attachment") or one.status != ATTACHED:
+                self._cinder.delete_attachment(one.id)
+        if never and record is not None and operation.data.get("first"):
+            record = replace(record, stack=(), fixed=0.0, secret="")
+        return Outcome(failed(operation, self._now(), reason), record)
+
+    def shows_size(self, record: VolumeRecord) -> bool:
+        """Whether the user of a volume that has grown sees its size now; otherwise after the next attach."""
+        try:
+            return self._konnectors(record.node).resize(record.id)
+        except (CallerError, PeerError) as error:
+            log.warning("volume `%s` shows its size after the next attach: %s", record.id, error)
+            return False
+
+    def advance_detach(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
+        try:
+            self._konnectors(str(operation.data["node"])).detach(operation.volume)
+        except NotFound:  # of the volume: it is detached already
+            pass
+        except Conflict as error:
+            return Outcome(failed(operation, self._now(), str(error)), record)
+        return self.complete_detach(operation, record, self._cinder)
+
+    def complete_detach(self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder) -> Outcome:
+        """End a detachment that the konnector is done with.
+
+        :param cinder: with whose rights
+        """
+        try:
+            cinder.delete_attachment(str(operation.data["attachment"]))
+        except NotFound:
+            pass
+        except CallerError as error:
+            return Outcome(failed(operation, self._now(), str(error)), record)
+        return Outcome(done(operation, self._now()), record and replace(record, node="", attachment=""))

@@ -1,0 +1,44 @@
+"""Keeps what became of an operation: the record of its volume first, then the operation itself.
+
+Whoever dies in between leaves an operation under way, whose next owner finds the record as it is to be.
+"""
+
+from __future__ import annotations
+
+from sluice_core.store.keys import Keys
+from sluice_core.store.operation import Operation
+from sluice_core.store.store import AsyncStore, Store
+from sluice_core.volumes import operations
+from sluice_core.volumes.messages import VolumeOperation, VolumeRecord
+from sluice_core.volumes.outcomes import Outcome
+
+
+def settle(store: Store, claimed: VolumeOperation, outcome: Outcome, before: VolumeRecord | None) -> bool:
+    """Write an outcome; False when the claim was lost, and nothing of the operation is written.
+
+    :param before: what was known of the volume
+    """
+    change = _change(store.keys, before, outcome.record)
+    if change is not None:
+        store.run(change)
+    return store.run(operations.release(store.keys, claimed, outcome.operation))
+
+
+async def settle_async(
+    store: AsyncStore, claimed: VolumeOperation, outcome: Outcome, before: VolumeRecord | None
+) -> bool:
+    """As :func:`settle`, for asyncio."""
+    change = _change(store.keys, before, outcome.record)
+    if change is not None:
+        await store.run(change)
+    return await store.run(operations.release(store.keys, claimed, outcome.operation))
+
+
+def _change(keys: Keys, before: VolumeRecord | None, after: VolumeRecord | None) -> Operation[bool] | None:
+    """What makes ``after`` of the record ``before``; None when they are the same."""
+    if before == after:
+        return None
+    if after is None:
+        assert before is not None
+        return operations.delete_record(keys, before.id)
+    return operations.create_record(keys, after) if before is None else operations.replace_record(keys, before, after)

@@ -1,0 +1,154 @@
+"""The client of konnectors: services on the machines that use volumes, called as our service user.
+
+A konnector that is away, or fails, is a :class:`PeerError`, after which what was asked may have happened.  What it
+refuses is a :class:`CallerError` with its reason and its status.  No body is in a message: it may hold a passphrase.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+from keystoneauth1 import exceptions as ksa
+from keystoneauth1.session import Session
+
+from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
+from sluice_core.messages.nodes import NodeReport
+
+#: Seconds for an answer; attaching starts some processes, and detaching waits until they have written everything.
+TIMEOUT: Final = 60.0
+_REFUSALS: Final = {404: NotFound, 409: Conflict}
+
+
+class Konnector(Protocol):
+    """What is asked of the konnector of one node."""
+
+    def connector(self) -> dict[str, Any]:
+        """What Cinder must know of the machine to attach a volume to it."""
+
+    def volume(self, volume_id: str) -> dict[str, Any]:
+        """A volume that is attached there.
+
+        :raises NotFound: when it is not
+        """
+
+    def attach(self, volume_id: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """Attach a volume; the answer has its ``device`` and its ``size``, bytes that the user sees.
+
+        The same again changes nothing.
+
+        :raises Conflict: when it is attached there in another way
+        """
+
+    def resize(self, volume_id: str) -> bool:
+        """Have a volume that has grown show its size; False: its user sees it after the next attach.
+
+        :raises NotFound: when it is not attached there
+        """
+
+    def detach(self, volume_id: str) -> None:
+        """Detach a volume.
+
+        :raises NotFound: when it is not attached there
+        :raises Conflict: when somebody holds its device, naming who
+        """
+
+
+class KonnectorClient:
+    """The konnector at ``url``.
+
+    :param session: with our service user's token, and the certificate authority of konnectors
+    :param node: whose konnector it is, for messages
+    """
+
+    def __init__(self, session: Session, url: str, node: str) -> None:
+        self._session = session
+        self._url = url.rstrip("/")
+        self._node = node
+
+    def connector(self) -> dict[str, Any]:
+        """As of :class:`Konnector`."""
+        found = self._ask("GET", "/connector")
+        if not isinstance(found.get("host"), str) or not found["host"]:
+            raise PeerError(f"konnector of node `{self._node}` names no `host` in its connector")
+        return found
+
+    def volume(self, volume_id: str) -> dict[str, Any]:
+        """As of :class:`Konnector`."""
+        return self._ask("GET", f"/volumes/{quote(volume_id, safe='')}")
+
+    def attach(self, volume_id: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """As of :class:`Konnector`."""
+        return self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}", wanted)
+
+    def resize(self, volume_id: str) -> bool:
+        """As of :class:`Konnector`."""
+        return self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}/size").get("reattach") is False
+
+    def detach(self, volume_id: str) -> None:
+        """As of :class:`Konnector`."""
+        self._ask("DELETE", f"/volumes/{quote(volume_id, safe='')}")
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        what = f"konnector of node `{self._node}`"
+        data = None if body is None else json.dumps(dict(body))
+        try:
+            answer = self._session.request(
+                self._url + path, method, raise_exc=False, authenticated=True, log=False, redirect=False,
+                timeout=TIMEOUT, data=data, headers={"Content-Type": "application/json"},
+            )  # fmt: skip
+        except ksa.ClientException as error:
+            raise PeerError(f"{what} cannot be asked: {type(error).__name__}") from error
+        found = _object(answer.content)
+        if answer.status_code in (401, 403) or answer.status_code >= 500:
+            raise PeerError(f"{what} answers {answer.status_code}: {found.get('error', '')}")
+        if answer.status_code >= 400:
+            raise _REFUSALS.get(answer.status_code, CallerError)(f"{what}: {found.get('error', answer.status_code)}")
+        return found
+
+
+class NodeKonnectors:
+    """The konnectors of all nodes, by node.
+
+    :param session: as of :class:`KonnectorClient`
+    :param urls: gives the URL of each node's konnector
+    """
+
+    def __init__(self, session: Session, urls: Callable[[], Mapping[str, str]]) -> None:
+        self._session = session
+        self._urls = urls
+
+    def __call__(self, node: str) -> Konnector:
+        """The konnector of ``node``.
+
+        :raises PeerError: when no node of that name has one now
+        """
+        urls = self._urls()
+        if node not in urls:
+            raise PeerError(f"node `{node}` has no konnector now, {closest(node, urls)}")
+        return KonnectorClient(self._session, urls[node], node)
+
+
+def konnector_urls(reports: Iterable[NodeReport]) -> dict[str, str]:
+    """Node → URL of its konnector, of those that have one."""
+    return {one.node: one.konnector for one in reports if one.konnector}
+
+
+def closest(node: str, known: Iterable[str]) -> str:
+    """What to say to somebody who named ``node``, which is not ``known``."""
+    names = sorted(known)
+    near = difflib.get_close_matches(node, names, 1)
+    if near:
+        return f"did you mean `{near[0]}`"
+    return f"expected {', '.join(f'`{one}`' for one in names)}" if names else "and neither has any other node"
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,170 @@
+"""What Redis keeps of volumes, read and written: pools, calibrations, tiers, records, and operations under way.
+
+Theory of operation.
+
+* An operation is written before Cinder or a konnector is asked.  Whoever works at it claims it first
+  (:func:`claim`): the request that ordered it, a request that looks at it, or an actor host.  A claim ends when what
+  was found is written (:func:`release`), and :data:`LEASE` seconds after it was made, since its owner may have died.
+* There is one operation on a volume at a time: what one undoes must not be what another does.
+* Each write of an operation names the bytes that it replaces.  So of two that claim the same one, one wins, and an
+  owner that was only asleep writes nothing any more.
+* Operations that have ended are kept for those who ask how they ended; :func:`forget` takes the oldest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from sluice_core.store.keys import Keys
+from sluice_core.store.operation import Command, Operation, nothing, read_message, read_messages, scripted
+from sluice_core.store.scripts import Script
+from sluice_core.volumes.messages import (
+    UNDER_WAY,
+    Pool,
+    PoolCalibration,
+    Tier,
+    VolumeOperation,
+    VolumeRecord,
+)
+
+#: Seconds for which an operation belongs to who claimed it; longer than Cinder and a konnector may take to answer.
+LEASE: Final = 90.0
+
+#: KEYS: operations.  ARGV: id, document, volume (empty: none yet), what a document's state is while it is under way.
+_CREATE: Final = Script(
+    """
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return ARGV[1] end
+for _, document in ipairs(ARGV[3] ~= '' and redis.call('HVALS', KEYS[1]) or {}) do
+  local other = cjson.decode(document)
+  if other.volume == ARGV[3] and other.state == ARGV[4] then return other.id end
+end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+return ''
+"""
+)
+
+#: KEYS: a hash.  ARGV: field, the bytes that it has, the bytes that it gets.  Answers whether it had them.
+_REPLACE: Final = Script(
+    """
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+"""
+)
+
+
+def read_pools(keys: Keys) -> Operation[dict[str, Pool]]:
+    """Name → pool, as the last discovery saw them."""
+    return read_messages(Pool, keys.pools)
+
+
+def write_pools(keys: Keys, pools: Iterable[Pool]) -> Operation[None]:
+    """Put ``pools`` in the place of all that were known."""
+    words = [word for one in pools for word in (one.name, one.encode())]
+    commands: tuple[Command, ...] = (("DEL", keys.pools), *((("HSET", keys.pools, *words),) if words else ()))
+    return Operation(commands, nothing, atomic=True)
+
+
+def read_calibrations(keys: Keys) -> Operation[dict[str, PoolCalibration]]:
+    """Name of a pool → what was measured of it."""
+    return read_messages(PoolCalibration, keys.pool_calibrations)
+
+
+def write_calibration(keys: Keys, calibration: PoolCalibration) -> Operation[None]:
+    """Keep what was measured of a pool."""
+    return Operation((("HSET", keys.pool_calibrations, calibration.pool, calibration.encode()),), nothing)
+
+
+def read_tiers(keys: Keys) -> Operation[dict[str, Tier]]:
+    """Name → tier."""
+    return read_messages(Tier, keys.tiers)
+
+
+def create_tier(keys: Keys, tier: Tier) -> Operation[bool]:
+    """Keep a new tier; False when there is one of its name."""
+    return Operation((("HSETNX", keys.tiers, tier.name, tier.encode()),), lambda replies: bool(replies[0]))
+
+
+def write_tier(keys: Keys, tier: Tier) -> Operation[None]:
+    """Keep a tier as it is now."""
+    return Operation((("HSET", keys.tiers, tier.name, tier.encode()),), nothing)
+
+
+def delete_tier(keys: Keys, name: str) -> Operation[None]:
+    """Forget a tier."""
+    return Operation((("HDEL", keys.tiers, name),), nothing)
+
+
+def read_record(keys: Keys, volume_id: str) -> Operation[VolumeRecord | None]:
+    """What we know of a volume; None for one that was not made or adopted by us."""
+    return read_message(VolumeRecord, keys.volumes, volume_id)
+
+
+def read_records(keys: Keys) -> Operation[dict[str, VolumeRecord]]:
+    """Volume id → what we know of it."""
+    return read_messages(VolumeRecord, keys.volumes)
+
+
+def create_record(keys: Keys, record: VolumeRecord) -> Operation[bool]:
+    """Keep a new record; False, and nothing is changed, when the volume has one."""
+    return Operation((("HSETNX", keys.volumes, record.id, record.encode()),), lambda replies: bool(replies[0]))
+
+
+def replace_record(keys: Keys, before: VolumeRecord, after: VolumeRecord) -> Operation[bool]:
+    """Put ``after`` in the place of ``before``; False when it is another one meanwhile."""
+    return scripted(_REPLACE, (keys.volumes,), (before.id, before.encode(), after.encode()), bool)
+
+
+def delete_record(keys: Keys, volume_id: str) -> Operation[bool]:
+    """Forget a volume; False when it was not known."""
+    return Operation((("HDEL", keys.volumes, volume_id),), lambda replies: bool(replies[0]))
+
+
+def read_operation(keys: Keys, operation_id: str) -> Operation[VolumeOperation | None]:
+    """One operation."""
+    return read_message(VolumeOperation, keys.volume_operations, operation_id)
+
+
+def read_operations(keys: Keys) -> Operation[dict[str, VolumeOperation]]:
+    """Id → operation, those that have ended included."""
+    return read_messages(VolumeOperation, keys.volume_operations)
+
+
+def create_operation(keys: Keys, operation: VolumeOperation) -> Operation[str]:
+    """Write a new operation.
+
+    :returns: empty when it was written; else the id of what stands in its way: itself, when there is one of that id, or
+        another operation on the same volume that has not ended
+    """
+    arguments = (operation.id, operation.encode(), operation.volume, UNDER_WAY)
+    return scripted(_CREATE, (keys.volume_operations,), arguments, lambda reply: str(reply.decode()))
+
+
+def is_free(operation: VolumeOperation, now: float) -> bool:
+    """Whether it is under way and nobody works at it."""
+    return operation.state == UNDER_WAY and not 0 <= now - operation.claimed < LEASE
+
+
+def claim(keys: Keys, operation: VolumeOperation, now: float) -> tuple[VolumeOperation, Operation[bool]]:
+    """The operation as whoever runs the second has it; False of that: somebody else was faster."""
+    claimed = replace(operation, claimed=now)
+    return claimed, replace_operation(keys, operation, claimed)
+
+
+def release(keys: Keys, claimed: VolumeOperation, found: VolumeOperation) -> Operation[bool]:
+    """Write what was found of a claimed operation, for anybody to go on; False when the claim was lost."""
+    return replace_operation(keys, claimed, replace(found, claimed=0.0))
+
+
+def replace_operation(keys: Keys, before: VolumeOperation, after: VolumeOperation) -> Operation[bool]:
+    """Put ``after`` in the place of ``before``; False when it is another one meanwhile."""
+    return scripted(_REPLACE, (keys.volume_operations,), (before.id, before.encode(), after.encode()), bool)
+
+
+def forget(keys: Keys, known: Mapping[str, VolumeOperation], kept: int) -> Operation[None]:
+    """Forget all but the last ``kept`` of the operations that have ended."""
+    ended = sorted((one.ended, name) for name, one in known.items() if one.state != UNDER_WAY)
+    names = [name for _, name in ended[: max(len(ended) - kept, 0)]]
+    return Operation((("HDEL", keys.volume_operations, *names),) if names else (), nothing)

@@ -1,0 +1,67 @@
+"""A konnector in memory with the methods of :class:`sluice_core.volumes.konnector_client.Konnector`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sluice_core.errors import Conflict, NotFound
+
+
+class FakeKonnector:
+    """Attaches everything; ``held`` are ids of volumes whose devices somebody holds.
+
+    ``faults`` maps the name of a method to what its next call raises, ``late`` whether it has done its work before.
+    ``header`` is the number of bytes that a fresh or known ``luks`` takes.
+    """
+
+    def __init__(self, host: str = "consumer", size: int = 1 << 30) -> None:
+        self.host = host
+        self.size = size
+        self.header = 16 << 20
+        self.volumes: dict[str, dict[str, Any]] = {}
+        self.held: set[str] = set()
+        self.faults: dict[str, Exception] = {}
+        self.late = False
+
+    def connector(self) -> dict[str, Any]:
+        """As of the client."""
+        self._fail("connector")
+        return {"host": self.host, "ip": "192.0.2.7", "platform": "x86_64", "os_type": "linux"}
+
+    def volume(self, volume_id: str) -> dict[str, Any]:
+        """As of the client."""
+        self._fail("volume")
+        if volume_id not in self.volumes:
+            raise NotFound(f"volume `{volume_id}` is not attached here")
+        wanted = self.volumes[volume_id]
+        encrypted = any(one["keyword"] == "luks" for one in wanted["stack"])
+        shown = {"state": "attached", "device": "/dev/loop7", "size": self.size - (self.header if encrypted else 0)}
+        return {"attachment": wanted["attachment"], **shown}
+
+    def attach(self, volume_id: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """As of the client."""
+        if not self.late:
+            self._fail("attach")
+        self.volumes[volume_id] = dict(wanted)
+        self._fail("attach")
+        return self.volume(volume_id)
+
+    def resize(self, volume_id: str) -> bool:
+        """As of the client."""
+        self._fail("resize")
+        return bool(self.volume(volume_id)) and self.volumes[volume_id]["export"] == "nbd"
+
+    def detach(self, volume_id: str) -> None:
+        """As of the client."""
+        self._fail("detach")
+        if volume_id not in self.volumes:
+            raise NotFound(f"volume `{volume_id}` is not attached here")
+        if volume_id in self.held:
+            raise Conflict("the device is held by process 4711 (fio)")
+        del self.volumes[volume_id]
+
+    def _fail(self, what: str) -> None:
+        fault = self.faults.pop(what, None)
+        if fault is not None:
+            raise fault

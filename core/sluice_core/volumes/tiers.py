@@ -1,0 +1,186 @@
+"""Which pools meet a demand, which tier is the cheapest that does, and how Cinder's scheduler is told.
+
+A tier promises: each of its volumes has so many replicas, so much bandwidth, so many operations per second.  A demand
+asks for that.  A pool meets both when what was measured of it is enough, or what it claims where nothing was measured;
+one that claims nothing meets no demand of that kind.
+
+Cinder's scheduler chooses the pool of a new volume by the extra specs of its type (:func:`extra_specs`), which it
+compares with what pools claim.  Where a measurement says something else than a claim, the specs name the pools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sluice_core.volumes.messages import Pool, PoolCalibration, Tier
+
+NO_RESILIENCY: Final = "none"
+RAID: Final = "raid"
+FABRICS: Final = ("nbd", "iscsi", "rbd", "nfs", "fc")
+#: More replicas nobody keeps.
+MOST_REPLICAS: Final = 9
+#: Pools say their bandwidth in MB/s.
+MB: Final = 1e6
+#: In the extra specs of a type that is a tier: its name.
+TIER: Final = "sluice:tier"
+#: There, too: the cluster that keeps the type.
+MANAGED: Final = "sluice:managed"
+#: Fabric → how Cinder's drivers call it.
+_PROTOCOLS: Final = {"rbd": "ceph", "iscsi": "iSCSI", "fc": "FC"}
+
+Pools = Mapping[str, Pool]
+Calibrations = Mapping[str, PoolCalibration]
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a volume must have; bytes and operations per second, and bytes of size.  Empty or 0: anything."""
+
+    resiliency: str = ""
+    bandwidth: float = 0.0
+    iops: float = 0.0
+    fabric: str = ""
+    size: float = 0.0
+
+    @classmethod
+    def of_tier(cls, tier: Tier) -> Demands:
+        """What pools of ``tier`` must have."""
+        return cls(tier.resiliency, tier.bandwidth, tier.iops, tier.fabric)
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A demand that no pool meets: its name, and what comes nearest, empty when no pool says anything of it."""
+
+    name: str
+    nearest: str
+
+
+def resiliency_rank(text: str) -> int:
+    """How much ``text`` survives: none 0, RAID 1, else the number of replicas; -1 when it says nothing."""
+    if text == RAID:
+        return 1
+    if text == NO_RESILIENCY:
+        return 0
+    return int(text) if text.isascii() and text.isdigit() and 0 < int(text) <= MOST_REPLICAS else -1
+
+
+def bandwidth(pool: Pool, measured: PoolCalibration | None = None) -> float:
+    """Bytes per second of a pool, the smaller of reads and writes; -1 when nothing is known."""
+    if measured is not None:
+        return min(measured.read_bw, measured.write_bw)
+    return _number(pool, "bandwidth") * MB if _number(pool, "bandwidth") >= 0 else -1.0
+
+
+def iops(pool: Pool, measured: PoolCalibration | None = None) -> float:
+    """Operations per second of a pool, the smaller of reads and writes; -1 when nothing is known."""
+    return _number(pool, "iops") if measured is None else min(measured.read_iops, measured.write_iops)
+
+
+def _number(pool: Pool, name: str) -> float:
+    try:
+        return max(float(pool.capabilities.get(name, "")), -1.0)
+    except ValueError:
+        return -1.0
+
+
+def unmet(pool: Pool, demands: Demands, measured: PoolCalibration | None = None) -> list[str]:
+    """The names of the demands that a pool does not meet."""
+    rank = resiliency_rank(demands.resiliency) if demands.resiliency else -1
+    checks = {
+        "resiliency": not demands.resiliency or resiliency_rank(pool.capabilities.get("resiliency", "")) >= rank,
+        "bandwidth": bandwidth(pool, measured) >= demands.bandwidth if demands.bandwidth else True,
+        "iops": iops(pool, measured) >= demands.iops if demands.iops else True,
+        "fabric": demands.fabric in ("", pool.capabilities.get("fabric", "")),
+        # a pool that does not know what is free is left to Cinder
+        "size": pool.free < 0 or pool.free >= demands.size,
+    }
+    return [name for name, met in checks.items() if not met]
+
+
+def meeting_pools(demands: Demands, pools: Pools, calibrations: Calibrations) -> list[Pool]:
+    """The pools that meet all ``demands``, the one with most free space first."""
+    found = [one for one in pools.values() if not unmet(one, demands, calibrations.get(one.name))]
+    return sorted(found, key=lambda pool: (-pool.free, pool.name))
+
+
+def matching_tiers(demands: Demands, tiers: Iterable[Tier], pools: Pools, calibrations: Calibrations) -> list[Tier]:
+    """The tiers that promise what is demanded and have a pool for it now, the cheapest first."""
+    found = [
+        one
+        for one in tiers
+        if _promises(one, demands) and meeting_pools(with_size(Demands.of_tier(one), demands.size), pools, calibrations)
+    ]
+    return sorted(found, key=lambda tier: (tier.cost, tier.name))
+
+
+def with_size(demands: Demands, size: float) -> Demands:
+    """The same for a volume of ``size`` bytes."""
+    return Demands(demands.resiliency, demands.bandwidth, demands.iops, demands.fabric, size)
+
+
+def _promises(tier: Tier, demands: Demands) -> bool:
+    return (
+        (not demands.resiliency or resiliency_rank(tier.resiliency) >= resiliency_rank(demands.resiliency))
+        and tier.bandwidth >= demands.bandwidth
+        and tier.iops >= demands.iops
+        and demands.fabric in ("", tier.fabric)
+    )
+
+
+def unmet_by_all(demands: Demands, pools: Pools, calibrations: Calibrations) -> list[Unmet]:
+    """The demands that not one pool meets, each with the nearest value; none when only all together are too much."""
+    missed = [set(unmet(one, demands, calibrations.get(one.name))) for one in pools.values()]
+    # without any pool each demand that was made is one that no pool meets
+    names = set.intersection(*missed) if missed else {name for name in _NAMES if getattr(demands, name)}
+    return [Unmet(name, _nearest(name, pools, calibrations)) for name in _NAMES if name in names]
+
+
+_NAMES: Final = ("resiliency", "bandwidth", "iops", "fabric", "size")
+
+
+def _nearest(name: str, pools: Pools, calibrations: Calibrations) -> str:
+    if name == "fabric":
+        return ", ".join(sorted({one.capabilities[name] for one in pools.values() if name in one.capabilities}))
+    if name == "resiliency":
+        said = [one.capabilities.get(name, "") for one in pools.values()]
+        best = max(said, key=resiliency_rank, default="")
+        return best if resiliency_rank(best) >= 0 else ""
+    highest = max((_values(one, calibrations.get(one.name))[name] for one in pools.values()), default=-1.0)
+    if highest < 0:
+        return ""
+    return {"bandwidth": f"{highest / MB:g} MB/s", "iops": f"{highest:g}", "size": f"{highest / 2**30:.1f} GiB"}[name]
+
+
+def _values(pool: Pool, measured: PoolCalibration | None) -> dict[str, float]:
+    return {"bandwidth": bandwidth(pool, measured), "iops": iops(pool, measured), "size": pool.free}
+
+
+def extra_specs(tier: Tier, cluster: str, pools: Pools, calibrations: Calibrations) -> dict[str, str]:
+    """The extra specs of a tier's volume type.
+
+    :param cluster: which cluster keeps the type
+    """
+    specs = {TIER: tier.name, MANAGED: cluster}
+    if tier.fabric:
+        specs["storage_protocol"] = _PROTOCOLS.get(tier.fabric, tier.fabric)
+    demands = Demands.of_tier(tier)
+    differing = any(unmet(one, demands, calibrations.get(one.name)) != unmet(one, demands) for one in pools.values())
+    if differing:
+        names = sorted({one.name.partition("#")[2] for one in meeting_pools(demands, pools, calibrations)})
+        return {**specs, "pool_name": _any_of(names)}
+    if tier.resiliency == RAID:
+        specs["capabilities:sluice:resiliency"] = _any_of([RAID, *map(str, range(2, MOST_REPLICAS + 1))])
+    elif resiliency_rank(tier.resiliency) > 0:
+        specs["capabilities:sluice:resiliency"] = f">= {tier.resiliency}"
+    if tier.bandwidth:
+        specs["capabilities:sluice:bandwidth"] = f">= {tier.bandwidth / MB:g}"
+    if tier.iops:
+        specs["capabilities:sluice:iops"] = f">= {tier.iops:g}"
+    return specs
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return " ".join(f"<or> {one}" for one in words)

@@ -1,0 +1,102 @@
+"""The client of konnectors against a small HTTP server."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from keystoneauth1 import token_endpoint
+from keystoneauth1.session import Session
+
+from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
+from sluice_core.messages.nodes import NodeReport
+from sluice_core.volumes.konnector_client import KonnectorClient, NodeKonnectors, konnector_urls
+
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, *args):
+        """Nothing."""
+
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.asked.append((self.command, self.path, self.headers["X-Auth-Token"], json.loads(body or b"null")))
+        status, content = self.server.answers.pop(0)
+        content = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_PUT = do_DELETE = answer
+
+
+@pytest.fixture
+def server():
+    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made.asked, made.answers = [], []
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield made
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+@pytest.fixture
+def session():
+    return Session(auth=token_endpoint.Token("http://unused", "t0ken"), timeout=5)
+
+
+@pytest.fixture
+def konnector(server, session):
+    return KonnectorClient(session, f"http://127.0.0.1:{server.server_port}/", "n1")
+
+
+def test_each_call_has_its_route_and_our_token(server, konnector):
+    server.answers += [(200, {"host": "h"}), (200, {"state": "attached"}), (201, {"device": "/dev/loop1"})]
+    server.answers += [(200, {"size": 1, "reattach": False}), (200, {"size": 1, "reattach": True}), (204, b"")]
+    assert konnector.connector() == {"host": "h"}
+    assert konnector.volume("v 1") == {"state": "attached"}
+    assert konnector.attach("v1", {"secret": "s"}) == {"device": "/dev/loop1"}
+    assert konnector.resize("v1")
+    assert not konnector.resize("v1")
+    konnector.detach("v1")
+    assert server.asked == [
+        ("GET", "/connector", "t0ken", None),
+        ("GET", "/volumes/v%201", "t0ken", None),
+        ("PUT", "/volumes/v1", "t0ken", {"secret": "s"}),
+        ("PUT", "/volumes/v1/size", "t0ken", None),
+        ("PUT", "/volumes/v1/size", "t0ken", None),
+        ("DELETE", "/volumes/v1", "t0ken", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(404, NotFound), (409, Conflict), (400, CallerError), (401, PeerError), (500, PeerError)]
+)
+def test_a_refusal_has_the_konnectors_reason(server, konnector, status, kind):
+    server.answers.append((status, {"error": "held by process 7"}))
+    with pytest.raises(kind, match=r"konnector of node `n1`.* held by process 7"):
+        konnector.detach("v1")
+
+
+def test_an_answer_that_is_no_json_is_a_fault_of_the_konnector(server, konnector):
+    server.answers.append((502, b"<html>"))
+    with pytest.raises(PeerError, match="answers 502"):
+        konnector.attach("v1", {"secret": "s3cret"})
+    server.answers.append((200, b"[1]"))
+    with pytest.raises(PeerError, match="names no `host`"):
+        konnector.connector()
+
+
+def test_a_konnector_that_is_not_there_is_away_and_no_secret_is_said(session):
+    with pytest.raises(PeerError, match="cannot be asked") as caught:
+        KonnectorClient(session, "http://127.0.0.1:9", "n1").attach("v1", {"secret": "s3cret"})
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_node_without_a_konnector_is_told_with_the_near_miss(session):
+    urls = konnector_urls([NodeReport("node1", "h", 1, konnector="http://x"), NodeReport("node2", "h", 1)])
+    assert urls == {"node1": "http://x"}
+    with pytest.raises(PeerError, match="`nod1` has no konnector now, did you mean `node1`"):
+        NodeKonnectors(session, lambda: urls)("nod1")
