@@ -9,6 +9,7 @@ from typing import Final, Self, TypeVar
 
 from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.options import Option, read_file
+from sluice_core.volumes.cinder_options import OPTIONS as CINDER_OPTIONS
 
 SECTION: Final = "api"
 KEYSTONE: Final = "keystone"
@@ -16,7 +17,7 @@ STATIC: Final = "token"
 #: Names the configuration file to the worker processes; nothing else is passed on.
 CONFIG_VARIABLE: Final = "SLUICE_API_CONFIG"
 
-_CODE: Final = {option.name: option for option in CODE_OPTIONS}
+_SHARED: Final = {option.name: option for option in (*CODE_OPTIONS, *CINDER_OPTIONS)}
 
 T = TypeVar("T")
 
@@ -27,8 +28,8 @@ def _option(default: T, meaning: str) -> T:
 
 
 def _shared(name: str) -> str:
-    """The same, of an option of code in Swift, which agents and actor hosts have too."""
-    return _option(str(_CODE[name].default), _CODE[name].help)
+    """The same, of an option that agents or actor hosts have too."""
+    return _option(str(_SHARED[name].default), _SHARED[name].help)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,17 @@ class Config:
     code_key_file: str = _shared("code_key_file")
     code_container: str = _shared("code_container")
     code_limit: int = _option(64 << 20, "largest code of a filter, in bytes")
+    cinder_auth_url: str = _shared("cinder_auth_url")
+    cinder_user: str = _shared("cinder_user")
+    cinder_password_file: str = _shared("cinder_password_file")
+    cinder_region: str = _shared("cinder_region")
+    cinder_url: str = _shared("cinder_url")
+    konnector_ca_file: str = _shared("konnector_ca_file")
+    volume_key_file: str = _option(
+        "",
+        "key file that the passphrases of encrypted volumes are made from, as sluice-keys makes one, and not that of "
+        "objects; empty: no volume can be encrypted",
+    )
     source: str = ""
 
     @classmethod

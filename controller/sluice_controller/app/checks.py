@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from django.conf import settings
@@ -16,6 +17,7 @@ from sluice_controller.config import KEYSTONE, STATIC, Config
 from sluice_controller.identity.tokens import read_token
 from sluice_core.options import OptionError
 from sluice_core.store.redis_urls import RedisAddress
+from sluice_core.volumes.cinder_options import CinderSettings
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -56,6 +58,10 @@ def faults(config: Config) -> Iterator[CheckMessage]:
         yield Error(f"option `node_timeout` is `{config.node_timeout}`, expected more than 0", id="sluice.E007")
     if not config.redis_prefix:
         yield Error("option `redis_prefix` is empty, expected a word", id="sluice.E008")
+    try:
+        CinderSettings.from_options(asdict(config))
+    except OptionError as error:
+        yield Error(str(error), id="sluice.E022")
     yield from identity_checks.rule_faults(config)
 
 

@@ -56,6 +56,9 @@ SPECTACULAR_SETTINGS = {
         "MetricInstanceEnum": "sluice_controller.code.rollout.METRIC_STATES",
         "ControllerStateEnum": "sluice_controller.code.controllers.STATES",
         "RewriteStateEnum": "sluice_core.rewrites.messages.STATES",
+        "TierStateEnum": "sluice_controller.volumes.tiers.STATES",
+        "VolumeOperationStateEnum": "sluice_controller.api.serializers.volumes.OPERATION_STATES",
+        "FabricEnum": "sluice_core.volumes.tiers.FABRICS",
     },
 }
 

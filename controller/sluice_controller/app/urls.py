@@ -10,6 +10,8 @@ from sluice_controller.api.views.code import controllers, dependencies, filters,
 from sluice_controller.api.views.operations import changes, configuration, events, nodes, rewrites, service
 from sluice_controller.api.views.policies import deployments, effective, policies
 from sluice_controller.api.views.registry import groups, placement, registry, stereotypes, vocabulary
+from sluice_controller.api.views.volumes import operations as volume_operations
+from sluice_controller.api.views.volumes import tiers, volumes
 
 
 class NameConverter(StringConverter):
@@ -124,6 +126,20 @@ urlpatterns = [
     path("bw/<name:account>", iostack.ShortAccountView.as_view()),
     path("bw/<name:account>/<rate:value>", iostack.SetBandwidthView.as_view()),
     path("bw/<name:account>/<name:policy>/<rate:value>", iostack.SetPolicyBandwidthView.as_view()),
+    path("volumes", volumes.VolumesView.as_view()),
+    path("volumes/pools", tiers.PoolsView.as_view()),
+    path("volumes/tiers", tiers.TiersView.as_view()),
+    path("volumes/tiers/match", tiers.TierMatchView.as_view()),
+    path("volumes/tiers/<name:tier>", tiers.TierView.as_view()),
+    path("volumes/operations", volume_operations.VolumeOperationsView.as_view()),
+    path("volumes/operations/<str:operation>", volume_operations.VolumeOperationView.as_view()),
+    path("volumes/<name:volume>", volumes.VolumeView.as_view()),
+    path("volumes/<name:volume>/size", volumes.VolumeSizeView.as_view()),
+    path("volumes/<name:volume>/tier", volumes.VolumeTierView.as_view()),
+    path("volumes/<name:volume>/attach", volumes.VolumeAttachView.as_view()),
+    path("volumes/<name:volume>/detach", volumes.VolumeDetachView.as_view()),
+    path("volumes/<name:volume>/snapshots", volumes.SnapshotsView.as_view()),
+    path("volumes/<name:volume>/snapshots/<name:snapshot>", volumes.SnapshotView.as_view()),
     path("health", service.HealthView.as_view()),
     path("metrics", service.MetricsView.as_view()),
     path("schema", service.SchemaView.as_view()),

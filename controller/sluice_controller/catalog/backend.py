@@ -16,6 +16,9 @@ from sluice_controller.catalog.vocabulary import KnownVolumes, build_catalogue, 
 from sluice_controller.config import KEYSTONE, Config
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.store.store import Store
+from sluice_core.volumes.cinder_adapter import CinderService
+from sluice_core.volumes.cinder_options import CinderSettings, service_session
+from sluice_core.volumes.konnector_client import TIMEOUT, Konnector, NodeKonnectors, konnector_urls
 from sluice_dsl.catalogue.base import Catalogue
 
 
@@ -26,6 +29,8 @@ class Backend:
     ``native`` is the vocabulary of what is installed, :attr:`catalogue` that with what is registered.
     ``code`` is where the code of filters lies, None without such a place; ``volumes`` what sentences may call volumes,
     None where nobody asks.
+    ``cinder`` is Cinder as our service user sees it, ``konnectors`` gives the konnector of a node; None
+    without a Cinder.
     ``now`` is unix time in seconds; ``waiters`` are the places for requests that wait for a roll-out.
     """
 
@@ -37,6 +42,8 @@ class Backend:
     now: Callable[[], float] = time.time
     code: SwiftCodeStore | None = None
     volumes: KnownVolumes | None = None
+    cinder: CinderService | None = None
+    konnectors: Callable[[str], Konnector] | None = None
 
     @property
     def catalogue(self) -> Catalogue:
@@ -71,7 +78,26 @@ def open_backend(config: Config) -> Backend:
     native = build_catalogue(config.default_tenant, config.erasure_coded)
     if config.auth == KEYSTONE:
         native = with_projects(native, config)
-    return Backend(config, store, native, PolicyCache(store), waiters, code=code, volumes=KnownVolumes(store))
+    cinder, konnectors = _open_cinder(config, store)
+    return Backend(
+        config,
+        store,
+        native,
+        PolicyCache(store),
+        waiters,
+        code=code,
+        volumes=KnownVolumes(store),
+        cinder=cinder,
+        konnectors=konnectors,
+    )
+
+
+def _open_cinder(config: Config, store: Store) -> tuple[CinderService | None, NodeKonnectors | None]:
+    settings = CinderSettings.from_options(asdict(config))
+    if settings is None:
+        return None, None
+    session = service_session(settings, TIMEOUT, settings.konnector_ca_file)
+    return CinderService(settings), NodeKonnectors(session, lambda: konnector_urls(store.nodes()))
 
 
 def current_backend() -> Backend:

@@ -22,8 +22,11 @@ def wait_acknowledged(backend: Backend, epoch: int, seconds: float) -> bool:
     return wait_until(backend, lambda: not cluster_now(backend).pending(epoch), seconds)
 
 
-def wait_until(backend: Backend, done: Callable[[], bool], seconds: float) -> bool:
-    """Whether ``done`` comes true, at most ``seconds`` from now; nothing is asked where there is no place to wait."""
+def wait_until(backend: Backend, done: Callable[[], bool], seconds: float, step: float = _STEP) -> bool:
+    """Whether ``done`` comes true, at most ``seconds`` from now; nothing is asked where there is no place to wait.
+
+    :param step: seconds between two times that it is asked
+    """
     if seconds <= 0 or not backend.waiters.acquire(blocking=False):
         return False
     deadline = time.monotonic() + seconds
@@ -32,7 +35,7 @@ def wait_until(backend: Backend, done: Callable[[], bool], seconds: float) -> bo
             rest = deadline - time.monotonic()
             if rest <= 0:
                 return False
-            time.sleep(min(_STEP, rest))
+            time.sleep(min(step, rest))
         return True
     finally:
         backend.waiters.release()

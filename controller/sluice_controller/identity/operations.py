@@ -30,6 +30,7 @@ _READER: Final = "rule:admin or role:reader"
 _READS_OWN: Final = "rule:admin or (role:reader and rule:own)"
 #: An agent of the compute cluster: a role of its own for each stereotype, in the projects that it looks after.
 _APPLIES: Final = "rule:admin or (rule:own and role:stereotype-%(stereotype)s)"
+_USES_OWN: Final = "rule:admin or (role:member and rule:own)"
 _WRITES_OWN: Final = "rule:admin or (role:member and rule:own and rule:in_container and rule:self_service)"
 
 #: What the rules of operations are made of.
@@ -173,6 +174,32 @@ OPERATIONS: Final = (
     Operation("sluice:slos:show", _READS_OWN, "show a service level objective", about=THING),
     Operation("sluice:slos:set", _ADMIN, "promise a tenant something, or hold it to something"),
     Operation("sluice:slos:delete", _ADMIN, "take a service level objective back"),
+    Operation("sluice:volumes:list", _READS_OWN, "list the volumes of a project", about=LIST),
+    Operation("sluice:volumes:list_all", _ADMIN, "list the volumes of all projects"),
+    Operation("sluice:volumes:show", _READS_OWN, "show a volume and its snapshots", about=THING),
+    Operation("sluice:volumes:create", _USES_OWN, "have a volume made", about=THING),
+    Operation("sluice:volumes:extend", _USES_OWN, "have a volume grow", about=THING),
+    Operation("sluice:volumes:retype", _USES_OWN, "give a volume another tier", about=THING),
+    Operation("sluice:volumes:snapshot", _USES_OWN, "make and delete snapshots of a volume", about=THING),
+    Operation("sluice:volumes:delete", _USES_OWN, "have a volume deleted", about=THING),
+    Operation("sluice:volumes:attach", _USES_OWN, "attach a volume to a node", about=THING),
+    Operation(
+        "sluice:volumes:adopt",
+        _ADMIN,
+        "attach a volume that Sluice did not make; asked besides the rule of the call, where the body says `adopt`",
+        calls=("POST /volumes/{volume}/attach",),
+    ),
+    Operation("sluice:volumes:detach", _USES_OWN, "detach a volume", about=THING),
+    Operation("sluice:volume_operations:list", _READS_OWN, "list operations on a project's volumes", about=LIST),
+    Operation("sluice:volume_operations:list_all", _ADMIN, "list operations on all volumes"),
+    Operation("sluice:volume_operations:show", _READS_OWN, "show an operation on a volume", about=THING),
+    Operation("sluice:tiers:list", _READER, "list tiers of volumes"),
+    Operation("sluice:tiers:show", _READER, "show a tier"),
+    Operation("sluice:tiers:match", _READER, "find the tier that meets demands"),
+    Operation("sluice:tiers:create", _ADMIN, "make a tier and its volume type"),
+    Operation("sluice:tiers:update", _ADMIN, "put a tier's volume type right"),
+    Operation("sluice:tiers:delete", _ADMIN, "delete a tier and its volume type"),
+    Operation("sluice:pools:list", _ADMIN, "list Cinder's pools"),
     Operation("sluice:schema:show", "@", "describe this API; everybody with a token"),
 )
 

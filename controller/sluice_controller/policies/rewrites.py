@@ -23,13 +23,11 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import Page
 from sluice_controller.catalog.vocabulary import account_of
 from sluice_controller.validation.bodies import Body
+from sluice_controller.validation.rates import read_rate
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.messages.bounds import MOST_RATE
 from sluice_core.rewrites import accounts, operations
 from sluice_core.rewrites.messages import GOALS, PAUSED, RUNNING, RewriteJob, RewriteProgress
 from sluice_core.store.operation import Operation
-from sluice_dsl.checks.bandwidth_checks import BARE_RATE
-from sluice_dsl.syntax.units import UnitError, read_quantity
 
 #: How a target that is all accounts is written.
 CLUSTER: Final = "CLUSTER"
@@ -97,7 +95,7 @@ def create(backend: Backend, data: Any, by: str, key: str = "") -> RewriteView:
     """
     body = Body(data, "target", "to", "max_bw", "max_objects_sec")
     account, container, prefix = _read_target(backend, body.text("target", longest=2048))
-    max_bw = _read_rate(body.value("max_bw")) if body.has("max_bw") else 0.0
+    max_bw = read_rate("max_bw", body.value("max_bw")) if body.has("max_bw") else 0.0
     has_rate = body.has("max_objects_sec")
     max_objects = body.number("max_objects_sec", 0.0, _LEAST_OBJECTS, _MOST_OBJECTS) if has_rate else 0.0
     goal = body.one_of("to", GOALS)
@@ -228,17 +226,6 @@ def _read_target(backend: Backend, text: str) -> tuple[str, str, str]:
     if account.startswith("."):
         raise CallerError(f"`target`: account `{account}` is Swift's own, its objects stay as they are")
     return account, container, prefix
-
-
-def _read_rate(text: str) -> float:
-    try:
-        rate = read_quantity(text, "rate", BARE_RATE)
-    except UnitError as error:
-        near = f", did you mean `{error.near_miss}`" if error.near_miss else ""
-        raise CallerError(f"`max_bw`: {error}{near}") from error
-    if not 1 <= rate <= MOST_RATE:
-        raise CallerError(f"`max_bw` is `{text}`, expected at least 1 B/s")
-    return float(rate)
 
 
 def _overlap(one: RewriteJob, other: RewriteJob) -> bool:

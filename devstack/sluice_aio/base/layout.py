@@ -182,6 +182,11 @@ class Layout:
         return self.configs / "keys.json"
 
     @property
+    def volume_key_file(self) -> Path:
+        """What the passphrases of encrypted volumes are made from, mode 0600."""
+        return self.configs / "volume-keys.json"
+
+    @property
     def code_key_file(self) -> Path:
         """The key of the Swift user that owns uploaded code, mode 0600."""
         return self.configs / "code.key"

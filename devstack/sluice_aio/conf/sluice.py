@@ -61,8 +61,9 @@ def ensure_token(layout: Layout) -> str:
 
 
 def ensure_keys(layout: Layout) -> None:
-    """The key file; made at the first call with one key in it, readable by its owner only."""
-    ensure_secret(layout.key_file, render_ring(Ring("aio", {"aio": secrets.token_bytes(SECRET_SIZE)})))
+    """The key files of objects and of volumes; made at the first call with one key in each, for their owner only."""
+    for path in (layout.key_file, layout.volume_key_file):
+        ensure_secret(path, render_ring(Ring("aio", {"aio": secrets.token_bytes(SECRET_SIZE)})))
 
 
 def write_sluice(
@@ -70,7 +71,7 @@ def write_sluice(
 ) -> None:
     """The configuration of agents, API, actors and rewriters, those of a second node too, token and key file.
 
-    :param cinder: whether there is a Cinder, which notifies the broker
+    :param cinder: whether there is a Cinder, which the API and actor hosts ask, and which notifies the broker
     """
     layout.configs.mkdir(parents=True, exist_ok=True)
     ensure_token(layout)
@@ -106,7 +107,10 @@ def write_sluice(
         text = template.format(**values) + code_store + _lines(setup.agent_options.get(name, {}))
         if template is _ACTORS and cinder:
             text += _lines({"cinder_amqp_url": amqp_url})
+        if cinder and template in (_ACTORS, _API):
+            text += _lines(seed.cinder_options(layout))
         if template is _API:
+            text += _lines({"volume_key_file": str(layout.volume_key_file)} if cinder else {})
             text += _lines(_swift(layout, setup)) + _lines(setup.api_options) + _authtoken(layout, setup)
         _write_secret(layout.configs / f"{name}.conf", text)  # that of the API may hold a password
     for name, node in (("rewriter", layout), ("rewriter2", layout.second_node())):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 from typing import Final
 
 from sluice_aio.base import code_options
@@ -28,9 +29,13 @@ BELIEVED: Final = 10
 
 def password(layout: Layout, user: str) -> str:
     """The password of the administrator or of a service's user; made at the first call."""
-    folder = layout.data / "keystone"
-    folder.mkdir(parents=True, exist_ok=True)
-    return ensure_secret(folder / f"{user}.password", secrets.token_urlsafe(24).encode()).decode("ascii")
+    path = _password_file(layout, user)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return ensure_secret(path, secrets.token_urlsafe(24).encode()).decode("ascii")
+
+
+def _password_file(layout: Layout, user: str) -> Path:
+    return layout.data / "keystone" / f"{user}.password"
 
 
 def authtoken(layout: Layout, user: str) -> dict[str, str]:
@@ -46,6 +51,16 @@ def authtoken(layout: Layout, user: str) -> dict[str, str]:
         "project_name": SERVICE_PROJECT,
         "project_domain_id": DOMAIN,
         "token_cache_time": str(BELIEVED),
+    }
+
+
+def cinder_options(layout: Layout) -> dict[str, str]:
+    """Options of our processes that ask Cinder, as the service user ``sluice``."""
+    password(layout, "sluice")
+    return {
+        "cinder_auth_url": layout.keystone_url,
+        "cinder_user": f"{SERVICE_PROJECT}:sluice",
+        "cinder_password_file": str(_password_file(layout, "sluice")),
     }
 
 

@@ -45,6 +45,11 @@ def test_an_invalid_option_is_named(good, name):
     assert "secret" not in fault.msg
 
 
+def test_a_cinder_without_a_user_is_named(good):
+    (fault,) = faults(replace(good, cinder_auth_url="http://127.0.0.1/v3", cinder_user="sluice"))
+    assert (fault.id, "expected project:user" in fault.msg) == ("sluice.E022", True)
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.1", "", "[::]", "example.org"])
 def test_a_static_token_is_not_served_to_the_network(good, host):
     assert [one.id for one in faults(replace(good, bind=f"{host}:8877"))] == ["sluice.E003"]

@@ -38,6 +38,10 @@ OF_THINGS = {
     "sluice:policies:delete": {ALICE: WRITES},
     "sluice:policies:show": {ALICE: READS, RITA: READS},
     "sluice:policies:check": {ALICE: READS, RITA: READS},
+    "sluice:volumes:show": {ALICE: READS, RITA: READS},
+    "sluice:volumes:create": {ALICE: READS},
+    "sluice:volumes:attach": {ALICE: READS},
+    "sluice:volume_operations:show": {ALICE: READS, RITA: READS},
 }
 PEOPLE = (ALICE, RITA, NOBODY, UNSCOPED)
 READERS = {ALICE, RITA, UNSCOPED}
@@ -56,6 +60,9 @@ OF_NOTHING = {
     "sluice:stereotypes:show": READERS,
     "sluice:terms:list": READERS,
     "sluice:terms:show": READERS,
+    "sluice:tiers:list": READERS,
+    "sluice:tiers:match": READERS,
+    "sluice:tiers:show": READERS,
 }
 
 

@@ -1,0 +1,231 @@
+"""The shapes of ``/volumes``: volumes, tiers and operations."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rest_framework import serializers as s
+
+from sluice_controller.api.serializers.base import Serializer, UnixTimeField, computed, examples, page_of
+from sluice_controller.volumes.attach import EXPORTS
+from sluice_controller.volumes.tiers import STATES
+from sluice_core.volumes.messages import DONE, FAILED, OPERATIONS, UNDER_WAY
+from sluice_core.volumes.tiers import FABRICS
+
+OPERATION_STATES: Final = (UNDER_WAY, DONE, FAILED)
+_RATE_HELP: Final = "a rate with its unit, as `50MBps`; a bare number is MB/s"
+_RESILIENCY_HELP: Final = "none, raid, or a number of replicas"
+
+
+class VolumeAttachmentSerializer(Serializer):
+    """An attachment as Cinder has it."""
+
+    id = s.CharField()
+    host = s.CharField(allow_blank=True, help_text="empty for who may not see it")
+
+
+class VolumeFilterSerializer(Serializer):
+    """A filter that every read and write of a volume passes."""
+
+    keyword = s.CharField()
+    params = s.DictField(child=s.JSONField())
+
+
+class VolumeSerializer(Serializer):
+    """A volume."""
+
+    id = s.CharField(source="volume.id")
+    name = s.CharField(source="volume.name", allow_blank=True)
+    project = s.CharField(source="volume.project", allow_blank=True, help_text="its id")
+    status = s.CharField(source="volume.status", help_text="as Cinder has it")
+    size = s.IntegerField(source="volume.size", help_text="GiB")
+    tier = computed(lambda view: view.tier or None, s.CharField(allow_null=True))
+    type = s.CharField(source="volume.type", allow_blank=True, help_text="its volume type in Cinder")
+    pool = computed(
+        lambda view: view.volume.pool or None,
+        s.CharField(allow_null=True, help_text="host@backend#pool; null for who may not see it"),
+    )
+    attachments = VolumeAttachmentSerializer(many=True, source="volume.attachments")
+    node = computed(
+        lambda view: (view.record and view.record.node) or None,
+        s.CharField(allow_null=True, help_text="that it is attached to through Sluice"),
+    )
+    filters = computed(
+        lambda view: VolumeFilterSerializer.render_all(view.record.stack if view.record else ()),
+        VolumeFilterSerializer(
+            many=True, help_text="that change what is stored, the first one next to whoever uses the volume"
+        ),
+    )
+    filters_fixed_at = computed(
+        lambda view: UnixTimeField(allow_null=True).text(view.record.fixed if view.record else 0.0),
+        s.DateTimeField(allow_null=True, help_text="its first attach through Sluice; null before"),
+    )
+    header = computed(
+        lambda view: view.record.header if view.record else 0,
+        s.IntegerField(help_text="bytes of it that its filters take"),
+    )
+    known = computed(
+        lambda view: view.record is not None, s.BooleanField(help_text="whether Sluice made or adopted it")
+    )
+    created_at = s.CharField(source="volume.created", allow_blank=True)
+
+
+class VolumeDetailSerializer(VolumeSerializer):
+    """A volume, and what policies ask of it."""
+
+    rates = s.DictField(child=s.FloatField(), help_text="that policies hold it to now: bytes and operations per second")
+
+
+VolumePageSerializer: Final = page_of("volumes", VolumeSerializer, "Volumes, by id.")
+
+
+class DemandsSerializer(Serializer):
+    """What a tier promises, or a volume must have; what is left out does not matter."""
+
+    resiliency = s.JSONField(required=False, help_text=_RESILIENCY_HELP)
+    bandwidth = s.JSONField(required=False, help_text=_RATE_HELP)
+    iops = s.FloatField(required=False, help_text="operations per second")
+    fabric = s.ChoiceField(FABRICS, required=False)
+
+
+class NewVolumeSerializer(DemandsSerializer):
+    """A volume: its size, and its tier or demands; with neither it is of Cinder's default type."""
+
+    size = s.IntegerField(help_text="GiB")
+    name = s.CharField(required=False, help_text="need not be unique")
+    tier = s.CharField(required=False)
+    project = s.CharField(required=False, help_text="name or id; that which the token is for, if it is said")
+
+
+class NewSizeSerializer(Serializer):
+    """A larger size."""
+
+    size = s.IntegerField(help_text="GiB")
+
+
+class NewTierOfVolumeSerializer(DemandsSerializer):
+    """Another tier, by its name or by demands."""
+
+    tier = s.CharField(required=False)
+
+
+class NewSnapshotSerializer(Serializer):
+    """A snapshot."""
+
+    name = s.CharField(required=False)
+
+
+class NewAttachmentSerializer(Serializer):
+    """Where a volume is to be attached, and how it is shown there."""
+
+    node = s.CharField(help_text="a node with a konnector")
+    export = s.ChoiceField(EXPORTS, required=False, help_text="a block device (the default), or an NBD socket for QEMU")
+    adopt = s.BooleanField(
+        required=False, help_text="of a volume that Sluice did not make: what it holds passed no filter"
+    )
+
+
+class SnapshotSerializer(Serializer):
+    """A snapshot of a volume."""
+
+    id = s.CharField()
+    name = s.CharField(allow_blank=True)
+    status = s.CharField(help_text="as Cinder has it")
+    size = s.IntegerField(help_text="GiB")
+    created_at = s.CharField(source="created", allow_blank=True)
+
+
+class SnapshotListSerializer(Serializer):
+    """The snapshots of a volume, newest first."""
+
+    snapshots = SnapshotSerializer(many=True)
+
+
+class VolumeOperationSerializer(Serializer):
+    """An operation on a volume."""
+
+    id = s.CharField()
+    what = s.ChoiceField(OPERATIONS)
+    state = s.ChoiceField(OPERATION_STATES)
+    reason = s.CharField(allow_blank=True, help_text="why it failed")
+    volume = computed(lambda one: one.volume or None, s.CharField(allow_null=True, help_text="null: not known yet"))
+    project = s.CharField(allow_blank=True, help_text="id")
+    data = s.DictField(
+        child=s.JSONField(),
+        help_text="what was ordered, and what came of it: `device` of an attachment, `snapshot`, and `size_seen`, "
+        "which says when a consumer sees a new size",
+    )
+    created_at = UnixTimeField(source="created")
+    ended_at = UnixTimeField(source="ended", allow_null=True)
+    created_by = s.CharField(source="by")
+
+
+VolumeOperationPageSerializer: Final = page_of(
+    "operations", VolumeOperationSerializer, "Operations on volumes, oldest first."
+)
+
+
+class PoolSerializer(Serializer):
+    """A pool of Cinder as it reported itself last."""
+
+    name = s.CharField(help_text="host@backend#pool")
+    total = computed(lambda pool: _known(pool.total), s.FloatField(allow_null=True, help_text="bytes"))
+    free = computed(lambda pool: _known(pool.free), s.FloatField(allow_null=True, help_text="bytes"))
+    capabilities = s.DictField(child=s.CharField())
+    seen_at = UnixTimeField(source="seen")
+
+
+def _known(size: float) -> float | None:
+    return size if size >= 0 else None
+
+
+class TierSerializer(Serializer):
+    """A class of volumes, which is a volume type of Cinder that Sluice keeps."""
+
+    name = s.CharField(source="tier.name")
+    resiliency = s.CharField(source="tier.resiliency", allow_blank=True, help_text=_RESILIENCY_HELP)
+    bandwidth = computed(
+        lambda view: view.tier.bandwidth or None, s.FloatField(allow_null=True, help_text="bytes per second")
+    )
+    iops = computed(lambda view: view.tier.iops or None, s.FloatField(allow_null=True))
+    fabric = s.CharField(source="tier.fabric", allow_blank=True)
+    cost = s.FloatField(source="tier.cost", help_text="what the cheapest is chosen by")
+    state = s.ChoiceField(STATES, help_text="what Cinder has of its type")
+    drift = s.ListField(child=s.CharField(), help_text="what is different in Cinder; PUT puts it right")
+    type = s.CharField(source="tier.type", help_text="id of the volume type")
+    pools = PoolSerializer(many=True, help_text="that meet it now, the one with most free space first")
+    created_at = UnixTimeField(source="tier.created")
+    created_by = s.CharField(source="tier.by")
+
+
+TierPageSerializer: Final = page_of("tiers", TierSerializer, "Tiers by name.")
+
+
+class NewTierSerializer(DemandsSerializer):
+    """A tier."""
+
+    name = s.CharField(help_text="also that of its volume type")
+    cost = s.FloatField(required=False)
+
+
+class MatchSerializer(Serializer):
+    """The cheapest tier that meets demands now."""
+
+    tier = s.CharField(source="tier.name")
+    cost = s.FloatField(source="tier.cost")
+    pools = PoolSerializer(many=True, help_text="that meet it, the one with most free space first")
+    others = s.ListField(child=s.CharField(), help_text="tiers that meet the demands, too, by cost")
+
+
+class PoolListSerializer(Serializer):
+    """All pools of Cinder."""
+
+    pools = PoolSerializer(many=True)
+
+
+TIERS: Final = examples(
+    ("safe and fast", {"name": "gold", "resiliency": 2, "bandwidth": "50MBps", "fabric": "rbd", "cost": 5}),
+)
+VOLUMES: Final = examples(
+    ("of any type", {"name": "data1", "size": 10}),
+)

@@ -1,0 +1,1 @@
+"""Views of volumes, tiers and operations."""

@@ -1,0 +1,54 @@
+"""What views of volumes share: whose token it is, which volume, and operations as answers."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import header, query_wait
+from sluice_controller.api.permissions import authorize
+from sluice_controller.api.serializers.volumes import VolumeOperationSerializer
+from sluice_controller.api.views.base import View
+from sluice_controller.api.views.resources import url_path
+from sluice_controller.volumes import ordering, volumes
+from sluice_controller.volumes.cinder_access import Caller
+from sluice_controller.volumes.volumes import VolumeView as FoundVolume
+from sluice_core.messages.policies import VOLUME
+from sluice_core.volumes.messages import VolumeOperation
+
+WAIT = query_wait("until the operation has ended")
+OPERATION_LOCATION = header("Location", "path of the operation", 202)
+ORDERED = {202: VolumeOperationSerializer}
+
+
+class VolumesBaseView(View):
+    """The base of views of volumes."""
+
+    def caller(self, request: Request) -> Caller:
+        """Whoever asks, with the token that Cinder decides by."""
+        return Caller(request.user, request.headers.get("X-Auth-Token", ""))
+
+    def volume(self, request: Request, name: str) -> FoundVolume:
+        """The volume called ``name``, about which the caller may do what the method's rule guards.
+
+        :raises NotFound: also when Cinder does not show it to the caller
+        """
+        found = volumes.find(self.backend, self.caller(request), name)
+        self.authorize_project(request, found.volume.project)
+        return found
+
+    def authorize_project(self, request: Request, project: str) -> None:
+        """Decide the method's rule for volumes of a project.
+
+        :raises Forbidden: when the rule does not allow it
+        """
+        own = {"project_id": project} if project else {}
+        authorize(request, self.rule(request), {"level": VOLUME, **own})
+
+    def ordered(self, operation: VolumeOperation) -> Response:
+        """The answer about an operation that was ordered, as late as the query says."""
+        found = ordering.wait(self.backend, operation, self.seconds)
+        headers = {"Location": url_path("volumes", "operations", found.id)}
+        return Response(VolumeOperationSerializer.render(found), HTTPStatus.ACCEPTED, headers=headers)

@@ -1,0 +1,1 @@
+"""Volumes of Cinder: tiers, volumes, their attachments, and operations on them."""

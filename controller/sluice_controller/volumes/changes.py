@@ -1,0 +1,199 @@
+"""Changes of volumes: each is an operation that Cinder is asked for with the rights of whoever orders it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.config import KEYSTONE
+from sluice_controller.validation.bodies import Body
+from sluice_controller.volumes import ordering, tiers
+from sluice_controller.volumes.cinder_access import Caller, caller_cinder, service_cinder
+from sluice_controller.volumes.demands import DEMANDS, read_demands, read_size
+from sluice_controller.volumes.ordering import Claim, new_operation
+from sluice_controller.volumes.volumes import VolumeView
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.volumes import operations
+from sluice_core.volumes.cinder_records import OPERATION, CinderSnapshot
+from sluice_core.volumes.messages import (
+    CREATE,
+    DELETE,
+    DELETE_SNAPSHOT,
+    EXTEND,
+    RETYPE,
+    SNAPSHOT,
+    VolumeOperation,
+)
+from sluice_core.volumes.outcomes import ASKED, Outcome
+from sluice_core.volumes.tiers import Demands
+
+#: Characters of a name that Cinder keeps.
+_LONGEST: Final = 255
+
+
+def create(backend: Backend, caller: Caller, data: Any, key: str = "") -> VolumeOperation:
+    """Have a volume made in the caller's project.
+
+    :param key: the caller's word for this request; empty without one
+    :raises CallerError: when the body makes no sense
+    :raises Conflict: when no tier meets the demands, or a quota is exceeded
+    """
+    body = Body(data, "name", "size", "tier", "project", *DEMANDS)
+    name = body.text("name", "", _LONGEST)
+    size = read_size(body)
+    project = _own_project(backend, caller, body)
+    tier = _read_tier(backend, body, size)
+    given = {"name": name, "size": size, "tier": tier}
+    cinder = caller_cinder(backend, caller)
+
+    def ask(claim: Claim) -> Outcome:
+        made = cinder.create_volume(size, name, tier, {OPERATION: claim.operation.id})
+        project = made.project or claim.operation.project
+        return Outcome(replace(claim.operation, step=ASKED, volume=made.id, project=project), None)
+
+    return ordering.order(backend, new_operation(backend, CREATE, project, caller.name, "", given, key), ask)
+
+
+def _own_project(backend: Backend, caller: Caller, body: Body) -> str:
+    own = caller.identity.project_id
+    said = body.text("project", own)
+    if backend.config.auth == KEYSTONE and said not in (own, caller.identity.project_name):
+        raise CallerError(
+            f"`project` is `{said}`, expected `{caller.identity.project_name or own}`: cinder makes volumes in the "
+            "project that the token is for"
+        )
+    return own
+
+
+def _read_tier(backend: Backend, body: Body, size: int) -> str:
+    """The name of the tier that is wanted, which is that of a volume type; empty: Cinder's default."""
+    demanded = [one for one in DEMANDS if body.has(one)]
+    if not body.has("tier"):
+        return tiers.cheapest(backend, read_demands(body, size)).tier.name if demanded else ""
+    if demanded:
+        raise CallerError(f"`tier` and `{demanded[0]}` are both there, expected a tier or demands")
+    name = body.text("tier")
+    found = tiers.find(backend, name)
+    if found.state == tiers.GONE:
+        raise Conflict(
+            f"the volume type of tier `{name}` is gone from cinder, PUT /volumes/tiers/{name} makes it again"
+        )
+    return name
+
+
+def extend(backend: Backend, caller: Caller, view: VolumeView, data: Any) -> VolumeOperation:
+    """Have a volume grow.
+
+    :raises CallerError: when the size makes no sense, or is not larger
+    """
+    size = read_size(Body(data, "size"))
+    if size <= view.volume.size:
+        raise CallerError(f"`size` is {size}, expected more than the {view.volume.size} GiB that the volume has")
+    cinder = caller_cinder(backend, caller)
+
+    def ask(claim: Claim) -> Outcome:
+        cinder.extend(view.volume.id, size)
+        return _asked(claim)
+
+    return ordering.order(backend, _operation(backend, caller, EXTEND, view, size=size), ask)
+
+
+def retype(backend: Backend, caller: Caller, view: VolumeView, data: Any) -> VolumeOperation:
+    """Give a volume another tier where it lies.
+
+    :raises CallerError: when the body makes no sense
+    :raises Conflict: when its pool does not meet the tier: the volume would have to move
+    """
+    body = Body(data, "tier", *DEMANDS)
+    if not body.has("tier") and not any(body.has(one) for one in DEMANDS):
+        raise CallerError(f"`tier` is missing, expected a tier or some of {', '.join(DEMANDS)}")
+    tier = _read_tier(backend, body, view.volume.size)
+    _check_pool(backend, view, tier)
+    cinder = caller_cinder(backend, caller)
+
+    def ask(claim: Claim) -> Outcome:
+        cinder.retype(view.volume.id, tier)
+        return _asked(claim)
+
+    return ordering.order(backend, _operation(backend, caller, RETYPE, view, tier=tier), ask)
+
+
+def _check_pool(backend: Backend, view: VolumeView, tier: str) -> None:
+    pool = service_cinder(backend).volume(view.volume.id).pool
+    wanted = Demands.of_tier(backend.store.run(operations.read_tiers(backend.store.keys))[tier])
+    meeting = [one.name for one in tiers.KnownPools.read(backend).meeting(wanted)]
+    if pool not in meeting:
+        there = ", ".join(f"`{one}`" for one in meeting) or "no pool"
+        raise Conflict(
+            f"the volume lies in a pool that does not meet tier `{tier}`, which {there} does: it would have to be "
+            "moved, and volumes are retyped where they lie"
+        )
+
+
+def delete(backend: Backend, caller: Caller, view: VolumeView) -> VolumeOperation:
+    """Have a volume deleted.
+
+    :raises Conflict: when it is attached, or has snapshots
+    """
+    if view.record is not None and view.record.node:
+        raise Conflict(f"the volume is attached to node `{view.record.node}`, detach it first")
+    cinder = caller_cinder(backend, caller)
+
+    def ask(claim: Claim) -> Outcome:
+        cinder.delete_volume(view.volume.id)
+        return _asked(claim)
+
+    return ordering.order(backend, _operation(backend, caller, DELETE, view), ask)
+
+
+def snapshots(backend: Backend, caller: Caller, view: VolumeView) -> list[CinderSnapshot]:
+    """The snapshots of a volume, newest first."""
+    return caller_cinder(backend, caller).snapshots(view.volume.id, everybody=caller.identity.is_admin)
+
+
+def create_snapshot(backend: Backend, caller: Caller, view: VolumeView, data: Any, key: str = "") -> VolumeOperation:
+    """Have a snapshot made of a volume as it is now, attached or not."""
+    name = Body(data, "name").text("name", "", _LONGEST)
+    cinder = caller_cinder(backend, caller)
+
+    def ask(claim: Claim) -> Outcome:
+        made = cinder.create_snapshot(view.volume.id, name, {OPERATION: claim.operation.id})
+        return _asked(claim, snapshot=made.id)
+
+    return ordering.order(backend, _operation(backend, caller, SNAPSHOT, view, key, name=name), ask)
+
+
+def delete_snapshot(backend: Backend, caller: Caller, view: VolumeView, snapshot: str) -> VolumeOperation:
+    """Have a snapshot deleted.
+
+    :param snapshot: its id, or its name where that is one
+    :raises NotFound: when the volume has no such snapshot
+    :raises Conflict: when it has several of that name
+    """
+    known = snapshots(backend, caller, view)
+    found = [one for one in known if snapshot in (one.id, one.name)]
+    if not found:
+        raise NotFound(f"volume `{view.volume.id}` has no snapshot `{snapshot}`")
+    if len(found) > 1:
+        ids = ", ".join(f"`{one.id}`" for one in found)
+        raise Conflict(f"`{snapshot}` is the name of {len(found)} snapshots, say one of {ids}")
+    cinder = caller_cinder(backend, caller)
+
+    def ask(claim: Claim) -> Outcome:
+        cinder.delete_snapshot(found[0].id)
+        return _asked(claim)
+
+    operation = _operation(backend, caller, DELETE_SNAPSHOT, view, snapshot=found[0].id)
+    return ordering.order(backend, operation, ask)
+
+
+def _operation(
+    backend: Backend, caller: Caller, what: str, view: VolumeView, key: str = "", **data: Any
+) -> VolumeOperation:
+    return new_operation(backend, what, view.volume.project, caller.name, view.volume.id, data, key)
+
+
+def _asked(claim: Claim, **data: Any) -> Outcome:
+    found = replace(claim.operation, step=ASKED, data={**claim.operation.data, **data})
+    return Outcome(found, claim.record)

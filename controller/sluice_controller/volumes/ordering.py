@@ -1,0 +1,195 @@
+"""Operations on volumes: written, asked for, and brought to their end while somebody looks at them.
+
+An operation is written before Cinder is asked (``sluice_core.volumes.operations``), and claimed by whoever works at it.
+A request asks with the rights of its caller, and waits as long as it may; whoever looks at an operation later brings
+it further, and so does an actor host when nobody looks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from sluice_controller.catalog import entries
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.entries import Page
+from sluice_controller.catalog.waiting import wait_until
+from sluice_controller.volumes.cinder_access import node_konnector, service_cinder
+from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
+from sluice_core.volumes import operations
+from sluice_core.volumes.finishing import Finisher
+from sluice_core.volumes.keeping import settle
+from sluice_core.volumes.messages import FAILED, UNDER_WAY, VolumeOperation, VolumeRecord
+from sluice_core.volumes.outcomes import Outcome, failed
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two looks of a request that waits.
+_STEP: Final = 0.3
+
+
+def new_operation(
+    backend: Backend, what: str, project: str, by: str, volume: str = "", data: Mapping[str, Any] | None = None,
+    key: str = "",
+) -> VolumeOperation:  # fmt: skip
+    """An operation that is not written yet.
+
+    :param key: the caller's word for this request; the same request with the same word is one operation
+    """
+    given = dict(data or {})
+    said = json.dumps([by, key, what, volume, given], sort_keys=True)
+    name = hashlib.sha256(said.encode()).hexdigest()[:32] if key else uuid.uuid4().hex
+    return VolumeOperation(name, what, project, volume, given, created=backend.now(), by=by)
+
+
+class Claim:
+    """An operation that this request works at."""
+
+    def __init__(self, backend: Backend, operation: VolumeOperation) -> None:
+        self._backend = backend
+        self.operation = operation
+        self.record = _record(backend, operation)
+
+    def save(self, step: str, **data: Any) -> VolumeOperation:
+        """Write how far it is, before the next thing is asked; ``data`` is added to its data.
+
+        :raises PeerError: when the claim was lost meanwhile: somebody else goes on
+        """
+        found = replace(self.operation, step=step, data={**self.operation.data, **data})
+        store = self._backend.store
+        if not store.run(operations.replace_operation(store.keys, self.operation, found)):
+            raise PeerError(f"operation `{found.id}` took too long, and somebody else works at it now")
+        self.operation = found
+        return found
+
+    def settle(self, outcome: Outcome) -> None:
+        """Write what became of it, and let others go on."""
+        settle(self._backend.store, self.operation, outcome, _record(self._backend, self.operation))
+
+    def fail(self, reason: str) -> None:
+        """Write why nothing becomes of it."""
+        operation = failed(self.operation, self._backend.now(), reason)
+        self.settle(Outcome(operation, _record(self._backend, operation)))
+
+    def let_go(self) -> None:
+        """Let others go on with it as it is."""
+        self.settle(Outcome(self.operation, _record(self._backend, self.operation)))
+
+
+#: Asks Cinder and konnectors, and says what became of the operation.
+Ask = Callable[[Claim], Outcome]
+
+
+def order(backend: Backend, operation: VolumeOperation, ask: Ask) -> VolumeOperation:
+    """Write an operation and ask for it; the one that the same request ordered before, if it did.
+
+    :raises CallerError: when it is refused; the operation says so, too
+    :raises PeerError: when nobody knows whether it was asked for; an actor host will
+    """
+    other = backend.store.run(operations.create_operation(backend.store.keys, operation))
+    if other and other != operation.id:
+        raise Conflict(f"operation `{other}` on the volume has not ended")
+    if other:
+        operation = find(backend, operation.id)
+        if operation.step or operation.state != UNDER_WAY:
+            return advance(backend, operation)
+    claim = _claim(backend, operation)
+    if claim is None:
+        return find(backend, operation.id)
+    try:
+        found = ask(claim)
+    except CallerError as error:
+        claim.fail(str(error))
+        raise
+    except PeerError:
+        claim.let_go()
+        raise
+    claim.settle(found)
+    if found.operation.state == FAILED:
+        raise Conflict(found.operation.reason)
+    return advance(backend, find(backend, operation.id))
+
+
+def find(backend: Backend, operation_id: str) -> VolumeOperation:
+    """
+    :raises NotFound: when there is no such operation
+    """
+    found = backend.store.run(operations.read_operation(backend.store.keys, operation_id))
+    if found is None:
+        raise NotFound(f"there is no operation `{operation_id}` on a volume")
+    return found
+
+
+def advance(backend: Backend, operation: VolumeOperation) -> VolumeOperation:
+    """The operation as far as it can be brought now; as it is while somebody else works at it, or a peer is away."""
+    claim = _claim(backend, operation)
+    if claim is None:
+        return find(backend, operation.id)
+    try:
+        claim.settle(finisher(backend).advance(claim.operation, claim.record))
+    except CallerError as error:
+        claim.fail(str(error))
+    except PeerError as error:
+        log.warning("operation `%s` on a volume waits: %s", operation.id, error)
+        claim.let_go()
+    return find(backend, operation.id)
+
+
+def _claim(backend: Backend, operation: VolumeOperation) -> Claim | None:
+    if not operations.is_free(operation, backend.now()):
+        return None
+    claimed, write = operations.claim(backend.store.keys, operation, backend.now())
+    return Claim(backend, claimed) if backend.store.run(write) else None
+
+
+def wait(backend: Backend, operation: VolumeOperation, seconds: float) -> VolumeOperation:
+    """The operation when it has ended, or as it is ``seconds`` from now."""
+    found = operation
+
+    def ended() -> bool:
+        nonlocal found
+        found = advance(backend, find(backend, operation.id))
+        return found.state != UNDER_WAY
+
+    if operation.state == UNDER_WAY:
+        wait_until(backend, ended, seconds, _STEP)
+    return found
+
+
+def page(
+    backend: Backend, limit: int, marker: str, state: str, volume: str, accounts: frozenset[str] | None
+) -> Page[VolumeOperation]:
+    """Operations in the order in which they were ordered.
+
+    :param accounts: whose are shown; None: everybody's
+    """
+    prefix = backend.config.reseller_prefix
+    wanted = {
+        f"{int(one.created * 1000):015d}-{one.id}": one
+        for one in backend.store.run(operations.read_operations(backend.store.keys)).values()
+        if state in ("", one.state)
+        and volume in ("", one.volume)
+        and (accounts is None or prefix + one.project in accounts)
+    }
+    return entries.page(wanted, limit, marker)
+
+
+def finisher(backend: Backend) -> Finisher:
+    """What brings operations to their end."""
+    return Finisher(
+        service_cinder(backend),
+        lambda node: node_konnector(backend, node),
+        backend.config.reseller_prefix,
+        backend.now,
+    )
+
+
+def _record(backend: Backend, operation: VolumeOperation) -> VolumeRecord | None:
+    if not operation.volume:
+        return None
+    return backend.store.run(operations.read_record(backend.store.keys, operation.volume))

@@ -1,0 +1,234 @@
+"""Tiers: classes of volumes, each a volume type of Cinder that Sluice keeps.
+
+A type is ours when its extra specs name this cluster (the prefix of its keys) and the tier.  A type of a tier's name
+that does not is never changed, nor deleted.  One of ours is: so a tier that was half made, or whose Redis was lost, is
+made again.  Nothing watches the types: what somebody else changes in Cinder is shown, and mended when that is asked
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.validation.bodies import Body
+from sluice_controller.validation.names import new_name
+from sluice_controller.volumes.cinder_access import service_cinder
+from sluice_controller.volumes.demands import DEMANDS, read_demands
+from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
+from sluice_core.volumes import operations
+from sluice_core.volumes.cinder_records import CinderType
+from sluice_core.volumes.messages import Pool, PoolCalibration, Tier
+from sluice_core.volumes.tiers import (
+    MANAGED,
+    TIER,
+    Demands,
+    extra_specs,
+    matching_tiers,
+    meeting_pools,
+    unmet_by_all,
+    with_size,
+)
+
+#: What Cinder has of a tier's type: as it must be, otherwise, or nothing.
+OK: Final = "ok"
+DRIFTED: Final = "drifted"
+GONE: Final = "gone"
+STATES: Final = (OK, DRIFTED, GONE)
+#: Stands in the path where the name of a tier would.
+MATCH: Final = "match"
+_MOST_COST: Final = 1e12
+#: Of those extra specs that we set; others on the type are the administrator's own business.
+_OURS: Final = ("sluice:", "capabilities:sluice:", "storage_protocol", "pool_name")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPools:
+    """The pools as the last discovery saw them, and what was measured of some."""
+
+    pools: Mapping[str, Pool]
+    calibrations: Mapping[str, PoolCalibration]
+
+    @classmethod
+    def read(cls, backend: Backend) -> KnownPools:
+        """Those of the cluster."""
+        store = backend.store
+        pools = store.run(operations.read_pools(store.keys))
+        calibrations = store.run(operations.read_calibrations(store.keys))
+        return cls(pools, calibrations)
+
+    def meeting(self, demands: Demands) -> list[Pool]:
+        """The pools that meet all demands, the one with most free space first."""
+        return meeting_pools(demands, self.pools, self.calibrations)
+
+
+@dataclass(frozen=True, slots=True)
+class TierView:
+    """A tier, what Cinder has of it, and the pools that meet it; ``drift`` says what is different in Cinder."""
+
+    tier: Tier
+    state: str
+    drift: tuple[str, ...]
+    pools: tuple[Pool, ...]
+
+
+def list_all(backend: Backend) -> dict[str, TierView]:
+    """Name → tier."""
+    types = {one.id: one for one in service_cinder(backend).types()}
+    known = KnownPools.read(backend)
+    tiers = backend.store.run(operations.read_tiers(backend.store.keys))
+    return {name: _view(backend, one, types.get(one.type), known) for name, one in tiers.items()}
+
+
+def find(backend: Backend, name: str) -> TierView:
+    """
+    :raises NotFound: when there is no such tier
+    """
+    found = list_all(backend)
+    if name not in found:
+        raise NotFound(f"there is no tier `{name}`")
+    return found[name]
+
+
+def create(backend: Backend, data: Any, by: str) -> TierView:
+    """Make a tier and its volume type.
+
+    :raises CallerError: when the body makes no sense
+    :raises Conflict: when there is such a tier, or a volume type of that name that is not ours
+    """
+    body = Body(data, "name", "cost", *DEMANDS)
+    name = new_name(body.text("name", longest=255))
+    if name == MATCH:
+        raise CallerError(f"`{MATCH}` cannot be the name of a tier, expected another name")
+    wanted = read_demands(body)
+    cost = body.number("cost", 0.0, 0.0, _MOST_COST)
+    tier = Tier(name, "", wanted.resiliency, wanted.bandwidth, wanted.iops, wanted.fabric, cost, backend.now(), by)
+    if name in backend.store.run(operations.read_tiers(backend.store.keys)):
+        raise Conflict(f"there is a tier `{name}` already")
+    made = _make_type(backend, tier)
+    if not backend.store.run(operations.create_tier(backend.store.keys, made)):
+        raise Conflict(f"there is a tier `{name}` already")
+    return find(backend, name)
+
+
+def mend(backend: Backend, name: str) -> TierView:
+    """Put a tier's volume type back to what the tier says, also when it is gone.
+
+    :raises NotFound: when there is no such tier
+    :raises Conflict: when another type has its name now
+    """
+    old = find(backend, name)
+    if old.state == OK:
+        return old
+    made = _make_type(backend, old.tier)
+    backend.store.run(operations.write_tier(backend.store.keys, made))
+    return find(backend, name)
+
+
+def delete(backend: Backend, name: str) -> None:
+    """Forget a tier, and delete its volume type.
+
+    :raises NotFound: when there is no such tier
+    :raises Conflict: when volumes are of it
+    """
+    old = find(backend, name)
+    if old.state != GONE:
+        try:
+            service_cinder(backend).delete_type(old.tier.type)
+        except NotFound:
+            pass
+        except Forbidden:
+            raise
+        except CallerError as error:
+            raise Conflict(f"tier `{name}` stays: {error}") from error
+    backend.store.run(operations.delete_tier(backend.store.keys, name))
+
+
+def _make_type(backend: Backend, tier: Tier) -> Tier:
+    """The tier with its type, which has its extra specs."""
+    cinder = service_cinder(backend)
+    known = KnownPools.read(backend)
+    wanted = extra_specs(tier, backend.store.keys.prefix, known.pools, known.calibrations)
+    known_types = sorted(cinder.types(), key=lambda one: one.id != tier.type)
+    found = next((one for one in known_types if one.id == tier.type or one.name == tier.name), None)
+    if found is None:
+        made = cinder.create_type(tier.name, wanted, f"tier `{tier.name}` of Sluice, which keeps its extra specs")
+        return replace(tier, type=made.id)
+    if found.id != tier.type and not _is_ours(backend, found, tier.name):
+        raise Conflict(f"cinder has a volume type `{tier.name}` that Sluice did not make, expected another name")
+    extra = tuple(name for name in found.specs if name.startswith(_OURS) and name not in wanted)
+    cinder.change_specs(found.id, wanted, extra)
+    return replace(tier, type=found.id)
+
+
+def _is_ours(backend: Backend, found: CinderType, name: str) -> bool:
+    return found.specs.get(MANAGED) == backend.store.keys.prefix and found.specs.get(TIER) == name
+
+
+def _view(backend: Backend, tier: Tier, found: CinderType | None, known: KnownPools) -> TierView:
+    pools = tuple(known.meeting(Demands.of_tier(tier)))
+    if found is None:
+        return TierView(tier, GONE, (f"cinder has no volume type `{tier.type}`",), pools)
+    wanted = extra_specs(tier, backend.store.keys.prefix, known.pools, known.calibrations)
+    drift = [] if found.name == tier.name else [f"name: `{found.name}`, expected `{tier.name}`"]
+    for name in sorted({*wanted, *(name for name in found.specs if name.startswith(_OURS))}):
+        here, there = wanted.get(name, ""), found.specs.get(name, "")
+        if here != there:
+            drift.append(f"{name}: {_shown(there)}, expected {_shown(here)}")
+    return TierView(tier, DRIFTED if drift else OK, tuple(drift), pools)
+
+
+def _shown(text: str) -> str:
+    return f"`{text}`" if text else "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The cheapest tier that meets demands, its pools that have room, and other tiers that meet them, too."""
+
+    tier: Tier
+    pools: tuple[Pool, ...]
+    others: tuple[str, ...]
+
+
+def match(backend: Backend, size: int, **demanded: str | float) -> Match:
+    """The cheapest tier that meets demands now.
+
+    :param size: GiB that one of its pools must have free
+    :param demanded: the demands by name; empty or 0 where anything will do
+    :raises CallerError: for a demand that makes no sense
+    :raises Conflict: when there is none, with each demand that no pool meets and what comes nearest
+    """
+    body = Body({name: value for name, value in demanded.items() if value}, *DEMANDS)
+    return cheapest(backend, read_demands(body, size))
+
+
+def cheapest(backend: Backend, demands: Demands) -> Match:
+    """The cheapest tier that meets ``demands`` now.
+
+    :raises Conflict: as :func:`match`
+    """
+    known = KnownPools.read(backend)
+    tiers = backend.store.run(operations.read_tiers(backend.store.keys)).values()
+    found = matching_tiers(demands, tiers, known.pools, known.calibrations)
+    if not found:
+        raise Conflict(_refusal(demands, known, tiers))
+    pools = known.meeting(with_size(Demands.of_tier(found[0]), demands.size))
+    return Match(found[0], tuple(pools), tuple(one.name for one in found[1:]))
+
+
+def _refusal(demands: Demands, known: KnownPools, tiers: Iterable[Tier]) -> str:
+    if not known.pools:
+        return "no tier meets that: no pool of Cinder is known, does an actor host with the options of Cinder run?"
+    missed = unmet_by_all(demands, known.pools, known.calibrations)
+    if missed:
+        parts = (f"`{one.name}` (nearest: {one.nearest or 'no pool says anything of it'})" for one in missed)
+        return f"no pool meets {', '.join(parts)}"
+    pools = known.meeting(demands)
+    if not pools:
+        return "no pool meets all of these demands together, each of them is met by some pool"
+    names = ", ".join(f"`{one.name}`" for one in pools[:5])
+    there = ", ".join(f"`{one.name}`" for one in tiers) or "there are none"
+    return f"no tier promises that, though pools would meet it: {names}; tiers: {there}"

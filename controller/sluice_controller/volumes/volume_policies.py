@@ -1,0 +1,121 @@
+"""What policies say of one volume, and the filters that it gets when it is attached for the first time.
+
+Only static policies without a condition decide what is stored: a volume must be read with the filters that it was
+written with, whatever happens later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.policy_cache import CacheContents
+from sluice_core.describe import FILTER, THROTTLE, Scalar
+from sluice_core.errors import Conflict
+from sluice_core.messages.policies import (
+    ALL,
+    CLUSTER,
+    GROUP,
+    NAME,
+    TENANT,
+    VOLUME,
+    Assignment,
+    Entry,
+    Target,
+    policy_of_assignment,
+)
+from sluice_core.messages.registry import MEMBER_KINDS
+from sluice_core.resolve import Candidates
+from sluice_core.store.fencing import assignments, chunks, hash_fields
+from sluice_core.volumes.messages import StackStep, VolumeRecord
+
+#: The word of policies for what a konnector does as :data:`LUKS`.
+ENCRYPTION: Final = "encryption"
+LUKS: Final = "luks"
+#: Keyword of a policy → filter of a konnector, of those that change what is stored.
+CONTENT_FILTERS: Final[Mapping[str, str]] = {ENCRYPTION: LUKS, "xor": "xor", "bitrev": "bitrev"}
+#: Parameters of such a policy that a konnector takes; those of objects' encryption name keys of objects.
+_PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {LUKS: (), "xor": ("key",), "bitrev": ()}
+
+
+@dataclass(frozen=True, slots=True)
+class VolumePath:
+    """A volume as targets name it: ``account/volume id``, in ``account``, and in groups of the registry."""
+
+    account: str
+    path: str
+    entries: Mapping[str, Entry]
+
+    def matches(self, target: Target) -> bool:
+        """Whether what is about ``target`` is about this volume."""
+        if target.level == CLUSTER:
+            return True
+        place = {TENANT: self.account, VOLUME: self.path}.get(target.level)
+        if place is None:
+            return False
+        if target.select == GROUP:
+            return self._is_member(target.name, place)
+        return target.select == ALL or target.name == place
+
+    def _is_member(self, group: str, place: str) -> bool:
+        return any(f"{kind}/{group}/{place}" in self.entries for kind in MEMBER_KINDS.values())
+
+
+def choose_stack(backend: Backend, record: VolumeRecord) -> tuple[StackStep, ...]:
+    """The filters that change what is stored, as policies say now; outermost first.
+
+    :raises Conflict: when a policy says something that no konnector can do
+    """
+    contents = backend.policy_cache.contents()
+    found = [
+        one
+        for one in _assignments(backend, contents, record)
+        if one.kind == FILTER and one.keyword in CONTENT_FILTERS and _is_static(contents, one)
+    ]
+    return tuple(_step(one) for one in _pipeline(found, FILTER))
+
+
+def asked_rates(backend: Backend, record: VolumeRecord) -> dict[str, float]:
+    """The rates that policies hold a volume to now, by parameter; bytes and operations per second."""
+    contents = backend.policy_cache.contents()
+    found = [one for one in _assignments(backend, contents, record) if one.kind == THROTTLE]
+    return {name: float(value) for one in _pipeline(found, THROTTLE) for name, value in one.params.items()}
+
+
+def _pipeline(found: list[Assignment], kind: str) -> tuple[Assignment, ...]:
+    """What holds of ``kind``; none of ``found`` asks about a request, since volumes have none."""
+    return (Candidates(one for one in found if one.when is True).constant or {}).get(kind, ())
+
+
+def _assignments(backend: Backend, contents: CacheContents, record: VolumeRecord) -> Iterator[Assignment]:
+    """The assignments that are about the volume; of all others only the ids are read."""
+    store = backend.store
+    place = VolumePath(record.account, record.path, contents.entries)
+    ids = store.run(hash_fields(store.keys.assignments))
+    wanted = [name for name in sorted(ids) if _may_concern(name, contents, place)]
+    for some in chunks(wanted):
+        for one in store.run(assignments(store.keys, some)):
+            if place.matches(Target(one.target.level, NAME, one.member) if one.member else one.target):
+                yield one
+
+
+def _may_concern(name: str, contents: CacheContents, place: VolumePath) -> bool:
+    member = name.partition("@")[2]
+    cached = contents.policies.get(policy_of_assignment(name))
+    return member in ("", place.account, place.path) and (cached is None or place.matches(cached.plan.target))
+
+
+def _is_static(contents: CacheContents, one: Assignment) -> bool:
+    cached = contents.policies.get(one.policy)
+    return one.when is True and cached is not None and not cached.policy.dynamic
+
+
+def _step(one: Assignment) -> StackStep:
+    keyword = CONTENT_FILTERS[one.keyword]
+    params: dict[str, Scalar] = {name: value for name, value in one.params.items() if name in _PARAMETERS[keyword]}
+    if keyword != LUKS and len(params) != len(one.params):
+        unknown = ", ".join(f"`{name}`" for name in one.params if name not in params)
+        raise Conflict(f"policy `{one.policy}` says {unknown} of `{one.keyword}`, which volumes cannot do")
+    return StackStep(keyword, params)

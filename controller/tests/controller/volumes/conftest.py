@@ -1,0 +1,67 @@
+"""The API with a Cinder and a konnector in memory."""
+
+import pytest
+
+from sluice_core.messages.nodes import NodeReport
+from sluice_core.volumes.messages import Pool
+from sluice_core.volumes.operations import write_pools
+from sluice_core.volumes.testing.fake_cinder import FakeCinder
+from sluice_core.volumes.testing.fake_konnector import FakeKonnector
+
+GIB = 2.0**30
+FAST = Pool("h@nbd#fast", 100 * GIB, 50 * GIB, {"resiliency": "none", "bandwidth": "400", "fabric": "nbd"}, 1.0)
+SAFE = Pool("h@rbd#safe", 900 * GIB, 500 * GIB, {"resiliency": "3", "bandwidth": "80", "fabric": "rbd"}, 1.0)
+
+
+@pytest.fixture
+def cinder(backend):
+    """A Cinder whose pools are known already."""
+    made = FakeCinder(FAST, SAFE)
+    object.__setattr__(backend, "cinder", made)
+    backend.store.run(write_pools(backend.store.keys, made.state.pools))
+    return made
+
+
+@pytest.fixture
+def konnector(backend, cinder):
+    """The konnector of node ``n1``; ``n2`` has none."""
+    made = FakeKonnector()
+    object.__setattr__(backend, "konnectors", {"n1": made}.__getitem__)
+    backend.store.report(NodeReport("n1", "h", 1, konnector="https://127.0.0.1:8899"))
+    backend.store.report(NodeReport("n2", "h", 1))
+    return made
+
+
+@pytest.fixture
+def send(api):
+    """Sends a body, and gives the answer, which must have the status."""
+
+    def ask(method, path, body=None, status=200, **headers):
+        given = {} if body is None else {"data": body, "format": "json"}
+        answer = getattr(api, method)(path, **given, headers=headers)
+        assert answer.status_code == status, answer.content
+        return answer.json() if answer.content else None
+
+    return ask
+
+
+@pytest.fixture
+def order(send):
+    """Orders an operation, and gives it as it has ended."""
+
+    def ask(method, path, body=None, state="done", **headers):
+        found = send(method, path, body, 202, **headers)
+        assert (found["state"], found["reason"] != "") == (state, state == "failed"), found
+        return found
+
+    return ask
+
+
+@pytest.fixture
+def message(send):
+    """The message of a request that is refused."""
+
+    def ask(method, path, body=None, status=409):
+        return send(method, path, body, status)["error"]["message"]
+
+    return ask

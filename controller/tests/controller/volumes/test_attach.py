@@ -1,0 +1,233 @@
+"""Volumes attached and detached by REST: Cinder, the konnector and the volume's record agree, whatever fails."""
+
+import dataclasses
+import re
+
+import pytest
+
+from sluice_core.errors import CallerError, Conflict, PeerError
+from sluice_core.volumes.messages import StackStep
+from sluice_core.volumes.operations import read_record
+from sluice_filters.encryption.keys.key_file import SECRET_SIZE, render_ring
+from sluice_filters.encryption.keys.ring import Ring
+
+
+@pytest.fixture
+def volume(order, cinder):
+    return order("post", "/volumes", {"size": 1, "name": "data1"})["volume"]
+
+
+@pytest.fixture
+def record(backend, volume):
+    return lambda: backend.store.run(read_record(backend.store.keys, volume))
+
+
+@pytest.fixture
+def attach(order, konnector, volume):
+    return lambda state="done", **body: order("post", f"/volumes/{volume}/attach", {"node": "n1", **body}, state)
+
+
+@pytest.fixture
+def refused(message, konnector, volume):
+    return lambda status=409, **body: message("post", f"/volumes/{volume}/attach", {"node": "n1", **body}, status)
+
+
+@pytest.fixture
+def keys(backend, tmp_path):
+    """A key file for volumes."""
+    path = tmp_path / "volume-keys"
+    path.touch(mode=0o600)
+    path.write_bytes(render_ring(Ring("k1", {"k1": b"s" * SECRET_SIZE})))
+    object.__setattr__(backend, "config", dataclasses.replace(backend.config, volume_key_file=str(path)))
+
+
+def test_an_attached_volume_is_in_use_and_says_where(attach, send, cinder, konnector, volume, record):
+    operation = attach(export="nbd")
+    assert operation["data"]["device"] == "/dev/loop7"
+    wanted = konnector.volumes[volume]
+    attachment = record().attachment
+    assert wanted == {
+        "account": "AUTH_service",
+        "project": "service",
+        "name": "data1",
+        "attachment": attachment,
+        "connection": {"driver_volume_type": "local", "device_path": f"/srv/{volume}"},
+        "export": "nbd",
+        "stack": [],
+        "fresh": True,
+    }
+    found = send("get", f"/volumes/{volume}")
+    assert (found["status"], found["node"]) == ("in-use", "n1")
+    assert found["attachments"] == [{"id": attachment, "host": "consumer"}]
+    assert found["filters_fixed_at"]
+
+
+def test_no_answer_has_the_connection(attach, send, volume):
+    operation = attach()
+    shown = [send("get", path) for path in (f"/volumes/{volume}", "/volumes", "/volumes/operations")]
+    assert not re.search("device_path|/srv/", str([operation, *shown]))
+
+
+def test_a_detached_volume_is_available_and_keeps_its_filters(attach, order, send, cinder, konnector, volume):
+    attach()
+    order("post", f"/volumes/{volume}/detach")
+    found = send("get", f"/volumes/{volume}")
+    assert (found["status"], found["node"], found["attachments"]) == ("available", None, [])
+    assert konnector.volumes == {}
+    attach()
+    assert konnector.volumes[volume]["fresh"] is False
+
+
+def test_the_first_attach_fixes_the_filters_that_policies_say_then(
+    attach, order, send, create, konnector, volume, record, keys
+):
+    create("FOR TENANT AUTH_service DO SET encryption")
+    create("FOR TENANT AUTH_other DO SET compression")
+    attach()
+    wanted = konnector.volumes[volume]
+    assert wanted["stack"] == [{"keyword": "luks", "params": {}}]
+    assert (len(wanted["secret"]), wanted["fresh"]) == (64, True)
+    found = record()
+    assert (found.stack, found.secret, found.header) == ((StackStep("luks"),), "k1", konnector.header)
+    assert wanted["secret"] not in str([send("get", f"/volumes/{volume}"), send("get", "/volumes/operations")])
+    order("post", f"/volumes/{volume}/detach")
+    send("delete", f"/policies/{send('get', '/policies')['policies'][0]['id']}", status=204)
+    attach()
+    assert konnector.volumes[volume]["stack"] == wanted["stack"]
+    assert (konnector.volumes[volume]["secret"], konnector.volumes[volume]["fresh"]) == (wanted["secret"], False)
+
+
+def test_a_policy_with_a_condition_decides_nothing_that_is_stored(attach, create, konnector, volume):
+    create("FOR TENANT AUTH_service WHEN PUTS_SEC > 0 DO SET encryption")
+    create("FOR TENANT AUTH_service WHEN OBJECT_TYPE = DOCS DO SET encryption")
+    attach()
+    assert konnector.volumes[volume]["stack"] == []
+
+
+def test_a_tenants_delete_keeps_a_filter_of_all_away(attach, create, konnector, volume):
+    create("FOR ALL TENANTS DO SET encryption")
+    create("FOR TENANT AUTH_service DO DELETE encryption")
+    attach()
+    assert konnector.volumes[volume]["stack"] == []
+
+
+def test_a_member_of_a_group_has_the_filters_of_the_group(attach, create, send, konnector, volume, keys):
+    send("post", "/registry/gtenants", {"name": "safe", "tenants": ["AUTH_service"]}, 201)
+    create("FOR safe DO SET encryption")
+    attach()
+    assert [one["keyword"] for one in konnector.volumes[volume]["stack"]] == ["luks"]
+
+
+def test_without_a_key_file_nothing_is_encrypted_and_nothing_attached(refused, create, cinder, volume, record):
+    create("FOR TENANT AUTH_service DO SET encryption")
+    assert "`volume_key_file`" in refused()
+    assert cinder.volume(volume).status == "available"
+    assert not record().fixed
+
+
+def test_a_volume_that_sluice_did_not_make_is_attached_by_who_adopts_it(order, message, cinder, konnector, send):
+    theirs = cinder.create_volume(1, "old", "", {}).id
+    assert "an administrator attaches it with `adopt`" in message("post", f"/volumes/{theirs}/attach", {"node": "n1"})
+    assert theirs not in konnector.volumes
+    order("post", f"/volumes/{theirs}/attach", {"node": "n1", "adopt": True})
+    assert (konnector.volumes[theirs]["stack"], konnector.volumes[theirs]["fresh"]) == ([], False)
+
+
+def test_nodes_without_a_konnector_are_refused_with_those_that_have_one(refused, konnector):
+    assert refused(node="n2") == "node `n2` has no konnector, expected `n1`"
+    assert "there is no node `x`, expected `n1`" in refused(404, node="x")
+
+
+def test_an_attached_volume_is_not_attached_again(attach, refused):
+    attach()
+    assert "attached to node `n1` already" in refused()
+
+
+@pytest.mark.parametrize(
+    ("export", "fault", "seen"),
+    [
+        ("nbd", None, "now"),
+        ("block", None, "after the next attach"),
+        ("nbd", PeerError("away"), "after the next attach"),
+    ],
+)
+def test_a_volume_that_grows_while_attached_shows_its_size_where_the_konnector_can(
+    attach, order, konnector, volume, export, fault, seen
+):
+    attach(export=export)
+    konnector.faults |= {"resize": fault} if fault else {}
+    assert order("put", f"/volumes/{volume}/size", {"size": 2})["data"] == {"size": 2, "size_seen": seen}
+
+
+def test_a_volume_that_is_busy_in_cinder_is_not_attached(refused, cinder, volume):
+    cinder._change(volume, status="error")
+    assert "is `error` in cinder" in refused()
+
+
+def test_an_attached_volume_is_not_deleted(attach, message, volume):
+    attach()
+    assert "detach it first" in message("delete", f"/volumes/{volume}")
+
+
+def test_what_the_konnector_refuses_is_undone_and_the_filters_are_chosen_anew(
+    attach, refused, create, cinder, konnector, volume, record, keys
+):
+    create("FOR TENANT AUTH_service DO SET encryption")
+    konnector.faults["attach"] = CallerError("no filter `luks` here")
+    assert refused() == "no filter `luks` here"
+    assert (cinder.volume(volume).status, cinder.state.attachments, konnector.volumes) == ("available", {}, {})
+    assert (record().fixed, record().stack, record().node) == (0.0, (), "")
+    attach()
+
+
+def test_what_cinder_refuses_leaves_the_filters_open(refused, cinder, konnector, volume, record):
+    cinder.state.faults["attach"] = Conflict("it is reserved")
+    assert refused() == "it is reserved"
+    assert (record().fixed, konnector.volumes) == (0.0, {})
+
+
+def test_an_attachment_whose_answer_was_lost_is_finished(attach, konnector, send, volume):
+    konnector.late, konnector.faults["attach"] = True, PeerError("no answer")
+    assert attach()["data"]["device"] == "/dev/loop7"
+    assert send("get", f"/volumes/{volume}")["node"] == "n1"
+
+
+def test_an_attachment_that_the_konnector_never_saw_is_undone(attach, konnector, cinder, volume):
+    konnector.faults["attach"] = PeerError("cannot be asked")
+    assert "before the konnector had the volume" in attach("failed")["reason"]
+    assert (cinder.volume(volume).status, cinder.state.attachments) == ("available", {})
+
+
+def test_while_the_konnector_is_away_an_attachment_waits_for_it(send, konnector, volume):
+    konnector.faults |= {"attach": PeerError("away"), "volume": PeerError("away")}
+    operation = send("post", f"/volumes/{volume}/attach", {"node": "n1"}, 202)
+    assert operation["state"] == "under_way"
+    assert send("get", f"/volumes/operations/{operation['id']}")["state"] == "failed"
+
+
+def test_a_konnector_that_is_away_from_the_start_fails_the_attachment(refused, send, konnector, attach):
+    konnector.faults["connector"] = PeerError("konnector cannot be asked")
+    assert refused(503) == "konnector cannot be asked"
+    assert send("get", "/volumes/operations?state=failed")["operations"][0]["reason"] == "konnector cannot be asked"
+    attach()
+
+
+def test_a_volume_whose_device_is_held_is_not_detached_and_the_holder_is_named(
+    attach, message, konnector, volume, send
+):
+    attach()
+    konnector.held.add(volume)
+    assert "process 4711 (fio)" in message("post", f"/volumes/{volume}/detach")
+    assert send("get", f"/volumes/{volume}")["status"] == "in-use"
+
+
+def test_a_detachment_whose_answer_was_lost_is_finished(attach, order, konnector, cinder, volume, record):
+    attach()
+    konnector.faults["detach"] = PeerError("no answer")
+    order("post", f"/volumes/{volume}/detach")
+    assert (cinder.volume(volume).status, konnector.volumes, record().node) == ("available", {}, "")
+
+
+def test_a_volume_attached_by_others_is_not_detached(message, cinder, konnector, volume):
+    cinder.attach(volume, {"host": "nova"})
+    assert "not attached through Sluice" in message("post", f"/volumes/{volume}/detach")
