@@ -27,6 +27,8 @@ from sluice_client.commands import (
     rewrites,
     slo,
 )
+from sluice_client.commands.volumes import operations as volume_operations
+from sluice_client.commands.volumes import tiers, volumes
 
 #: ``sluice policy list`` and ``openstack sluice policy list``.
 COMMANDS: Final[Mapping[str, type[SluiceCommand]]] = {
@@ -143,6 +145,26 @@ COMMANDS: Final[Mapping[str, type[SluiceCommand]]] = {
     "slo list": slo.ListSlos,
     "slo set": slo.SetSlo,
     "slo delete": slo.DeleteSlo,
+    "volume list": volumes.ListVolumes,
+    "volume show": volumes.ShowVolume,
+    "volume create": volumes.CreateVolume,
+    "volume extend": volumes.ExtendVolume,
+    "volume retype": volumes.RetypeVolume,
+    "volume attach": volumes.AttachVolume,
+    "volume detach": volumes.DetachVolume,
+    "volume delete": volumes.DeleteVolume,
+    "volume snapshot list": volumes.ListSnapshots,
+    "volume snapshot create": volumes.CreateSnapshot,
+    "volume snapshot delete": volumes.DeleteSnapshot,
+    "volume operation list": volume_operations.ListVolumeOperations,
+    "volume operation show": volume_operations.ShowVolumeOperation,
+    "volume tier list": tiers.ListTiers,
+    "volume tier show": tiers.ShowTier,
+    "volume tier create": tiers.CreateTier,
+    "volume tier mend": tiers.MendTier,
+    "volume tier match": tiers.MatchTier,
+    "volume tier delete": tiers.DeleteTier,
+    "volume pool list": tiers.ListPools,
     "node list": nodes.ListNodes,
     "node show": nodes.ShowNode,
     "node adopt": nodes.AdoptHistory,

@@ -11,6 +11,7 @@ from sluice_client.rest.collection import if_match, join_path, make_query
 from sluice_client.rest.operations import OperatorApi
 from sluice_client.rest.transport import Data, Retries, Transport
 from sluice_client.rest.uploads import Uploads
+from sluice_client.rest.volumes import VolumeApi
 
 if TYPE_CHECKING:
     from keystoneauth1.session import Session
@@ -19,7 +20,7 @@ TIMEOUT: Final = 10.0
 PAGE: Final = 100
 
 
-class Client(OperatorApi):
+class Client(OperatorApi, VolumeApi):
     """Speaks to the controller at ``url``; each thread needs its own.
 
     Answers are the controller's JSON as it comes; ``GET /schema`` describes it.  Every method raises

@@ -1,0 +1,1 @@
+"""``volume``: volumes of Cinder, their tiers, snapshots, attachments, and operations on them."""

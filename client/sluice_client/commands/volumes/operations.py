@@ -1,0 +1,117 @@
+"""``volume operation``: what was ordered of volumes, and how a command waits for it."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Any, Final
+
+from sluice_client.command_base import crud
+from sluice_client.command_base.command import Argument, EachCommand, ShowCommand, SluiceCommand
+from sluice_client.errors import ApiError, ClientError, Unreachable
+from sluice_client.resources.columns import Data, printable
+from sluice_client.resources.volumes import OPERATION, OPERATION_LIST
+
+STATES: Final = ("under_way", "done", "failed")
+WAIT: Final = Argument("--wait", "wait until it has ended", {"action": "store_true"})
+#: Seconds that one request waits.
+_PATIENCE: Final = 5.0
+#: What is behind the controller is away for a moment.
+_BUSY: Final = 503
+_PAUSE: Final = 1.0
+
+OPERATIONS: Final = crud.Resource(
+    "operation",
+    "/volumes/operations",
+    OPERATION_LIST,
+    OPERATION,
+    key="id",
+    filters=(
+        Argument("--state", "only operations in this state", {"choices": STATES}),
+        Argument("--volume", "only operations on the volume with this id"),
+    ),
+)
+
+
+class WaitingCommand(SluiceCommand):
+    """A command that may wait for operations."""
+
+    def finished(self, operation: Data, wait: bool) -> Data:
+        """``operation`` when it has ended, if that is to be waited for.
+
+        :raises ClientError: when it has failed
+        """
+        began, told = time.monotonic(), 0
+        while wait and operation["state"] == STATES[0]:
+            operation = self._again(operation)
+            seconds = int(time.monotonic() - began)
+            if seconds > told:
+                told = seconds
+                self.say(f"{operation['what']} of {printable(str(operation['volume'] or 'a volume'))}: {seconds} s")
+        if operation["state"] == STATES[2]:
+            raise ClientError(f"operation {operation['id']} has failed: {printable(operation['reason'])}")
+        return operation
+
+    def _again(self, operation: Data) -> Data:
+        try:
+            return self.client.volume_operation(operation["id"], _PATIENCE)
+        except Unreachable:  # for a moment
+            pass
+        except ApiError as error:
+            if error.status != _BUSY:
+                raise
+        time.sleep(_PAUSE)
+        return operation
+
+
+class OrderCommand(WaitingCommand, ShowCommand):
+    """Orders one operation, and shows it."""
+
+    columns = OPERATION
+
+    @abstractmethod
+    def order(self, args: Namespace) -> Data:
+        """Have the controller begin."""
+
+    def fetch(self, args: Namespace) -> Data:
+        """The operation, ended if that is waited for."""
+        return self.finished(self.order(args), args.wait)
+
+
+class OrderEachCommand(WaitingCommand, EachCommand):
+    """Orders an operation on each of several things."""
+
+    @abstractmethod
+    def order(self, name: str, args: Namespace) -> Data:
+        """Have the controller begin with one."""
+
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
+        """Order it of one."""
+        found = self.finished(self.order(name, args), args.wait)
+        return f"{found['what']} of {printable(name)} is {found['state']}, operation {found['id']}", found
+
+
+class ListVolumeOperations(crud.ListResources, resource=OPERATIONS):
+    """List operations on volumes, oldest first."""
+
+    def fetch(self, args: Namespace) -> Iterable[Data]:
+        """The operations."""
+        return self.client.volume_operations(args.state or "", args.volume or "")
+
+
+class ShowVolumeOperation(OrderCommand):
+    """Show an operation on a volume, and bring it further."""
+
+    arguments = (OPERATIONS.argument("the operation's id"), WAIT)
+    examples = ("4f1c6b0a9d2e47f8a3b5c7d9e1f20364 --wait",)
+
+    def fetch(self, args: Namespace) -> Data:
+        """The operation; a failed one is shown, unless it is waited for."""
+        found = self.order(args)
+        return self.finished(found, True) if args.wait else found
+
+    def order(self, args: Namespace) -> Data:
+        """The operation as it is now."""
+        return self.client.volume_operation(args.id)

@@ -1,0 +1,78 @@
+"""``volume tier``: classes of volumes; ``volume pool``: what they lie in."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Any, Final
+
+from sluice_client.command_base import crud
+from sluice_client.command_base.command import Argument, EachCommand, ListCommand, ShowCommand, names_argument
+from sluice_client.commands.volumes.volumes import DEMANDS
+from sluice_client.resources.columns import Data, printable
+from sluice_client.resources.volumes import MATCH, POOL_LIST, TIER, TIER_LIST
+
+TIERS: Final = crud.Resource(
+    "tier",
+    "/volumes/tiers",
+    TIER_LIST,
+    TIER,
+    filters=(Argument("--prefix", "only what is called so in the beginning"),),
+    fields=(*DEMANDS, Argument("--cost", "what the cheapest is chosen by", {"type": float, "metavar": "N"})),
+)
+
+
+class ListTiers(crud.ListResources, resource=TIERS):
+    """List tiers, and what Cinder has of their volume types."""
+
+
+class ShowTier(crud.ShowResource, resource=TIERS):
+    """Show a tier, what Cinder has of its volume type, and the pools that meet it."""
+
+    examples = ("gold",)
+
+
+class CreateTier(crud.CreateResource, resource=TIERS):
+    """Make a tier, and its volume type in Cinder."""
+
+    examples = ("gold --resiliency 2 --bandwidth 50MBps --fabric rbd --cost 5",)
+
+
+class MendTier(EachCommand):
+    """Put the volume types of tiers right that were changed or deleted in Cinder."""
+
+    arguments = (names_argument("name", "the tier"),)
+    examples = ("gold",)
+
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
+        """Put one right."""
+        found = self.client.mend_tier(name)
+        return f"tier {printable(name)} is {found['state']}", found
+
+
+class DeleteTier(crud.DeleteResources, resource=TIERS):
+    """Delete tiers that no volume is of, and their volume types."""
+
+    examples = ("gold",)
+
+
+class MatchTier(ShowCommand):
+    """Find the cheapest tier that meets demands now; without one, say which demand no pool meets."""
+
+    columns = MATCH
+    arguments = (*DEMANDS, Argument("--size", "GiB that one pool must have free", {"type": int, "metavar": "SIZE"}))
+    examples = ("--resiliency 2 --bandwidth 50MBps --fabric rbd --size 10",)
+
+    def fetch(self, args: Namespace) -> Data:
+        """The tier."""
+        return self.client.match_tier(**crud.given_values(self.arguments, args))
+
+
+class ListPools(ListCommand):
+    """List Cinder's pools as they reported themselves last."""
+
+    columns = POOL_LIST
+
+    def fetch(self, args: Namespace) -> Iterable[Data]:
+        """The pools."""
+        return self.client.pools()

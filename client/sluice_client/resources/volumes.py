@@ -1,0 +1,90 @@
+"""The columns of volumes, tiers, pools and operations."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sluice_client.resources.columns import Column, fields, lines, rate_text
+from sluice_client.resources.policies import Columns
+
+field = Column.field
+_GIB: Final = 1 << 30
+
+
+def gib_text(value: Any) -> str:
+    """Bytes in GiB; empty when they are not known."""
+    return "" if value is None else f"{value / _GIB:.1f} GiB"
+
+
+def _rate(value: Any) -> str:
+    return "" if value is None else rate_text(value)
+
+
+def _names(value: Any) -> str:
+    return ", ".join(one["name"] for one in value)
+
+
+def _filter(value: Any) -> str:
+    params = ", ".join(f"{name}={one}" for name, one in value["params"].items())
+    return f"{value['keyword']} {params}".rstrip()
+
+
+def _attachment(value: Any) -> str:
+    return f"{value['id']} {value['host']}".rstrip()
+
+
+VOLUME_LIST: Final[Columns] = (
+    field("ID", "id"),
+    *fields("Name", "Status"),
+    field("Size", human=lambda value: f"{value} GiB"),
+    *fields("Tier", "Node"),
+    *fields("Project", "Pool", "Type", long=True),
+    field("Created At", long=True),
+)
+VOLUME: Final[Columns] = (
+    *fields("id", "name", "project", "status"),
+    field("size", human=lambda value: f"{value} GiB"),
+    *fields("tier", "type", "pool", "node"),
+    field("attachments", human=lines(_attachment)),
+    field("filters", human=lines(_filter)),
+    *fields("filters_fixed_at", "header", "rates", "known", "created_at"),
+)
+OPERATION_LIST: Final[Columns] = (
+    field("ID", "id"),
+    *fields("What", "State", "Volume", "Reason"),
+    field("Created At", long=True),
+    field("Created By", long=True),
+)
+OPERATION: Final[Columns] = fields(
+    "id", "what", "state", "reason", "volume", "data", "created_at", "ended_at", "created_by"
+)
+SNAPSHOT_LIST: Final[Columns] = (
+    field("ID", "id"),
+    *fields("Name", "Status"),
+    field("Size", human=lambda value: f"{value} GiB"),
+    field("Created At", long=True),
+)
+TIER_LIST: Final[Columns] = (
+    *fields("Name", "Resiliency"),
+    field("Bandwidth", human=_rate),
+    field("IOPS", "iops"),
+    *fields("Fabric", "Cost", "State"),
+    field("Pools", human=_names, long=True),
+)
+TIER: Final[Columns] = (
+    *fields("name", "resiliency"),
+    field("bandwidth", human=_rate),
+    *fields("iops", "fabric", "cost", "state"),
+    field("drift", human=lines(str)),
+    field("type"),
+    field("pools", human=_names),
+    *fields("created_at", "created_by"),
+)
+MATCH: Final[Columns] = (*fields("tier", "cost"), field("pools", human=_names), *fields("others"))
+POOL_LIST: Final[Columns] = (
+    *fields("Name"),
+    field("Total", human=gib_text),
+    field("Free", human=gib_text),
+    *fields("Capabilities"),
+    field("Seen At", long=True),
+)
