@@ -22,7 +22,7 @@ from sluice_actors.bandwidth.failure_detector import FailureDetector
 from sluice_actors.bandwidth.loads.node_loads import NodeLoads
 from sluice_actors.bandwidth.loads.read_headroom import read_headroom
 from sluice_actors.bandwidth.loads.table import LoadTable
-from sluice_actors.bandwidth.loads.write_amplification import WriteAmplification
+from sluice_actors.bandwidth.loads.write_amplification import DEFAULT_AMPLIFICATION, WriteAmplification
 from sluice_actors.bandwidth.methods.allocation import MethodAllocation
 from sluice_actors.bandwidth.methods.controller_rates import ControllerRateTable
 from sluice_actors.bandwidth.methods.method_allocator import MethodAllocator
@@ -57,15 +57,18 @@ class AllocationRound:
 class Allocator:
     """:param groups: the members of groups
     :param host: the host that allocates, for reports
+    :param amplification: bytes stored per byte of an upload, until that is measured
     """
 
-    def __init__(self, groups: GroupIndex | None = None, host: str = "") -> None:
+    def __init__(
+        self, groups: GroupIndex | None = None, host: str = "", amplification: float = DEFAULT_AMPLIFICATION
+    ) -> None:
         self.loads = NodeLoads()
         self.objectives = Objectives(GroupIndex() if groups is None else groups)
         self._host = host
         self._number = 0
         self._last: float | None = None
-        self._amplification = WriteAmplification()
+        self._amplification = WriteAmplification(amplification)
         self._failures = FailureDetector()
         self._prefixes = SharePrefixes(self.loads.flow_index)
         self._methods = {method: MethodAllocator(method) for method in METHODS}

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from django.conf import settings
 
@@ -15,10 +15,12 @@ from sluice_controller.catalog.policy_cache import CacheContents, PolicyCache
 from sluice_controller.catalog.vocabulary import KnownVolumes, build_catalogue, with_projects, with_uploads
 from sluice_controller.config import KEYSTONE, Config
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
+from sluice_core.errors import NotFound
 from sluice_core.store.store import Store
 from sluice_core.volumes.cinder_adapter import CinderService
 from sluice_core.volumes.cinder_options import CinderSettings, service_session
 from sluice_core.volumes.konnector_client import TIMEOUT, Konnector, NodeKonnectors, konnector_urls
+from sluice_core.volumes.messages import VolumeRecord, is_volume_id
 from sluice_dsl.catalogue.base import Catalogue
 
 
@@ -86,7 +88,7 @@ def open_backend(config: Config) -> Backend:
         PolicyCache(store),
         waiters,
         code=code,
-        volumes=KnownVolumes(store),
+        volumes=KnownVolumes(store, None if cinder is None else partial(_named_volumes, cinder, config)),
         cinder=cinder,
         konnectors=konnectors,
     )
@@ -98,6 +100,18 @@ def _open_cinder(config: Config, store: Store) -> tuple[CinderService | None, No
         return None, None
     session = service_session(settings, TIMEOUT, settings.konnector_ca_file)
     return CinderService(settings), NodeKonnectors(session, lambda: konnector_urls(store.nodes()))
+
+
+def _named_volumes(cinder: CinderService, config: Config, word: str) -> list[VolumeRecord]:
+    """The volumes of all projects that are called ``word`` or have it as their id.
+
+    :raises PeerError: when Cinder is away
+    """
+    try:
+        found = [cinder.volume(word)] if is_volume_id(word) else cinder.volumes(everybody=True, name=word)
+    except NotFound:
+        return []
+    return [VolumeRecord(one.id, one.project, config.reseller_prefix + one.project, one.name) for one in found]
 
 
 def current_backend() -> Backend:

@@ -12,7 +12,7 @@ from typing import Final
 from sluice_controller.config import Config
 from sluice_controller.identity.projects import ProjectAccounts, Session
 from sluice_core.describe import NATIVE, STORLET, ActionInfo
-from sluice_core.errors import CallerError, SluiceError
+from sluice_core.errors import CallerError, PeerError, SluiceError
 from sluice_core.messages.policies import Target
 from sluice_core.messages.uploads import FILTER_CODE, METRIC_CODE, Upload
 from sluice_core.store.operation import read_messages
@@ -36,15 +36,23 @@ REMEMBERED: Final = 1.0
 
 
 class KnownVolumes:
-    """The volumes that Sluice has records of, as sentences may name them.
+    """The volumes that sentences may name: those of Cinder, or without it those that Sluice has records of.
 
-    A cluster has volumes when a node has a konnector, or a volume has a record.  Reads Redis at most once in
-    :data:`REMEMBERED` seconds, and once more for a name that was not there then, so that a new volume can be named at
-    once.
+    A cluster has volumes when there is a Cinder, a node has a konnector, or a volume has a record.  Reads Redis at most
+    once in :data:`REMEMBERED` seconds, and once more for a name that was not there then, so that a new volume can be
+    named at once.
+
+    :param search: the volumes of all projects that are called so, or have this id; None without a Cinder
     """
 
-    def __init__(self, store: Store, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: Store,
+        search: Callable[[str], Sequence[VolumeRecord]] | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._store = store
+        self._search = search
         self._now = now
         self._lock = threading.Lock()
         self._index = VolumeIndex(())
@@ -63,6 +71,14 @@ class KnownVolumes:
         return with_volumes(native, lambda name: self._find(name, native.account), self._names)
 
     def _find(self, name: str, account_of: Callable[[str], str]) -> Sequence[Target]:
+        if self._search is not None:
+            try:
+                # a volume may have a slash in its name
+                words = dict.fromkeys((name, name.partition("/")[2]))
+                seen = [one for word in words if word for one in self._search(word)]
+                return VolumeIndex(seen).find(name, account_of)
+            except PeerError as error:
+                log.warning("names of volumes are looked up among those of Sluice alone: %s", error)
         with self._lock:
             index = self._index
         found = index.find(name, account_of)
@@ -83,7 +99,8 @@ class KnownVolumes:
             return
         records = self._store.run(read_messages(VolumeRecord, self._store.keys.volumes))
         self._index = VolumeIndex(records.values())
-        self._available = bool(records) or any(one.konnector for one in self._store.nodes())
+        has_konnectors = any(one.konnector for one in self._store.nodes())
+        self._available = self._search is not None or bool(records) or has_konnectors
         self._read_at = now
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from sluice_controller.volumes.cinder_access import Caller, caller_cinder
 from sluice_core.errors import Conflict, NotFound
 from sluice_core.volumes import operations
 from sluice_core.volumes.cinder_records import CinderVolume
-from sluice_core.volumes.messages import VolumeRecord
+from sluice_core.volumes.messages import VolumeRecord, is_volume_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def find(backend: Backend, caller: Caller, name: str) -> VolumeView:
     :raises Conflict: when several are called so
     """
     cinder = caller_cinder(backend, caller)
-    if is_id(name):
+    if is_volume_id(name):
         found = [cinder.volume(name)]
     else:
         found = cinder.volumes(everybody=caller.identity.is_admin, name=name)
@@ -75,14 +74,6 @@ def only(name: str, found: list[CinderVolume]) -> CinderVolume:
         ids = ", ".join(f"`{one.id}` of project `{one.project}`" for one in found[:5])
         raise Conflict(f"`{name}` is the name of {len(found)} volumes, say one of {ids}")
     return found[0]
-
-
-def is_id(text: str) -> bool:
-    """Whether a text is an id as Cinder writes them, rather than a name."""
-    try:
-        return str(uuid.UUID(text)) == text.lower()
-    except ValueError:
-        return False
 
 
 def _views(backend: Backend, volumes: Iterable[CinderVolume]) -> list[VolumeView]:

@@ -28,6 +28,11 @@ def shares_routing_key(node: str) -> str:
     return f"shares.{node.replace('.', '_')}"
 
 
+def volume_shares_routing_key(node: str) -> str:
+    """Routing key of the shares of volumes that ``node`` uses: ``volume_shares.<node>``."""
+    return f"volume_shares.{node.replace('.', '_')}"
+
+
 def rates_routing_key(controller: str) -> str:
     """Routing key of the rates that a controller computed: ``rates.<controller>``; who divides binds ``rates.#``."""
     return f"rates.{controller.replace('.', '_')}"

@@ -44,6 +44,10 @@ ANY_POLICY: Final = -1
 #: The account of replication, which moves the bytes of all accounts.
 NO_ACCOUNT: Final = ""
 
+#: Suffix, behind the path of the agent's snapshot, of the file with the :class:`Shares` of the machine's volumes, which
+#: are on the side of proxies: ``container`` is the volume, GET its reads, PUT its writes.
+VOLUME_SHARES_SUFFIX: Final = ".volume-shares"
+
 #: Bounds of what is measured on the wire.
 OBJECT_BOUNDS: Final[Bounds] = {"rate": (0.0, MOST)}
 _LOAD_BOUNDS: Final[Bounds] = {"moved": (0.0, MOST), "open": (0.0, MOST), "waiting": (0.0, MOST)}

@@ -66,7 +66,8 @@ class Attachments:
             self._cinder.complete_attachment(attachment)
         seen = int(shown.get("size") or 0)
         header = max(volume.size * GIB - seen, 0) if seen else 0
-        found = record and replace(record, node=str(operation.data["node"]), attachment=attachment, header=header)
+        node = str(operation.data["node"])
+        found = record and replace(record, node=node, attachment=attachment, header=header, pool=volume.pool)
         return Outcome(done(operation, self._now(), device=str(shown.get("device") or "")), found)
 
     def undo_attach(self, operation: VolumeOperation, record: VolumeRecord | None, reason: str) -> Outcome:

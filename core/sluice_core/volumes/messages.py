@@ -7,6 +7,7 @@ both worlds (:func:`volume_path`).
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
@@ -34,6 +35,14 @@ FAILED: Final = "failed"
 def volume_path(account: str, volume: str) -> str:
     """The path of a volume in targets, snapshots and metrics."""
     return f"{account}/{volume}"
+
+
+def is_volume_id(text: str) -> bool:
+    """Whether a text is an id as Cinder writes them, rather than a name."""
+    try:
+        return str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +111,7 @@ class VolumeRecord(Message):
     a volume without a record that has data is not attached.  ``header`` is the number of bytes that a header of the
     stack takes in front of the data.  ``secret`` names the key of the stack for the key manager.  ``node`` is the node
     that it is attached to through Sluice, ``attachment`` the id of Cinder's attachment; both empty while there is none.
+    ``pool`` is the ``host@backend#pool`` that it was in at the last attach.
     """
 
     id: str
@@ -117,6 +127,7 @@ class VolumeRecord(Message):
     by: str = ""
     node: str = ""
     attachment: str = ""
+    pool: str = ""
 
     nested: ClassVar[Mapping[str, type[Message]]] = {"stack": StackStep}
 

@@ -20,10 +20,10 @@ from sluice_core.describe import (
     ActionInfo,
     Scalar,
 )
-from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT, STORAGE_POLICY
+from sluice_core.messages.bandwidth import CEILINGS, CLASS, FLOORS, GET, NODE_FLOORS, PUT, STORAGE_POLICY
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, VOLUME, Target
 from sluice_dsl.checks.placement import Step
-from sluice_dsl.diagnostics import UNAVAILABLE, VALUE, Reporter, Span, join_words
+from sluice_dsl.diagnostics import VALUE, Reporter, Span, join_words
 from sluice_dsl.plan import PlannedAction
 from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import format_value, has_no_unit
@@ -42,6 +42,8 @@ BARE_RATE: Final = "MBps"
 
 _FLOORS: Final[Mapping[str, tuple[str, ...]]] = {GET: (FLOORS[GET], NODE_FLOORS[GET]), PUT: (FLOORS[PUT],)}
 _RATES: Final = (*FLOORS.values(), *CEILINGS.values(), *NODE_FLOORS.values())
+#: Parameters of ``bandwidth`` that mean nothing to volumes.
+_OF_OBJECTS: Final = frozenset((*NODE_FLOORS.values(), STORAGE_POLICY, CLASS))
 _ATTRIBUTES: Final = frozenset(one.name for one in REQUEST_ATTRIBUTES)
 #: Level → what to say instead of promising bandwidth to such a target.
 _INSTEAD: Final = {
@@ -84,12 +86,13 @@ def check_condition(condition: ast.Condition | None, actions: Sequence[PlannedAc
 
 
 def _check_owner(step: Step, target: Target, reporter: Reporter) -> None:
-    if target.level == VOLUME:  # the one place that keeps promises from volumes
-        message = f"`{step.info.keyword}` of volumes is not available on this cluster"
-        reporter.error(message, step.written.keyword.span, code=UNAVAILABLE)
+    if target.level == VOLUME:
+        for name in _OF_OBJECTS & step.planned.params.keys():
+            message = f"`{name}` of `{step.info.keyword}` is about objects, and the target is a volume"
+            reporter.error(message, _span(step, name), code=VALUE)
     elif target.level not in (TENANT, CONTAINER):
         what = "the cluster" if target.level == CLUSTER else f"{target.level}s"
-        message = f"`{step.info.keyword}` is promised to tenants and containers, not to {what}"
+        message = f"`{step.info.keyword}` is promised to tenants, containers and volumes, not to {what}"
         reporter.error(f"{message}: {_INSTEAD[target.level]}", step.written.keyword.span)
 
 

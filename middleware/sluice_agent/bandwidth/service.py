@@ -15,12 +15,18 @@ from sluice_agent.bandwidth.loads import PERIOD, LoadMeter, disk_traffic
 from sluice_agent.bandwidth.node_limiter import NodeLimiter
 from sluice_agent.bandwidth.server import CreditServer
 from sluice_agent.bandwidth.shares import SUFFIX, ShareReceiver
+from sluice_agent.bandwidth.volume_shares import VolumeShareFile
 from sluice_agent.metrics.publisher import Bus, call_each_second
 from sluice_agent.settings import Settings
 from sluice_core.connections.consumer import Consumer
-from sluice_core.connections.exchanges import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
+from sluice_core.connections.exchanges import (
+    BANDWIDTH_EXCHANGE,
+    load_routing_key,
+    shares_routing_key,
+    volume_shares_routing_key,
+)
 from sluice_core.connections.publisher import Publisher
-from sluice_core.messages.bandwidth import SIDES
+from sluice_core.messages.bandwidth import SIDES, VOLUME_SHARES_SUFFIX
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +41,7 @@ _LIFE: Final = 5.0
 
 @dataclass(eq=False)
 class BandwidthService:
-    """Without the broker: call :meth:`tick` shortly after each second, and ``shares.receive`` for each message."""
+    """Without the broker: call :meth:`tick` shortly after each second, and :meth:`receive` for each message."""
 
     settings: Settings
     #: Where loads are published; None: nowhere.
@@ -53,6 +59,7 @@ class BandwidthService:
         self._loads = LoadMeter(settings.node, settings.capacity, self.clock)
         self.server = CreditServer(settings.socket, self._limiter, self._loads, self._levels)
         self.shares = ShareReceiver(settings.node, self.server.apply_shares, Path(f"{settings.snapshot_dir}{SUFFIX}"))
+        self.volume_shares = VolumeShareFile(settings.node, Path(f"{settings.snapshot_dir}{VOLUME_SHARES_SUFFIX}"))
 
     def open(self) -> None:
         """Listen, and restore the limits of the agent before this one.
@@ -62,6 +69,16 @@ class BandwidthService:
         self.server.open(self.settings.worker_mode, self.settings.worker_group)
         if self.bus is not None:
             self.shares.restore()
+
+    def receive(self, routing_key: str, body: bytes) -> None:
+        """Take shares from the broker, of volumes or of everything else.
+
+        :raises DecodeError: when it is no message of shares
+        """
+        if routing_key == volume_shares_routing_key(self.settings.node):
+            self.volume_shares.receive(body)
+        else:
+            self.shares.receive(routing_key, body)
 
     def tick(self) -> None:
         """Close the last second, unless that is done: publish its load, send priorities and rates to the workers."""
@@ -86,8 +103,8 @@ async def serve(settings: Settings) -> None:
     service.open()
     async with AsyncExitStack() as resources:
         if publisher is not None:
-            binding = shares_routing_key(settings.node)
-            consumer = Consumer(settings.amqp_url, service.shares.receive, [binding], BANDWIDTH_EXCHANGE, _KEPT, _LIFE)
+            keys = (shares_routing_key(settings.node), volume_shares_routing_key(settings.node))
+            consumer = Consumer(settings.amqp_url, service.receive, keys, BANDWIDTH_EXCHANGE, _KEPT, _LIFE)
             resources.push_async_callback(publisher.close)
             resources.push_async_callback(consumer.close)
             publisher.start()

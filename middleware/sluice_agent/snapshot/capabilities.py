@@ -96,7 +96,7 @@ class Capabilities:
         return self._missing(assignment) if assignment.kind == FILTER else ""
 
     def _missing_at_konnector(self, assignment: Assignment) -> str:
-        if assignment.kind not in (FILTER, THROTTLE):
+        if assignment.kind not in (FILTER, THROTTLE, BANDWIDTH):
             return ""
         wanted = stack_filter(assignment.keyword)
         for worker in self._workers.values():

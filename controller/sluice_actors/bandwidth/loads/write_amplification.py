@@ -23,8 +23,12 @@ _MIN_SENT: Final = 1e6
 
 @dataclass(slots=True)
 class WriteAmplification:
-    """Stored bytes per sent byte, by storage policy, as means over some seconds."""
+    """Stored bytes per sent byte, by storage policy, as means over some seconds.
 
+    :param default: until it is measured
+    """
+
+    default: float = DEFAULT_AMPLIFICATION
     _means: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def update(self, table: LoadTable, seconds: float) -> None:
@@ -42,7 +46,7 @@ class WriteAmplification:
         part = 1.0 - math.exp(-seconds / _MEAN_SECONDS)
         for policy, (sent, stored) in sums.items():
             if sent >= _MIN_SENT and stored > 0:
-                sent_before, stored_before = self._means.get(policy, (sent, sent * DEFAULT_AMPLIFICATION))
+                sent_before, stored_before = self._means.get(policy, (sent, sent * self.default))
                 self._means[policy] = (
                     sent_before + part * (sent - sent_before),
                     stored_before + part * (stored - stored_before),
@@ -50,5 +54,5 @@ class WriteAmplification:
 
     def factor(self, policy: int) -> float:
         """Stored bytes per sent byte under the storage policy with this index."""
-        sent, stored = self._means.get(policy, (1.0, DEFAULT_AMPLIFICATION))
+        sent, stored = self._means.get(policy, (1.0, self.default))
         return min(max(stored / sent, _MIN), _MAX)

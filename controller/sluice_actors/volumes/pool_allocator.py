@@ -1,0 +1,103 @@
+"""Divides what a pool carries among the volumes in it, by the allocator that divides the cluster's bandwidth.
+
+Each pool has an :class:`~sluice_actors.bandwidth.allocator.Allocator` of its own.  For it a machine with a konnector is
+a proxy, a volume is a container of its project, and the pool is the one storage node, whose capacity is what was
+measured of the pool.  So floors of volumes are met, and the rest is shared, as among tenants: reads are ``GET``, writes
+are ``PUT``.
+
+No I/O and no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sluice_actors.bandwidth.allocator import AllocationRound, Allocator
+from sluice_actors.policies.group_index import GroupIndex
+from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, PUT, Load, NodeLoad
+from sluice_core.messages.policies import CONTAINER, VOLUME, Assignment
+from sluice_core.volumes.messages import PoolCalibration
+
+#: The name of the pool among the nodes; no node has it.
+_POOL: Final = "\0pool"
+#: What a machine carries: it bounds nothing, and is not estimated.
+_MACHINE: Final = {PROXY: dict.fromkeys((GET, PUT), 1e15)}
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeLoad:
+    """What a volume moved in the last second by one method, on one machine: ``moved`` in bytes per second.
+
+    A volume that moves what it may asks for more: throttles are exact, so nobody need say who waits.
+    """
+
+    account: str
+    volume: str
+    method: str
+    moved: float
+
+
+@dataclass(eq=False)
+class PoolAllocator:
+    """:param groups: the members of groups of volumes"""
+
+    groups: GroupIndex
+    host: str = ""
+    _number: int = 0
+    _allocator: Allocator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._allocator = Allocator(self.groups, self.host, amplification=1.0)
+
+    def set_assignments(self, assignments: Iterable[Assignment]) -> None:
+        """Put exactly the floors and ceilings of volumes among ``assignments`` into force."""
+        self._allocator.objectives.replace([_as_container(one) for one in assignments if is_volume_bandwidth(one)])
+
+    def allocate(
+        self,
+        capacity: PoolCalibration,
+        loads: Mapping[str, Iterable[VolumeLoad]],
+        now: float,
+        at: float,
+        term: int,
+        number: int,
+    ) -> AllocationRound:
+        """One round: node → the shares of its volumes.
+
+        :param loads: machine → the loads of its volumes in this pool, of all machines with any
+        :param now: seconds on a monotonic clock
+        :param at: Unix time, for the messages
+        """
+        self._number += 1
+        sums: dict[tuple[str, str, str], float] = {}
+        for node, several in loads.items():
+            rows = []
+            for one in several:
+                rows.append(Load(PROXY, one.account, one.volume, one.method, 0, "", one.moved, 1.0, 0.0))
+                key = (one.account, one.volume, one.method)
+                sums[key] = sums.get(key, 0.0) + one.moved
+            load = NodeLoad(node, at, 1.0, self._number, capacity=_MACHINE, sides=(PROXY,), rows=tuple(rows))
+            self._allocator.feed(load, now)
+        stored = tuple(
+            Load(STORAGE_NODE, account, volume, method, 0, "", moved, 1.0, 0.0)
+            for (account, volume, method), moved in sums.items()
+        )
+        carries = {STORAGE_NODE: {GET: capacity.read_bw, PUT: capacity.write_bw}}
+        pool = NodeLoad(_POOL, at, 1.0, self._number, capacity=carries, sides=(STORAGE_NODE,), rows=stored)
+        self._allocator.feed(pool, now)
+        made = self._allocator.allocate(now, at, term, number)
+        messages = {node: body for node, body in made.messages.items() if node != _POOL}
+        return replace(made, messages=messages)
+
+
+def is_volume_bandwidth(assignment: Assignment) -> bool:
+    """Whether it promises bandwidth to volumes."""
+    return assignment.kind == BANDWIDTH and assignment.target.level == VOLUME
+
+
+def _as_container(assignment: Assignment) -> Assignment:
+    """The same about the container that a volume is for the allocator."""
+    return replace(assignment, target=replace(assignment.target, level=CONTAINER), place=PROXY)

@@ -1,0 +1,196 @@
+"""The host that divides what pools carry among volumes with floors, and sends each machine the shares of its volumes.
+
+One host of the cluster does this, the one that owns :data:`NAME`, each second, after the metrics of the last one have
+come.  Konnectors hold volumes to their shares.  A pool that was never calibrated carries nobody knows how much: floors
+of its volumes are not held, and an event says so.  Without Redis what was read last holds; without the broker machines
+keep their shares.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from sluice_actors.events.event_log import LogEvent
+from sluice_actors.policies.group_index import GroupIndex
+from sluice_actors.runtime.ownership import Ownership
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.volumes.pool_allocator import PoolAllocator, is_volume_bandwidth
+from sluice_actors.volumes.volume_loads import METHODS, VolumeLoads
+from sluice_core.connections.consumer import Consumer
+from sluice_core.connections.exchanges import (
+    BANDWIDTH_EXCHANGE,
+    METRICS_EXCHANGE,
+    metric_routing_key,
+    volume_shares_routing_key,
+)
+from sluice_core.connections.publisher import Publisher
+from sluice_core.messages.bandwidth import Share, Shares
+from sluice_core.messages.events import FLOOR_SHORT
+from sluice_core.messages.nodes import MetricBatch
+from sluice_core.messages.policies import Assignment, Change
+from sluice_core.store import fencing
+from sluice_core.store.operation import read_messages
+from sluice_core.store.store import AsyncStore
+from sluice_core.volumes.messages import PoolCalibration, VolumeRecord
+
+log = logging.getLogger(__name__)
+
+#: What the host owns that divides.
+NAME: Final = "volumes/floors"
+#: The source of its events, whichever host divides.
+SOURCE: Final = "volumes"
+#: Seconds after a second ended until its metrics have come; agents publish them within a tenth of one.
+_DELAY: Final = 0.3
+#: Seconds after which volumes and calibrations are read again.
+_READ_AGAIN: Final = 5.0
+_MAX_QUEUED, _TTL = 1000, 5.0
+
+
+class VolumeFloors(Service):
+    """Divides while this host owns :data:`NAME`.
+
+    :param settings: of the host
+    :param groups: the host updates it before it calls :meth:`apply`
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        store: AsyncStore,
+        ownership: Ownership,
+        groups: GroupIndex,
+        clock: Callable[[], float],
+        log_event: LogEvent,
+    ) -> None:
+        self._host: str = settings["host"]
+        self._store = store
+        self._ownership = ownership
+        self._groups = groups
+        self._clock = clock
+        self._log_event = log_event
+        url = settings["amqp_url"]
+        self._publisher = Publisher(url, BANDWIDTH_EXCHANGE, limit=_MAX_QUEUED)
+        bindings = [metric_routing_key(metric, "*") for metric in METHODS]
+        self._consumer = Consumer(url, self.receive, bindings, METRICS_EXCHANGE, max_length=_MAX_QUEUED, ttl=_TTL)
+        self._loads = VolumeLoads()
+        self._assignments: dict[str, Assignment] = {}
+        self._stale = True
+        self._read_at = -math.inf
+        self._pools: dict[str, str] = {}
+        self._calibrations: dict[str, PoolCalibration] = {}
+        self._allocators: dict[str, PoolAllocator] = {}
+        self._throttled: set[str] = set()
+        #: Pools of which an event said that they were never calibrated.
+        self._uncalibrated: set[str] = set()
+
+    # -- for the host
+
+    def start(self, spawn: Spawn) -> None:
+        self._publisher.start()
+        self._consumer.start()
+        spawn(repeat_forever("volume floors", self._step))
+
+    async def close(self) -> None:
+        await self._consumer.close()
+        await self._publisher.close()
+
+    def reload(self) -> None:
+        """Read the assignments anew: what was known of the store may not hold any more."""
+        self._stale = True
+
+    def apply(self, change: Change) -> None:
+        """Apply ``change``, which is already in the groups."""
+        dropped = [name for name in change.drops if self._assignments.pop(name, None) is not None]
+        put = {one.id: one for one in change.puts if is_volume_bandwidth(one)}
+        self._assignments.update(put)
+        if dropped or put or change.entries or change.entry_drops:
+            self._set_assignments()
+
+    def receive(self, routing_key: str, body: bytes) -> None:
+        """Take the volumes of a machine in the last second."""
+        if self._ownership.owns(NAME):
+            self._loads.feed(MetricBatch.decode(body), time.monotonic())
+
+    # -- rounds
+
+    async def _step(self) -> None:
+        now = self._clock() - _DELAY
+        await asyncio.sleep(math.floor(now) + 1.0 - now)
+        if not self._ownership.owns(NAME):
+            self._stale = True
+            self._allocators.clear()
+            return
+        await self._read()
+        if self._assignments or self._throttled:
+            self._publish(self._divide(time.monotonic()))
+
+    async def _read(self) -> None:
+        """
+        :raises PeerError: when Redis is away
+        """
+        keys = self._store.keys
+        if self._stale:
+            names = await self._store.run(fencing.hash_fields(keys.assignments))
+            found: list[Assignment] = []
+            self._stale = False
+            for chunk in fencing.chunks(names):
+                some = await self._store.run(fencing.assignments(keys, chunk))
+                found += [one for one in some if is_volume_bandwidth(one)]
+            self._assignments = {one.id: one for one in found}
+            self._set_assignments()
+        if self._assignments and time.monotonic() - self._read_at >= _READ_AGAIN:
+            records = await self._store.run(read_messages(VolumeRecord, keys.volumes))
+            self._calibrations = await self._store.run(read_messages(PoolCalibration, keys.pool_calibrations))
+            self._pools = {one.path: one.pool for one in records.values() if one.pool}
+            self._read_at = time.monotonic()
+
+    def _set_assignments(self) -> None:
+        for allocator in self._allocators.values():
+            allocator.set_assignments(self._assignments.values())
+
+    def _divide(self, now: float) -> dict[str, list[Share]]:
+        """Machine → the shares of its volumes, of all pools."""
+        found: dict[str, list[Share]] = {}
+        at = self._clock()
+        for pool, machines in self._loads.by_pool(self._pools, now).items():
+            calibration = self._calibrations.get(pool)
+            if calibration is None:
+                self._note_uncalibrated(pool)
+                continue
+            self._uncalibrated.discard(pool)
+            made = self._allocator(pool).allocate(calibration, machines, now, at, self._term(), int(at))
+            for node, body in made.messages.items():
+                found.setdefault(node, []).extend(Shares.decode(body).rows)
+        return found
+
+    def _note_uncalibrated(self, pool: str) -> None:
+        if pool not in self._uncalibrated:
+            self._uncalibrated.add(pool)
+            text = f"floors of volumes in pool `{pool}` are not held: it was never calibrated"
+            self._log_event(FLOOR_SHORT, text, SOURCE, subject=pool)
+
+    def _allocator(self, pool: str) -> PoolAllocator:
+        known = self._allocators.get(pool)
+        if known is None:
+            known = self._allocators[pool] = PoolAllocator(self._groups, self._host)
+            known.set_assignments(self._assignments.values())
+        return known
+
+    def _publish(self, shares: Mapping[str, Sequence[Share]]) -> None:
+        """Send them; a machine whose volumes have no shares any more is told so once."""
+        if not self._publisher.connected.is_set():
+            return
+        at = self._clock()
+        for node in {*shares, *self._throttled}:
+            message = Shares(node, self._term(), int(at), at, tuple(shares.get(node, ())))
+            self._publisher.publish(volume_shares_routing_key(node), message.encode())
+        self._throttled = {node for node, rows in shares.items() if rows}
+
+    def _term(self) -> int:
+        held = self._ownership.fence((NAME,))
+        return max(map(fencing.owner_term, held.values()), default=1)
