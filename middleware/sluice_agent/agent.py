@@ -26,6 +26,7 @@ from sluice_agent.snapshot.storage_daemons import StorageDaemons
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.connections.publisher import Publisher
+from sluice_core.describe import KONNECTOR
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import Hello, NodeReport
 from sluice_core.messages.uploads import Upload
@@ -128,6 +129,8 @@ class Agent:
                     raise
 
     def _add_worker(self, hello: Hello) -> None:
+        if hello.role == KONNECTOR:
+            self._reporter.report_soon()
         try:
             if self._capabilities.add(hello):
                 self.follower.recheck_assignments()
@@ -151,6 +154,7 @@ class Agent:
             code=self._code.usable_revisions,
             sandbox=self._sandboxes.states,
             plugins=self._capabilities.missing_plugins(),
+            konnector=self._capabilities.konnector_url(),
         )
 
     def _uploads(self) -> list[Upload]:

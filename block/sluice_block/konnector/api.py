@@ -1,13 +1,16 @@
 """The konnector's JSON API, a WSGI application.
 
 ====== ============================ ==========================================================
-GET    /health                      that it answers, and how many volumes there are
+GET    /health                      that it answers, which machine it is, how many volumes there are
+GET    /connector                   what Cinder's drivers are told of the machine
 GET    /volumes                     all volumes
 GET    /volumes/<id>                one
 PUT    /volumes/<id>                attach: ``project``, ``connection``, ``export``, ``stack``, …
 DELETE /volumes/<id>                detach
 PUT    /volumes/<id>/filters        another ``stack``
 PUT    /volumes/<id>/limits         other limits; those that are not named are none
+PUT    /volumes/<id>/size           show the size that the volume has now, or say that it takes a new attach
+PUT    /volumes/<id>/log            switch the log of requests: ``on``
 GET    /volumes/<id>/counters       what was counted since it was attached
 ====== ============================ ==========================================================
 
@@ -27,6 +30,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
+from sluice_block.konnector.connector_properties import connector_properties
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.records import EXPORTS, VolumeAttachment, VolumeLimits
 from sluice_core.errors import CallerError, DecodeError, SluiceError
@@ -40,45 +44,57 @@ _LARGEST: Final = 1 << 20
 #: Fields of an attach, and what they are.
 _ATTACHED: Final[Mapping[str, type]] = {
     "project": str,
+    "account": str,
     "connection": dict,
     "name": str,
     "attachment": str,
     "export": str,
     "stack": list,
     "limits": dict,
+    "fresh": bool,
+    "secret": str,
 }
 _JSON: Final[Mapping[Any, str]] = {
     str: "a text",
     list: "a list",
     dict: "an object",
+    bool: "true or false",
     (int, float): "a number",
 }
 _ROUTES: Final = Map(
     [
         Rule("/health", endpoint="health", methods=("GET",)),
+        Rule("/connector", endpoint="show_connector", methods=("GET",)),
         Rule("/volumes", endpoint="list_volumes", methods=("GET",)),
         Rule("/volumes/<volume>", endpoint="show_volume", methods=("GET",)),
         Rule("/volumes/<volume>", endpoint="attach", methods=("PUT",)),
         Rule("/volumes/<volume>", endpoint="detach", methods=("DELETE",)),
         Rule("/volumes/<volume>/filters", endpoint="set_filters", methods=("PUT",)),
         Rule("/volumes/<volume>/limits", endpoint="set_limits", methods=("PUT",)),
+        Rule("/volumes/<volume>/size", endpoint="resize", methods=("PUT",)),
+        Rule("/volumes/<volume>/log", endpoint="set_log", methods=("PUT",)),
         Rule("/volumes/<volume>/counters", endpoint="show_counters", methods=("GET",)),
     ]
 )
 
 
 class KonnectorApi:
-    """Calls the konnector; the methods that :data:`_ROUTES` names return a status and data."""
+    """Calls the konnector; the methods that :data:`_ROUTES` names return a status and data.
 
-    def __init__(self, konnector: Konnector) -> None:
+    :param node: name of this machine in the cluster
+    :param ip: its address for others
+    """
+
+    def __init__(self, konnector: Konnector, node: str, ip: str) -> None:
         self._konnector = konnector
+        self._node = node
+        self._ip = ip
 
     def __call__(self, environment: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         request = Request(environment)
         request.max_content_length = _LARGEST
         status, data = self._answer(request)
-        body = json.dumps(data).encode() + b"\n" if data is not None else b""
-        answer: Iterable[bytes] = Response(body, status, content_type="application/json")(environment, start_response)
+        answer: Iterable[bytes] = json_response(status, data)(environment, start_response)
         return answer
 
     def _answer(self, request: Request) -> tuple[int, Any]:
@@ -97,7 +113,13 @@ class KonnectorApi:
 
     def health(self, request: Request) -> tuple[int, Any]:
         """That it answers."""
-        return 200, {"status": "ok", "volumes": len(self._konnector.volumes())}
+        machine = connector_properties(self._ip)
+        known = {name: machine[name] for name in ("host", "ip", "initiator") if name in machine}
+        return 200, {"status": "ok", "node": self._node, **known, "volumes": len(self._konnector.volumes())}
+
+    def show_connector(self, request: Request) -> tuple[int, Any]:
+        """The connector dictionary of this machine."""
+        return 200, connector_properties(self._ip)
 
     def list_volumes(self, request: Request) -> tuple[int, Any]:
         """All volumes."""
@@ -115,6 +137,8 @@ class KonnectorApi:
                 raise CallerError(f"`{name}` is missing")
         if given.get("export", EXPORTS[0]) not in EXPORTS:
             raise CallerError(f"`export` is `{given['export']}`, expected {' or '.join(EXPORTS)}")
+        if not given.get("secret", "").isascii() or not given.get("secret", "x").isprintable():
+            raise CallerError("`secret` has characters that a passphrase cannot have, expected printable ASCII")
         data = {**given, "volume": volume, "limits": _limits(given.get("limits", {})).to_data()}
         attached, fresh = self._konnector.attach(_decoded(VolumeAttachment.from_data, data))
         return 201 if fresh else 200, attached.to_data()
@@ -137,6 +161,22 @@ class KonnectorApi:
         limits = _limits(_body(request, dict.fromkeys(VolumeLimits.__slots__, (int, float))))
         return 200, self._konnector.set_limits(volume, limits).to_data()
 
+    def resize(self, request: Request, volume: str) -> tuple[int, Any]:
+        """Show the size that it has now, or say that this takes a new attach."""
+        _body(request, {})
+        found = self._konnector.volume(volume)
+        shown = found.resize()
+        return 200, {"size": found.attachment.size, "reattach": not shown}
+
+    def set_log(self, request: Request, volume: str) -> tuple[int, Any]:
+        """Switch the log of requests."""
+        on = _body(request, {"on": bool}).get("on")
+        if on is None:
+            raise CallerError("`on` is missing, expected true or false")
+        found = self._konnector.volume(volume)
+        found.set_log(on)
+        return 200, found.to_data()
+
     def show_counters(self, request: Request, volume: str) -> tuple[int, Any]:
         """What was counted."""
         found = self._konnector.volume(volume).counters()
@@ -144,6 +184,12 @@ class KonnectorApi:
         for name, histogram in (("read", found.read_latency), ("write", found.write_latency)):
             data |= {f"{name}_p50": histogram.quantile(0.5), f"{name}_p99": histogram.quantile(0.99)}
         return 200, data
+
+
+def json_response(status: int, data: Any) -> Response:
+    """An answer; None is one without a body."""
+    body = json.dumps(data).encode() + b"\n" if data is not None else b""
+    return Response(body, status, content_type="application/json")
 
 
 def _limits(data: Mapping[str, Any]) -> VolumeLimits:
@@ -177,9 +223,10 @@ def _body(request: Request, known: Mapping[str, type | tuple[type, ...]]) -> Map
         raise CallerError("the body is not an object")
     for name, value in data.items():
         if name not in known:
-            raise CallerError(f"unknown field `{name}`, expected {', '.join(known)}")
+            raise CallerError(f"unknown field `{name}`, expected {', '.join(known) or 'none'}")
         if not isinstance(value, known[name]):
-            raise CallerError(f"`{name}` is `{json.dumps(value)}`, expected {_JSON[known[name]]}")
+            said = f" is `{json.dumps(value)}`" if name != "secret" else ""
+            raise CallerError(f"`{name}`{said}, expected {_JSON[known[name]]}")
     return data
 
 

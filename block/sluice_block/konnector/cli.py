@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from cheroot import wsgi
 
+from sluice_block.konnector.agent.link import AgentLink
+from sluice_block.konnector.agent.policies import Policies
 from sluice_block.konnector.api import KonnectorApi
+from sluice_block.konnector.https_api.server import make_server, parse_bind
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.settings import OPTIONS, SECTION
 from sluice_block.konnector.supervisor import Supervisor
 from sluice_block.stack.build import build
 from sluice_core.errors import SluiceError
 from sluice_core.options import OptionError, read_file, sample_section
+from sluice_core.snapshot.reader import SnapshotReader
 
 log = logging.getLogger("sluice_block.konnector")
 
 #: Bytes of the folder of sockets: behind it come a volume's id and a socket's name.
-_LONGEST: Final = 107 - len("/00000000-0000-0000-0000-000000000000/stack-9999.sock")
+_LONGEST: Final = 107 - len("/00000000-0000-0000-0000-000000000000/luks/stack-0.sock")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,31 +52,76 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         values = read_file(OPTIONS, given.config, SECTION)
         _start_logging(values["log_level"])
-        serve(values)
+        serve(values, Path(given.config))
     except SluiceError as error:
         print(f"sluice-konnector: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def serve(values: dict[str, Any]) -> None:
+def serve(values: dict[str, Any], source: Path) -> None:
     """
     :param values: of :data:`OPTIONS`
+    :param source: the file that they are from
     :raises SluiceError: when it cannot start
     """
     run = Path(values["run_dir"])
     _make_folder(run)
-    konnector = Konnector(Path(values["state_dir"]), run, build(Path(values["cache_dir"])))
-    konnector.adopt()
-    supervisor = Supervisor(konnector)
-    server = wsgi.Server(str(run / "api.sock"), KonnectorApi(konnector), server_name="sluice-konnector")
+    konnector = Konnector(Path(values["state_dir"]), run, build(Path(values["cache_dir"])), Path(values["log_dir"]))
+    address = parse_bind(values["bind"]) if values["bind"] else ("127.0.0.1", 0)
+    ip = values["my_ip"] or _own_address(address[0])
+    api = KonnectorApi(konnector, values["node"] or socket.gethostname(), ip)
+    services = list(_services(values, konnector, api, source, f"https://{_in_url(ip)}:{address[1]}"))
+    server = wsgi.Server(str(run / "api.sock"), api, server_name="sluice-konnector")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: threading.Thread(target=server.stop).start())
+    konnector.adopt()
     server.prepare()
-    supervisor.start()
+    for one in services:
+        one.start()
     log.info("konnector serves at `%s`, with %d volumes", run / "api.sock", len(konnector.volumes()))
     server.serve()
-    supervisor.stop()
+    for one in reversed(services):
+        one.stop()
+
+
+class _Service(Protocol):
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def _services(
+    values: dict[str, Any], konnector: Konnector, api: KonnectorApi, source: Path, url: str
+) -> Iterator[_Service]:
+    """What runs beside the API on the unix socket, as far as the options want it; ``url`` is that of the one over TLS.
+
+    :raises OptionError: when an option cannot be used
+    """
+    yield Supervisor(konnector)
+    policies: Policies | None = None
+    if values["snapshot_dir"]:
+        policies = Policies(konnector, SnapshotReader(values["snapshot_dir"]))
+        yield policies
+    if values["bind"]:
+        yield make_server(values, api, source)
+    if values["agent_socket"]:
+        snapshot_id = policies.snapshot_id if policies is not None else str
+        yield AgentLink(values["agent_socket"], konnector, url if values["bind"] else "", snapshot_id)
+
+
+def _own_address(host: str) -> str:
+    """
+    :raises OptionError: when the host in ``bind`` stands for all addresses
+    """
+    with contextlib.suppress(ValueError):  # a name is none of these
+        if ip_address(host).is_unspecified:
+            raise OptionError(f"option `my_ip` is empty, expected this machine's address: `bind` is `{host}`")
+    return host
+
+
+def _in_url(ip: str) -> str:
+    return f"[{ip}]" if ":" in ip else ip
 
 
 def _make_folder(run: Path) -> None:

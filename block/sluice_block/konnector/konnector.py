@@ -23,12 +23,14 @@ class Konnector:
     """:param state: folder of what was asked for
     :param run: folder of sockets, mounts and records
     :param built: folder of our filters for nbdkit
+    :param logs: folder of the logs of requests
     """
 
-    def __init__(self, state: Path, run: Path, built: Path) -> None:
+    def __init__(self, state: Path, run: Path, built: Path, logs: Path) -> None:
         self._files = StateFiles(state)
         self._run = run
         self._built = built
+        self._logs = logs
         self._volumes: dict[str, AttachedVolume] = {}
         self._lock = threading.Lock()
 
@@ -129,7 +131,8 @@ class Konnector:
             self._try(volume, "does not come back", volume.check)
 
     def _make(self, attachment: VolumeAttachment) -> AttachedVolume:
-        return AttachedVolume(attachment, self._files, self._run / attachment.volume, self._built)
+        key = attachment.volume
+        return AttachedVolume(attachment, self._files, self._run / key, self._built, self._logs / f"{key}.requests")
 
     def _undo(self, volume: AttachedVolume) -> None:
         self._try(volume, "is not undone", volume.detach)
@@ -150,6 +153,6 @@ def _check_same(known: VolumeAttachment, wanted: VolumeAttachment) -> None:
     """
     if known.state in (BROKEN, DETACHING):
         raise Conflict(f"volume `{known.volume}` is {known.state} here, detach it first")
-    for name in ("project", "connection", "export", "stack"):
+    for name in ("project", "account", "connection", "export", "stack", "secret"):
         if getattr(known, name) != getattr(wanted, name):
             raise Conflict(f"volume `{known.volume}` is attached here with another {name}, detach it first")

@@ -34,6 +34,10 @@ class VolumeLimits(Message):
     write_iops: float = 0.0
     max_iops: float = 0.0
 
+    def overridden(self, by: VolumeLimits) -> VolumeLimits:
+        """These, with those that ``by`` says in their place."""
+        return VolumeLimits(**{name: getattr(by, name) or getattr(self, name) for name in VolumeLimits.__slots__})
+
     def page_limits(self) -> Limits:
         """The same for the volume's page, where numbers are whole; less than 1 is 1, as 0 is none."""
         return Limits(
@@ -47,26 +51,65 @@ class VolumeLimits(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class VolumePolicy(Message):
+    """What policies said of a volume last: rates, 0 where they say nothing, and filters that change nothing."""
+
+    limits: VolumeLimits = field(default_factory=VolumeLimits)
+    stack: tuple[StackStep, ...] = ()
+
+    nested: ClassVar[Mapping[str, type[Message]]] = {"limits": VolumeLimits, "stack": StackStep}
+
+
+@dataclass(frozen=True, slots=True)
 class VolumeAttachment(Message):
     """What was asked for: written before anything is started, so that it can be finished or undone after a crash.
 
-    ``connection`` is Cinder's ``connection_info`` (``driver_volume_type`` and ``data``), which may hold secrets: it is
-    never shown.  ``volume`` is Cinder's id, ``project`` its project, ``attachment`` the id of Cinder's attachment.
+    ``connection`` is Cinder's ``connection_info`` (``driver_volume_type`` and ``data``), which may hold secrets, and
+    ``secret`` the passphrase of its stack: both are never shown.  ``volume`` is Cinder's id, ``project`` its project,
+    ``account`` the Swift account of that, ``attachment`` the id of Cinder's attachment.  ``fresh`` says that the volume
+    was never attached, so that a header may be made.  ``size`` is what its users see, in bytes; 0 until it is attached.
+    ``limits`` and ``stack`` are what was set by hand.
     """
 
     volume: str
     project: str
-    connection: Mapping[str, Any]
+    connection: Mapping[str, Any] = field(repr=False)
+    account: str = ""
     name: str = ""
     attachment: str = ""
     export: str = BLOCK
     stack: tuple[StackStep, ...] = ()
     limits: VolumeLimits = field(default_factory=VolumeLimits)
+    policy: VolumePolicy = field(default_factory=VolumePolicy)
+    fresh: bool = False
+    secret: str = field(default="", repr=False)
+    size: int = 0
+    log: bool = False
     state: str = ATTACHING
     #: Unix seconds.
     created: float = 0.0
 
-    nested: ClassVar[Mapping[str, type[Message]]] = {"stack": StackStep, "limits": VolumeLimits}
+    nested: ClassVar[Mapping[str, type[Message]]] = {
+        "stack": StackStep,
+        "limits": VolumeLimits,
+        "policy": VolumePolicy,
+    }
+
+    def limits_in_force(self) -> VolumeLimits:
+        """Those that were set by hand, with those of policies in their place."""
+        return self.limits.overridden(self.policy.limits)
+
+    def steps(self) -> tuple[StackStep, ...]:
+        """The whole stack: filters of policies stand before its own, and none of them twice."""
+        own = {one.keyword for one in self.stack}
+        return (*(one for one in self.policy.stack if one.keyword not in own), *self.stack)
+
+    def shown(self) -> dict[str, Any]:
+        """What may be shown."""
+        data = self.to_data()
+        for name in ("connection", "secret", "fresh"):
+            del data[name]
+        return {**data, "limits_in_force": self.limits_in_force().to_data()}
 
 
 def _whole(rate: float) -> int:

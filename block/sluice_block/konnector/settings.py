@@ -8,8 +8,25 @@ from sluice_core.options import Option
 
 SECTION: Final = "konnector"
 OPTIONS: Final = (
+    Option("node", "", "name of this node in the cluster, as its agent has it; empty means its host name"),
     Option("run_dir", "/run/sluice/konnector", "folder of sockets and mounts, on a file system that a reboot empties"),
-    Option("state_dir", "/var/lib/sluice/konnector", "folder of what is attached here; holds secrets of connections"),
+    Option(
+        "state_dir",
+        "/var/lib/sluice/konnector",
+        "folder of what is attached here; holds secrets of connections and keys",
+    ),
     Option("cache_dir", "/var/cache/sluice/nbdkit", "folder of our filters for nbdkit, which are built here"),
+    Option("log_dir", "/var/log/sluice/volumes", "folder of the logs of requests of volumes"),
+    Option("agent_socket", "/run/sluice/agent.sock", "unix socket of this machine's agent; empty for none"),
+    Option("snapshot_dir", "/var/lib/sluice/snapshot", "folder of the agent's snapshot of policies; empty for none"),
+    Option("bind", "", "host:port of the API over TLS, which the controller calls; empty for none"),
+    Option("my_ip", "", "address of this machine for others; empty means the host in bind"),
+    Option("tls_cert", "", "file with the certificate of the API over TLS, and its chain"),
+    Option("tls_key", "", "file with its private key; empty means that the certificate's file has it"),
+    Option(
+        "keystone_file",
+        "",
+        "file with a section [keystone_authtoken], whose user asks Keystone about tokens; empty for this file",
+    ),
     Option("log_level", "info", "debug, info, warning or error"),
 )

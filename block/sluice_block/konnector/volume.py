@@ -12,56 +12,53 @@ volume, finishes one that a crash left half-made, and builds it anew after a reb
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import shutil
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sluice_block.konnector.datapath import loop_devices
+from sluice_block.konnector.datapath.exported_device import ExportedDevice
 from sluice_block.konnector.datapath.front import Front
 from sluice_block.konnector.datapath.fuse_mount import FuseMount
 from sluice_block.konnector.datapath.sources import Source
-from sluice_block.konnector.datapath.stack_server import StackServer
-from sluice_block.konnector.records import ATTACHED, BLOCK, BROKEN, DETACHING, VolumeAttachment, VolumeLimits
+from sluice_block.konnector.datapath.volume_stack import Steps, VolumeStack, pairs
+from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING, NBD, VolumeAttachment, VolumeLimits
 from sluice_block.konnector.state_files import StateFiles
-from sluice_block.stack.filters import changes_content, nbdkit_arguments
-from sluice_block.stack.page import Counters, Page
-from sluice_core.describe import Scalar
+from sluice_block.stack.filters import changes_content
+from sluice_block.stack.page import Counters
 from sluice_core.errors import Conflict
 from sluice_core.volumes.messages import StackStep
 
 log = logging.getLogger(__name__)
-
-Steps = Sequence[tuple[str, Mapping[str, Scalar]]]
 
 
 @dataclass(eq=False)
 class AttachedVolume:
     """:param built: folder of our filters for nbdkit
     :param folder: of its sockets, mounts and records; gone after a reboot
+    :param log: file of its log of requests
     """
 
     attachment: VolumeAttachment
     files: StateFiles
     folder: Path
     built: Path
+    log: Path
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
-        self.stack = StackServer(self.folder)
         self.source = Source(self.attachment.connection, self.folder)
+        self.stack = VolumeStack(self.folder, self.built, self.source, self.log)
         self.front = Front(self.folder, self.attachment.volume)
         self.mount = FuseMount(self.folder)
+        self._export = ExportedDevice(self.front, self.mount, self.attachment.export, self.attachment.volume)
 
     def device(self) -> str:
         """Its block device, or the URI of its NBD socket; empty when there is none yet."""
-        if self.attachment.export == BLOCK:
-            return self.mount.device()
-        return f"nbd+unix:///{self.attachment.volume}?socket={self.front.socket}" if self.front.process() else ""
+        return self._export.address()
 
     # -- attach and detach ---------------------------------------------------------------------
 
@@ -72,18 +69,15 @@ class AttachedVolume:
         :raises PeerError: when a program does not start
         """
         with self.lock:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self.folder, self.log.parent):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self.front.process() is not None:
                 self.stack.recover(self.front.stack())
-            self._start_stack()
-            if self.front.process() is None:
-                self.front.start(self.stack.socket())
-            if self.attachment.export == BLOCK:
-                if self.mount.process() is None:
-                    self.mount.start(self.front.socket, self.attachment.volume)
-                if not self.mount.device():
-                    loop_devices.make(self.mount.image)
-            self._note(ATTACHED)
+            if self.attachment.state == ATTACHING:
+                self.stack.prepare(self.attachment)
+            self.stack.start(self.attachment)
+            self._export.start(self.stack.socket())
+            self._keep(replace(self.attachment, state=ATTACHED, fresh=False, size=self.front.size()))
 
     def detach(self) -> None:
         """End everything, and forget it; may be called again after a crash.
@@ -92,11 +86,9 @@ class AttachedVolume:
         :raises PeerError: when something does not end
         """
         with self.lock:
-            device = self.mount.device()
-            if device:
-                loop_devices.check_unused(device)
+            self._export.check_unused()
             self._note(DETACHING)
-            self._tear_down(device)
+            self._tear_down()
             self.files.remove(self.attachment.volume)
 
     def halt(self) -> None:
@@ -106,87 +98,107 @@ class AttachedVolume:
         :raises PeerError: when something does not end
         """
         with self.lock:
-            device = self.mount.device()
-            if device:
-                loop_devices.check_unused(device)
-            self._tear_down(device)
+            self._export.check_unused()
+            self._tear_down()
 
-    def _tear_down(self, device: str) -> None:
-        if device:
-            loop_devices.remove(device)
-        self.mount.end()
-        self.front.end()
+    def _tear_down(self) -> None:
+        self._export.end()
         self.stack.end()
-        self.source.end()
         if self.folder.exists():
             shutil.rmtree(self.folder)
 
-    # -- the stack -----------------------------------------------------------------------------
-
-    def steps(self) -> Steps:
-        """The filters of its stack with their parameters."""
-        return [(one.keyword, one.params) for one in self.attachment.stack]
+    # -- while it is used ----------------------------------------------------------------------
 
     def replace_stack(self, steps: Sequence[StackStep]) -> None:
-        """Put another chain of filters in the place of its stack while I/O waits.
+        """Put other filters in the place of its own while I/O waits; those of policies stay.
 
-        :raises CallerError: when it is none
-        :raises Conflict: when it would read what is stored in another way
-        :raises PeerError: when it does not start; the old one serves on
+        :raises CallerError: when they cannot be used
+        :raises Conflict: when they would read what is stored in another way
+        :raises PeerError: when they do not start; the old ones serve on
         """
         with self.lock:
-            fresh = [(one.keyword, one.params) for one in steps]
-            if changes_content(fresh) != changes_content(self.steps()):
+            before, after = changes_content(pairs(self.attachment.stack)), changes_content(pairs(steps))
+            if before != after:
                 raise Conflict(
-                    f"volume `{self.attachment.volume}` stores its bytes {_names(changes_content(self.steps()))}, "
-                    f"and this stack would read them {_names(changes_content(fresh))}"
+                    f"volume `{self.attachment.volume}` stores its bytes {_names(before)}, "
+                    f"and this stack would read them {_names(after)}"
                 )
-            with self._page() as page:
-                page.set_limits(VolumeLimits().page_limits())  # what waits for them would hold the replacement up
-                try:
-                    self.stack.replace(self._arguments(fresh), self.front.swap)
-                finally:
-                    page.set_limits(self.attachment.limits.page_limits())
-            self._keep(replace(self.attachment, stack=tuple(steps)))
+            self._replace_stack(replace(self.attachment, stack=tuple(steps)))
 
-    def _start_stack(self) -> None:
-        with self._page() as page:
-            page.set_limits(self.attachment.limits.page_limits())
-            if self.stack.process() is not None:
-                return
-            page.reset_under_way()  # of a nbdkit that was killed
-        self.stack.start(self._arguments(self.steps()))
+    def set_policy_stack(self, steps: Sequence[StackStep]) -> None:
+        """Put other filters in the place of those that policies put before its own, while I/O waits.
 
-    def _arguments(self, steps: Steps) -> list[str]:
-        return nbdkit_arguments(steps, self.source.start(), self.built, self.folder / "page")
+        :param steps: filters that change nothing of what is stored
+        :raises PeerError: when they do not start; the old ones serve on
+        """
+        with self.lock:
+            if self.attachment.state == ATTACHED:
+                policy = replace(self.attachment.policy, stack=tuple(steps))
+                self._replace_stack(replace(self.attachment, policy=policy))
 
-    # -- limits and counters -------------------------------------------------------------------
+    def _replace_stack(self, wanted: VolumeAttachment) -> None:
+        if wanted.steps() != self.attachment.steps():
+            self.stack.replace(wanted, self.front.swap)
+        self._keep(wanted)
 
     def set_limits(self, limits: VolumeLimits) -> None:
-        """Put limits in force: at once, also for requests that wait already.
+        """Put limits in force where policies say nothing: at once, also for requests that wait already.
 
         :raises CallerError: when one is negative or too large
         """
         with self.lock:
-            with self._page() as page:
-                page.set_limits(limits.page_limits())
-            self._keep(replace(self.attachment, limits=limits))
+            self._set_limits(replace(self.attachment, limits=limits))
+
+    def set_policy_limits(self, limits: VolumeLimits) -> bool:
+        """Put the limits of policies in force, in the place of those that were set by hand.
+
+        :returns: False when something else is done to the volume at this moment
+        :raises CallerError: when one is too large
+        """
+        if not self.lock.acquire(blocking=False):
+            return False
+        try:
+            if self.attachment.state != ATTACHED:
+                return False
+            if limits != self.attachment.policy.limits:
+                policy = replace(self.attachment.policy, limits=limits)
+                self._set_limits(replace(self.attachment, policy=policy))
+            return True
+        finally:
+            self.lock.release()
+
+    def _set_limits(self, wanted: VolumeAttachment) -> None:
+        self.stack.set_limits(wanted.limits_in_force())
+        self._keep(wanted)
+
+    def set_log(self, on: bool) -> None:
+        """Switch the log of requests on or off."""
+        with self.lock:
+            self.stack.set_log(on)
+            self._keep(replace(self.attachment, log=on))
+
+    def resize(self) -> bool:
+        """Show the size that the volume has now, if that can be done while it is attached: I/O waits for a second.
+
+        :returns: whether it is shown to whoever connects from now on; else after the next attach
+        :raises Conflict: when it is not attached
+        :raises SluiceError: when what it needs does not start
+        """
+        with self.lock:
+            if self.attachment.state != ATTACHED:
+                raise Conflict(f"volume `{self.attachment.volume}` is {self.attachment.state} here")
+            if self.attachment.export != NBD:  # the file of nbdfuse keeps its size
+                return False
+            self.stack.restart(self.attachment)
+            self.stack.replace(self.attachment, self.front.swap)
+            self._keep(replace(self.attachment, size=self.front.size()))
+            return True
 
     def counters(self) -> Counters:
         """What was counted since it was attached."""
-        with self._page() as page:
-            return page.counters()
+        return self.stack.counters()
 
-    @contextlib.contextmanager
-    def _page(self) -> Iterator[Page]:
-        path = self.folder / "page"
-        page = Page.open(path) if path.exists() else Page.create(path)
-        try:
-            yield page
-        finally:
-            page.close()
-
-    # -- while it is attached ------------------------------------------------------------------
+    # -- what ends, and comes back --------------------------------------------------------------
 
     def adopt(self) -> None:
         """Take it over after a restart of the konnector, or of the machine.
@@ -194,16 +206,10 @@ class AttachedVolume:
         :raises SluiceError: as of :meth:`attach`
         """
         with self.lock:
-            if self.front_is_alive() or not self.folder.exists():
+            if self._export.is_alive() or not self.folder.exists():
                 self.attach()
             else:
                 self.break_down()
-
-    def front_is_alive(self) -> bool:
-        """Whether its users can reach it."""
-        if self.front.process() is None:
-            return False
-        return self.attachment.export != BLOCK or self.mount.process() is not None
 
     def break_down(self) -> None:
         """Its front has ended: build it anew when nobody holds the device, else it is broken.
@@ -211,15 +217,13 @@ class AttachedVolume:
         :raises SluiceError: as of :meth:`attach`
         """
         with self.lock:
-            device = self.mount.device()
             try:
-                if device:
-                    loop_devices.check_unused(device)
+                self._export.check_unused()
             except Conflict as error:
                 self._note(BROKEN)
                 log.error("volume `%s` is broken, its users get I/O errors: %s", self.attachment.volume, error)
                 return
-            self._tear_down(device)
+            self._tear_down()
             self.attach()
 
     def check(self) -> None:
@@ -230,13 +234,14 @@ class AttachedVolume:
         with self.lock:
             if self.attachment.state != ATTACHED:
                 return
-            if not self.front_is_alive():
+            if not self._export.is_alive():
                 self.break_down()
-            elif self.source.has_ended() or self.stack.process() is None:
+            elif self.source.has_ended():
+                log.warning("the source of volume `%s` has ended, it is started again", self.attachment.volume)
+                self.stack.restart(self.attachment)
+            elif self.stack.process() is None:
                 log.warning("the stack of volume `%s` has ended, it is started again", self.attachment.volume)
-                if self.source.has_ended():
-                    self.stack.stop()  # it answers with errors
-                self._start_stack()
+                self.stack.start(self.attachment)
 
     def processes(self) -> list[int]:
         """Pid file descriptors of its processes, for who waits for their end and closes them."""
@@ -245,10 +250,8 @@ class AttachedVolume:
         return [one for one in opened if one is not None]
 
     def to_data(self) -> dict[str, Any]:
-        """What may be shown: no connection."""
-        data = self.attachment.to_data()
-        del data["connection"]
-        return {**data, "device": self.device()}
+        """What may be shown: no connection, no secret."""
+        return {**self.attachment.shown(), "device": self.device(), "log_file": str(self.log)}
 
     def _note(self, state: str) -> None:
         if state != self.attachment.state:

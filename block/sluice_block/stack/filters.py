@@ -26,6 +26,8 @@ class VolumeFilter:
     :param changes_content: what is stored differs from what is written, so that the stack of a volume that holds data
         keeps it
     :param repeatable: whether a stack may hold it twice; its parameters reach the first one only
+    :param takes_passphrase: whether nbdkit's parameter ``passphrase`` is for it
+    :param enforces: the keyword of sentences that asks for it; empty: its own
     """
 
     info: ActionInfo
@@ -33,6 +35,8 @@ class VolumeFilter:
     arguments: Mapping[str, str] | None = None
     changes_content: bool = False
     repeatable: bool = False
+    takes_passphrase: bool = False
+    enforces: str = ""
 
 
 def _described(keyword: str, help_text: str, *parameters: Parameter) -> ActionInfo:
@@ -40,6 +44,10 @@ def _described(keyword: str, help_text: str, *parameters: Parameter) -> ActionIn
     return replace(info, places=(KONNECTOR,), default_place=KONNECTOR, about=(VOLUMES,))
 
 
+#: The filter that needs a header and a passphrase.
+LUKS: Final = "luks"
+#: The keyword of sentences that puts limits on a volume.
+THROTTLING: Final = "throttling"
 _KEY: Final = Parameter("key", "int", "the constant", default=0x55, minimum=1, maximum=255)
 _ALL: Final = (
     VolumeFilter(_described("nop", "change nothing"), native=True, repeatable=True),
@@ -51,6 +59,12 @@ _ALL: Final = (
     ),
     VolumeFilter(
         _described("bitrev", "store the bits of each byte reversed; an example"), native=True, changes_content=True
+    ),
+    VolumeFilter(
+        _described(LUKS, "encrypt with AES-XTS under a LUKS 1 header"),
+        changes_content=True,
+        takes_passphrase=True,
+        enforces="encryption",
     ),
     VolumeFilter(_described("readahead", "read ahead of sequential reads")),
 )
@@ -81,22 +95,46 @@ def changes_content(steps: Sequence[tuple[str, Mapping[str, Scalar]]]) -> list[t
     return [(one.info.keyword, params) for one, params in check_steps(steps) if one.changes_content]
 
 
+def is_protected(steps: Sequence[tuple[str, Mapping[str, Scalar]]]) -> bool:
+    """Whether a stack needs a passphrase."""
+    return any(one.takes_passphrase for one, _ in check_steps(steps))
+
+
+def enforceable_actions() -> dict[str, int]:
+    """The keywords of sentences that can be obeyed at volumes, each with its version."""
+    filters = {one.enforces or keyword: one.info.version for keyword, one in FILTERS.items()}
+    return {THROTTLING: 1, **filters}
+
+
 def nbdkit_arguments(
-    steps: Sequence[tuple[str, Mapping[str, Scalar]]], source: Sequence[str], built: Path, page: Path
+    steps: Sequence[tuple[str, Mapping[str, Scalar]]],
+    source: Sequence[str],
+    built: Path,
+    page: Path | None = None,
+    log: Path | None = None,
+    passphrase: int = -1,
 ) -> list[str]:
     """nbdkit's arguments for a stack over a source.
 
     :param source: the plugin and its parameters
     :param built: folder of our filters (:mod:`build`)
-    :param page: the volume's page of counters and limits
+    :param page: the volume's page of counters and limits; without one there are neither
+    :param log: file of the log of requests
+    :param passphrase: descriptor that it is read from
     :raises CallerError: as of :func:`check_steps`
     """
     checked = check_steps(steps)
-    filters = [f"--filter={library(built, name)}" for name in _ALWAYS]
+    filters, given = [], []
+    if page is not None:
+        filters += [f"--filter={library(built, name)}" for name in _ALWAYS]
+        given += [f"{name}-page={page}" for name in _ALWAYS]
+    if log is not None:
+        given.append(f"nop-log={log}")
     filters += [f"--filter={_path(one, built)}" for one, _ in checked]
-    given = [f"{name}-page={page}" for name in _ALWAYS]
     for one, params in checked:
         given += [f"{name}={params[parameter]}" for parameter, name in (one.arguments or {}).items()]
+        if one.takes_passphrase:
+            given.append(f"passphrase=-{passphrase}")
     return [*filters, *source, *given]
 
 

@@ -26,7 +26,7 @@ class Machine:
         self.start()
 
     def start(self) -> None:
-        self.konnector = Konnector(self.folder / "state", self.folder / "run", self.built)
+        self.konnector = Konnector(self.folder / "state", self.folder / "run", self.built, self.folder / "logs")
         self.konnector.adopt()
 
     def wanted(self, size=64 * MIB):

@@ -38,7 +38,7 @@ def service(config, run):
 
 @pytest.fixture
 def client(machine):
-    return Client(KonnectorApi(machine.konnector))
+    return Client(KonnectorApi(machine.konnector, "node1", "192.0.2.7"))
 
 
 def body(volume, **more):
@@ -121,6 +121,7 @@ def test_the_service_keeps_volumes_when_it_ends_and_others_out(machine):
     config = machine.folder / "konnector.conf"
     run = machine.folder / "service"
     folders = {"run_dir": run, "state_dir": machine.folder / "kept", "cache_dir": machine.folder / "built"}
+    folders |= {"log_dir": machine.folder / "logs", "snapshot_dir": "", "agent_socket": ""}
     config.write_text("[konnector]\n" + "".join(f"{name} = {value}\n" for name, value in folders.items()))
     client = KonnectorClient(run / "api.sock")
     wanted = machine.wanted()

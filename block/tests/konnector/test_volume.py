@@ -199,7 +199,7 @@ def test_a_replacement_that_a_crash_cut_leaves_the_stack_that_the_front_uses(mac
 
     monkeypatch.setattr(StackServer, "_drop", lambda self, name: None)  # nobody is there to tidy up
     with pytest.raises(SystemExit):
-        volume.stack.replace(["file", volume.attachment.connection["data"]["device_path"]], crash)
+        volume.stack.replace(volume.attachment, crash)
     monkeypatch.undo()
     machine.start()
     (after,) = machine.konnector.volumes()

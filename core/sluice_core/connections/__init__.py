@@ -1,1 +1,1 @@
-"""Connections to RabbitMQ, and the URLs of Redis and RabbitMQ."""
+"""Connections to RabbitMQ and to the agent of the node, and the URLs of Redis and RabbitMQ."""

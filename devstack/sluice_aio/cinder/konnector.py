@@ -28,6 +28,11 @@ def state_folder(layout: Layout) -> Path:
     return layout.data / SERVICE
 
 
+def log_folder(layout: Layout) -> Path:
+    """The logs of requests of volumes."""
+    return layout.logs / "volumes"
+
+
 def write_konnector(layout: Layout) -> None:
     """Its configuration."""
     options = {
@@ -44,6 +49,6 @@ def release(layout: Layout) -> None:
     :raises LaunchError: naming who holds which
     """
     if state_folder(layout).exists():
-        reasons = Konnector(state_folder(layout), run_folder(layout), cache_folder()).halt()
+        reasons = Konnector(state_folder(layout), run_folder(layout), cache_folder(), log_folder(layout)).halt()
         if reasons:
             raise LaunchError("; ".join(reasons))

@@ -76,6 +76,10 @@ class Capabilities:
             for name, reason in hello.plugins.items()
         }
 
+    def konnector_url(self) -> str:
+        """Where the konnector of this node is called; empty without one."""
+        return next((one.url for one in self._workers.values() if one.role == KONNECTOR), "")
+
     def refuse(self, assignment: Assignment) -> str:
         """Why this node refuses the assignment; empty when it accepts it."""
         if assignment.kind not in _KINDS:

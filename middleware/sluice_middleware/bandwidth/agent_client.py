@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar, Final
 
+from sluice_core.connections.agent_connection import AgentConnection, worker_name
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import Flow
@@ -39,7 +40,6 @@ from sluice_core.messages.credit import (
     pack,
     unpack,
 )
-from sluice_middleware.agent_connection import AgentConnection, worker_name
 from sluice_middleware.bandwidth.counters import FlowCounters, ObjectTransfer, split_report
 from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.bandwidth.token_account import TokenAccount

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from sluice_core.connections.agent_connection import AgentConnection, worker_name
 from sluice_core.messages.nodes import Counters, Hello
 from sluice_metrics.meter.meter import Meter
-from sluice_middleware.agent_connection import AgentConnection, worker_name
 from sluice_middleware.log import Logger
 
 #: A message never exceeds this, whatever the kernel would take.

@@ -103,6 +103,16 @@ def test_plugins_that_processes_run_without_are_reported_with_the_role():
     assert list(capabilities.missing_plugins()) == ["other"]
 
 
+def test_the_url_of_the_konnector_is_reported_while_it_is_there():
+    capabilities = Capabilities(StorageDaemons())
+    capabilities.add(hello())
+    assert capabilities.konnector_url() == ""
+    capabilities.add(replace(hello("k", role="konnector"), url="https://192.0.2.7:8790"))
+    assert capabilities.konnector_url() == "https://192.0.2.7:8790"
+    capabilities.remove("k")
+    assert capabilities.konnector_url() == ""
+
+
 # -- metrics ---------------------------------------------------------------------------------
 
 

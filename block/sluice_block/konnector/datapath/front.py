@@ -74,6 +74,14 @@ class Front:
                 return path
         raise PeerError(f"the front of volume `{self.name}` has no stack")
 
+    def size(self) -> int:
+        """The bytes that it shows to whoever connects.
+
+        :raises PeerError: when it does not answer
+        """
+        nodes = self._daemon.execute("query-named-block-nodes", {"flat": True})
+        return next(int(node["image"]["virtual-size"]) for node in nodes if node["node-name"] == _NODE)
+
     def swap(self, stack: Path) -> None:
         """Go on with the stack that listens at ``stack``; the one before may end then.
 

@@ -41,26 +41,30 @@ class QemuDaemon:
         """The NBD socket that it shows."""
         return self.folder / f"{self.role}.sock"
 
-    def start(self, nodes: Sequence[Options], name: str, objects: Sequence[str] = ()) -> None:
+    def start(
+        self, nodes: Sequence[Options], name: str, objects: Sequence[str] = (), descriptors: Sequence[int] = ()
+    ) -> None:
         """Start it; it shows the last of ``nodes`` when this returns.
 
         :param nodes: block nodes, as of ``blockdev-add``
-        :param name: name of the NBD export
+        :param name: name of the NBD export; empty: nothing is shown
         :param objects: further objects, as of ``--object``
+        :param descriptors: files that the objects name by number
         :raises PeerError: with what it said, when it does not
         """
         ready = self.folder / f"{self.role}.pid"
         ready.unlink(missing_ok=True)
-        shown = {"id": "export", "type": "nbd", "node-name": nodes[-1]["node-name"], "name": name, "writable": True}
         monitor = f"socket,id=qmp,path={_escaped(self._monitor)},server=on,wait=off"
         command = [PROGRAM, "--pidfile", str(ready), "--chardev", monitor, "--monitor", "chardev=qmp"]
         for one in objects:
             command += ["--object", one]
         for node in nodes:
             command += ["--blockdev", json.dumps(node)]
-        command += ["--nbd-server", f"addr.type=unix,addr.path={_escaped(self.socket)},max-connections=0"]
-        command += ["--export", json.dumps(shown)]
-        record = processes.start_until_ready(command, self.folder / f"{self.role}.log", ready, _START)
+        if name:
+            shown = {"id": "export", "type": "nbd", "node-name": nodes[-1]["node-name"], "name": name, "writable": True}
+            command += ["--nbd-server", f"addr.type=unix,addr.path={_escaped(self.socket)},max-connections=0"]
+            command += ["--export", json.dumps(shown)]
+        record = processes.start_until_ready(command, self.folder / f"{self.role}.log", ready, _START, descriptors)
         write_record(self._record, record)
 
     def process(self) -> ProcessRecord | None:

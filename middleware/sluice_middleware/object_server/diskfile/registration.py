@@ -12,9 +12,9 @@ import socket
 from pathlib import Path
 from typing import Any, Final
 
+from sluice_core.connections.agent_connection import AgentConnection, worker_name
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import STORAGE_STATE_SUFFIX, Hello, StorageState
-from sluice_middleware.agent_connection import AgentConnection, worker_name
 from sluice_middleware.log import Logger
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters
 from sluice_middleware.object_server.diskfile.stored_metadata import VERSION

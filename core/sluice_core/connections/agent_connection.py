@@ -6,12 +6,11 @@ that the agent is away, and once that it is back.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import uuid
-from typing import ClassVar
-
-from sluice_middleware.log import Logger
+from typing import Any, ClassVar
 
 
 class AgentConnection:
@@ -22,7 +21,7 @@ class AgentConnection:
     back_text: ClassVar[str] = "sluice: agent at `%s` is back"
     lost_text: ClassVar[str] = "sluice: lost the agent at `%s`: %s"
 
-    def __init__(self, path: str, logger: Logger) -> None:
+    def __init__(self, path: str, logger: logging.Logger | logging.LoggerAdapter[Any]) -> None:
         self._path = path
         self._logger = logger
         self._socket: socket.socket | None = None

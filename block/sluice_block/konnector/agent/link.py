@@ -1,0 +1,112 @@
+"""The konnector as a worker of the agent of its machine: says what it can do, and tells each second what it counted.
+
+Sending never blocks, and without an agent volumes go on.  The link tries to connect again each second.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sluice_block.konnector.agent.volume_rows import GAUGES, METRICS, QUANTILES, Row, VolumeRows
+from sluice_block.konnector.konnector import Konnector
+from sluice_block.stack.filters import enforceable_actions
+from sluice_block.stack.page import BadPage, Counters
+from sluice_core.connections.agent_connection import AgentConnection, worker_name
+from sluice_core.describe import KONNECTOR
+from sluice_core.messages.nodes import Counters as WorkerCounters
+from sluice_core.messages.nodes import Hello
+from sluice_core.volumes.messages import volume_path
+
+log = logging.getLogger(__name__)
+
+_PERIOD: Final = 1.0
+#: Rows of one message; with full sketches these are less than the 64 KiB that a message may have.
+_ROWS: Final = 16
+
+
+class AgentLink(AgentConnection):
+    """A thread that speaks to the agent at ``path``.
+
+    :param url: where the controller calls this konnector; empty when it cannot
+    :param snapshot_id: the snapshot that policies are read from, which the agent waits for when it made another one
+    """
+
+    away_text = "no agent at `%s`: %s"
+    back_text = "agent at `%s` is back"
+    lost_text = "lost the agent at `%s`: %s"
+
+    def __init__(self, path: str, konnector: Konnector, url: str, snapshot_id: Callable[[], str]) -> None:
+        super().__init__(path, log)
+        self._konnector = konnector
+        self._snapshot_id = snapshot_id
+        self._rows = VolumeRows()
+        self._hello = Hello(
+            worker=worker_name(),
+            role=KONNECTOR,
+            pid=os.getpid(),
+            actions=enforceable_actions(),
+            metrics=METRICS,
+            gauges=GAUGES,
+            quantiles=QUANTILES,
+            url=url,
+        )
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="agent link", daemon=True)
+
+    def start(self) -> None:
+        """Begin to connect and to tell."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Leave the agent."""
+        self._stopping.set()
+        self._thread.join()
+        self.disconnect()
+
+    def tick(self) -> None:
+        """Tell what has changed."""
+        self._rows.update(self._read_counters())
+        if self._socket is None:
+            if self.connect(self._hello.encode()) is None:
+                return
+            self._rows.forget_sent()
+        now = time.monotonic()
+        rows = list(self._rows.changed(now).values())
+        for first in range(0, max(len(rows), 1), _ROWS):  # one without rows says that all is quiet
+            if not self._send_rows(rows[first : first + _ROWS], now):
+                return
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_PERIOD):
+            self.tick()
+
+    def _read_counters(self) -> dict[str, Counters]:
+        found = {}
+        for volume in self._konnector.volumes():
+            attachment = volume.attachment
+            if attachment.account:  # else its tenant is not known
+                try:
+                    found[volume_path(attachment.account, attachment.volume)] = volume.counters()
+                except (OSError, BadPage) as error:  # it is attached, or detached, at this moment
+                    log.debug("volume `%s`: %s", attachment.volume, error)
+        return found
+
+    def _send_rows(self, rows: Sequence[Row], now: float) -> bool:
+        """Whether the socket took them; the rest waits for the next second."""
+        paths = [path for path, _, _ in rows]
+        message = WorkerCounters(
+            worker=self._hello.worker,
+            at=time.time(),
+            rows=tuple(rows),
+            snapshot=self._snapshot_id(),
+            sketches=self._rows.sketches(paths),
+        )
+        if not self.send(message.encode()):
+            return False
+        self._rows.note_sent(paths, now)
+        return True

@@ -1,0 +1,48 @@
+"""What Cinder's drivers are told of this machine when a volume is attached to it: the connector dictionary."""
+
+from __future__ import annotations
+
+import platform
+import socket
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+_INITIATOR: Final = Path("etc/iscsi/initiatorname.iscsi")
+_NQN: Final = Path("etc/nvme/hostnqn")
+_FIBRE_CHANNEL: Final = Path("sys/class/fc_host")
+
+
+def connector_properties(ip: str, root: Path = Path("/")) -> dict[str, Any]:
+    """The dictionary; what this machine does not have is left out.
+
+    :param ip: its address for others
+    :param root: below which the files of the machine are
+    """
+    found: dict[str, Any] = {
+        "host": socket.gethostname(),
+        "ip": ip,
+        "platform": platform.machine(),
+        "os_type": sys.platform,
+        "multipath": False,
+        "do_local_attach": False,
+    }
+    initiator = _read(root / _INITIATOR)
+    names = [line.partition("=")[2].strip() for line in initiator.splitlines() if line.startswith("InitiatorName=")]
+    if names:
+        found["initiator"] = names[0]
+    if nqn := _read(root / _NQN).strip():
+        found["nqn"] = nqn
+    for name, file in (("wwpns", "port_name"), ("wwnns", "node_name")):
+        values = [_read(one / file).strip().removeprefix("0x") for one in sorted((root / _FIBRE_CHANNEL).glob("*"))]
+        if values:
+            found[name] = values
+    return found
+
+
+def _read(path: Path) -> str:
+    """The file's text; empty when it is not there or not ours to read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
