@@ -26,7 +26,6 @@ from sluice_agent.snapshot.storage_daemons import StorageDaemons
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.connections.publisher import Publisher
-from sluice_core.describe import KONNECTOR
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import Hello, NodeReport
 from sluice_core.messages.uploads import Upload
@@ -129,17 +128,21 @@ class Agent:
                     raise
 
     def _add_worker(self, hello: Hello) -> None:
-        if hello.role == KONNECTOR:
-            self._reporter.report_soon()
+        konnector = self._capabilities.konnector_url()
         try:
             if self._capabilities.add(hello):
                 self.follower.recheck_assignments()
         except PeerError as error:
             log.error("a storage daemon goes on being waited for: %s", error)
+        if self._capabilities.konnector_url() != konnector:
+            self._reporter.report_soon()
 
     def _remove_worker(self, worker: str) -> None:
+        konnector = self._capabilities.konnector_url()
         if self._capabilities.remove(worker):
             self.follower.recheck_assignments()
+        if self._capabilities.konnector_url() != konnector:
+            self._reporter.report_soon()
 
     def _describe_node(self) -> NodeReport:
         return NodeReport(

@@ -73,10 +73,18 @@ def serve(values: dict[str, Any], source: Path) -> None:
     api = KonnectorApi(konnector, values["node"] or socket.gethostname(), ip)
     services = list(_services(values, konnector, api, source, f"https://{_in_url(ip)}:{address[1]}"))
     server = wsgi.Server(str(run / "api.sock"), api, server_name="sluice-konnector")
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: threading.Thread(target=server.stop).start())
     konnector.adopt()
+    stopping = threading.Event()
+
+    def stop(*_: object) -> None:
+        stopping.set()
+        threading.Thread(target=server.stop).start()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
     server.prepare()
+    if stopping.is_set():  # cheroot does nothing when it is stopped before it is prepared
+        server.stop()
     for one in services:
         one.start()
     log.info("konnector serves at `%s`, with %d volumes", run / "api.sock", len(konnector.volumes()))

@@ -39,6 +39,7 @@ OFFSETS: Final[Mapping[str, int]] = {
     "api2": 17,
     "barbican": 18,
     "cinder": 19,
+    "konnector": 20,
 }
 
 #: Devices of the account and container servers: three replicas on one server each.

@@ -9,9 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from sluice_aio.base.certificates import ensure_certificate
 from sluice_aio.base.ini import section
 from sluice_aio.base.layout import Layout
+from sluice_aio.base.ports import HOST
+from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.errors import LaunchError
+from sluice_aio.keystone import seed
 from sluice_block.konnector.konnector import Konnector
 from sluice_sandbox.docker.locations import cache_folder
 
@@ -33,14 +37,32 @@ def log_folder(layout: Layout) -> Path:
     return layout.logs / "volumes"
 
 
-def write_konnector(layout: Layout) -> None:
-    """Its configuration."""
+def certificate(layout: Layout) -> Path:
+    """The certificate of its API over TLS, which is its own authority."""
+    return layout.configs / f"{SERVICE}.crt"
+
+
+def write_konnector(layout: Layout, setup: Setup) -> None:
+    """Its configuration; with Keystone it can be called over TLS, too."""
     options = {
+        "node": layout.node,
         "run_dir": str(run_folder(layout)),
         "state_dir": str(state_folder(layout)),
         "cache_dir": str(cache_folder() / "nbdkit"),
+        "log_dir": str(log_folder(layout)),
+        "agent_socket": str(layout.agent_socket),
+        "snapshot_dir": str(layout.snapshots),
     }
-    (layout.configs / f"{SERVICE}.conf").write_text(section(SERVICE, options), encoding="utf-8")
+    logins = ""
+    if setup.auth == KEYSTONE:
+        key = layout.configs / f"{SERVICE}.key"
+        ensure_certificate(certificate(layout), key)
+        options |= {"bind": f"{HOST}:{layout.ports[SERVICE]}"}
+        options |= {"tls_cert": str(certificate(layout)), "tls_key": str(key)}
+        logins = "\n" + section("keystone_authtoken", seed.authtoken(layout, "sluice"))
+    path = layout.configs / f"{SERVICE}.conf"
+    path.touch(mode=0o600)  # it may hold a password
+    path.write_text(section(SERVICE, options) + logins, encoding="utf-8")
 
 
 def release(layout: Layout) -> None:

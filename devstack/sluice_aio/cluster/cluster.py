@@ -234,7 +234,7 @@ class Cluster:
         if "cinder" in self._names:
             write_cinder(self.layout, self._rabbit().url, venv.python(service="cinder"))
         if "konnector" in self._names:
-            konnector.write_konnector(self.layout)
+            konnector.write_konnector(self.layout, self.setup)
         write_swift(self.layout, self.setup)
         write_sluice(self.layout, self._redis().url, self._rabbit().url, self.setup, "cinder" in self._names)
         build_rings(self.layout)

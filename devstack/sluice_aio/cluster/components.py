@@ -86,7 +86,7 @@ def script(name: str) -> str:
 
 def ports_of(name: str) -> tuple[str, ...]:
     """Names of the ports that service ``name`` listens on; agents, actors and daemons have none."""
-    if name in ("agent", "agent2", *STORAGE_AGENTS, "actors", "sandbox", "konnector", *DAEMON_SERVICES, *REWRITERS):
+    if name in ("agent", "agent2", *STORAGE_AGENTS, "actors", "sandbox", *DAEMON_SERVICES, *REWRITERS):
         return ()
     return (name, *_MORE_PORTS.get(name, ()))
 
