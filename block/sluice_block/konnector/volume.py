@@ -23,7 +23,7 @@ from typing import Any
 from sluice_block.konnector.datapath.exported_device import ExportedDevice
 from sluice_block.konnector.datapath.front import Front
 from sluice_block.konnector.datapath.fuse_mount import FuseMount
-from sluice_block.konnector.datapath.sources import Source
+from sluice_block.konnector.datapath.sources.source import Source
 from sluice_block.konnector.datapath.volume_stack import Steps, VolumeStack, pairs
 from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING, NBD, VolumeAttachment, VolumeLimits
 from sluice_block.konnector.state_files import StateFiles
@@ -195,7 +195,10 @@ class AttachedVolume:
             return True
 
     def counters(self) -> Counters:
-        """What was counted since it was attached."""
+        """What was counted since it was attached.
+
+        :raises NotFound: while it is being attached or detached
+        """
         return self.stack.counters()
 
     # -- what ends, and comes back --------------------------------------------------------------

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from sluice_block.konnector.datapath.luks_header import LuksHeader, open_passphrase
 from sluice_block.konnector.datapath.process_records import ProcessRecord
-from sluice_block.konnector.datapath.sources import Source
+from sluice_block.konnector.datapath.sources.source import Source
 from sluice_block.konnector.datapath.stack_server import StackServer
 from sluice_block.konnector.records import VolumeAttachment, VolumeLimits
 from sluice_block.stack.filters import LUKS, is_protected, nbdkit_arguments
 from sluice_block.stack.page import Counters, Page
 from sluice_core.describe import Scalar
-from sluice_core.errors import CallerError
+from sluice_core.errors import CallerError, NotFound
 from sluice_core.volumes.messages import StackStep
 
 Steps = Sequence[tuple[str, Mapping[str, Scalar]]]
@@ -69,6 +69,8 @@ class VolumeStack:
         :raises CallerError: when its connection or its filters cannot be used
         :raises PeerError: when a program does not start
         """
+        if not self._page_file.exists():
+            Page.create(self._page_file).close()
         with self._page() as page:
             page.set_limits(wanted.limits_in_force().page_limits())
             page.set_log(wanted.log)
@@ -137,14 +139,23 @@ class VolumeStack:
             page.set_log(on)
 
     def counters(self) -> Counters:
-        """What was counted since it was attached."""
+        """What was counted since it was attached.
+
+        :raises NotFound: while it is being attached or detached
+        """
         with self._page() as page:
             return page.counters()
 
+    @property
+    def _page_file(self) -> Path:
+        return self.folder / "page"
+
     @contextlib.contextmanager
     def _page(self) -> Iterator[Page]:
-        path = self.folder / "page"
-        page = Page.open(path) if path.exists() else Page.create(path)
+        try:
+            page = Page.open(self._page_file)
+        except FileNotFoundError as error:
+            raise NotFound(f"volume `{self.folder.name}` has no stack at this moment") from error
         try:
             yield page
         finally:
@@ -153,7 +164,7 @@ class VolumeStack:
     @contextlib.contextmanager
     def _arguments(self, wanted: VolumeAttachment) -> Iterator[tuple[list[str], tuple[int, ...]]]:
         """nbdkit's arguments, and the descriptors that they name."""
-        source, page = self.source.start(), self.folder / "page"
+        source = self.source.start()
         with open_passphrase(wanted.secret) as descriptor:
-            given = nbdkit_arguments(pairs(wanted.steps()), source, self.built, page, self.log, descriptor)
+            given = nbdkit_arguments(pairs(wanted.steps()), source, self.built, self._page_file, self.log, descriptor)
             yield given, (descriptor,)

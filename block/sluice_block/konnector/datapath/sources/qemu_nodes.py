@@ -1,0 +1,85 @@
+"""Connections as block nodes of QEMU, as of ``blockdev-add``; the last node is the volume."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from sluice_block.konnector.datapath.qemu_daemon import nbd_client
+from sluice_block.konnector.datapath.sources.fields import text_field
+from sluice_core.errors import CallerError
+
+_VOLUME: Final = "source"
+_NBD_PORT: Final = 10809
+#: What drivers of file systems say of their files.
+_FORMATS: Final = ("raw", "qcow2")
+_CEPH: Final = Path("/etc/ceph")
+
+Node = dict[str, Any]
+
+
+def nbd_nodes(data: Mapping[str, Any], tls: Path) -> tuple[list[Node], list[str]]:
+    """The node of an NBD server, and the objects that it needs.
+
+    :param tls: folder for the key of the attachment, which QEMU reads there
+    :raises CallerError: when something is missing, or TLS is
+    """
+    address = urlsplit(text_field(data, "uri", "nbd"))
+    options: Node = {"export": unquote(address.path.removeprefix("/"))}
+    key = data.get("auth_password")
+    objects = [_write_key(tls, text_field(data, "auth_username", "nbd"), str(key))] if key else []
+    if objects:
+        options["tls-creds"] = "tls"
+    if address.scheme == "nbd+unix":
+        path = parse_qs(address.query).get("socket", [""])[0]
+        return [nbd_client(_VOLUME, {"type": "unix", "path": path}, **options)], objects
+    if address.scheme != "nbds" or not address.hostname or not key:
+        raise CallerError(f"`uri` is `{address.scheme}://…`, expected nbd+unix, or nbds with a key: TCP only with TLS")
+    server = {"type": "inet", "host": address.hostname, "port": str(address.port or _NBD_PORT)}
+    return [nbd_client(_VOLUME, server, **options)], objects
+
+
+def file_nodes(file: Path, kind: str) -> list[Node]:
+    """The nodes of a file.
+
+    :param kind: its format, which is never guessed: a user could write what looks like another one
+    :raises CallerError: when it is another format
+    """
+    if kind not in _FORMATS:
+        raise CallerError(f"`format` is `{kind}`, expected {' or '.join(_FORMATS)}")
+    bottom = {"driver": "file", "node-name": "file", "filename": str(file), "discard": "unmap"}
+    return [bottom, {"driver": kind, "node-name": _VOLUME, "file": "file", "discard": "unmap"}]
+
+
+def rbd_nodes(data: Mapping[str, Any]) -> list[Node]:
+    """The node of an RBD image, whose cluster and key are in this machine's /etc/ceph.
+
+    :raises CallerError: when something is missing
+    """
+    name = text_field(data, "name", "rbd")
+    pool, _, image = name.rpartition("/")
+    if not pool:
+        raise CallerError(f"`name` is `{name}`, expected pool/image")
+    node: Node = {"driver": "rbd", "node-name": _VOLUME, "pool": pool, "image": image, "discard": "unmap"}
+    conf = _CEPH / f"{data.get('cluster_name') or 'ceph'}.conf"
+    if conf.exists():
+        node["conf"] = str(conf)
+    hosts, ports = data.get("hosts") or [], data.get("ports") or []
+    if hosts:
+        node["server"] = [{"host": str(host), "port": str(port)} for host, port in zip(hosts, ports, strict=True)]
+    if data.get("auth_enabled"):
+        node["user"] = text_field(data, "auth_username", "rbd")
+    return [node]
+
+
+def _write_key(folder: Path, identity: str, key: str) -> str:
+    """Write the key where QEMU reads it, and return the object that does."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(folder / "keys.psk", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="ascii") as file:
+        file.write(f"{identity}:{key}\n")
+    given = {"id": "tls", "dir": str(folder), "endpoint": "client", "username": identity}
+    return ",".join(["tls-creds-psk", *(f"{name}={value.replace(',', ',,')}" for name, value in given.items())])

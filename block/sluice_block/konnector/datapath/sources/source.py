@@ -1,0 +1,115 @@
+"""The source of one volume, by the type of Cinder's connection.
+
+===================== =================================================================================
+``local``             a path of this machine, which nbdkit opens itself
+``nbd``, ``nfs``,     a qemu-storage-daemon opens it, and shows it to nbdkit on a unix socket
+``rbd``
+others                os-brick, where it is installed, makes a block device of it, which nbdkit opens
+===================== =================================================================================
+
+An NBD server is not left to nbdkit's own client, which answers with errors for ever once it lost its connection; QEMU's
+connects again and repeats what was not answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from sluice_block.konnector.datapath.process_records import ProcessRecord
+from sluice_block.konnector.datapath.qemu_daemon import QemuDaemon
+from sluice_block.konnector.datapath.sources import qemu_nodes
+from sluice_block.konnector.datapath.sources.brick_device import BrickDevice
+from sluice_block.konnector.datapath.sources.fields import text_field
+from sluice_block.konnector.datapath.sources.nfs_share import NfsShare
+from sluice_core.errors import CallerError
+
+LOCAL: Final = "local"
+NBD: Final = "nbd"
+NFS: Final = "nfs"
+RBD: Final = "rbd"
+_THROUGH_QEMU: Final = (NBD, NFS, RBD)
+_EXPORT: Final = "source"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """
+    :param connection: Cinder's ``connection_info``: ``driver_volume_type``, and what that type needs, either in
+        ``data`` (as drivers return it) or beside it (as the API shows it)
+    :param folder: of the volume, for sockets, and for secrets that QEMU reads
+    """
+
+    connection: Mapping[str, Any]
+    folder: Path
+
+    def start(self) -> list[str]:
+        """Start what it needs and does not run; the plugin and its parameters.
+
+        :raises CallerError: when the connection is of a type that cannot be used here, or lacks something
+        :raises PeerError: when the server behind it does not answer
+        """
+        if self._kind == LOCAL:
+            path = text_field(self._data, "device_path", LOCAL)
+            if not Path(path).is_absolute():
+                raise CallerError(f"`device_path` is `{path}`, expected an absolute path")
+            return ["file", path]
+        if self._kind not in _THROUGH_QEMU:
+            return ["file", self._brick.connect(self._kind, self._data)]
+        if self._daemon.process() is None:
+            nodes, objects = self._nodes()
+            self._daemon.start(nodes, _EXPORT, objects)
+        return ["nbd", f"uri=nbd+unix:///{_EXPORT}?socket={quote(str(self._daemon.socket))}"]
+
+    def process(self) -> ProcessRecord | None:
+        """The process that it needs; None when it needs none, or when it does not run."""
+        return self._daemon.process()
+
+    def has_ended(self) -> bool:
+        """Whether the process that it needs does not run."""
+        return self._kind in _THROUGH_QEMU and self.process() is None
+
+    def end(self) -> None:
+        """End what it needs.
+
+        :raises PeerError: when that does not end
+        """
+        self._daemon.end()
+        self._share.unmount()
+        if self._brick.record.exists():
+            self._brick.disconnect(self._data)
+
+    def _nodes(self) -> tuple[list[dict[str, Any]], list[str]]:
+        if self._kind == NBD:
+            return qemu_nodes.nbd_nodes(self._data, self.folder / "tls")
+        if self._kind == RBD:
+            return qemu_nodes.rbd_nodes(self._data), []
+        file = self._share.find(self._data, self.connection.get("mount_point_base"))
+        return qemu_nodes.file_nodes(file, text_field(self._data, "format", NFS)), []
+
+    @property
+    def _kind(self) -> str:
+        return str(self.connection.get("driver_volume_type"))
+
+    @property
+    def _data(self) -> Mapping[str, Any]:
+        data = self.connection.get("data", self.connection)
+        if not isinstance(data, Mapping):
+            raise CallerError(f"`data` of a connection of type `{self._kind}` is no object")
+        return data
+
+    @property
+    def _daemon(self) -> QemuDaemon:
+        return QemuDaemon(self.folder, "source")
+
+    @property
+    def _share(self) -> NfsShare:
+        # beside the folder, which is deleted with all that is in it
+        return NfsShare(self.folder.with_name(f"{self.folder.name}.share"))
+
+    @property
+    def _brick(self) -> BrickDevice:
+        return BrickDevice(self.folder / "brick.device")
