@@ -137,6 +137,8 @@ class KonnectorApi:
                 raise CallerError(f"`{name}` is missing")
         if given.get("export", EXPORTS[0]) not in EXPORTS:
             raise CallerError(f"`export` is `{given['export']}`, expected {' or '.join(EXPORTS)}")
+        if "/" in given.get("account", ""):
+            raise CallerError(f"`account` is `{given['account']}`, expected the name of a Swift account")
         if not given.get("secret", "").isascii() or not given.get("secret", "x").isprintable():
             raise CallerError("`secret` has characters that a passphrase cannot have, expected printable ASCII")
         data = {**given, "volume": volume, "limits": _limits(given.get("limits", {})).to_data()}

@@ -27,7 +27,7 @@ class VolumeFilter:
         keeps it
     :param repeatable: whether a stack may hold it twice; its parameters reach the first one only
     :param takes_passphrase: whether nbdkit's parameter ``passphrase`` is for it
-    :param enforces: the keyword of sentences that asks for it; empty: its own
+    :param always: arguments of nbdkit's that it gets beside its parameters
     """
 
     info: ActionInfo
@@ -36,7 +36,7 @@ class VolumeFilter:
     changes_content: bool = False
     repeatable: bool = False
     takes_passphrase: bool = False
-    enforces: str = ""
+    always: tuple[str, ...] = ()
 
 
 def _described(keyword: str, help_text: str, *parameters: Parameter) -> ActionInfo:
@@ -49,6 +49,9 @@ LUKS: Final = "luks"
 #: The keyword of sentences that puts limits on a volume.
 THROTTLING: Final = "throttling"
 _KEY: Final = Parameter("key", "int", "the constant", default=0x55, minimum=1, maximum=255)
+_CACHE_SIZE: Final = Parameter(
+    "max_size", "size", "bytes that it holds at most", default=1 << 30, minimum=16 << 20, maximum=1 << 44
+)
 _ALL: Final = (
     VolumeFilter(_described("nop", "change nothing"), native=True, repeatable=True),
     VolumeFilter(
@@ -64,9 +67,13 @@ _ALL: Final = (
         _described(LUKS, "encrypt with AES-XTS under a LUKS 1 header"),
         changes_content=True,
         takes_passphrase=True,
-        enforces="encryption",
     ),
     VolumeFilter(_described("readahead", "read ahead of sequential reads")),
+    VolumeFilter(
+        _described("cache", "keep what was read and written in a local file; writes pass on at once", _CACHE_SIZE),
+        arguments={"max_size": "cache-max-size"},
+        always=("cache=writethrough", "cache-on-read=true"),
+    ),
 )
 FILTERS: Final[Mapping[str, VolumeFilter]] = {one.info.keyword: one for one in _ALL}
 #: What stands before every stack: it counts, and holds the volume to its limits.
@@ -101,9 +108,8 @@ def is_protected(steps: Sequence[tuple[str, Mapping[str, Scalar]]]) -> bool:
 
 
 def enforceable_actions() -> dict[str, int]:
-    """The keywords of sentences that can be obeyed at volumes, each with its version."""
-    filters = {one.enforces or keyword: one.info.version for keyword, one in FILTERS.items()}
-    return {THROTTLING: 1, **filters}
+    """What can be done at volumes: limits, and each filter, with their versions."""
+    return {THROTTLING: 1, **{keyword: one.info.version for keyword, one in FILTERS.items()}}
 
 
 def nbdkit_arguments(
@@ -133,6 +139,7 @@ def nbdkit_arguments(
     filters += [f"--filter={_path(one, built)}" for one, _ in checked]
     for one, params in checked:
         given += [f"{name}={params[parameter]}" for parameter, name in (one.arguments or {}).items()]
+        given += one.always
         if one.takes_passphrase:
             given.append(f"passphrase=-{passphrase}")
     return [*filters, *source, *given]

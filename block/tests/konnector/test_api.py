@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import socket
 import stat
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 
 import pytest
 from tests.support.block.verified_load import VerifiedLoad
@@ -68,6 +70,43 @@ def test_a_volume_is_attached_shown_changed_and_detached(machine, client):
     assert client.get("/volumes").json == {"volumes": []}
 
 
+def test_the_log_of_requests_is_switched_and_lies_where_the_answer_says(machine, client):
+    wanted = machine.wanted()
+    path = f"/volumes/{wanted.volume}"
+    made = client.put(path, json=body(wanted)).json
+    assert client.put(f"{path}/log", json={"on": True}).json["log"] is True
+    with open(made["device"], "r+b", buffering=0) as device:
+        device.seek(8192)
+        device.write(bytes(4096))
+        os.fsync(device.fileno())
+    written = Path(made["log_file"]).read_text()
+    assert "write 8192 4096 " in written
+    assert client.put(f"{path}/log", json={"on": False}).json["log"] is False
+    assert client.delete(path).status_code == 204
+    assert Path(made["log_file"]).read_text().startswith(written)
+
+
+@pytest.mark.parametrize(("export", "shown"), [("nbd", True), ("block", False)])
+def test_a_volume_that_has_grown_says_whether_its_size_is_shown(machine, client, export, shown):
+    wanted = machine.wanted()
+    path = f"/volumes/{wanted.volume}"
+    before = client.put(path, json=body(wanted, export=export)).json
+    os.truncate(wanted.connection["data"]["device_path"], 2 * before["size"])
+    answer = client.put(f"{path}/size", json={}).json
+    assert answer == {"size": before["size"] * (1 + shown), "reattach": not shown}
+    assert client.get(path).json["size"] == answer["size"]
+    assert client.delete(path).status_code == 204
+    assert client.put(path, json=body(wanted, export=export)).json["size"] == 2 * before["size"]
+
+
+def test_the_machine_is_described_as_cinder_wants_it(client):
+    found = client.get("/connector").json
+    assert (found["host"], found["ip"]) == (socket.gethostname(), "192.0.2.7")
+    assert (found["os_type"], found["multipath"]) == ("linux", False)
+    shown = client.get("/health").json
+    assert (shown["node"], shown["host"], shown["ip"]) == ("node1", found["host"], "192.0.2.7")
+
+
 def test_secrets_of_a_connection_are_never_shown(machine, client):
     wanted = machine.wanted()
     wanted.connection["data"]["auth_password"] = "very secret"
@@ -101,6 +140,25 @@ def test_secrets_of_a_connection_are_never_shown(machine, client):
             "is `1`, expected a list",
         ),
         ("PUT", f"/volumes/{KEY}", '{"project": "x", "connection": 5}', 400, "`connection` is `5`, expected an object"),
+        ("PUT", f"/volumes/{KEY}", '{"secret": 5}', 400, "`secret`, expected a text"),
+        (
+            "PUT",
+            f"/volumes/{KEY}",
+            '{"project": "x", "connection": {"a": 1}, "secret": "a\\nb"}',
+            400,
+            "`secret` has characters that a passphrase cannot have",
+        ),
+        (
+            "PUT",
+            f"/volumes/{KEY}",
+            '{"project": "x", "connection": {"a": 1}, "account": "a/b"}',
+            400,
+            "`account` is `a/b`, expected the name of a Swift account",
+        ),
+        ("PUT", f"/volumes/{KEY}", '{"fresh": 1}', 400, "`fresh` is `1`, expected true or false"),
+        ("PUT", f"/volumes/{KEY}/log", "{}", 400, "`on` is missing, expected true or false"),
+        ("PUT", f"/volumes/{KEY}/size", '{"size": 5}', 400, "unknown field `size`, expected none"),
+        ("PUT", f"/volumes/{KEY}/size", "{}", 404, "is not attached here"),
         ("PUT", f"/volumes/{KEY}/filters", "{}", 400, "`stack` is missing"),
         ("PUT", f"/volumes/{KEY}/limits", '{"max_bw": "3MBps"}', 400, '`max_bw` is `"3MBps"`, expected a number'),
         ("PUT", f"/volumes/{KEY}/limits", '{"max_bw": -1}', 400, "`max_bw` is `-1`, expected a rate per second"),

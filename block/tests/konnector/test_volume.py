@@ -127,6 +127,17 @@ def test_a_filter_that_changes_what_is_stored_cannot_be_added_or_taken_away(mach
         machine.konnector.replace_stack(volume.attachment.volume, (StackStep("xor"),))
 
 
+def test_a_cache_passes_writes_on_at_once(machine):
+    volume = machine.attach(stack=(StackStep("cache", {"max_size": 16 << 20}),))
+    with VerifiedLoad(volume.device(), size=32 << 20) as load:
+        load.wait_for(100)
+    with open(volume.device(), "r+b", buffering=0) as device:
+        device.write(b"x" * 4096)
+        os.fsync(device.fileno())
+    with open(volume.attachment.connection["data"]["device_path"], "rb") as source:
+        assert source.read(4096) == b"x" * 4096
+
+
 @pytest.mark.parametrize("which", ["front", "mount"])
 def test_a_front_that_dies_is_built_anew_when_nobody_uses_it(machine, which):
     volume = machine.attach()

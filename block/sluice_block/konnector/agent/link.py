@@ -15,9 +15,10 @@ from typing import Final
 from sluice_block.konnector.agent.volume_rows import GAUGES, METRICS, QUANTILES, Row, VolumeRows
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.stack.filters import enforceable_actions
-from sluice_block.stack.page import BadPage, Counters
+from sluice_block.stack.page import Counters
 from sluice_core.connections.agent_connection import AgentConnection, worker_name
 from sluice_core.describe import KONNECTOR
+from sluice_core.errors import CallerError
 from sluice_core.messages.nodes import Counters as WorkerCounters
 from sluice_core.messages.nodes import Hello
 from sluice_core.volumes.messages import volume_path
@@ -92,8 +93,8 @@ class AgentLink(AgentConnection):
             if attachment.account:  # else its tenant is not known
                 try:
                     found[volume_path(attachment.account, attachment.volume)] = volume.counters()
-                except (OSError, BadPage) as error:  # it is attached, or detached, at this moment
-                    log.debug("volume `%s`: %s", attachment.volume, error)
+                except CallerError as error:  # it is being attached or detached
+                    log.debug("%s", error)
         return found
 
     def _send_rows(self, rows: Sequence[Row], now: float) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from sluice_block.konnector.agent.link import AgentLink
 from sluice_core.messages.nodes import Counters, Hello
 
+ACTIONS = ("throttling", "luks", "nop", "xor", "bitrev", "readahead", "cache")
 pytestmark = pytest.mark.service
 
 
@@ -34,7 +35,7 @@ def test_it_says_what_it_can_do_and_then_what_it_counted(machine, agent, link):
     with connection, open(volume.device(), "r+b", buffering=0) as device:
         hello = Hello.decode(connection.recv(65536))
         assert (hello.role, hello.url, hello.pid) == ("konnector", "https://192.0.2.7:8790", os.getpid())
-        assert hello.actions == dict.fromkeys(("throttling", "encryption", "nop", "xor", "bitrev", "readahead"), 1)
+        assert hello.actions == dict.fromkeys(ACTIONS, 1)
         first = Counters.decode(connection.recv(65536))
         assert first.snapshot == "generation"
         path = f"AUTH_acme/{volume.attachment.volume}"
