@@ -19,6 +19,7 @@ from cheroot import wsgi
 
 from sluice_block.konnector.agent.link import AgentLink
 from sluice_block.konnector.agent.policies import Policies
+from sluice_block.konnector.agent.shares import VolumeShares
 from sluice_block.konnector.api import KonnectorApi
 from sluice_block.konnector.https_api.server import make_server, parse_bind
 from sluice_block.konnector.konnector import Konnector
@@ -109,7 +110,9 @@ def _services(
     yield Supervisor(konnector)
     policies: Policies | None = None
     if values["snapshot_dir"]:
-        policies = Policies(konnector, SnapshotReader(values["snapshot_dir"]))
+        policies = Policies(
+            konnector, SnapshotReader(values["snapshot_dir"]), VolumeShares(Path(values["snapshot_dir"]))
+        )
         yield policies
     if values["bind"]:
         yield make_server(values, api, source)

@@ -38,6 +38,11 @@ class VolumeLimits(Message):
         """These, with those that ``by`` says in their place."""
         return VolumeLimits(**{name: getattr(by, name) or getattr(self, name) for name in VolumeLimits.__slots__})
 
+    def at_most(self, other: VolumeLimits) -> VolumeLimits:
+        """These, none of them above that of ``other``."""
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in VolumeLimits.__slots__}
+        return VolumeLimits(**{name: min(filter(None, both), default=0.0) for name, both in pairs.items()})
+
     def page_limits(self) -> Limits:
         """The same for the volume's page, where numbers are whole; less than 1 is 1, as 0 is none."""
         return Limits(

@@ -48,6 +48,8 @@ class AttachedVolume:
     built: Path
     log: Path
     lock: threading.RLock = field(default_factory=threading.RLock)
+    #: What it may move of what its pool carries, beside its limits.
+    share: VolumeLimits = field(default_factory=VolumeLimits)
 
     def __post_init__(self) -> None:
         self.source = Source(self.attachment.connection, self.folder)
@@ -168,8 +170,22 @@ class AttachedVolume:
             self.lock.release()
 
     def _set_limits(self, wanted: VolumeAttachment) -> None:
-        self.stack.set_limits(wanted.limits_in_force())
+        self.stack.set_limits(wanted.limits_in_force().at_most(self.share))
         self._keep(wanted)
+
+    def set_share(self, share: VolumeLimits) -> None:
+        """Hold it to its share of its pool, unless something else is done to it at this moment.
+
+        :raises CallerError: when a rate is too large
+        """
+        if not self.lock.acquire(blocking=False):
+            return
+        try:
+            if self.attachment.state == ATTACHED:
+                self.stack.set_limits(self.attachment.limits_in_force().at_most(share))
+                self.share = share
+        finally:
+            self.lock.release()
 
     def set_log(self, on: bool) -> None:
         """Switch the log of requests on or off."""

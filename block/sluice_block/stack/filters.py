@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from sluice_block.stack.build import library
-from sluice_core.describe import FILTER, KONNECTOR, VOLUMES, ActionInfo, Parameter, Scalar
+from sluice_core.describe import BANDWIDTH, FILTER, KONNECTOR, VOLUMES, ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError
 
 
@@ -108,8 +108,8 @@ def is_protected(steps: Sequence[tuple[str, Mapping[str, Scalar]]]) -> bool:
 
 
 def enforceable_actions() -> dict[str, int]:
-    """What can be done at volumes: limits, and each filter, with their versions."""
-    return {THROTTLING: 1, **{keyword: one.info.version for keyword, one in FILTERS.items()}}
+    """What can be done at volumes: limits, shares of a pool, and each filter, with their versions."""
+    return {THROTTLING: 1, BANDWIDTH: 1, **{keyword: one.info.version for keyword, one in FILTERS.items()}}
 
 
 def nbdkit_arguments(

@@ -27,10 +27,10 @@ def volume_services(
     if place is None:
         return []
     cinder = CinderService(place)
-    session = service_session(place, TIMEOUT, place.konnector_ca_file)
+    session = service_session(place, TIMEOUT)
 
     def konnectors(urls: Mapping[str, str]) -> NodeKonnectors:
-        return NodeKonnectors(session, lambda: urls)
+        return NodeKonnectors(session, lambda: urls, place.konnector_ca_file)
 
     return [
         PoolDiscovery(cinder, store, ownership, clock),

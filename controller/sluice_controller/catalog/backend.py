@@ -98,8 +98,9 @@ def _open_cinder(config: Config, store: Store) -> tuple[CinderService | None, No
     settings = CinderSettings.from_options(asdict(config))
     if settings is None:
         return None, None
-    session = service_session(settings, TIMEOUT, settings.konnector_ca_file)
-    return CinderService(settings), NodeKonnectors(session, lambda: konnector_urls(store.nodes()))
+    session = service_session(settings, TIMEOUT)
+    konnectors = NodeKonnectors(session, lambda: konnector_urls(store.nodes()), settings.konnector_ca_file)
+    return CinderService(settings), konnectors
 
 
 def _named_volumes(cinder: CinderService, config: Config, word: str) -> list[VolumeRecord]:

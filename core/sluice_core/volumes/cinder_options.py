@@ -65,11 +65,10 @@ class CinderSettings:
         )  # fmt: skip
 
 
-def service_session(settings: CinderSettings, timeout: float, ca_file: str = "") -> Session:
+def service_session(settings: CinderSettings, timeout: float) -> Session:
     """A session of our service user; it logs in when it is first used.
 
     :param timeout: seconds for an answer
-    :param ca_file: certificates that those of servers are signed by; empty: those of the system
     """
     auth = v3.Password(
         auth_url=settings.auth_url,
@@ -79,4 +78,4 @@ def service_session(settings: CinderSettings, timeout: float, ca_file: str = "")
         user_domain_id=settings.domain,
         project_domain_id=settings.domain,
     )
-    return Session(auth=auth, timeout=timeout, verify=ca_file or True)
+    return Session(auth=auth, timeout=timeout)

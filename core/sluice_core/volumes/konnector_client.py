@@ -60,14 +60,16 @@ class Konnector(Protocol):
 class KonnectorClient:
     """The konnector at ``url``.
 
-    :param session: with our service user's token, and the certificate authority of konnectors
+    :param session: with our service user's token
     :param node: whose konnector it is, for messages
+    :param ca_file: certificates that those of konnectors are signed by; empty: those of the system
     """
 
-    def __init__(self, session: Session, url: str, node: str) -> None:
+    def __init__(self, session: Session, url: str, node: str, ca_file: str = "") -> None:
         self._session = session
         self._url = url.rstrip("/")
         self._node = node
+        self._verify = ca_file or True
 
     def connector(self) -> dict[str, Any]:
         """As of :class:`Konnector`."""
@@ -98,8 +100,12 @@ class KonnectorClient:
         try:
             answer = self._session.request(
                 self._url + path, method, raise_exc=False, authenticated=True, log=False, redirect=False,
-                timeout=TIMEOUT, data=data, headers={"Content-Type": "application/json"},
+                timeout=TIMEOUT, data=data, headers={"Content-Type": "application/json"}, verify=self._verify,
             )  # fmt: skip
+        except ksa.SSLError as error:
+            raise PeerError(f"{what} has a certificate that `konnector_ca_file` does not vouch for") from error
+        except OSError as error:
+            raise PeerError(f"option `konnector_ca_file`: {error}") from error
         except ksa.ClientException as error:
             raise PeerError(f"{what} cannot be asked: {type(error).__name__}") from error
         found = _object(answer.content)
@@ -113,13 +119,14 @@ class KonnectorClient:
 class NodeKonnectors:
     """The konnectors of all nodes, by node.
 
-    :param session: as of :class:`KonnectorClient`
+    :param session: as of :class:`KonnectorClient`, and so is ``ca_file``
     :param urls: gives the URL of each node's konnector
     """
 
-    def __init__(self, session: Session, urls: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(self, session: Session, urls: Callable[[], Mapping[str, str]], ca_file: str = "") -> None:
         self._session = session
         self._urls = urls
+        self._ca_file = ca_file
 
     def __call__(self, node: str) -> Konnector:
         """The konnector of ``node``.
@@ -129,7 +136,7 @@ class NodeKonnectors:
         urls = self._urls()
         if node not in urls:
             raise PeerError(f"node `{node}` has no konnector now, {closest(node, urls)}")
-        return KonnectorClient(self._session, urls[node], node)
+        return KonnectorClient(self._session, urls[node], node, self._ca_file)
 
 
 def konnector_urls(reports: Iterable[NodeReport]) -> dict[str, str]:

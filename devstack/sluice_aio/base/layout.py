@@ -188,6 +188,11 @@ class Layout:
         return self.configs / "volume-keys.json"
 
     @property
+    def konnector_certificate(self) -> Path:
+        """The certificate of the konnector's API over TLS, which is its own authority."""
+        return self.configs / "konnector.crt"
+
+    @property
     def code_key_file(self) -> Path:
         """The key of the Swift user that owns uploaded code, mode 0600."""
         return self.configs / "code.key"

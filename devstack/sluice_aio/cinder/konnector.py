@@ -37,11 +37,6 @@ def log_folder(layout: Layout) -> Path:
     return layout.logs / "volumes"
 
 
-def certificate(layout: Layout) -> Path:
-    """The certificate of its API over TLS, which is its own authority."""
-    return layout.configs / f"{SERVICE}.crt"
-
-
 def write_konnector(layout: Layout, setup: Setup) -> None:
     """Its configuration; with Keystone it can be called over TLS, too."""
     options = {
@@ -56,9 +51,9 @@ def write_konnector(layout: Layout, setup: Setup) -> None:
     logins = ""
     if setup.auth == KEYSTONE:
         key = layout.configs / f"{SERVICE}.key"
-        ensure_certificate(certificate(layout), key)
+        ensure_certificate(layout.konnector_certificate, key)
         options |= {"bind": f"{HOST}:{layout.ports[SERVICE]}"}
-        options |= {"tls_cert": str(certificate(layout)), "tls_key": str(key)}
+        options |= {"tls_cert": str(layout.konnector_certificate), "tls_key": str(key)}
         logins = "\n" + section("keystone_authtoken", seed.authtoken(layout, "sluice"))
     path = layout.configs / f"{SERVICE}.conf"
     path.touch(mode=0o600)  # it may hold a password

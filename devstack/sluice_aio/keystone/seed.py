@@ -61,6 +61,7 @@ def cinder_options(layout: Layout) -> dict[str, str]:
         "cinder_auth_url": layout.keystone_url,
         "cinder_user": f"{SERVICE_PROJECT}:sluice",
         "cinder_password_file": str(_password_file(layout, "sluice")),
+        "konnector_ca_file": str(layout.konnector_certificate),
     }
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import KEYSTONE, Setup
-from sluice_aio.cinder.konnector import certificate
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import KeystoneHttp
@@ -38,7 +37,7 @@ def call(layout, url, user, password, project):
     """Status and answer."""
     token = KeystoneHttp(layout.keystone_url).login(user, password, project).id if user else ""
     address = urlsplit(url)
-    trusting = ssl.create_default_context(cafile=certificate(layout))
+    trusting = ssl.create_default_context(cafile=layout.konnector_certificate)
     connection = http.client.HTTPSConnection(address.netloc, timeout=30, context=trusting)
     try:
         connection.request("GET", address.path, headers={"X-Auth-Token": token} if token else {})

@@ -5,6 +5,7 @@ what is stored.  What does change that is decided by the controller before the f
 
 * A rate that a policy says takes the place of the one that was set by hand; the others stay.
 * The filters of policies stand in front of the volume's own.
+* Of what its pool carries a volume with a floor has a share, which is less than its limits or takes their place.
 * What policies say is kept with the volume.  It stays in force while the snapshot cannot be read, and over a restart
   of the konnector or of the machine, until the snapshot says something else.
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Final, Protocol
 
@@ -30,7 +31,7 @@ from sluice_core.errors import CallerError, SluiceError
 from sluice_core.messages.policies import Assignment
 from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
-from sluice_core.volumes.messages import StackStep
+from sluice_core.volumes.messages import StackStep, volume_path
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ _AGAIN: Final = 5.0
 _REPLACED_TOGETHER: Final = 4
 #: Conditions on requests of objects hold for no volume.
 _NO_REQUEST: Final = Facts("")
+_NO_SHARE: Final = VolumeLimits()
 
 
 class Snapshot(Protocol):
@@ -57,12 +59,20 @@ class Snapshot(Protocol):
         """What may concern a volume."""
 
 
+class Shares(Protocol):
+    """As much of :class:`sluice_block.konnector.agent.shares.VolumeShares` as is needed."""
+
+    def read(self) -> Mapping[str, VolumeLimits]:
+        """Path of a volume → its share of its pool."""
+
+
 class Policies:
     """A thread that has the volumes of ``konnector`` obey."""
 
-    def __init__(self, konnector: Konnector, snapshot: Snapshot) -> None:
+    def __init__(self, konnector: Konnector, snapshot: Snapshot, shares: Shares) -> None:
         self._konnector = konnector
         self._snapshot = snapshot
+        self._shares = shares
         self._obeyed: dict[str, tuple[AttachedVolume, Candidates]] = {}
         self._replacing: dict[str, threading.Thread] = {}
         self._failed: dict[str, float] = {}
@@ -94,10 +104,12 @@ class Policies:
         """Read the snapshot once, and put in force what it says."""
         self._snapshot.refresh()
         volumes = {one.attachment.volume: one for one in self._konnector.volumes()}
+        shares = self._shares.read()
         for key, volume in volumes.items():
             # without an account nobody knows whose policies hold
             if volume.attachment.account and volume.attachment.state == ATTACHED:
                 self._obey(key, volume)
+                self._share(volume, shares.get(volume_path(volume.attachment.account, key), _NO_SHARE))
         for known in (self._obeyed, self._failed):
             for gone in known.keys() - volumes.keys():
                 del known[gone]
@@ -128,6 +140,14 @@ class Policies:
             thread = threading.Thread(target=self._replace, args=(key, volume, policy.stack), name=f"stack of {key}")
             self._replacing[key] = thread
             thread.start()
+
+    @staticmethod
+    def _share(volume: AttachedVolume, share: VolumeLimits) -> None:
+        if share != volume.share:
+            try:
+                volume.set_share(share)
+            except SluiceError as error:
+                log.error("volume `%s` is not held to its share: %s", volume.attachment.volume, error)
 
     def _replace(self, key: str, volume: AttachedVolume, stack: tuple[StackStep, ...]) -> None:
         with self._places:

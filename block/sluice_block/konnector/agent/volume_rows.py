@@ -14,15 +14,22 @@ from typing import Final
 from sluice_block.stack.page import BUCKETS, Counters, bucket_seconds
 from sluice_core.metrics.sketch import Sketch, find_bucket, merge, pack
 from sluice_core.metrics.totals import WORKER_FORGETS, birth
+from sluice_core.volumes.metrics import (
+    LATENCY_QUANTILES,
+    VOLUME_LATENCY,
+    VOLUME_QUEUE,
+    VOLUME_READ_BW,
+    VOLUME_READ_IOPS,
+    VOLUME_WRITE_BW,
+    VOLUME_WRITE_IOPS,
+)
 
 #: The columns of a row.
-METRICS: Final = ("VOLUME_READ_BW", "VOLUME_WRITE_BW", "VOLUME_READ_IOPS", "VOLUME_WRITE_IOPS", "VOLUME_QUEUE")
-GAUGES: Final = ("VOLUME_QUEUE",)
-LATENCY: Final = "VOLUME_LATENCY"
+METRICS: Final = (VOLUME_READ_BW, VOLUME_WRITE_BW, VOLUME_READ_IOPS, VOLUME_WRITE_IOPS, VOLUME_QUEUE)
+GAUGES: Final = (VOLUME_QUEUE,)
 #: Metric → name of its sketch, and the quantile.
 QUANTILES: Final[Mapping[str, tuple[str, float]]] = {
-    LATENCY: (LATENCY, 0.5),
-    f"{LATENCY}_P99": (LATENCY, 0.99),
+    metric: (VOLUME_LATENCY, quantile) for metric, quantile in LATENCY_QUANTILES.items()
 }
 #: Bucket of a page's histogram → bucket of a sketch.
 _BUCKETS: Final = tuple(find_bucket(bucket_seconds(number)) for number in range(BUCKETS))
@@ -81,7 +88,7 @@ class VolumeRows:
 
     def sketches(self, paths: Iterable[str]) -> dict[str, list[list[float]]]:
         """The sketches of some volumes, for ``Counters.sketches``: the buckets that changed since they were sent."""
-        return {LATENCY: [pack(_changed_sketch(self._volumes[path])) for path in paths]}
+        return {VOLUME_LATENCY: [pack(_changed_sketch(self._volumes[path])) for path in paths]}
 
     def note_sent(self, paths: Iterable[str], now: float) -> None:
         """The agent has got these rows.

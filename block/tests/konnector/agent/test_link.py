@@ -8,7 +8,7 @@ import pytest
 from sluice_block.konnector.agent.link import AgentLink
 from sluice_core.messages.nodes import Counters, Hello
 
-ACTIONS = ("throttling", "luks", "nop", "xor", "bitrev", "readahead", "cache")
+ACTIONS = ("throttling", "bandwidth", "luks", "nop", "xor", "bitrev", "readahead", "cache")
 pytestmark = pytest.mark.service
 
 

@@ -6,9 +6,11 @@ import pytest
 from tests.support.block.verified_load import VerifiedLoad
 
 from sluice_block.konnector.agent.policies import Policies, read_policy
+from sluice_block.konnector.agent.shares import VolumeShares
 from sluice_block.konnector.records import VolumeLimits
 from sluice_block.stack.page import Limits, Page
-from sluice_core.describe import FILTER, THROTTLE
+from sluice_core.describe import FILTER, PROXY, THROTTLE
+from sluice_core.messages.bandwidth import VOLUME_SHARES_SUFFIX, Share, Shares
 from sluice_core.resolve import Candidates
 from sluice_core.testing import assignment
 from sluice_core.volumes.messages import StackStep
@@ -41,10 +43,24 @@ def snapshot():
 
 
 @pytest.fixture
-def policies(machine, snapshot):
-    made = Policies(machine.konnector, snapshot)
+def shares(tmp_path):
+    return VolumeShares(tmp_path / "snapshot")
+
+
+@pytest.fixture
+def policies(machine, snapshot, shares):
+    made = Policies(machine.konnector, snapshot, shares)
     yield made
     made.wait()
+
+
+def share(tmp_path, volume, **rates):
+    """As an agent keeps it."""
+    rows = [Share(PROXY, "AUTH_acme", volume, method, 0, rate) for method, rate in rates.items()]
+    file = tmp_path / f"snapshot{VOLUME_SHARES_SUFFIX}"
+    fresh = file.with_suffix(".new")
+    fresh.write_bytes(Shares("n1", 1, 1, 1.0, tuple(rows)).encode())
+    fresh.replace(file)
 
 
 def said(kind, keyword, number=0, **params):
@@ -85,7 +101,7 @@ def test_a_rate_stays_while_the_snapshot_cannot_be_read_and_over_a_restart(machi
         for one in machine.konnector.volumes():
             one.halt()  # as a machine does
         machine.start()
-        policies = Policies(machine.konnector, snapshot)
+        policies = Policies(machine.konnector, snapshot, VolumeShares(machine.folder / "none"))
         (volume,) = machine.konnector.volumes()
     policies.obey()
     assert in_force(volume) == Limits(both_bytes=3_000_000)
@@ -93,6 +109,23 @@ def test_a_rate_stays_while_the_snapshot_cannot_be_read_and_over_a_restart(machi
     snapshot.say()
     policies.obey()
     assert in_force(volume) == Limits()
+
+
+def test_a_share_of_its_pool_bounds_what_limits_leave(machine, snapshot, policies, tmp_path):
+    volume = machine.attach(account="AUTH_acme")
+    snapshot.say(throttling(read_bw=3e6))
+    share(tmp_path, volume.attachment.volume, GET=8e6, PUT=2e6)
+    policies.obey()
+    assert in_force(volume) == Limits(read_bytes=3_000_000, write_bytes=2_000_000)
+    share(tmp_path, volume.attachment.volume, GET=1e6, PUT=-1.0)
+    policies.obey()
+    assert in_force(volume) == Limits(read_bytes=1_000_000)
+    (tmp_path / f"snapshot{VOLUME_SHARES_SUFFIX}").write_bytes(b"nonsense")
+    policies.obey()
+    assert in_force(volume) == Limits(read_bytes=1_000_000)
+    share(tmp_path, "another")
+    policies.obey()
+    assert in_force(volume) == Limits(read_bytes=3_000_000)
 
 
 def test_a_volume_whose_account_is_not_known_obeys_nobody(machine, snapshot, policies):

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_block.konnector.agent.volume_rows import LATENCY, QUANTILES, VolumeRows
+from sluice_block.konnector.agent.volume_rows import QUANTILES, VolumeRows
 from sluice_block.stack.page import BUCKETS, Counters, Histogram
 from sluice_core.metrics.sketch import estimate_quantile, unpack
+from sluice_core.volumes.metrics import VOLUME_LATENCY
 
 PATH = "AUTH_acme/7"
 
@@ -65,7 +66,7 @@ def test_a_volume_that_is_detached_has_no_row(rows):
 def test_latencies_are_a_sketch_of_reads_and_writes_without_those_of_before(rows):
     rows.update({PATH: counters(reads=100, latency=90)})
     rows.update({PATH: counters(reads=100, latency=90)})
-    assert rows.sketches([PATH]) == {LATENCY: [[]]}
+    assert rows.sketches([PATH]) == {VOLUME_LATENCY: [[]]}
     now = counters(reads=100, latency=90)
     slow = Histogram(tuple(4 if number == 80 else 0 for number in range(BUCKETS)))
     rows.update({PATH: replace(now, write_latency=slow)})
