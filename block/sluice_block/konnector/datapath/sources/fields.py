@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from sluice_core.errors import CallerError
@@ -17,3 +19,11 @@ def text_field(data: Mapping[str, Any], name: str, kind: str) -> str:
     if not isinstance(value, str) or not value:
         raise CallerError(f"connection of type `{kind}` has no `{name}`")
     return value
+
+
+def write_secret(path: Path, text: str) -> Path:
+    """Write a file that its owner alone reads."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="ascii") as file:
+        file.write(text)
+    return path

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from sluice_block.konnector.datapath.qemu_daemon import nbd_client
-from sluice_block.konnector.datapath.sources.fields import text_field
+from sluice_block.konnector.datapath.sources.fields import text_field, write_secret
 from sluice_core.errors import CallerError
 
 _VOLUME: Final = "source"
 _NBD_PORT: Final = 10809
 #: What drivers of file systems say of their files.
 _FORMATS: Final = ("raw", "qcow2")
-_CEPH: Final = Path("/etc/ceph")
 
 Node = dict[str, Any]
 
@@ -54,32 +52,9 @@ def file_nodes(file: Path, kind: str) -> list[Node]:
     return [bottom, {"driver": kind, "node-name": _VOLUME, "file": "file", "discard": "unmap"}]
 
 
-def rbd_nodes(data: Mapping[str, Any]) -> list[Node]:
-    """The node of an RBD image, whose cluster and key are in this machine's /etc/ceph.
-
-    :raises CallerError: when something is missing
-    """
-    name = text_field(data, "name", "rbd")
-    pool, _, image = name.rpartition("/")
-    if not pool:
-        raise CallerError(f"`name` is `{name}`, expected pool/image")
-    node: Node = {"driver": "rbd", "node-name": _VOLUME, "pool": pool, "image": image, "discard": "unmap"}
-    conf = _CEPH / f"{data.get('cluster_name') or 'ceph'}.conf"
-    if conf.exists():
-        node["conf"] = str(conf)
-    hosts, ports = data.get("hosts") or [], data.get("ports") or []
-    if hosts:
-        node["server"] = [{"host": str(host), "port": str(port)} for host, port in zip(hosts, ports, strict=True)]
-    if data.get("auth_enabled"):
-        node["user"] = text_field(data, "auth_username", "rbd")
-    return [node]
-
-
 def _write_key(folder: Path, identity: str, key: str) -> str:
     """Write the key where QEMU reads it, and return the object that does."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(folder / "keys.psk", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="ascii") as file:
-        file.write(f"{identity}:{key}\n")
+    write_secret(folder / "keys.psk", f"{identity}:{key}\n")
     given = {"id": "tls", "dir": str(folder), "endpoint": "client", "username": identity}
     return ",".join(["tls-creds-psk", *(f"{name}={value.replace(',', ',,')}" for name, value in given.items())])

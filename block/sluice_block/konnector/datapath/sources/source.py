@@ -25,12 +25,12 @@ from sluice_block.konnector.datapath.sources import qemu_nodes
 from sluice_block.konnector.datapath.sources.brick_device import BrickDevice
 from sluice_block.konnector.datapath.sources.fields import text_field
 from sluice_block.konnector.datapath.sources.nfs_share import NfsShare
+from sluice_block.konnector.datapath.sources.rbd_image import RBD, RbdImage
 from sluice_core.errors import CallerError
 
 LOCAL: Final = "local"
 NBD: Final = "nbd"
 NFS: Final = "nfs"
-RBD: Final = "rbd"
 _THROUGH_QEMU: Final = (NBD, NFS, RBD)
 _EXPORT: Final = "source"
 
@@ -86,7 +86,7 @@ class Source:
         if self._kind == NBD:
             return qemu_nodes.nbd_nodes(self._data, self.folder / "tls")
         if self._kind == RBD:
-            return qemu_nodes.rbd_nodes(self._data), []
+            return RbdImage.of(self._data).block_nodes(_EXPORT, self.folder)
         file = self._share.find(self._data, self.connection.get("mount_point_base"))
         return qemu_nodes.file_nodes(file, text_field(self._data, "format", NFS)), []
 
