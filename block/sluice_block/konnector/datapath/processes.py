@@ -72,16 +72,19 @@ def start_daemon(command: Sequence[str], log: Path, pidfile: Path, descriptors: 
         raise PeerError(f"`{command[0]}` ended at once: {last_lines(log)}") from error
 
 
-def run(command: Sequence[str], what: str, seconds: float = 30.0, descriptors: Sequence[int] = ()) -> str:
+def run(
+    command: Sequence[str], what: str, seconds: float = 30.0, descriptors: Sequence[int] = (), given: str = ""
+) -> str:
     """The output of a command that ends by itself.
 
     :param what: what it is to do, for the error
+    :param given: its input
     :raises PeerError: with what it said, when it fails or does not end in time
     """
     try:
         done = subprocess.run(
             command,
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             text=True,
             errors="replace",
