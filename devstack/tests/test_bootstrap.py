@@ -103,6 +103,16 @@ def test_with_sudo_the_missing_packages_are_installed_and_no_others(machine):
     assert "memcached" not in install
 
 
+def test_the_packages_of_ceph_are_installed_alone(machine):
+    machine.user(1000)
+    machine.program("apt-get")
+    machine.program("sudo", '#!/bin/bash\necho "sudo $*" >> "$NOTES"\n')
+    assert machine.run("ceph").returncode == 0
+    (install,) = [line for line in machine.noted() if "apt-get install" in line]
+    assert "redis-server" not in install
+    assert not (machine.clone / ".venv").exists()
+
+
 def test_what_apt_says_goes_into_the_log_and_steps_are_plain_lines(machine):
     machine.user(1000)
     machine.program("sudo", FAKE_SUDO)

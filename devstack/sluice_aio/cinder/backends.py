@@ -1,4 +1,4 @@
-"""What Cinder's back ends leave outside its process, made before it starts and undone after it ended.
+"""What Cinder's back ends need outside its process, made before it starts and undone after it ended.
 
 The NFS share is a bind mount, at the place where os-brick looks for the mounted share.  The exports of attached volumes
 are processes that outlive Cinder, as in production.  Both are found by what is there, not by a record, so that nothing
@@ -24,6 +24,9 @@ NFS_SHARE: Final = f"{HOST}:/volumes"
 #: Program → the Debian package that brings it.
 _PROGRAMS: Final = {"nbdkit": "nbdkit", "qemu-img": "qemu-utils"}
 _MOUNTS: Final = Path("/proc/self/mounts")
+#: Debian's bindings of Ceph, which exist for its own Python only, and the packages that bring them.
+_BINDINGS: Final = Path("/usr/lib/python3/dist-packages")
+_CEPH_MODULES: Final = {"rados": "python3-rados", "rbd": "python3-rbd"}
 
 
 def folder(layout: Layout) -> Path:
@@ -49,6 +52,22 @@ def check_programs() -> None:
     for program, package in _PROGRAMS.items():
         if shutil.which(program) is None:
             raise LaunchError(f"`{program}` is not installed, run `tools/bootstrap everything` or install {package}")
+
+
+def link_ceph_modules(layout: Layout) -> None:
+    """Show Cinder's Python the bindings of Ceph, and nothing else of Debian's packages.
+
+    :raises LaunchError: naming the package that is missing
+    """
+    links = folder(layout) / "ceph-modules"
+    links.mkdir(parents=True, exist_ok=True)
+    for module, package in _CEPH_MODULES.items():
+        found = sorted(_BINDINGS.glob(f"{module}.cpython-*.so"))
+        if not found:
+            raise LaunchError(f"Cinder needs the module `{module}` for Ceph, install {package}")
+        for one in found:
+            (links / one.name).unlink(missing_ok=True)
+            (links / one.name).symlink_to(one)
 
 
 def prepare(layout: Layout) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 os.umask(0o077)
 FOLDER, BLOCK = (Path(word).resolve() for word in sys.argv[1:])
-sys.path.append(str(BLOCK))
+# the driver for Ceph finds Debian's bindings in the folder, where there is a Ceph
+sys.path += [str(BLOCK), str(FOLDER / "ceph-modules")]
 # os-brick looks for mount.nfs there
 os.environ["PATH"] = os.pathsep.join([str(FOLDER / "bin"), os.environ.get("PATH", os.defpath)])
 

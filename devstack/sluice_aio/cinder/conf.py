@@ -1,7 +1,8 @@
-"""What Cinder reads: one process, our NBD driver with two pools, and NFS where one may mount."""
+"""What Cinder reads: one process, our NBD driver with two pools, NFS where one may mount, Ceph where there is one."""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Final
 from sluice_aio.base.ini import section
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.ports import HOST
-from sluice_aio.cinder.backends import NFS_SHARE, export_folder, folder, nfs_mounts
+from sluice_aio.cinder.backends import NFS_SHARE, export_folder, folder, link_ceph_modules, nfs_mounts
 from sluice_aio.errors import LaunchError
 from sluice_aio.keystone import seed
 
@@ -24,16 +25,20 @@ _POOLS: Final = (
     "fast sluice:resiliency=none sluice:fabric=nbd sluice:bandwidth=400 sluice:iops=20000",
     "slow capacity=10 sluice:resiliency=none sluice:fabric=nbd sluice:bandwidth=40 sluice:iops=1000",
 )
+#: The pool of volumes in a Ceph, and the user that reads and writes it.
+CEPH_POOL: Final = "volumes"
+CEPH_USER: Final = "cinder"
 #: Linux refuses unix socket paths of more than 107 bytes; a socket is called as its volume.
 _SOCKET_PATH_LIMIT: Final = 107
 
 
-def write_cinder(layout: Layout, amqp_url: str, python: Path) -> None:
+def write_cinder(layout: Layout, amqp_url: str, python: Path, ceph_conf: str = "") -> None:
     """cinder.conf, readable by its owner only, and the folders of the back ends.
 
     :param amqp_url: the cluster's broker, which gets Cinder's notifications
     :param python: the interpreter of Cinder's environment
-    :raises LaunchError: when the path of an export's socket would be too long
+    :param ceph_conf: the configuration of a Ceph cluster; empty without one
+    :raises LaunchError: when the path of an export's socket would be too long, or Ceph's bindings are not installed
     """
     home = folder(layout)
     if len(os.fsencode(export_folder(layout) / ("0" * 36 + ".sock"))) > _SOCKET_PATH_LIMIT:
@@ -44,7 +49,9 @@ def write_cinder(layout: Layout, amqp_url: str, python: Path) -> None:
     if not mount_nfs.exists():
         mount_nfs.symlink_to("/bin/true")
     (home / "nfs_shares").write_text(f"{NFS_SHARE}\n", encoding="ascii")
-    backends = ["nbd", *(["nfs"] if os.geteuid() == 0 else [])]
+    backends = ["nbd", *(["nfs"] if os.geteuid() == 0 else []), *(["rbd"] if ceph_conf else [])]
+    if ceph_conf:
+        link_ceph_modules(layout)
     sections = [
         section("DEFAULT", _general(layout, python, backends)),
         section("database", {"connection": f"sqlite:///{home}/cinder.sqlite"}),
@@ -54,6 +61,7 @@ def write_cinder(layout: Layout, amqp_url: str, python: Path) -> None:
         section("coordination", {"backend_url": f"file://{home}/coordination"}),
         section("nbd", _nbd(layout)) + "".join(f"sluice_nbd_pool = {pool}\n" for pool in _POOLS),
         section("nfs", _nfs(home, layout)),
+        *([section("rbd", _rbd(ceph_conf))] if ceph_conf else []),
         section("cinder_sys_admin", {"helper_command": _privileged(python, home / "cinder.conf")}),
     ]
     path = home / "cinder.conf"
@@ -104,6 +112,20 @@ def _nbd(layout: Layout) -> dict[str, str]:
         "sluice_nbd_folder": f"{folder(layout)}/nbd",
         "sluice_nbd_export_folder": str(export_folder(layout)),
         "max_over_subscription_ratio": "2.0",
+    }
+
+
+def _rbd(ceph_conf: str) -> dict[str, str]:
+    # Cinder's scheduler finds `a:b` of a type's extra specs as [a][b] only
+    promised = {"resiliency": "2", "fabric": "rbd"}
+    capabilities = {"sluice": promised, **{f"sluice:{name}": value for name, value in promised.items()}}
+    return {
+        "volume_driver": "cinder.volume.drivers.rbd.RBDDriver",
+        "volume_backend_name": "rbd",
+        "rbd_ceph_conf": ceph_conf,
+        "rbd_pool": CEPH_POOL,
+        "rbd_user": CEPH_USER,
+        "extra_capabilities": json.dumps(capabilities),
     }
 
 

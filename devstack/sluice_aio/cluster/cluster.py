@@ -232,7 +232,8 @@ class Cluster:
         if "barbican" in self._names:
             barbican.write_barbican(self.layout)
         if "cinder" in self._names:
-            write_cinder(self.layout, self._rabbit().url, venv.python(service="cinder"))
+            python = venv.python(service="cinder")
+            write_cinder(self.layout, self._rabbit().url, python, self.setup.ceph_conf)
         if "konnector" in self._names:
             konnector.write_konnector(self.layout, self.setup)
         write_swift(self.layout, self.setup)

@@ -1,6 +1,7 @@
 """A cluster with Cinder, before anything starts: what is written, and what a stop would undo."""
 
 import configparser
+import json
 import stat
 import tempfile
 from pathlib import Path
@@ -32,15 +33,22 @@ def layout():
 def written(layout, monkeypatch):
     """A function that writes cinder.conf and parses it; repeated options are lines of one value."""
 
-    def write(user_id=0):
+    def write(user_id=0, ceph_conf=""):
         monkeypatch.setattr("os.geteuid", lambda: user_id)
-        write_cinder(layout, AMQP, PYTHON)
+        write_cinder(layout, AMQP, PYTHON, ceph_conf)
         text = (layout.data / "cinder" / "cinder.conf").read_text().replace("\nsluice_nbd_pool = slow", "\n  slow")
         parser = configparser.ConfigParser(interpolation=None, strict=True)
         parser.read_string(text)
         return parser
 
     return write
+
+
+@pytest.fixture
+def bindings(tmp_path, monkeypatch):
+    """Where Debian's bindings of Ceph are looked for."""
+    monkeypatch.setattr(backends, "_BINDINGS", tmp_path)
+    return tmp_path
 
 
 def test_cinder_listens_here_only_and_logs_in_as_a_user_of_its_own(layout, written):
@@ -71,6 +79,22 @@ def test_the_pools_are_what_the_driver_reads(written):
 def test_there_is_an_nfs_back_end_for_root_only(written):
     assert written()["DEFAULT"]["enabled_backends"] == "nbd,nfs"
     assert written(1000)["DEFAULT"]["enabled_backends"] == "nbd"
+
+
+def test_a_ceph_is_a_back_end_that_says_its_fabric_and_its_copies(written, layout, bindings):
+    for name in ("rados", "rbd"):
+        (bindings / f"{name}.cpython-311-x86_64-linux-gnu.so").touch()
+    found = written(ceph_conf="/etc/ceph/ceph.conf")
+    assert found["DEFAULT"]["enabled_backends"] == "nbd,nfs,rbd"
+    capabilities = json.loads(found["rbd"]["extra_capabilities"])
+    assert (capabilities["sluice:fabric"], capabilities["sluice"]["resiliency"]) == ("rbd", "2")
+    links = layout.data / "cinder" / "ceph-modules"
+    assert {one.resolve() for one in links.iterdir()} == set(bindings.iterdir())
+
+
+def test_a_ceph_without_its_bindings_is_refused(written, bindings):
+    with pytest.raises(LaunchError, match="install python3-rados"):
+        written(ceph_conf="/etc/ceph/ceph.conf")
 
 
 def test_a_folder_too_deep_for_the_sockets_of_exports_is_refused(tmp_path):
