@@ -22,8 +22,8 @@ from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed
 from sluice_block.konnector.client import KonnectorClient
 from sluice_block.konnector.datapath.process_records import read_living
-from sluice_block.konnector.datapath.rbd_image import RbdImage
-from sluice_block.konnector.datapath.rbd_locality import find_osds
+from sluice_block.konnector.datapath.sources.rbd_image import RbdImage
+from sluice_block.konnector.datapath.sources.rbd_locality import find_osds
 
 pytestmark = pytest.mark.alone
 
