@@ -1,6 +1,7 @@
 """Encrypted volumes: nothing plain is stored, and nothing is formatted that may hold data."""
 
 import os
+import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -134,8 +135,9 @@ def test_an_encrypted_volume_comes_back_after_a_crash_and_after_a_replacement(ma
         load.wait_for(100)
         machine.konnector.replace_stack(volume.attachment.volume, (READAHEAD, LUKS))
         load.wait_for(100)
-        os.kill(volume.stack.process().pid, 9)
-        volume.stack.process().wait(10)
+        stack = volume.stack.process()
+        os.kill(stack.pid, signal.SIGKILL)
+        assert stack.wait(10)
         machine.konnector.check()
         load.wait_for(100)
     assert volume.attachment.state == ATTACHED
