@@ -39,9 +39,7 @@ from sluice_actors.policies.policy_runner import PolicyRunner
 from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.runtime.tasks import Service, repeat_forever, wait_at_most
 from sluice_actors.status_publisher import StatusPublisher
-from sluice_actors.volumes.notifications import CinderNotifications
-from sluice_actors.volumes.services import volume_services
-from sluice_actors.volumes.volume_floors import VolumeFloors
+from sluice_actors.volumes.services import VolumeServices
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Change
@@ -111,7 +109,7 @@ class Host:
         self.bandwidth = AllocationService(
             settings, self.store, ownership, self._groups, clock, log_event=self.events.add
         )
-        self.volume_floors = VolumeFloors(settings, self.store, ownership, self._groups, clock, self.events.add)
+        self.volumes = VolumeServices(settings, self.store, ownership, self._groups, clock, self.events.add)
         publish_soon, publish_rates = self.status_publisher.publish_soon, self.bandwidth.publish_rates
         self.controllers = ControllerManager(settings, self.writer, self.router, clock, publish_soon, publish_rates)
         self._services: list[Service] = [
@@ -126,17 +124,9 @@ class Host:
             self.service_states,
             self.activations,
             self.existing_rewrites,
-            self.volume_floors,
-            *volume_services(settings, self.store, ownership, clock),
+            *self.volumes.services,
             self.status_publisher,
         ]
-        self._notifications: CinderNotifications | None = None
-        if settings["cinder_amqp_url"]:
-            exchange, durable = settings["cinder_exchange"], settings["cinder_exchange_durable"]
-            self._notifications = CinderNotifications(
-                settings["cinder_amqp_url"], exchange, durable, ownership, self.events.add
-            )
-            self._services.append(self._notifications)
 
     def start(self) -> None:
         """Begin to work, on the running loop."""
@@ -180,7 +170,7 @@ class Host:
             "controllers": self.controllers.report(),
             "metrics": self.router.aggregators.report(),
             "bandwidth": self.bandwidth.report(),
-            "cinder": self._notifications is not None and self._notifications.consumer.connected.is_set(),
+            "cinder": self.volumes.hears_cinder(),
             **self.cluster.report(),
         }
 
@@ -214,7 +204,7 @@ class Host:
         entries = (await self.store.entries()).values()
         self._groups.replace(entries)
         self.bandwidth.reload()
-        self.volume_floors.reload()
+        self.volumes.reload()
         self.activations.replace(entries)
         await self.change_observer.reread(self.writer.history)
         await self.existing_rewrites.reread()
@@ -224,7 +214,7 @@ class Host:
     async def _apply(self, change: Change) -> None:
         self._groups.apply(change)
         self.bandwidth.apply(change)
-        self.volume_floors.apply(change)
+        self.volumes.apply(change)
         self.activations.apply(change)
         self.controllers.apply(change)
         self.existing_rewrites.apply(change)

@@ -10,7 +10,7 @@ No I/O and no clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -23,6 +23,8 @@ from sluice_core.volumes.messages import PoolCalibration
 
 #: The name of the pool among the nodes; no node has it.
 _POOL: Final = "\0pool"
+#: Level for the allocator → level of the groups.
+_LEVELS: Final = {CONTAINER: VOLUME}
 #: What a machine carries: it bounds nothing, and is not estimated.
 _MACHINE: Final = {PROXY: dict.fromkeys((GET, PUT), 1e15)}
 
@@ -40,6 +42,23 @@ class VolumeLoad:
     moved: float
 
 
+class _VolumeGroups(GroupIndex):
+    """Groups of volumes, as groups of the containers that these are for the allocator."""
+
+    def __init__(self, groups: GroupIndex) -> None:
+        super().__init__()
+        self._groups = groups
+
+    def contains(self, level: str, group: str, path: str) -> bool:
+        return self._groups.contains(_LEVELS.get(level, level), group, path)
+
+    def members(self, level: str, group: str) -> tuple[str, ...]:
+        return self._groups.members(_LEVELS.get(level, level), group)
+
+    def among(self, level: str, group: str, paths: Set[str]) -> Set[str]:
+        return self._groups.among(_LEVELS.get(level, level), group, paths)
+
+
 @dataclass(eq=False)
 class PoolAllocator:
     """:param groups: the members of groups of volumes"""
@@ -50,7 +69,7 @@ class PoolAllocator:
     _allocator: Allocator = field(init=False)
 
     def __post_init__(self) -> None:
-        self._allocator = Allocator(self.groups, self.host, amplification=1.0)
+        self._allocator = Allocator(_VolumeGroups(self.groups), self.host, amplification=1.0)
 
     def set_assignments(self, assignments: Iterable[Assignment]) -> None:
         """Put exactly the floors and ceilings of volumes among ``assignments`` into force."""

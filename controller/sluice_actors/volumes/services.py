@@ -1,38 +1,87 @@
-"""The services of a host that need a Cinder."""
+"""The services of a host that are about volumes; most of them need a Cinder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from sluice_actors.events.event_log import LogEvent
+from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service
 from sluice_actors.volumes.discovery import PoolDiscovery
 from sluice_actors.volumes.finishing import OperationFinisher
+from sluice_actors.volumes.notifications import CinderNotifications
+from sluice_actors.volumes.tier_keeper import TierKeeper
+from sluice_actors.volumes.volume_floors import VolumeFloors
+from sluice_core.messages.policies import Change
 from sluice_core.store.store import AsyncStore
 from sluice_core.volumes.cinder_adapter import CinderService
 from sluice_core.volumes.cinder_options import CinderSettings, service_session
 from sluice_core.volumes.konnector_client import TIMEOUT, NodeKonnectors
 
 
-def volume_services(
-    settings: Mapping[str, Any], store: AsyncStore, ownership: Ownership, clock: Callable[[], float]
-) -> list[Service]:
-    """The services; none without a Cinder.
-
-    :param settings: values of ``sluice_actors.settings.OPTIONS``
+class VolumeServices:
+    """:param settings: values of ``sluice_actors.settings.OPTIONS``
+    :param groups: the host updates it before it calls :meth:`apply`
     :raises OptionError: when an option of Cinder cannot be used
     """
-    place = CinderSettings.from_options(settings)
-    if place is None:
-        return []
-    cinder = CinderService(place)
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        store: AsyncStore,
+        ownership: Ownership,
+        groups: GroupIndex,
+        clock: Callable[[], float],
+        log_event: LogEvent,
+    ) -> None:
+        self._floors = VolumeFloors(settings, store, ownership, groups, clock, log_event)
+        self._tiers: TierKeeper | None = None
+        self._notifications: CinderNotifications | None = None
+        #: To be started in this order.
+        self.services: list[Service] = [self._floors]
+        place = CinderSettings.from_options(settings)
+        if place is not None:
+            cinder = CinderService(place)
+            self._tiers = TierKeeper(cinder, store, ownership, groups, clock, log_event)
+            self.services += [PoolDiscovery(cinder, store, ownership, clock), self._tiers]
+            self.services += _finisher(settings, place, cinder, store, ownership, clock)
+        if settings["cinder_amqp_url"]:
+            exchange, durable = settings["cinder_exchange"], settings["cinder_exchange_durable"]
+            self._notifications = CinderNotifications(
+                settings["cinder_amqp_url"], exchange, durable, ownership, log_event
+            )
+            self.services.append(self._notifications)
+
+    def reload(self) -> None:
+        """What was known of the store may not hold any more."""
+        self._floors.reload()
+        if self._tiers is not None:
+            self._tiers.reload()
+
+    def apply(self, change: Change) -> None:
+        """Apply ``change``, which is already in the groups."""
+        self._floors.apply(change)
+        if self._tiers is not None:
+            self._tiers.apply(change)
+
+    def hears_cinder(self) -> bool:
+        """Whether Cinder's notifications are read now."""
+        return self._notifications is not None and self._notifications.consumer.connected.is_set()
+
+
+def _finisher(
+    settings: Mapping[str, Any],
+    place: CinderSettings,
+    cinder: CinderService,
+    store: AsyncStore,
+    ownership: Ownership,
+    clock: Callable[[], float],
+) -> Iterator[Service]:
     session = service_session(place, TIMEOUT)
 
     def konnectors(urls: Mapping[str, str]) -> NodeKonnectors:
         return NodeKonnectors(session, lambda: urls, place.konnector_ca_file)
 
-    return [
-        PoolDiscovery(cinder, store, ownership, clock),
-        OperationFinisher(cinder, konnectors, store, ownership, settings["reseller_prefix"], clock),
-    ]
+    yield OperationFinisher(cinder, konnectors, store, ownership, settings["reseller_prefix"], clock)

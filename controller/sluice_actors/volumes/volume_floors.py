@@ -19,6 +19,7 @@ from sluice_actors.events.event_log import LogEvent
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.volumes.kept_assignments import KeptAssignments
 from sluice_actors.volumes.pool_allocator import PoolAllocator, is_volume_bandwidth
 from sluice_actors.volumes.volume_loads import METHODS, VolumeLoads
 from sluice_core.connections.consumer import Consumer
@@ -32,11 +33,11 @@ from sluice_core.connections.publisher import Publisher
 from sluice_core.messages.bandwidth import Share, Shares
 from sluice_core.messages.events import FLOOR_SHORT
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.messages.policies import Assignment, Change
+from sluice_core.messages.policies import Change
 from sluice_core.store import fencing
-from sluice_core.store.operation import read_messages
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes.messages import PoolCalibration, VolumeRecord
+from sluice_core.volumes import operations
+from sluice_core.volumes.messages import PoolCalibration
 
 log = logging.getLogger(__name__)
 
@@ -78,8 +79,7 @@ class VolumeFloors(Service):
         bindings = [metric_routing_key(metric, "*") for metric in METHODS]
         self._consumer = Consumer(url, self.receive, bindings, METRICS_EXCHANGE, max_length=_MAX_QUEUED, ttl=_TTL)
         self._loads = VolumeLoads()
-        self._assignments: dict[str, Assignment] = {}
-        self._stale = True
+        self._assignments = KeptAssignments(store, is_volume_bandwidth)
         self._read_at = -math.inf
         self._pools: dict[str, str] = {}
         self._calibrations: dict[str, PoolCalibration] = {}
@@ -100,15 +100,12 @@ class VolumeFloors(Service):
         await self._publisher.close()
 
     def reload(self) -> None:
-        """Read the assignments anew: what was known of the store may not hold any more."""
-        self._stale = True
+        """Read the assignments anew."""
+        self._assignments.reload()
 
     def apply(self, change: Change) -> None:
         """Apply ``change``, which is already in the groups."""
-        dropped = [name for name in change.drops if self._assignments.pop(name, None) is not None]
-        put = {one.id: one for one in change.puts if is_volume_bandwidth(one)}
-        self._assignments.update(put)
-        if dropped or put or change.entries or change.entry_drops:
+        if self._assignments.apply(change) or change.entries or change.entry_drops:
             self._set_assignments()
 
     def receive(self, routing_key: str, body: bytes) -> None:
@@ -122,11 +119,11 @@ class VolumeFloors(Service):
         now = self._clock() - _DELAY
         await asyncio.sleep(math.floor(now) + 1.0 - now)
         if not self._ownership.owns(NAME):
-            self._stale = True
+            self._assignments.reload()
             self._allocators.clear()
             return
         await self._read()
-        if self._assignments or self._throttled:
+        if self._assignments.values() or self._throttled:
             self._publish(self._divide(time.monotonic()))
 
     async def _read(self) -> None:
@@ -134,18 +131,11 @@ class VolumeFloors(Service):
         :raises PeerError: when Redis is away
         """
         keys = self._store.keys
-        if self._stale:
-            names = await self._store.run(fencing.hash_fields(keys.assignments))
-            found: list[Assignment] = []
-            self._stale = False
-            for chunk in fencing.chunks(names):
-                some = await self._store.run(fencing.assignments(keys, chunk))
-                found += [one for one in some if is_volume_bandwidth(one)]
-            self._assignments = {one.id: one for one in found}
+        if await self._assignments.read():
             self._set_assignments()
-        if self._assignments and time.monotonic() - self._read_at >= _READ_AGAIN:
-            records = await self._store.run(read_messages(VolumeRecord, keys.volumes))
-            self._calibrations = await self._store.run(read_messages(PoolCalibration, keys.pool_calibrations))
+        if self._assignments.values() and time.monotonic() - self._read_at >= _READ_AGAIN:
+            records = await self._store.run(operations.read_records(keys))
+            self._calibrations = await self._store.run(operations.read_calibrations(keys))
             self._pools = {one.path: one.pool for one in records.values() if one.pool}
             self._read_at = time.monotonic()
 

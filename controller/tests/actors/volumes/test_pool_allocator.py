@@ -8,7 +8,8 @@ from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.volumes.pool_allocator import PoolAllocator, VolumeLoad
 from sluice_core.describe import BANDWIDTH, PROXY
 from sluice_core.messages.bandwidth import GET, PUT, Shares
-from sluice_core.messages.policies import ALL, NAME, VOLUME, Assignment, Target
+from sluice_core.messages.policies import ALL, GROUP, NAME, VOLUME, Assignment, Entry, Target
+from sluice_core.messages.registry import VOLUME_MEMBER
 from sluice_core.volumes.messages import PoolCalibration
 
 MB = 1_000_000
@@ -16,7 +17,7 @@ POOL = PoolCalibration("n@nbd#fast", 90 * MB, 60 * MB, 1e6, 1e6, 0.0)
 
 
 def floor(volume, select=NAME, **rates):
-    name = f"AUTH_p/{volume}" if select == NAME else ""
+    name = {NAME: f"AUTH_p/{volume}", GROUP: volume}.get(select, "")
     params = {name: rate * MB for name, rate in rates.items()}
     return Assignment(
         f"{volume}.0", volume, BANDWIDTH, "set", "bandwidth", Target(VOLUME, select, name), params=params, place=PROXY
@@ -26,10 +27,12 @@ def floor(volume, select=NAME, **rates):
 class Machines:
     """Konnectors, node → its volumes with what they ask for (MB/s); each moves what it may, the pool no more."""
 
-    def __init__(self, asks, *assignments, method=GET):
+    def __init__(self, asks, *assignments, method=GET, groups=()):
         self.asks = asks
         self.method = method
-        self.allocator = PoolAllocator(GroupIndex())
+        index = GroupIndex()
+        index.replace(groups)
+        self.allocator = PoolAllocator(index)
         self.allocator.set_assignments(assignments)
         self.rates = {}
         self.now = 100.0
@@ -86,6 +89,14 @@ def test_what_a_volume_leaves_goes_to_others():
 def test_a_floor_of_all_volumes_is_one_of_each():
     machines = Machines({"m1": {"a": math.inf, "b": math.inf}, "m2": {"c": math.inf}}, floor("x", ALL, get_bw=25))
     assert machines.run(8) == pytest.approx({"a": 30, "b": 30, "c": 30}, rel=0.03)
+
+
+def test_a_floor_of_a_group_is_one_of_each_member():
+    members = [Entry(VOLUME_MEMBER, f"disks/AUTH_p/{volume}", {}) for volume in "ab"]
+    machines = Machines(
+        {"m1": {"a": math.inf, "b": math.inf}, "m2": {"c": math.inf}}, floor("disks", GROUP, get_bw=35), groups=members
+    )
+    assert machines.run(8) == pytest.approx({"a": 41.67, "b": 41.67, "c": 6.67}, rel=0.03)
 
 
 def test_without_floors_nothing_is_held_back():

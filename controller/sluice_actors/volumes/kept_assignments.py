@@ -1,0 +1,55 @@
+"""The assignments of one sort that are in force, read once and followed change by change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from sluice_core.messages.policies import Assignment, Change
+from sluice_core.store import fencing
+from sluice_core.store.store import AsyncStore
+
+
+class KeptAssignments:
+    """:param wanted: which assignments are kept"""
+
+    def __init__(self, store: AsyncStore, wanted: Callable[[Assignment], bool]) -> None:
+        self._store = store
+        self._wanted = wanted
+        self._by_id: dict[str, Assignment] = {}
+        self._stale = True
+
+    def values(self) -> Collection[Assignment]:
+        """Those that are in force, as far as is known."""
+        return self._by_id.values()
+
+    def reload(self) -> None:
+        """Read them anew: what was known of the store may not hold any more."""
+        self._stale = True
+
+    def apply(self, change: Change) -> bool:
+        """Follow a change; whether it has any."""
+        dropped = [name for name in change.drops if self._by_id.pop(name, None) is not None]
+        put = {one.id: one for one in change.puts if self._wanted(one)}
+        self._by_id.update(put)
+        return bool(dropped or put)
+
+    async def read(self) -> bool:
+        """Read them if that is needed; whether it was.
+
+        :raises PeerError: when Redis is away
+        """
+        if not self._stale:
+            return False
+        keys = self._store.keys
+        names = await self._store.run(fencing.hash_fields(keys.assignments))
+        self._stale = False
+        found: list[Assignment] = []
+        try:
+            for chunk in fencing.chunks(names):
+                some = await self._store.run(fencing.assignments(keys, chunk))
+                found += [one for one in some if self._wanted(one)]
+        except BaseException:
+            self._stale = True
+            raise
+        self._by_id = {one.id: one for one in found}
+        return True

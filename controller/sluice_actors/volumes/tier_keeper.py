@@ -1,0 +1,224 @@
+"""The host that brings volumes to the tiers that policies say, by retyping them in Cinder.
+
+One host of the cluster does this, the one that owns :data:`NAME`.  Of the ``tier`` actions that are about a volume the
+narrowest holds, as of other actions.  The volume goes to the tier that is named, or to the cheapest one that promises
+what is demanded and that its pool meets: volumes are retyped where they lie.  An operation is written for each retype,
+as for one that somebody orders.  What cannot be done is an event, and is tried again after :data:`AGAIN` seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sluice_actors.events.event_log import LogEvent
+from sluice_actors.policies.group_index import GroupIndex
+from sluice_actors.runtime.ownership import Ownership
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.volumes.kept_assignments import KeptAssignments
+from sluice_core.describe import TIER
+from sluice_core.errors import CallerError, Conflict, SluiceError
+from sluice_core.messages.events import VOLUME_FAILED
+from sluice_core.messages.policies import ALL, CLUSTER, GROUP, TENANT, VOLUME, Assignment, Change
+from sluice_core.resolve import Candidates
+from sluice_core.store.store import AsyncStore
+from sluice_core.volumes import operations
+from sluice_core.volumes.cinder_adapter import Cinder
+from sluice_core.volumes.messages import FAILED, RETYPE, Tier, VolumeOperation, VolumeRecord
+from sluice_core.volumes.outcomes import ASKED
+from sluice_core.volumes.tiers import Calibrations, Demands, Pools, matching_tiers, unmet
+
+log = logging.getLogger(__name__)
+
+#: What the host owns that retypes.
+NAME: Final = "volumes/tiers"
+#: The source of its events, whichever host retypes.
+SOURCE: Final = "volumes"
+INTERVAL: Final = 2.0
+#: Seconds after which what failed is tried again.
+AGAIN: Final = 60.0
+
+Tiers = Mapping[str, Tier]
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A retype that was ordered, or could not be."""
+
+    assignment: str
+    at: float
+    operation: str = ""
+
+
+class TierKeeper(Service):
+    """Retypes volumes while this host owns :data:`NAME`.
+
+    :param groups: the host updates it before it calls :meth:`apply`
+    """
+
+    def __init__(
+        self,
+        cinder: Cinder,
+        store: AsyncStore,
+        ownership: Ownership,
+        groups: GroupIndex,
+        clock: Callable[[], float],
+        log_event: LogEvent,
+    ) -> None:
+        self._cinder = cinder
+        self._store = store
+        self._ownership = ownership
+        self._groups = groups
+        self._clock = clock
+        self._log_event = log_event
+        self._assignments = KeptAssignments(store, lambda one: one.kind == TIER)
+        self._attempts: dict[str, _Attempt] = {}
+
+    def start(self, spawn: Spawn) -> None:
+        spawn(repeat_forever("tiers of volumes", self._step))
+
+    def reload(self) -> None:
+        """Read the assignments anew."""
+        self._assignments.reload()
+
+    def apply(self, change: Change) -> None:
+        """Apply ``change``, which is already in the groups."""
+        self._assignments.apply(change)
+
+    async def _step(self) -> None:
+        if self._ownership.owns(NAME):
+            await self.retype_all()
+        else:
+            self._assignments.reload()
+        await asyncio.sleep(INTERVAL)
+
+    async def retype_all(self) -> None:
+        """Order a retype of each volume that is in another tier than policies say.
+
+        :raises PeerError: when Redis is away
+        """
+        await self._assignments.read()
+        if not self._assignments.values():
+            return
+        keys, run = self._store.keys, self._store.run
+        tiers = await run(operations.read_tiers(keys))
+        pools, calibrations = await run(operations.read_pools(keys)), await run(operations.read_calibrations(keys))
+        for record in (await run(operations.read_records(keys))).values():
+            said = self._said(record)
+            if said is not None:
+                await self._keep(record, said, tiers, pools, calibrations)
+
+    def _said(self, record: VolumeRecord) -> Assignment | None:
+        """The action that holds for a volume."""
+        concerning = [one for one in self._assignments.values() if one.when is True and self._concerns(one, record)]
+        pipeline = (Candidates(concerning).constant or {}).get(TIER, ())
+        return pipeline[0] if pipeline else None
+
+    def _concerns(self, one: Assignment, record: VolumeRecord) -> bool:
+        target = one.target
+        path = {VOLUME: record.path, TENANT: record.account}.get(target.level)
+        if target.level == CLUSTER:
+            return True
+        if path is None:
+            return False
+        if one.path():
+            return one.path() == path
+        if target.select == GROUP:
+            return self._groups.contains(target.level, target.name, path)
+        return target.select == ALL
+
+    async def _keep(
+        self, record: VolumeRecord, said: Assignment, tiers: Tiers, pools: Pools, calibrations: Calibrations
+    ) -> None:
+        before = self._attempts.get(record.id)
+        if before is not None and before.assignment == said.id and self._clock() - before.at < AGAIN:
+            await self._note_failure(record, before)
+            return
+        try:
+            volume = await asyncio.to_thread(self._cinder.volume, record.id)
+            wanted = _choose(said, volume.pool, tiers, pools, calibrations)
+            if wanted in (record.tier, volume.type):
+                self._attempts.pop(record.id, None)
+            else:
+                await self._order(record, said, wanted)
+        except SluiceError as error:
+            self._fail(record, said.id, str(error))
+
+    async def _order(self, record: VolumeRecord, said: Assignment, tier: str) -> None:
+        """
+        :raises SluiceError: when it cannot be ordered, or Cinder refuses
+        """
+        keys, now = self._store.keys, self._clock()
+        ordered = VolumeOperation(
+            uuid.uuid4().hex, RETYPE, record.project, record.id, {"tier": tier}, created=now, by=f"policy/{said.policy}"
+        )
+        if await self._store.run(operations.create_operation(keys, ordered)):
+            return  # another operation on the volume is under way
+        self._attempts[record.id] = _Attempt(said.id, now, ordered.id)
+        claimed, write = operations.claim(keys, ordered, now)
+        if not await self._store.run(write):
+            return
+        try:
+            await asyncio.to_thread(self._cinder.retype, record.id, tier)
+            found = replace(claimed, step=ASKED)
+        except CallerError as error:
+            found = replace(claimed, state=FAILED, reason=str(error), ended=self._clock())
+        await self._store.run(operations.release(keys, claimed, found))
+
+    async def _note_failure(self, record: VolumeRecord, attempt: _Attempt) -> None:
+        """Say once that what was ordered has failed."""
+        if not attempt.operation:
+            return
+        found = await self._store.run(operations.read_operation(self._store.keys, attempt.operation))
+        if found is not None and found.state == FAILED:
+            self._fail(record, attempt.assignment, found.reason)
+
+    def _fail(self, record: VolumeRecord, assignment: str, reason: str) -> None:
+        self._attempts[record.id] = _Attempt(assignment, self._clock())
+        text = f"volume `{record.id}` (`{record.name}`) does not come to the tier that a policy says: {reason}"
+        self._log_event(VOLUME_FAILED, text, SOURCE, subject=record.id, policy=assignment.partition(".")[0])
+
+
+def _choose(said: Assignment, pool: str, tiers: Tiers, pools: Pools, calibrations: Calibrations) -> str:
+    """The name of the tier for a volume in ``pool``.
+
+    :raises Conflict: when there is none
+    """
+    there = pools.get(pool)
+    if there is None:
+        raise Conflict(f"its pool `{pool}` is not known")
+    named = str(said.params.get("name", ""))
+    if named:
+        tier = tiers.get(named)
+        if tier is None:
+            raise Conflict(f"there is no tier `{named}`")
+        missed = unmet(there, Demands.of_tier(tier), calibrations.get(pool))
+        if missed:
+            raise Conflict(f"its pool `{pool}` does not meet {_listed(missed)} of tier `{named}`")
+        return named
+    demands = _demands(said)
+    missed = unmet(there, demands, calibrations.get(pool))
+    if missed:
+        raise Conflict(f"its pool `{pool}` does not meet {_listed(missed)}")
+    for tier in matching_tiers(demands, tiers.values(), pools, calibrations):
+        if not unmet(there, Demands.of_tier(tier), calibrations.get(pool)):
+            return tier.name
+    raise Conflict(f"no tier that its pool `{pool}` meets promises that")
+
+
+def _demands(said: Assignment) -> Demands:
+    given = said.params
+    return Demands(
+        str(given.get("resiliency", "")),
+        float(given.get("bandwidth", 0.0)),
+        float(given.get("iops", 0.0)),
+        str(given.get("fabric", "")),
+    )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{one}`" for one in names)
