@@ -7,21 +7,29 @@ the next reading; while Cinder is away, the pools keep their age (``Pool.seen``)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final, Protocol
 
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_core.connections.exchanges import metric_routing_key
+from sluice_core.connections.publisher import Publisher
 from sluice_core.errors import CallerError, PeerError
+from sluice_core.messages.nodes import HIGHEST, LOWEST, MetricBatch
+from sluice_core.metrics.node_metrics import POOL
 from sluice_core.store.store import AsyncStore
 from sluice_core.volumes.messages import Pool
+from sluice_core.volumes.metrics import POOL_FREE, POOL_PERIOD, POOL_USED
 from sluice_core.volumes.operations import write_pools
 
 #: What the reading host owns.
 NAME: Final = "volumes/pools"
 #: Seconds between two readings.
-INTERVAL: Final = 5.0
+INTERVAL: Final = POOL_PERIOD
+#: In the place of a node in batches of metrics.
+REPORTER: Final = "cinder"
+_UNSENT: Final = 4
 
 
 class PoolSource(Protocol):
@@ -31,8 +39,8 @@ class PoolSource(Protocol):
         """What each back end reported last; blocks."""
 
 
-async def discover(cinder: PoolSource, store: AsyncStore, now: float) -> None:
-    """Put what Cinder reports now in the place of the pools that were known.
+async def discover(cinder: PoolSource, store: AsyncStore, now: float) -> list[Pool]:
+    """Put what Cinder reports now in the place of the pools that were known, and return it.
 
     :raises PeerError: when Cinder or Redis is away, or Cinder shows us no pools; then nothing is changed
     """
@@ -41,6 +49,23 @@ async def discover(cinder: PoolSource, store: AsyncStore, now: float) -> None:
     except CallerError as error:
         raise PeerError(f"cinder's pools cannot be read: {error}") from error
     await store.run(write_pools(store.keys, [replace(one, seen=now) for one in found]))
+    return found
+
+
+def pool_batches(pools: Iterable[Pool], now: float, number: int) -> Iterator[MetricBatch]:
+    """Free and used space as batches of metrics, of pools that say how large they are.
+
+    :param number: counts these batches
+    """
+    known = {one.name: one for one in pools if one.total > 0 and one.free >= 0}
+    window = (int(now // POOL_PERIOD) - 1) * int(POOL_PERIOD)
+    values = {
+        POOL_FREE: {name: min(one.free / one.total, 1.0) for name, one in known.items()},
+        POOL_USED: {name: max(one.total - one.free, 0.0) for name, one in known.items()},
+    }
+    for metric, found in values.items():
+        merge = LOWEST if metric == POOL_FREE else HIGHEST
+        yield MetricBatch(REPORTER, metric, window, number, {POOL: found}, POOL_PERIOD, merge=merge)
 
 
 class PoolDiscovery(Service):
@@ -52,18 +77,28 @@ class PoolDiscovery(Service):
         store: AsyncStore,
         ownership: Ownership,
         clock: Callable[[], float],
+        amqp_url: str,
         interval: float = INTERVAL,
     ) -> None:
         self._cinder = cinder
         self._store = store
         self._ownership = ownership
         self._clock = clock
+        self._publisher = Publisher(amqp_url, limit=_UNSENT)
         self._interval = interval
+        self._number = 0
 
     def start(self, spawn: Spawn) -> None:
+        self._publisher.start()
         spawn(repeat_forever("discover pools", self._step))
 
     async def _step(self) -> None:
         if self._ownership.owns(NAME):
-            await discover(self._cinder, self._store, self._clock())
+            pools = await discover(self._cinder, self._store, self._clock())
+            self._number += 1
+            for batch in pool_batches(pools, self._clock(), self._number):
+                self._publisher.publish(metric_routing_key(batch.metric, REPORTER), batch.encode())
         await asyncio.sleep(self._interval)
+
+    async def close(self) -> None:
+        await self._publisher.close()

@@ -45,7 +45,7 @@ class VolumeServices:
         if place is not None:
             cinder = CinderService(place)
             self._tiers = TierKeeper(cinder, store, ownership, groups, clock, log_event)
-            self.services += [PoolDiscovery(cinder, store, ownership, clock), self._tiers]
+            self.services += [PoolDiscovery(cinder, store, ownership, clock, settings["amqp_url"]), self._tiers]
             self.services += _finisher(settings, place, cinder, store, ownership, clock)
         if settings["cinder_amqp_url"]:
             exchange, durable = settings["cinder_exchange"], settings["cinder_exchange_durable"]

@@ -20,8 +20,10 @@ from sluice_core.errors import DecodeError
 NODE: Final = "node"
 #: The granularity whose paths are names of storage policies.
 STORAGE_POLICY: Final = "storage_policy"
+#: The granularity whose paths are pools of Cinder.
+POOL: Final = "pool"
 #: Granularities that are no targets of sentences: a metric of one of them is the cluster's, or that of a named path.
-PLACE_LEVELS: Final = (NODE, STORAGE_POLICY)
+PLACE_LEVELS: Final = (NODE, STORAGE_POLICY, POOL)
 _LEVELS: Final = (NODE,)
 #: A node with more disks and interfaces than this is a mistake.
 _MOST_PARTS: Final = 1000

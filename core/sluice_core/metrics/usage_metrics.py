@@ -38,5 +38,5 @@ MERGES: Final = {STORED: HIGHEST, OBJECTS: HIGHEST, NODE_FREE: LOWEST, STORAGE_P
 
 #: All that agents measure without the help of Swift's workers.
 AGENT_METRICS: Final = (*(one.info for one in NODE_METRICS), *USAGE_METRICS)
-#: Seconds between two windows of metrics that are not measured each second, unless a node says otherwise.
+#: Seconds between two windows of these that are not measured each second, unless a node says otherwise.
 SLOW_PERIODS: Final = {one.name: one.period for one in AGENT_METRICS}

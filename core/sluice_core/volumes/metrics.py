@@ -1,4 +1,4 @@
-"""What konnectors measure of volumes, second by second."""
+"""What konnectors measure of volumes, second by second, and what Cinder says of its pools."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Final
 
 from sluice_core.describe import MetricInfo
 from sluice_core.messages.policies import CLUSTER, TENANT, VOLUME
+from sluice_core.metrics import usage_metrics
+from sluice_core.metrics.node_metrics import POOL
 
 VOLUME_READ_BW: Final = "VOLUME_READ_BW"
 VOLUME_WRITE_BW: Final = "VOLUME_WRITE_BW"
@@ -34,3 +36,14 @@ VOLUME_METRICS: Final = (
     _metric(VOLUME_LATENCY_P99, "seconds", "time that 99 % of the requests to a volume do not exceed"),
     _metric(VOLUME_QUEUE, "count", "requests to volumes under way"),
 )
+
+POOL_FREE: Final = "POOL_FREE"
+POOL_USED: Final = "POOL_USED"
+#: Seconds between two windows.
+POOL_PERIOD: Final = 5.0
+POOL_METRICS: Final = (
+    MetricInfo(POOL_FREE, "fraction", "free share of a pool of Cinder", (POOL,), POOL_PERIOD),
+    MetricInfo(POOL_USED, "bytes", "bytes of a pool of Cinder that are in use", (POOL,), POOL_PERIOD),
+)
+#: Seconds between two windows of all metrics that are not measured each second.
+SLOW_PERIODS: Final = {**usage_metrics.SLOW_PERIODS, **{one.name: one.period for one in POOL_METRICS}}

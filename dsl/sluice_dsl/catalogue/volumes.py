@@ -10,7 +10,7 @@ from typing import Final
 from sluice_core.messages.policies import NAME, VOLUME, Target
 from sluice_core.volumes.actions import VOLUME_ACTIONS
 from sluice_core.volumes.messages import VolumeRecord
-from sluice_core.volumes.metrics import VOLUME_METRICS
+from sluice_core.volumes.metrics import POOL_METRICS, VOLUME_METRICS
 from sluice_dsl.catalogue.base import Catalogue
 
 #: Names that a near miss is looked for among; comparing a word with that many takes some 20 ms.
@@ -58,7 +58,7 @@ def with_volumes(
 ) -> Catalogue:
     """``catalogue`` of a cluster that has volumes: their level, actions and metrics are available."""
     own = {one.keyword: one for one in VOLUME_ACTIONS}
-    measured = {one.name: one for one in VOLUME_METRICS}
+    measured = {one.name: one for one in (*VOLUME_METRICS, *POOL_METRICS)}
     return replace(
         catalogue,
         levels=tuple(dict.fromkeys((*catalogue.levels, VOLUME))),

@@ -103,12 +103,12 @@ class ConditionCompiler:
         return self._target is None or level in ("", self._target.level, *PLACE_LEVELS)
 
     def _reading(self, metric: MetricInfo, clause: ast.Clause) -> Reading:
-        """Where the metric is read: at the target, or else at a node or storage policy, whatever the target is."""
+        """Where the metric is read: at the target, or at a node, storage policy or pool whatever that is."""
         place = next((level for level in PLACE_LEVELS if level in metric.granularities), "")
         measured = join_words(metric.granularities, "and")
         if clause.at is not None:
             if not place:
-                message = f"`{metric.name}` is measured per {measured}, AT names a node or storage policy"
+                message = f"`{metric.name}` is measured per {measured}, AT names a node, storage policy or pool"
                 self._reporter.error(message, clause.at.span)
             elif not clause.at.text:
                 expected = f"expected the name of a {place.replace('_', ' ')}"

@@ -6,7 +6,7 @@ import pytest
 from tests.support.actors.ownership import SingleHost
 
 from sluice_actors.runtime.tasks import Service
-from sluice_actors.volumes.discovery import PoolDiscovery, discover
+from sluice_actors.volumes.discovery import PoolDiscovery, discover, pool_batches
 from sluice_core.errors import Forbidden, PeerError
 from sluice_core.store.store import AsyncStore
 from sluice_core.volumes.messages import Pool
@@ -56,6 +56,14 @@ def test_pools_come_fill_up_and_go(story):
     story(scenario)
 
 
+def test_free_and_used_space_are_metrics_of_pools_that_know_them():
+    unknown = Pool("h@rbd#all", -1.0, -1.0)
+    free, used = pool_batches([FAST, SLOW, unknown], 1013.0, 4)
+    assert (free.metric, free.window, free.period, free.merge, free.seq) == ("POOL_FREE", 1005, 5.0, "lowest", 4)
+    assert free.values == {"pool": {"h@nbd#fast": 0.9, "h@nbd#slow": 0.8}}
+    assert used.values == {"pool": {"h@nbd#fast": 10.0, "h@nbd#slow": 20.0}}
+
+
 @pytest.mark.parametrize("fault", [PeerError("away"), Forbidden("not an administrator")])
 def test_a_cinder_that_shows_no_pools_leaves_those_that_are_known(story, fault):
     async def scenario(store):
@@ -75,8 +83,8 @@ def test_only_the_host_that_owns_the_pools_reads_them(story):
         idle.owns = lambda name: False
         reading, other = FakeCinder(FAST), FakeCinder(FAST)
         services = [
-            PoolDiscovery(reading, store, SingleHost(), lambda: 7.0, interval=0.01),
-            PoolDiscovery(other, store, idle, lambda: 7.0, interval=0.01),
+            PoolDiscovery(reading, store, SingleHost(), lambda: 7.0, "amqp://127.0.0.1:1", interval=0.01),
+            PoolDiscovery(other, store, idle, lambda: 7.0, "amqp://127.0.0.1:1", interval=0.01),
         ]
         tasks = []
         for service in services:
