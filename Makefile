@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Servers and tests start from bytecode, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv everything demo up down status test lint types imports names unit service functional probe roles repeat debian13 \
+.PHONY: help venv everything demo demo-block up down status test lint types imports names unit service functional probe roles repeat debian13 \
     fuzz swift-suite swift-sample bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
@@ -32,6 +32,9 @@ everything:  ## the same, and what only the tests need (a Docker engine, other p
 
 demo: venv  ## bring up a cluster, let a live workload switch compression on and off, check everything
 	@$(AIO) demo
+
+demo-block: everything  ## as root: a volume found by demand, attached, slowed by a sentence, the next one encrypted
+	@$(AIO) demo-block
 
 up: $(if $(WITH),everything,venv)  ## start a cluster on 127.0.0.1 and leave it running; WITH=block: with Cinder
 	@$(AIO) up $(if $(WITH),--with $(WITH))

@@ -65,7 +65,9 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("down", help="stop it")
     commands.add_parser("status", help="what runs: exit status 0 all, 1 some, 3 none")
     demo = commands.add_parser("demo", help="show a live workload switch a filter on, and off again")
-    demo.add_argument("--keep", action="store_true", help="leave the cluster running afterwards")
+    block = commands.add_parser("demo-block", help="show a volume found, attached, slowed by a sentence, and encrypted")
+    for one in (demo, block):
+        one.add_argument("--keep", action="store_true", help="leave the cluster running afterwards")
     return top
 
 
@@ -208,6 +210,13 @@ def demo(layout: Layout, keep: bool) -> int:
     return run_demo(layout, keep)
 
 
+def demo_block(layout: Layout, keep: bool) -> int:
+    """Bring up a cluster with Cinder, show its volumes, stop it again."""
+    from sluice_aio.demo.block import run_block_demo  # only here is the client needed
+
+    return run_block_demo(layout, keep)
+
+
 def interrupt(number: int, frame: object) -> None:
     """A signal handler: end as Ctrl-C would."""
     raise Interrupted(signal.Signals(number).name)
@@ -226,6 +235,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return down(layout)
         if arguments.command == "status":
             return show_status(layout)
+        if arguments.command == "demo-block":
+            return demo_block(layout, arguments.keep)
         return demo(layout, arguments.keep)
     except SluiceError as error:
         print(f"sluice-aio: {error}", file=sys.stderr)
