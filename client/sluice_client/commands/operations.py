@@ -34,15 +34,22 @@ _REQUEST: Final = (
 
 
 class ShowEffective(ShowCommand):
-    """Show which policies decide for a request, and which are overridden and why."""
+    """Show which policies decide for a request or a volume, and which are overridden and why."""
 
     columns = registry.EFFECTIVE
-    arguments = (Argument("target", "account[/container[/object]]", {"metavar": "TARGET"}), *_REQUEST)
-    examples = ("AUTH_acme/logs/a.pdf --method PUT --size 100000 --type pdf",)
+    arguments = (
+        Argument("target", "account[/container[/object]], or account/volume id", {"metavar": "TARGET"}),
+        Argument("--volume", "TARGET is a volume", {"action": "store_true"}),
+        *_REQUEST,
+    )
+    examples = (
+        "AUTH_acme/logs/a.pdf --method PUT --size 100000 --type pdf",
+        "AUTH_acme/2f0c6d5e-9f51-4e0c-9d6f-4b8d1f2a7c10 --volume",
+    )
 
     def fetch(self, args: Namespace) -> Data:
         """The verdict."""
-        return self.client.effective(args.target, **crud.given_values(_REQUEST, args))
+        return self.client.effective(args.target, args.volume, **crud.given_values(_REQUEST, args))
 
 
 class ListChanges(ListCommand):

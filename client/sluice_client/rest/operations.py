@@ -41,9 +41,12 @@ class OperatorApi:
         """Change ``policy``, its sentence, or ``enabled``; what is not named stays."""
         return self.put(join_path("policies", policy_id), changes, wait, etag)
 
-    def effective(self, target: str, **request: Any) -> Data:
-        """What decides for a request: ``method``, ``size``, ``type``, ``tag``; the unknown is left out."""
-        query = {"target": target, **{name: value for name, value in request.items() if value not in (None, "")}}
+    def effective(self, target: str, volume: bool = False, **request: Any) -> Data:
+        """What decides for a request: ``method``, ``size``, ``type``, ``tag``; the unknown is left out.
+
+        :param volume: whether ``target`` is a volume, ``account/volume id``, of which nothing is requested
+        """
+        query = {"volume" if volume else "target": target, **{name: value for name, value in request.items() if value not in (None, "")}}
         return self._transport.call("GET", "/effective", query=query)
 
     def changes(self, policy: str = "", by: str = "", since: str = "") -> Iterator[Data]:
