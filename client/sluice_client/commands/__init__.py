@@ -165,6 +165,7 @@ COMMANDS: Final[Mapping[str, type[SluiceCommand]]] = {
     "volume tier match": tiers.MatchTier,
     "volume tier delete": tiers.DeleteTier,
     "volume pool list": tiers.ListPools,
+    "volume pool calibrate": tiers.CalibratePool,
     "node list": nodes.ListNodes,
     "node show": nodes.ShowNode,
     "node adopt": nodes.AdoptHistory,

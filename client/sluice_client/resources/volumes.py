@@ -88,3 +88,9 @@ POOL_LIST: Final[Columns] = (
     *fields("Capabilities"),
     field("Seen At", long=True),
 )
+CALIBRATION: Final[Columns] = (
+    *fields("pool"),
+    field("read_bw", human=rate_text),
+    field("write_bw", human=rate_text),
+    *fields("read_iops", "write_iops", "measured_at"),
+)

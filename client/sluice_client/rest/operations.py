@@ -46,7 +46,10 @@ class OperatorApi:
 
         :param volume: whether ``target`` is a volume, ``account/volume id``, of which nothing is requested
         """
-        query = {"volume" if volume else "target": target, **{name: value for name, value in request.items() if value not in (None, "")}}
+        query = {
+            "volume" if volume else "target": target,
+            **{name: value for name, value in request.items() if value not in (None, "")},
+        }
         return self._transport.call("GET", "/effective", query=query)
 
     def changes(self, policy: str = "", by: str = "", since: str = "") -> Iterator[Data]:

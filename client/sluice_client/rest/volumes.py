@@ -84,6 +84,10 @@ class VolumeApi:
         """Cinder's pools, by name."""
         return Collection(self._transport, "/volumes/pools").list()
 
+    def calibrate_pool(self, pool: str, **measured: Any) -> Data:
+        """Say what was measured of a pool: ``read_bw``, ``write_bw``, ``read_iops``, ``write_iops``."""
+        return self._transport.call("PUT", join_path("volumes", "pools", pool, "calibration"), body=measured)
+
     def match_tier(self, **demands: Any) -> Data:
         """The cheapest tier that meets demands now; ``size`` in GiB is one, too."""
         return self._transport.call("GET", "/volumes/tiers/match", query=make_query(**demands))

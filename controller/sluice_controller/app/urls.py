@@ -128,6 +128,7 @@ urlpatterns = [
     path("bw/<name:account>/<name:policy>/<rate:value>", iostack.SetPolicyBandwidthView.as_view()),
     path("volumes", volumes.VolumesView.as_view()),
     path("volumes/pools", tiers.PoolsView.as_view()),
+    path("volumes/pools/<name:pool>/calibration", tiers.CalibrationView.as_view()),
     path("volumes/tiers", tiers.TiersView.as_view()),
     path("volumes/tiers/match", tiers.TierMatchView.as_view()),
     path("volumes/tiers/<name:tier>", tiers.TierView.as_view()),

@@ -421,7 +421,7 @@ def test_a_reader_may_look_and_not_create(cluster, volumes):
 
 def test_what_cinder_notifies_becomes_events(volumes, cluster, cinder, eventually):
     with contextlib.closing(Store(cluster.redis_url)) as store:
-        eventually(lambda: any(host.get("cinder") for host in store.hosts().values()), limit=20)
+        eventually(lambda: any(host.get("cinder") for host in store.hosts().values()), limit=60)
         volume = volumes(name="data 1")
         cinder.volumes.extend(volume, 2)
         wait_for(cinder.volumes, volume, "available")
@@ -430,7 +430,7 @@ def test_what_cinder_notifies_becomes_events(volumes, cluster, cinder, eventuall
             found = store.run(events_after(store.keys, FIRST, 1000)).events
             return {one.kind: one.text for one in found if one.subject == volume.id}
 
-        eventually(lambda: {VOLUME_CREATED, VOLUME_EXTENDED} <= told().keys(), limit=20)
+        eventually(lambda: {VOLUME_CREATED, VOLUME_EXTENDED} <= told().keys(), limit=60)
         assert told()[VOLUME_EXTENDED] == f"volume `{volume.id}` (`data 1`) was extended, 2 GiB"
 
 

@@ -10,7 +10,7 @@ from sluice_client.command_base import crud
 from sluice_client.command_base.command import Argument, EachCommand, ListCommand, ShowCommand, names_argument
 from sluice_client.commands.volumes.volumes import DEMANDS
 from sluice_client.resources.columns import Data, printable
-from sluice_client.resources.volumes import MATCH, POOL_LIST, TIER, TIER_LIST
+from sluice_client.resources.volumes import CALIBRATION, MATCH, POOL_LIST, TIER, TIER_LIST
 
 TIERS: Final = crud.Resource(
     "tier",
@@ -76,3 +76,21 @@ class ListPools(ListCommand):
     def fetch(self, args: Namespace) -> Iterable[Data]:
         """The pools."""
         return self.client.pools()
+
+
+class CalibratePool(ShowCommand):
+    """Say what a pool carries, as you measured it: it counts before what the pool claims, and floors divide it."""
+
+    columns = CALIBRATION
+    arguments = (
+        Argument("pool", "host@backend#pool", {"metavar": "POOL"}),
+        Argument("--read-bw", "read per second, as 90MBps", {"required": True, "metavar": "RATE"}),
+        Argument("--write-bw", "written per second", {"required": True, "metavar": "RATE"}),
+        Argument("--read-iops", "reads per second", {"required": True, "type": float, "metavar": "N"}),
+        Argument("--write-iops", "writes per second", {"required": True, "type": float, "metavar": "N"}),
+    )
+    examples = ("node1@nbd#fast --read-bw 90MBps --write-bw 80MBps --read-iops 9000 --write-iops 7000",)
+
+    def fetch(self, args: Namespace) -> Data:
+        """What was measured."""
+        return self.client.calibrate_pool(args.pool, **crud.given_values(self.arguments[1:], args))

@@ -137,3 +137,12 @@ def test_tiers_are_made_shown_matched_mended_and_deleted(run, stub, sent):
 def test_pools_are_listed_with_what_is_known_of_them(run, stub):
     stub.enqueue(200, {"pools": [POOL]})
     assert "2.0 GiB" in run("volume", "pool", "list").out
+
+
+def test_what_was_measured_of_a_pool_is_sent_and_shown_with_units(run, stub, sent):
+    measured = {"read_bw": "90MBps", "write_bw": "80MBps", "read_iops": 9000.0, "write_iops": 7000.0}
+    stub.enqueue(200, {"pool": "h@nbd#fast", **measured, "read_bw": 9e7, "write_bw": 8e7, "measured_at": ""})
+    words = ("volume", "pool", "calibrate", "h@nbd#fast")
+    given = [word for name, value in measured.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    assert "90 MB/s" in run(*words, *given).out
+    assert sent() == [("PUT", "/volumes/pools/h%40nbd%23fast/calibration", measured)]

@@ -217,10 +217,31 @@ class MatchSerializer(Serializer):
     others = s.ListField(child=s.CharField(), help_text="tiers that meet the demands, too, by cost")
 
 
+class NewCalibrationSerializer(Serializer):
+    """What was measured of a pool; a rate is a number with its unit, a bare number is MB/s."""
+
+    read_bw = s.CharField(help_text="read per second")
+    write_bw = s.CharField(help_text="written per second")
+    read_iops = s.FloatField(help_text="reads per second")
+    write_iops = s.FloatField(help_text="writes per second")
+
+
+class CalibrationSerializer(Serializer):
+    """What was measured of a pool."""
+
+    pool = s.CharField(help_text="host@backend#pool")
+    read_bw = s.FloatField(help_text="bytes per second")
+    write_bw = s.FloatField(help_text="bytes per second")
+    read_iops = s.FloatField()
+    write_iops = s.FloatField()
+    measured_at = UnixTimeField(source="at")
+
+
 class PoolListSerializer(Serializer):
-    """All pools of Cinder."""
+    """All pools of Cinder, and what was measured of some."""
 
     pools = PoolSerializer(many=True)
+    measured = CalibrationSerializer(many=True)
 
 
 TIERS: Final = examples(
@@ -228,4 +249,7 @@ TIERS: Final = examples(
 )
 VOLUMES: Final = examples(
     ("of any type", {"name": "data1", "size": 10}),
+)
+CALIBRATIONS: Final = examples(
+    ("as fio measured", {"read_bw": "90MBps", "write_bw": "80MBps", "read_iops": 9000, "write_iops": 7000}),
 )

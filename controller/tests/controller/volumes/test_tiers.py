@@ -146,3 +146,28 @@ def test_a_cinder_that_is_away_is_a_peer_that_is_away(message, cinder):
 @pytest.mark.parametrize("example", TIERS, ids=lambda one: one.name)
 def test_examples_are_accepted_as_they_stand(send, cinder, example):
     send("post", "/volumes/tiers", example.value, 201)
+
+
+MEASURED = {"read_bw": "90MBps", "write_bw": 60, "read_iops": 9000, "write_iops": 7000}
+
+
+def test_what_was_measured_of_a_pool_counts_before_what_it_claims(send, message, cinder):
+    found = send("put", "/volumes/pools/h@nbd%23fast/calibration", MEASURED)
+    assert (found["read_bw"], found["write_bw"], found["write_iops"]) == (9e7, 6e7, 7000)
+    assert [one["pool"] for one in send("get", "/volumes/pools")["measured"]] == ["h@nbd#fast"]
+    said = message("get", "/volumes/tiers/match?bandwidth=100MBps")
+    assert said == "no pool meets `bandwidth` (nearest: 80 MB/s)"
+
+
+@pytest.mark.parametrize(
+    ("pool", "change", "status", "reason"),
+    [
+        ("h@nbd%23fats", {}, 404, "cinder has no pool `h@nbd#fats`, did you mean `h@nbd#fast`"),
+        ("h@nbd%23fast", {"read_bw": "fast"}, 400, "`read_bw`: "),
+        ("h@nbd%23fast", {"read_iops": 0}, 400, "`read_iops` is `0`"),
+        ("h@nbd%23fast", {"read_iops": None}, 400, "`read_iops`"),
+    ],
+)
+def test_a_measurement_that_makes_no_sense_is_refused(message, cinder, pool, change, status, reason):
+    said = message("put", f"/volumes/pools/{pool}/calibration", {**MEASURED, **change}, status=status)
+    assert reason in said

@@ -129,5 +129,27 @@ class PoolsView(View):
 
         The pools, by name.
         """
-        known = tiers.KnownPools.read(self.backend).pools
-        return Response({"pools": shapes.PoolSerializer.render_all(known.values())})
+        known = tiers.KnownPools.read(self.backend)
+        pools = shapes.PoolSerializer.render_all(known.pools.values())
+        measured = shapes.CalibrationSerializer.render_all(known.calibrations.values())
+        return Response({"pools": pools, "measured": measured})
+
+
+class CalibrationView(View):
+    """What was measured of a pool."""
+
+    @operation(
+        "sluice:pools:calibrate",
+        "calibrate_pool",
+        shapes.CalibrationSerializer,
+        in_path("pool", "the pool, host@backend#pool"),
+        errors=(404,),
+        takes=shapes.NewCalibrationSerializer,
+        examples=shapes.CALIBRATIONS,
+    )
+    def put(self, request: Request, pool: str) -> Response:
+        """Say what a pool carries, as it was measured: it counts before what the pool claims, and floors divide it.
+
+        What was measured.
+        """
+        return Response(shapes.CalibrationSerializer.render(tiers.set_calibration(self.backend, pool, request.data)))
