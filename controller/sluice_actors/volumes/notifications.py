@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 
 #: What a host owns that logs.
 NAME: Final = "cinder/notifications"
-#: The source of these events, whichever host logs them.
-SOURCE: Final = "cinder"
+#: What the source of an event begins with; behind it stands the project, so that none uses up what others may log.
+SOURCE: Final = "cinder/"
 BINDINGS: Final = ("notifications.info", "notifications.error")
 #: Seconds for which a notification waits for a slow host.
 _TTL: Final = 60.0
@@ -78,7 +78,7 @@ class CinderNotifications(Service):
             return
         if event is not None:
             kind, text, more = event
-            self._log_event(kind, text, SOURCE, **more)
+            self._log_event(kind, text, SOURCE + more["fields"].get("project", ""), **more)
 
 
 def read_notification(body: bytes) -> tuple[str, str, dict[str, Any]] | None:

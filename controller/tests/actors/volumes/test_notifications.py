@@ -67,4 +67,4 @@ def test_one_host_logs_and_nonsense_does_not_end_it(owned, logged):
     )
     reader.consumer._received("notifications.info", b"nonsense")
     reader.consumer._received("notifications.info", message("volume.create.end", VOLUME))
-    assert [given[2] for given, _ in events] == ["cinder"] * logged
+    assert [given[2] for given, _ in events] == ["cinder/p1"] * logged
