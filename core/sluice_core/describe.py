@@ -44,12 +44,16 @@ TIER: Final = "tier"
 KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, MOTIF, NAMESPACE, SERVICE, THROTTLE, TIER)
 
 #: Where a filter's code runs: in Swift's own process (the administrator's code), or isolated in a
-#: Storlets container, a confined Python process, or a WebAssembly instance.
+#: Storlets container, a confined Python process, or a WebAssembly instance.  Filters of volumes run in an nbdkit of
+#: their own, which is confined, too.
 NATIVE: Final = "native"
 STORLET: Final = "storlet"
 PROCESS: Final = "process"
 WASM: Final = "wasm"
-ENVIRONMENTS: Final = (NATIVE, STORLET, PROCESS, WASM)
+NBDKIT: Final = "nbdkit"
+ENVIRONMENTS: Final = (NATIVE, STORLET, PROCESS, WASM, NBDKIT)
+#: Whose code is an administrator's alone, and is tried on each node before the node uses it.
+TRIED: Final = (NATIVE, NBDKIT)
 
 #: Parameter types.  ``size`` is bytes (int), ``rate`` bytes per second (float), ``frequency`` a number per second
 #: (float), ``duration`` seconds (float), ``percent`` a fraction 0..1 (float).

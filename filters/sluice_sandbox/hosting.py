@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.proven import ProvenCode
-from sluice_core.describe import NATIVE, PROCESS, STORLET, WASM
+from sluice_core.describe import PROCESS, STORLET, TRIED, WASM
 from sluice_core.errors import SluiceError
 from sluice_core.messages.uploads import FILTER_CODE, Upload
 from sluice_core.options import Option
@@ -101,7 +101,7 @@ class InstalledFilters:
         return bool(found or gone or changed)
 
     def _is_isolated(self, upload: Upload) -> bool:
-        ours = upload.kind == FILTER_CODE and upload.environment != NATIVE
+        ours = upload.kind == FILTER_CODE and upload.environment not in TRIED
         return ours and bool(upload.sha256) and upload.keyword not in self._built_in
 
     def _at_hand(self, upload: Upload) -> Upload:

@@ -70,7 +70,12 @@ class Agent:
         remote_store = None if settings.code_store is None else SwiftCodeStore(settings.code_store)
         swift = self._swift = swift_interpreter(settings.swift_python, settings.swift_user, settings.swift_group)
         self._code = CodeFetcher(
-            remote_store, CodeStore(settings.code_dir), self._uploads, lambda: self._reporter.report_soon(), swift
+            remote_store,
+            CodeStore(settings.code_dir),
+            self._uploads,
+            lambda: self._reporter.report_soon(),
+            swift,
+            has_konnector=lambda: bool(self._capabilities.konnector_url()),
         )
         self._known_uploads: list[Upload] = []
         checks = sandbox_checks(settings.sandbox_dir, settings.storlets_engine, settings.wasm, swift)

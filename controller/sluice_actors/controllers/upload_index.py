@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from sluice_core.describe import FILTER, PLACES, PROXY, STORLET, ActionInfo, Parameter
+from sluice_core.code.code_store import BadUpload
+from sluice_core.code.volume_filters import describe_volume_filter
+from sluice_core.describe import FILTER, NBDKIT, PLACES, PROXY, STORLET, ActionInfo, Parameter
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Change
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
@@ -83,6 +85,11 @@ def action_of(upload: Upload) -> ActionInfo:
 
     :raises DecodeError: when it was registered by a version that knew more
     """
+    if upload.environment == NBDKIT:
+        try:
+            return describe_volume_filter(upload)
+        except BadUpload as error:
+            raise DecodeError(str(error), upload.encode()) from error
     reads = not upload.reverse
     places = (PROXY,) if upload.reverse and upload.environment == STORLET else PLACES
     values: dict[str, Any] = {

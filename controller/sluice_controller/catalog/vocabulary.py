@@ -11,7 +11,8 @@ from typing import Final
 
 from sluice_controller.config import Config
 from sluice_controller.identity.projects import ProjectAccounts, Session
-from sluice_core.describe import NATIVE, STORLET, ActionInfo
+from sluice_core.code.volume_filters import describe_volume_filter
+from sluice_core.describe import NATIVE, NBDKIT, STORLET, ActionInfo
 from sluice_core.errors import CallerError, PeerError, SluiceError
 from sluice_core.messages.policies import Target
 from sluice_core.messages.uploads import FILTER_CODE, METRIC_CODE, Upload
@@ -109,7 +110,9 @@ def filter_info(upload: Upload) -> ActionInfo:
 
     :raises BadUpload: when its description makes no sense
     """
-    return native_info(upload) if upload.environment == NATIVE else describe_upload(upload)
+    if upload.environment == NATIVE:
+        return native_info(upload)
+    return describe_volume_filter(upload) if upload.environment == NBDKIT else describe_upload(upload)
 
 
 def with_uploads(native: Catalogue, uploads: Mapping[str, Upload]) -> Catalogue:

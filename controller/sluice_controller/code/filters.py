@@ -1,7 +1,7 @@
 """Filters that are registered at run time: what may be said of them, and when they may change or go.
 
-Registering says what an isolated filter is; its code follows by ``PUT /filters/{id}/data``.  A native filter is
-registered by its word alone, and its code says the rest.  Nodes get to know a filter once it has code.
+Registering says what an isolated filter or one of volumes is; its code follows by ``PUT /filters/{id}/data``.  A native
+filter is registered by its word alone, and its code says the rest.  Nodes get to know a filter once it has code.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from sluice_controller.catalog.vocabulary import filter_info
 from sluice_controller.code import revisions
 from sluice_controller.code.revisions import CodeKind, IncomingCode, RegisteredCode
 from sluice_controller.validation.bodies import ANY_LENGTH, Body
-from sluice_core.describe import ENVIRONMENTS, NATIVE, ActionInfo
+from sluice_core.describe import ENVIRONMENTS, NATIVE, TRIED, ActionInfo
 from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.registry import ACTIVATION, ALIAS
 from sluice_core.messages.uploads import FILTER_CODE, Upload
 from sluice_core.store.records import Draft
-from sluice_sandbox.descriptions import describe_upload
 
 #: What a registration may say; ``capabilities`` are fields of ``describe.ActionInfo``.
 FIELDS: Final = (
@@ -63,7 +62,7 @@ def described_filter(data: Any, old: Upload) -> Upload:
     flags: dict[str, Any] = {name: body.flag(name, getattr(old, name)) for name in ("reverse", "self_service")}
     upload = replace(old, environment=environment, info=_info(data, body, old), **words, **flags)
     if environment != NATIVE:
-        describe_upload(upload)
+        filter_info(upload)
     return upload
 
 
@@ -117,9 +116,9 @@ def _refuse_taken(backend: Backend, keyword: str) -> None:
         raise Conflict(f"`{keyword}` is an alias of a filter already")
 
 
-def is_native(body: Any) -> bool:
-    """Whether a registration asks for native code."""
-    return isinstance(body, Mapping) and body.get("environment") == NATIVE
+def is_administrators(body: Any) -> bool:
+    """Whether a registration asks for code that comes from administrators alone."""
+    return isinstance(body, Mapping) and body.get("environment") in TRIED
 
 
 def update_description(backend: Backend, keyword: str, body: Any, by: str, expected: int | None) -> RegisteredCode:
@@ -141,7 +140,7 @@ def _refuse_other_nature(old: Upload, body: Any) -> None:
     if not old.sha256 or not isinstance(body, Mapping):
         return
     environment, main = body.get("environment", old.environment), body.get("main", old.main)
-    if NATIVE in (old.environment, environment) and old.environment != environment:
+    if {old.environment, environment} & set(TRIED) and old.environment != environment:
         raise Conflict(f"filter `{old.keyword}` has code for `{old.environment}`, so its environment stays")
     if old.environment == NATIVE and old.main != main:
         raise Conflict(f"`main` of native code is tried with it: `PUT /filters/{old.keyword}/data?main={main}`")
@@ -167,7 +166,7 @@ def put_code(
 def _accept(backend: Backend, old: Upload, new: Upload) -> None:
     info = filter_info(new)
     _refuse_irreversible(old, new)
-    if new.environment == NATIVE:
+    if new.environment in TRIED:
         _refuse_unusable(backend, info)
 
 

@@ -3,7 +3,8 @@
 Code is immutable and named by its SHA-256.  Other code is a new revision, and so is a roll back to earlier code.  The
 bytes are stored in Swift, the description in Redis.  *Isolated* code is described by the request that registers it.
 *Native* code describes itself: it is parsed, then tried in a child process (``sluice_controller.code.code_trial``),
-and the result of the trial becomes its description.
+and the result of the trial becomes its description.  A *filter of volumes* (a shared object) is described by its
+request, looked at here, and tried by the nodes that have a konnector.
 
 Order of a change: receive the bytes, count and hash them; try native code; apply the rules of its kind; store the
 bytes in Swift; commit the description, expecting the version that was read first.  A change that fails early leaves
@@ -12,7 +13,7 @@ at most unreferenced bytes in Swift.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import IO, Any, Final
 
@@ -22,14 +23,17 @@ from sluice_controller.code import code_trial
 from sluice_controller.code.upload_receiver import receive_upload
 from sluice_controller.errors import check_version
 from sluice_controller.validation.bodies import Body
+from sluice_core.code.shared_objects import check_shared_object
 from sluice_core.code.swift_code_store import SwiftCodeStore
-from sluice_core.describe import NATIVE
+from sluice_core.code.volume_filters import ENTRY, LARGEST
+from sluice_core.describe import NATIVE, NBDKIT
 from sluice_core.errors import Conflict, NotFound, PeerError
 from sluice_core.messages.uploads import REVISIONS, Revision, Upload, upload_key
 from sluice_core.store.records import Committed, Draft
 
 #: More source than anybody wrote by hand; reading it takes some hundred times its size of memory.
 NATIVE_LIMIT: Final = 1 << 20
+_LIMITS: Final[Mapping[str, int]] = {NATIVE: NATIVE_LIMIT, NBDKIT: LARGEST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +101,7 @@ class CodeKind:
         standing = old.upload
         store = code_store(backend)
         limit = backend.config.code_limit
-        if standing.environment == NATIVE:
-            limit = min(limit, NATIVE_LIMIT)
+        limit = min(limit, _LIMITS.get(standing.environment, limit))
         what = f"code of the {self.kind}"
         with receive_upload(given.source, given.size, given.announced, limit, what) as (found, pieces):
             if found == standing.sha256 and given.main in ("", standing.main):
@@ -109,6 +112,9 @@ class CodeKind:
                 code = (b"".join(pieces),)
                 wanted = replace(revision, main=given.main)
                 revision = code_trial.try_native_code(backend, store, standing, code[0], wanted)
+            elif standing.environment == NBDKIT:
+                code = (b"".join(pieces),)
+                check_shared_object(code[0], ENTRY)
             new = with_revision(standing, revision)
             self.accept(backend, standing, new)
             store.put(found, code, given.size)

@@ -15,6 +15,7 @@ from sluice_controller.catalog.enforcement import AWAY, OK, Cluster, Enforcement
 from sluice_controller.catalog.selectors import cluster_now
 from sluice_controller.catalog.waiting import wait_until
 from sluice_controller.code.revisions import RegisteredCode
+from sluice_core.describe import NBDKIT
 from sluice_core.messages.nodes import NodeReport
 
 RUNNING: Final = "running"
@@ -53,15 +54,20 @@ def instance(node: NodeReport, found: RegisteredCode, cluster: Cluster) -> NodeI
 
 
 def instances(found: RegisteredCode, cluster: Cluster) -> list[NodeInstance]:
-    """The code of ``found`` on every node, by name."""
-    return sorted((instance(node, found, cluster) for node in cluster.nodes), key=lambda one: one.node)
+    """The code of ``found`` on every node that is to have it, by name."""
+    return sorted((instance(node, found, cluster) for node in _nodes(found, cluster)), key=lambda one: one.node)
+
+
+def _nodes(found: RegisteredCode, cluster: Cluster) -> list[NodeReport]:
+    """All; of a filter of volumes those that have a konnector."""
+    return [node for node in cluster.nodes if node.konnector or found.upload.environment != NBDKIT]
 
 
 def rollout(found: RegisteredCode, cluster: Cluster) -> Enforcement:
     """Which nodes have the newest revision; of a filter or metric without code nothing is expected of anybody."""
     all_of_them = instances(found, cluster) if found.upload.sha256 else []
     return Enforcement(
-        total=len(cluster.nodes),
+        total=len(_nodes(found, cluster)),
         nodes=sum(one.state == RUNNING for one in all_of_them),
         refused=[
             {"node": one.node, "reason": one.reason, "revision": one.revision}

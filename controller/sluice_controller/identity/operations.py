@@ -104,7 +104,8 @@ OPERATIONS: Final = (
     Operation(
         "sluice:filters:native",
         _ADMIN,
-        "touch a filter that runs with all rights of Swift's processes; asked besides the rule of the call",
+        "touch a filter that runs with all rights of Swift's processes, or filters volumes; asked besides the rule of "
+        "the call",
         calls=(
             "POST /filters",
             "PUT /filters/{keyword}",

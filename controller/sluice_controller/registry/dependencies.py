@@ -21,7 +21,7 @@ from sluice_controller.code.upload_receiver import receive_upload
 from sluice_controller.policies import deployments
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import new_name
-from sluice_core.describe import NATIVE, PROCESS, WASM
+from sluice_core.describe import NATIVE, NBDKIT, PROCESS, WASM
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import Target
 from sluice_core.messages.registry import DEPENDENCY, Dependency
@@ -31,7 +31,7 @@ from sluice_core.store.records import Draft
 FIELDS: Final = ("name", "help")
 _DEPENDENCIES: Final = RecordKind(Dependency, DEPENDENCY, "dependency")
 #: Filters of these environments are one file.
-_ALONE: Final = (WASM, PROCESS, NATIVE)
+_ALONE: Final = (WASM, PROCESS, NATIVE, NBDKIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Final
 from sluice_core.code.code_store import BadUpload
 from sluice_core.code.loader import load_class
 from sluice_core.control import Controller, ControllerInfo, Observation
+from sluice_core.describe import NATIVE, NBDKIT
 from sluice_core.errors import DecodeError, PeerError, SluiceError
 from sluice_core.messages.base import Message
 from sluice_core.messages.controller_rates import ALLOCATED_METHODS
@@ -36,6 +37,8 @@ MODULES: Final[Mapping[str, str]] = {
     METRIC_CODE: "sluice_metrics.trial",
     CONTROLLER_CODE: "sluice_core.code.sandbox_trial",
 }
+#: The module that tries shared objects for nbdkit.
+_OF_NBDKIT: Final = "sluice_block.uploaded.trial"
 _TIME_LIMIT: Final = 30.0
 _MEMORY: Final = 4 << 30
 _ANSWER_LIMIT: Final = 1 << 20
@@ -46,7 +49,8 @@ class Trial(Message):
     """What is to be tried: ``keyword`` and ``main`` may be empty, then the code says them.
 
     ``folder`` holds the code, each file called after its SHA-256.  ``earlier`` are revisions whose objects the new
-    one must be able to read.
+    one must be able to read.  Code that does not describe itself is of the ``environment`` NBDKIT, and has its
+    description in ``info``.
     """
 
     kind: str
@@ -55,6 +59,8 @@ class Trial(Message):
     keyword: str = ""
     main: str = ""
     earlier: tuple[Revision, ...] = ()
+    environment: str = NATIVE
+    info: Mapping[str, Any] = field(default_factory=dict)
 
     nested: ClassVar[Mapping[str, type[Message]]] = {"earlier": Revision}
 
@@ -77,13 +83,18 @@ class Interpreter:
     group: str = ""
 
 
+def trial_module(trial: Trial) -> str:
+    """The module that tries this code."""
+    return _OF_NBDKIT if trial.environment == NBDKIT else MODULES[trial.kind]
+
+
 def try_code(trial: Trial, interpreter: Interpreter | None = None) -> Verdict:
     """What a child says of the code; waits for it, at most :data:`_TIME_LIMIT` seconds.
 
     :raises PeerError: when no child can be had, which says nothing about the code
     """
     given = interpreter or Interpreter()
-    command = [given.python or sys.executable, "-I", "-m", MODULES[trial.kind]]
+    command = [given.python or sys.executable, "-I", "-m", trial_module(trial)]
     become: dict[str, Any] = {}
     if given.user:
         become = {"user": given.user, "group": given.group or None, "extra_groups": ()}

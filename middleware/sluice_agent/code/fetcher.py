@@ -13,6 +13,7 @@ Rules:
 * The newest usable revision counts.  The reason why it is not the newest one is a *problem*, which the node reports.
 * After a failure that is not the code's fault (Swift is away, no child starts) it retries with growing pauses; after
   one that is, not before the agent restarts.
+* Filters of volumes are tried as native code is, confined and with nbdkit.  A node without a konnector leaves them out.
 * Code of controllers is not fetched.
 """
 
@@ -29,7 +30,7 @@ from sluice_agent.code.validation import validate_code
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.sandbox_trial import Interpreter, Trial, Verdict
 from sluice_core.code.swift_code_store import SwiftCodeStore
-from sluice_core.describe import NATIVE
+from sluice_core.describe import NBDKIT, TRIED
 from sluice_core.errors import NotFound, SluiceError
 from sluice_core.messages.uploads import CONTROLLER_CODE, Revision, Upload
 
@@ -61,7 +62,7 @@ class _State:
 class CodeFetcher:
     """``uploads`` returns the uploads of this node; ``on_change`` is called when code became usable or failed.
 
-    Native code is validated by ``validate`` in ``interpreter``.
+    Native code is validated by ``validate`` in ``interpreter``.  ``has_konnector`` says whether volumes are used here.
     """
 
     remote_store: SwiftCodeStore | None
@@ -70,6 +71,7 @@ class CodeFetcher:
     on_change: Callable[[], None] = lambda: None
     interpreter: Interpreter = field(default_factory=Interpreter)
     validate: Validator = validate_code
+    has_konnector: Callable[[], bool] = lambda: False
 
     def __post_init__(self) -> None:
         self._states: dict[str, _State] = {}
@@ -113,11 +115,16 @@ class CodeFetcher:
         except SluiceError as error:
             log.warning("uploads cannot be read: %s", error)
             return
-        uploads = {one.key: one for one in known_uploads if one.sha256 and one.kind != CONTROLLER_CODE}
+        uploads = {one.key: one for one in known_uploads if one.sha256 and self._is_for_this_node(one)}
         self._states = {key: state for key, state in self._states.items() if key in uploads}
         for upload in uploads.values():
             if self._is_due(upload, now):
                 await self._update(upload)
+
+    def _is_for_this_node(self, upload: Upload) -> bool:
+        if upload.environment == NBDKIT:
+            return self.has_konnector()
+        return upload.kind != CONTROLLER_CODE
 
     def _is_due(self, upload: Upload, now: float) -> bool:
         state = self._states.get(upload.key)
@@ -128,7 +135,7 @@ class CodeFetcher:
     async def _update(self, upload: Upload) -> None:
         """Make the newest possible revision usable."""
         before = self._states.get(upload.key, _State(upload))
-        update = self._update_native if upload.environment == NATIVE else self._update_isolated
+        update = self._update_tried if upload.environment in TRIED else self._update_isolated
         number, problem, passing = await update(upload)
         state = _State(upload, number, _numbered(upload, number).sha256, problem)
         if problem and passing:
@@ -146,7 +153,7 @@ class CodeFetcher:
     def _is_complete(self, state: _State) -> bool:
         """Whether nothing was removed since the last update."""
         upload = state.upload
-        if upload.environment != NATIVE:
+        if upload.environment not in TRIED:
             return all(self.store.has(one) for one in upload.files())
         one = upload.at(_numbered(upload, state.number))
         return not one.sha256 or self.store.is_proven(one.sha256, one.kind, one.main)
@@ -181,9 +188,9 @@ class CodeFetcher:
         with self.remote_store.get(sha256) as pieces:
             self.store.add(pieces, sha256)
 
-    # -- native code
+    # -- native code, and filters of volumes
 
-    async def _update_native(self, upload: Upload) -> tuple[int, str, bool]:
+    async def _update_tried(self, upload: Upload) -> tuple[int, str, bool]:
         why, passing, usable = "", False, 0
         for revision in _revisions(upload):
             one = upload.at(revision)
@@ -212,6 +219,8 @@ class CodeFetcher:
         ]
         folder = str(self.store.folder.absolute())
         trial = Trial(one.kind, folder, one.sha256, one.keyword, one.main, tuple(earlier))
+        if one.environment == NBDKIT:
+            trial = replace(trial, environment=NBDKIT, info={**one.info, "reversible": upload.reverse})
         name = trial.encode()
         reason = self._verdicts.get(name)
         if reason is None:
@@ -247,6 +256,11 @@ def _readable_revisions(one: Upload, upload: Upload) -> Iterator[Revision]:
     seen = {(one.sha256, one.main)}
     for revision in _revisions(upload):
         name = revision.sha256, revision.main or upload.main
-        if revision.number < one.revision and revision.info.get("reversible") and name not in seen:
+        if revision.number < one.revision and _is_reversible(upload, revision) and name not in seen:
             seen.add(name)
             yield Revision(revision.number, revision.sha256, revision.size, name[1])
+
+
+def _is_reversible(upload: Upload, revision: Revision) -> bool:
+    """Native code says it of each revision; a filter of volumes is registered so."""
+    return upload.reverse if upload.environment == NBDKIT else bool(revision.info.get("reversible"))

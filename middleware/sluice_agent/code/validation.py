@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import Final
 
-from sluice_core.code.sandbox_trial import MODULES, Interpreter, Trial, Verdict, try_code
+from sluice_core.code.sandbox_trial import Interpreter, Trial, Verdict, trial_module, try_code
 from sluice_core.errors import PeerError
 from sluice_core.options import OptionError
 
@@ -68,7 +68,7 @@ def validate_code(trial: Trial, given: Interpreter) -> Verdict:
     """
     verdict = try_code(trial, given)
     if verdict.reason:
-        fault = import_error(MODULES[trial.kind], given)
+        fault = import_error(trial_module(trial), given)
         if fault:
             raise PeerError(f"code cannot be tried: {fault}")
     return verdict

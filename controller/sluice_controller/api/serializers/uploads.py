@@ -13,8 +13,8 @@ from sluice_core.describe import ENVIRONMENTS
 class RegistrationSerializer(Serializer):
     """What a filter is.
 
-    One for an isolated environment is described here.  A `native` one says `reverse`, `capabilities`, `parameters` and
-    `help` itself, in its code.
+    One for an isolated environment, or for volumes (`nbdkit`), is described here.  A `native` one says `reverse`,
+    `capabilities`, `parameters` and `help` itself, in its code.
     """
 
     keyword = s.CharField(required=False, help_text="the word that sentences use; lower case, fixed once registered")
@@ -22,7 +22,7 @@ class RegistrationSerializer(Serializer):
         ENVIRONMENTS,
         required=False,
         help_text="who runs its code; `native` code is for administrators only, since it runs inside Swift's processes "
-        "with all their rights",
+        "with all their rights, and so is code for `nbdkit`, which filters volumes",
     )
     language = s.CharField(
         required=False, allow_blank=True, help_text="python, java or wasm, as the environment knows it"

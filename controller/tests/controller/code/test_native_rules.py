@@ -13,6 +13,7 @@ ADA = replace(Identity.from_user("u-ada", "ada", "acme-id", "acme", ("admin",)),
 ALICE = Identity.from_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
 VERA = Identity.from_user("u-vera", "vera", "acme-id", "acme", ("vetter", "reader"))
 NATIVE = {"keyword": "invert", "environment": "native"}
+OF_VOLUMES = {"keyword": "rot", "environment": "nbdkit", "reverse": True}
 ISOLATED = {"keyword": "scramble", "environment": "wasm", "language": "wasm"}
 #: An operator who lets vetters look after isolated filters.
 VETTERS = "".join(
@@ -69,7 +70,8 @@ def test_whoever_may_upload_isolated_filters_may_not_upload_native_ones(people):
     assert vera.post("/filters", ISOLATED, format="json").status_code == 201
     binary = {"content_type": "application/octet-stream"}
     assert vera.put("/filters/scramble/data", b"\0asm", **binary).status_code == 200
-    assert vera.post("/filters", NATIVE, format="json").status_code == 403
+    for code in (NATIVE, OF_VOLUMES):
+        assert vera.post("/filters", code, format="json").status_code == 403
     assert ada.post("/filters", NATIVE, format="json").status_code == 201
     for refused in (
         vera.put("/filters/invert/data", b"x = 1", **binary),

@@ -7,6 +7,8 @@ import pytest
 
 from sluice_agent.code.fetcher import CodeFetcher
 from sluice_core.code.code_store import CodeStore
+from sluice_core.code.sandbox_trial import Verdict
+from sluice_core.describe import NBDKIT
 from sluice_core.errors import NotFound, PeerError
 from sluice_core.messages.uploads import Upload
 from sluice_core.testing import FakeSwiftCodeStore
@@ -65,6 +67,24 @@ def test_a_registration_without_code_fetches_nothing(store):
     made, told = fetcher(shelf, store, Upload("later", "wasm", "wasm", "", "", 0))
     asyncio.run(made.fetch())
     assert (shelf.asked, told) == ([], [])
+
+
+@pytest.mark.parametrize("konnector", [False, True])
+def test_a_filter_of_volumes_is_tried_where_a_konnector_is_and_nowhere_else(store, konnector):
+    tried = []
+
+    def judge(trial, interpreter):
+        tried.append((trial.environment, trial.info))
+        return Verdict()
+
+    known = Upload("rot", NBDKIT, "", "", digest(CODE), len(CODE), reverse=True, info={"help": "adds"})
+    made = CodeFetcher(
+        FakeSwiftCodeStore(CODE), store, lambda: [known], validate=judge, has_konnector=lambda: konnector
+    )
+    asyncio.run(made.fetch())
+    assert made.usable_revisions == ({"rot": 1} if konnector else {})
+    assert tried == ([(NBDKIT, {"help": "adds", "reversible": True})] if konnector else [])
+    assert store.has(digest(CODE)) == konnector
 
 
 def test_an_agent_without_a_place_for_code_says_which_options_name_one(store):

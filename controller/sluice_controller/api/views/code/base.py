@@ -25,7 +25,7 @@ from sluice_controller.code import revisions
 from sluice_controller.code.revisions import IncomingCode, RegisteredCode
 from sluice_controller.code.rollout import wait_rolled_out
 from sluice_controller.configuration.configuration import Authorize, Difference
-from sluice_core.describe import NATIVE
+from sluice_core.describe import TRIED
 from sluice_core.errors import CallerError
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
 
@@ -43,7 +43,7 @@ BYTES: Final[Any] = {MEDIA_TYPE: OpenApiTypes.BINARY}
 BYTES_OUT: Final[Any] = {(200, MEDIA_TYPE): OpenApiTypes.BINARY}
 
 
-#: Kind of code → the rule by which native one comes.
+#: Kind of code → the rule by which native one comes, and filters of volumes.
 NATIVE_RULES: Final = {
     FILTER_CODE: "sluice:filters:native",
     METRIC_CODE: "sluice:metrics:upload",
@@ -190,7 +190,7 @@ def code_authorizer(request: Request) -> Authorize:
 
     def allow(changes: list[Difference]) -> None:
         for one in changes:
-            if isinstance(one.new, Upload) and one.new.environment == NATIVE:
+            if isinstance(one.new, Upload) and one.new.environment in TRIED:
                 authorize(request, NATIVE_RULES[one.what], {})
 
     return allow

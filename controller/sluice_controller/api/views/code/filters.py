@@ -22,10 +22,10 @@ from sluice_controller.code import filters, installed_filters
 from sluice_controller.code.revisions import IncomingCode, RegisteredCode
 from sluice_controller.code.rollout import rollout_now
 from sluice_controller.errors import Unchangeable
-from sluice_core.describe import NATIVE
+from sluice_core.describe import TRIED
 from sluice_core.messages.uploads import FILTER_CODE, Upload
 
-#: Asked besides the rule of the call where code is native.
+#: Asked besides the rule of the call where code is native, or filters volumes.
 _NATIVE_RULE: Final = base.NATIVE_RULES[FILTER_CODE]
 #: What can be done to an installed filter.
 _SAFE: Final = ("GET", "HEAD")
@@ -64,8 +64,8 @@ class RegistrationView(base.CodeView):
         return shapes.UploadSerializer.render(found.upload, installed=False, rollout=rollout)
 
     def authorize_native(self, request: Request, name: str) -> None:
-        """Nobody touches a native filter who may not upload native code."""
-        if filters.find(self.backend, name).upload.environment == NATIVE:
+        """Nobody touches a native filter, or one of volumes, who may not upload native code."""
+        if filters.find(self.backend, name).upload.environment in TRIED:
             authorize(request, _NATIVE_RULE, {})
 
 
@@ -96,9 +96,10 @@ class FiltersView(RegistrationView):
 
         A filter for an isolated environment is described here. A `native` one says in its code what it is:
         `reverse`, `capabilities`, `parameters` and `help` are refused. **Native code is for administrators
-        only: it runs with all rights of Swift's processes.**
+        only: it runs with all rights of Swift's processes.** So is code for `nbdkit`, shared objects that filter
+        volumes: it is described here, and the nodes that use volumes try and confine it.
         """
-        if filters.is_native(request.data):
+        if filters.is_administrators(request.data):
             authorize(request, _NATIVE_RULE, {})
         return self.respond(filters.register(self.backend, request.data, request.user.name), new=True)
 
@@ -131,7 +132,7 @@ class FilterView(RegistrationView):
         The registration as it is now.
         """
         self.authorize_native(request, keyword)
-        if filters.is_native(request.data):
+        if filters.is_administrators(request.data):
             authorize(request, _NATIVE_RULE, {})
         by = request.user.name
         return self.respond(filters.update_description(self.backend, keyword, request.data, by, **self.given))
