@@ -6,8 +6,9 @@
  *
  * Who writes what:   limits and log switch   the konnector
  *                    waited                  throttle
- *                    everything below it     nop
- * so a page that nop and throttle of one stack share counts nothing twice.
+ *                    pending                 pending
+ *                    counters                nop
+ * so a page that these filters of one stack share counts nothing twice.
  */
 
 #ifndef SLUICE_PAGE_H
@@ -30,6 +31,9 @@
 #define HISTOGRAM_FIRST_POWER 10
 #define HISTOGRAM_LAST_POWER 36
 #define HISTOGRAM_BUCKETS ((HISTOGRAM_LAST_POWER - HISTOGRAM_FIRST_POWER) * 4 + 2)
+
+/* Places for requests that are not answered; more at a time than nbdkit works at. */
+#define PAGE_PENDING 64
 
 typedef _Atomic uint64_t page_u64;
 
@@ -58,6 +62,7 @@ struct page {
   page_u64 log;                                /* not 0: nop logs each request */
   _Alignas (64) page_u64 waited_ns;            /* what requests waited in throttle in all */
   _Alignas (64) struct page_counters counters;
+  _Alignas (64) page_u64 pending[PAGE_PENDING]; /* when each began, nanoseconds of CLOCK_MONOTONIC; 0: a free place */
 };
 
 _Static_assert (sizeof (struct page) <= PAGE_SIZE_BYTES, "the page is full");

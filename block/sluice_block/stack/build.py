@@ -18,7 +18,7 @@ from typing import Final
 from sluice_core.errors import SluiceError
 
 SOURCES: Final = Path(__file__).parent.parent / "native"
-FILTERS: Final = ("nop", "xor", "bitrev", "throttle")
+FILTERS: Final = ("nop", "xor", "bitrev", "throttle", "pending")
 #: Program → the Debian package that brings it.
 PROGRAMS: Final = {"nbdkit": "nbdkit", "cc": "gcc", "make": "make"}
 HEADER: Final = "nbdkit-filter.h"
@@ -32,6 +32,20 @@ class BuildError(SluiceError):
 def library(folder: Path, name: str) -> Path:
     """Where a filter lies in a folder that :func:`build` returned: what ``nbdkit --filter=`` takes."""
     return folder / f"nbdkit-sluice-{name}-filter.so"
+
+
+def confinement(folder: Path) -> Path:
+    """Where what confines the nbdkit of an uploaded filter lies in such a folder (``native/confine.c``)."""
+    return folder / "sluice-confine.so"
+
+
+def build_confinement(folder: Path) -> None:
+    """Build it alone; ``folder`` is what :func:`confinement` takes then.
+
+    :raises BuildError: as of :func:`build`
+    """
+    _need("cc", "make")
+    _run("make", "-C", str(SOURCES), f"OUT={folder}", str(confinement(folder)))
 
 
 def build(cache: Path, sources: Path = SOURCES) -> Path:

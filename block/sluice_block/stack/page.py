@@ -1,6 +1,6 @@
 """The page of shared memory of a volume: its limits, its log switch and its counters.
 
-``native/page.h`` is the layout; the filters *nop* and *throttle* of the volume's nbdkit process map the same file.
+``native/page.h`` is the layout; the filters *nop*, *throttle* and *pending* of an nbdkit process map the same file.
 Every field is a 64-bit number that is read and written whole, through a memoryview of 64-bit items: nobody sees half of
 one.  Fields are independent, so two of them may be from different moments.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import sys
+import time
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -33,6 +34,9 @@ WAITED_AT: Final = 128
 COUNTERS_AT: Final = 192
 READ_HISTOGRAM_AT: Final = 288
 WRITE_HISTOGRAM_AT: Final = READ_HISTOGRAM_AT + 8 * BUCKETS
+#: Begins of the requests that *pending* passed on and that are not answered, a cache line of its own.
+PENDING_AT: Final = (WRITE_HISTOGRAM_AT + 8 * BUCKETS + 63) // 64 * 64
+PENDING: Final = 64
 
 _LARGEST: Final = 2**64 - 1
 
@@ -191,6 +195,13 @@ class Page:
     def reset_under_way(self) -> None:
         """Nothing is under way: for who knows that no nbdkit has the page."""
         self._words[COUNTERS_AT // 8] = 0
+        for number in range(PENDING):
+            self._words[PENDING_AT // 8 + number] = 0
+
+    def oldest_pending(self) -> float:
+        """For how many seconds the oldest request waits that *pending* passed on; 0 when none does."""
+        began = [one for one in self._range(PENDING_AT, PENDING) if one]
+        return max(0.0, time.monotonic() - min(began) / 1e9) if began else 0.0
 
     def set_log(self, on: bool) -> None:
         """Switch the log of requests on or off; *nop* has one when it was given ``nop-log``."""

@@ -21,12 +21,14 @@ FIELDS = {
     },
     "counters.read_histogram": layout.READ_HISTOGRAM_AT,
     "counters.write_histogram": layout.WRITE_HISTOGRAM_AT,
+    "pending": layout.PENDING_AT,
 }
 NUMBERS = {
     "PAGE_SIZE_BYTES": layout.SIZE,
     "PAGE_MAGIC": layout.MAGIC,
     "PAGE_VERSION": layout.VERSION,
     "HISTOGRAM_BUCKETS": BUCKETS,
+    "PAGE_PENDING": layout.PENDING,
 }
 
 
