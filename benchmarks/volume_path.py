@@ -43,7 +43,7 @@ def measure(scale: Scale) -> list[Figure]:
         raise PeerError("loop devices and mounts are root's")
     run = scale.folder / "k"
     run.mkdir(mode=0o700)
-    konnector = Konnector(scale.folder / "state", run, build(scale.folder / "built"))
+    konnector = Konnector(scale.folder / "state", run, build(scale.folder / "built"), scale.folder / "logs")
     source = scale.folder / "volume"
     with open("/dev/urandom", "rb") as random, source.open("wb") as file:
         for _ in range(SIZE >> 20):

@@ -1,5 +1,9 @@
 """The filters, built once for all tests of a process."""
 
+import functools
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from sluice_block.stack.build import build
@@ -23,3 +27,19 @@ def page(page_file):
     opened = Page.open(page_file)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def uploadable(tmp_path_factory):
+    """Builds a filter of ``uploaded/filters`` as somebody would who uploads it; the code."""
+    folder = tmp_path_factory.mktemp("uploadable")
+    sources = Path(__file__).parent / "uploaded" / "filters"
+
+    @functools.cache
+    def compiled(name, *options):
+        made = folder / f"{name}.so"
+        command = ["cc", "-O2", "-shared", "-fPIC", *options, "-o", str(made), str(sources / f"{name}.c")]
+        subprocess.run(command, check=True)
+        return made.read_bytes()
+
+    return compiled

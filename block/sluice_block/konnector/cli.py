@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -26,7 +26,12 @@ from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.settings import OPTIONS, SECTION
 from sluice_block.konnector.supervisor import Supervisor
 from sluice_block.stack.build import build
+from sluice_block.uploaded.catalogue import UploadedFilters
+from sluice_block.uploaded.refusals import REFUSALS, Refusals
+from sluice_block.uploaded.sandbox import Confinement
+from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import SluiceError
+from sluice_core.messages.uploads import Upload
 from sluice_core.options import OptionError, read_file, sample_section
 from sluice_core.snapshot.reader import SnapshotReader
 
@@ -68,7 +73,9 @@ def serve(values: dict[str, Any], source: Path) -> None:
     """
     run = Path(values["run_dir"])
     _make_folder(run)
-    konnector = Konnector(Path(values["state_dir"]), run, build(Path(values["cache_dir"])), Path(values["log_dir"]))
+    filters = _uploaded_filters(values)
+    state, built, logs = Path(values["state_dir"]), build(Path(values["cache_dir"])), Path(values["log_dir"])
+    konnector = Konnector(state, run, built, logs, filters)
     address = parse_bind(values["bind"]) if values["bind"] else ("127.0.0.1", 0)
     ip = values["my_ip"] or _own_address(address[0])
     api = KonnectorApi(konnector, values["node"] or socket.gethostname(), ip)
@@ -133,6 +140,26 @@ def _own_address(host: str) -> str:
 
 def _in_url(ip: str) -> str:
     return f"[{ip}]" if ":" in ip else ip
+
+
+def _uploaded_filters(values: dict[str, Any]) -> UploadedFilters:
+    bounds = Confinement(values["filter_memory"], values["filter_seconds"], values["filter_uid"])
+    uploads = _snapshot_uploads(values["snapshot_dir"]) if values["snapshot_dir"] else tuple
+    return UploadedFilters(
+        uploads, CodeStore(values["code_dir"]), Refusals(Path(values["state_dir"]) / REFUSALS), bounds
+    )
+
+
+def _snapshot_uploads(folder: str) -> Callable[[], Sequence[Upload]]:
+    """What is registered, as the agent's snapshot in ``folder`` has it."""
+    reader, lock = SnapshotReader(folder), threading.Lock()
+
+    def read() -> Sequence[Upload]:
+        with lock:
+            reader.refresh()
+            return reader.uploads
+
+    return read
 
 
 def _make_folder(run: Path) -> None:

@@ -13,6 +13,9 @@ from pathlib import Path
 from sluice_block.konnector.records import BROKEN, DETACHING, VolumeAttachment, VolumeLimits
 from sluice_block.konnector.state_files import StateFiles
 from sluice_block.konnector.volume import AttachedVolume
+from sluice_block.uploaded.catalogue import UploadedFilters
+from sluice_block.uploaded.refusals import REFUSALS, Refusals
+from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import Conflict, NotFound, SluiceError
 from sluice_core.volumes.messages import StackStep
 
@@ -24,13 +27,15 @@ class Konnector:
     :param run: folder of sockets, mounts and records
     :param built: folder of our filters for nbdkit
     :param logs: folder of the logs of requests
+    :param filters: those that were uploaded; None: there are none
     """
 
-    def __init__(self, state: Path, run: Path, built: Path, logs: Path) -> None:
+    def __init__(self, state: Path, run: Path, built: Path, logs: Path, filters: UploadedFilters | None = None) -> None:
         self._files = StateFiles(state)
         self._run = run
         self._built = built
         self._logs = logs
+        self.filters = filters or UploadedFilters(tuple, CodeStore(state), Refusals(state / REFUSALS))
         self._volumes: dict[str, AttachedVolume] = {}
         self._lock = threading.Lock()
 
@@ -78,6 +83,8 @@ class Konnector:
         :raises CallerError: when its connection or its stack cannot be used
         :raises PeerError: when a program does not start; nothing of it stays
         """
+        stack, uploaded = self.filters.split(wanted.stack)
+        wanted = replace(wanted, stack=stack, uploaded=uploaded)
         with self._lock:
             volume = self._volumes.get(wanted.volume)
             fresh = volume is None
@@ -113,7 +120,12 @@ class Konnector:
         :raises SluiceError: as of :meth:`AttachedVolume.replace_stack`
         """
         volume = self.volume(key)
-        volume.replace_stack(steps)
+        stack, uploaded = self.filters.split(steps)
+        if uploaded != volume.attachment.uploaded:
+            raise Conflict(
+                f"volume `{key}` keeps the uploaded filter that it was attached with, or none if it had none"
+            )
+        volume.replace_stack(stack)
         return volume
 
     def set_limits(self, key: str, limits: VolumeLimits) -> AttachedVolume:
@@ -132,7 +144,8 @@ class Konnector:
 
     def _make(self, attachment: VolumeAttachment) -> AttachedVolume:
         key = attachment.volume
-        return AttachedVolume(attachment, self._files, self._run / key, self._built, self._logs / f"{key}.requests")
+        logs = self._logs / f"{key}.requests"
+        return AttachedVolume(attachment, self._files, self._run / key, self._built, logs, self.filters)
 
     def _undo(self, volume: AttachedVolume) -> None:
         self._try(volume, "is not undone", volume.detach)
@@ -153,6 +166,6 @@ def _check_same(known: VolumeAttachment, wanted: VolumeAttachment) -> None:
     """
     if known.state in (BROKEN, DETACHING):
         raise Conflict(f"volume `{known.volume}` is {known.state} here, detach it first")
-    for name in ("project", "account", "connection", "export", "stack", "secret"):
+    for name in ("project", "account", "connection", "export", "stack", "uploaded", "secret"):
         if getattr(known, name) != getattr(wanted, name):
             raise Conflict(f"volume `{known.volume}` is attached here with another {name}, detach it first")

@@ -73,7 +73,8 @@ class VolumeAttachment(Message):
     ``secret`` the passphrase of its stack: both are never shown.  ``volume`` is Cinder's id, ``project`` its project,
     ``account`` the Swift account of that, ``attachment`` the id of Cinder's attachment.  ``fresh`` says that the volume
     was never attached, so that a header may be made.  ``size`` is what its users see, in bytes; 0 until it is attached.
-    ``limits`` and ``stack`` are what was set by hand.
+    ``limits`` and ``stack`` are what was set by hand.  ``uploaded`` is the uploaded filter behind ``stack``: none or
+    one.  ``fault`` is why it is broken.
     """
 
     volume: str
@@ -84,6 +85,7 @@ class VolumeAttachment(Message):
     attachment: str = ""
     export: str = BLOCK
     stack: tuple[StackStep, ...] = ()
+    uploaded: tuple[StackStep, ...] = ()
     limits: VolumeLimits = field(default_factory=VolumeLimits)
     policy: VolumePolicy = field(default_factory=VolumePolicy)
     fresh: bool = False
@@ -91,11 +93,13 @@ class VolumeAttachment(Message):
     size: int = 0
     log: bool = False
     state: str = ATTACHING
+    fault: str = ""
     #: Unix seconds.
     created: float = 0.0
 
     nested: ClassVar[Mapping[str, type[Message]]] = {
         "stack": StackStep,
+        "uploaded": StackStep,
         "limits": VolumeLimits,
         "policy": VolumePolicy,
     }
@@ -105,15 +109,16 @@ class VolumeAttachment(Message):
         return self.limits.overridden(self.policy.limits)
 
     def steps(self) -> tuple[StackStep, ...]:
-        """The whole stack: filters of policies stand before its own, and none of them twice."""
+        """The stack over what it stands on: filters of policies stand before its own, and none of them twice."""
         own = {one.keyword for one in self.stack}
         return (*(one for one in self.policy.stack if one.keyword not in own), *self.stack)
 
     def shown(self) -> dict[str, Any]:
-        """What may be shown."""
+        """What may be shown; the uploaded filter as what it is for users, the last of the stack."""
         data = self.to_data()
         for name in ("connection", "secret", "fresh"):
             del data[name]
+        data["stack"] = [*data["stack"], *data.pop("uploaded")]
         return {**data, "limits_in_force": self.limits_in_force().to_data()}
 
 

@@ -5,6 +5,8 @@ removed after everything has ended.  :meth:`AttachedVolume.attach` starts what d
 volume, finishes one that a crash left half-made, and builds it anew after a reboot.
 
 * The stack may die and come back: its users wait.
+* An uploaded filter stands between its stack and its source (:mod:`sluice_block.uploaded.stage`).  When it fails again
+  and again the volume is broken, too.
 * When the front dies (the storage daemon, or nbdfuse) users get I/O errors, and a new front behind the same device
   would give them a volume that lost what they had written last.  So the volume is *broken* until nobody holds the
   device.
@@ -29,6 +31,8 @@ from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHIN
 from sluice_block.konnector.state_files import StateFiles
 from sluice_block.stack.filters import changes_content
 from sluice_block.stack.page import Counters
+from sluice_block.uploaded.catalogue import UploadedFilters
+from sluice_block.uploaded.stage import FilterFault, UploadedStage
 from sluice_core.errors import Conflict
 from sluice_core.volumes.messages import StackStep
 
@@ -40,6 +44,7 @@ class AttachedVolume:
     """:param built: folder of our filters for nbdkit
     :param folder: of its sockets, mounts and records; gone after a reboot
     :param log: file of its log of requests
+    :param filters: those that were uploaded
     """
 
     attachment: VolumeAttachment
@@ -47,16 +52,24 @@ class AttachedVolume:
     folder: Path
     built: Path
     log: Path
+    filters: UploadedFilters
     lock: threading.RLock = field(default_factory=threading.RLock)
     #: What it may move of what its pool carries, beside its limits.
     share: VolumeLimits = field(default_factory=VolumeLimits)
 
     def __post_init__(self) -> None:
-        self.source = Source(self.attachment.connection, self.folder)
+        self.source = self._make_source()
         self.stack = VolumeStack(self.folder, self.built, self.source, self.log)
         self.front = Front(self.folder, self.attachment.volume)
         self.mount = FuseMount(self.folder)
         self._export = ExportedDevice(self.front, self.mount, self.attachment.export, self.attachment.volume)
+
+    def _make_source(self) -> Source | UploadedStage:
+        """What its stack stands on."""
+        source = Source(self.attachment.connection, self.folder)
+        for step in self.attachment.uploaded:
+            return UploadedStage(step, source, self.filters, self.folder, self.built, self.attachment.volume)
+        return source
 
     def device(self) -> str:
         """Its block device, or the URI of its NBD socket; empty when there is none yet."""
@@ -79,7 +92,8 @@ class AttachedVolume:
                 self.stack.prepare(self.attachment)
             self.stack.start(self.attachment)
             self._export.start(self.stack.socket())
-            self._keep(replace(self.attachment, state=ATTACHED, fresh=False, size=self.front.size()))
+            size = self.front.size()
+            self._keep(replace(self.attachment, state=ATTACHED, fault="", fresh=False, size=size))
 
     def detach(self) -> None:
         """End everything, and forget it; may be called again after a crash.
@@ -205,7 +219,7 @@ class AttachedVolume:
                 raise Conflict(f"volume `{self.attachment.volume}` is {self.attachment.state} here")
             if self.attachment.export != NBD:  # the file of nbdfuse keeps its size
                 return False
-            self.stack.restart(self.attachment)
+            self.stack.renew(self.attachment)
             self.stack.replace(self.attachment, self.front.swap)
             self._keep(replace(self.attachment, size=self.front.size()))
             return True
@@ -239,8 +253,7 @@ class AttachedVolume:
             try:
                 self._export.check_unused()
             except Conflict as error:
-                self._note(BROKEN)
-                log.error("volume `%s` is broken, its users get I/O errors: %s", self.attachment.volume, error)
+                self._break(f"its front has ended while {error}")
                 return
             self._tear_down()
             self.attach()
@@ -255,12 +268,22 @@ class AttachedVolume:
                 return
             if not self._export.is_alive():
                 self.break_down()
-            elif self.source.has_ended():
-                log.warning("the source of volume `%s` has ended, it is started again", self.attachment.volume)
-                self.stack.restart(self.attachment)
-            elif self.stack.process() is None:
-                log.warning("the stack of volume `%s` has ended, it is started again", self.attachment.volume)
-                self.stack.start(self.attachment)
+                return
+            try:
+                self._bring_back()
+            except FilterFault as error:  # its users get errors at once, rather than wait
+                self._break(str(error))
+                self.front.end(patience=0)
+
+    def _bring_back(self) -> None:
+        if isinstance(self.source, UploadedStage):
+            self.source.watch()
+        if self.source.has_ended():
+            log.warning("the source of volume `%s` has ended, it is started again", self.attachment.volume)
+            self.stack.restart(self.attachment)
+        elif self.stack.process() is None:
+            log.warning("the stack of volume `%s` has ended, it is started again", self.attachment.volume)
+            self.stack.start(self.attachment)
 
     def processes(self) -> list[int]:
         """Pid file descriptors of its processes, for who waits for their end and closes them."""
@@ -272,9 +295,14 @@ class AttachedVolume:
         """What may be shown: no connection, no secret."""
         return {**self.attachment.shown(), "device": self.device(), "log_file": str(self.log)}
 
+    def _break(self, fault: str) -> None:
+        if self.attachment.state != BROKEN:
+            log.error("volume `%s` is broken, its users get I/O errors: %s", self.attachment.volume, fault)
+            self._keep(replace(self.attachment, state=BROKEN, fault=fault))
+
     def _note(self, state: str) -> None:
         if state != self.attachment.state:
-            self._keep(replace(self.attachment, state=state))
+            self._keep(replace(self.attachment, state=state, fault=""))
 
     def _keep(self, attachment: VolumeAttachment) -> None:
         self.files.write(attachment)

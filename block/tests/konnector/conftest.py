@@ -1,5 +1,6 @@
 """A konnector on this machine, with a file as the source of its volumes."""
 
+import hashlib
 import os
 import uuid
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,12 @@ import pytest
 from sluice_block.konnector.datapath import loop_devices
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.records import VolumeAttachment
+from sluice_block.uploaded.catalogue import UploadedFilters
+from sluice_block.uploaded.refusals import Refusals
+from sluice_block.uploaded.sandbox import Confinement
+from sluice_core.code.code_store import CodeStore
+from sluice_core.describe import NBDKIT
+from sluice_core.messages.uploads import FILTER_CODE, Upload
 
 MIB = 1 << 20
 
@@ -21,13 +28,29 @@ class Machine:
     folder: Path
     built: Path
     konnector: Konnector = field(init=False)
+    uploads: dict[str, Upload] = field(default_factory=dict)
+    bounds: Confinement = field(default_factory=lambda: Confinement(uid=500000))
 
     def __post_init__(self) -> None:
         self.start()
 
     def start(self) -> None:
-        self.konnector = Konnector(self.folder / "state", self.folder / "run", self.built, self.folder / "logs")
+        refusals = Refusals(self.folder / "refused.json")
+        filters = UploadedFilters(self.uploads.values, CodeStore(self.folder / "code"), refusals, self.bounds)
+        folders = (self.folder / "state", self.folder / "run", self.built, self.folder / "logs")
+        self.konnector = Konnector(*folders, filters)
         self.konnector.adopt()
+
+    def upload(self, keyword, code, reverse=True, **info):
+        """Have the agent bring a filter, or a further revision of it, that passed its trial."""
+        digest, old = hashlib.sha256(code).hexdigest(), self.uploads.get(keyword)
+        store = CodeStore(self.folder / "code")
+        store.add(code, digest)
+        store.mark_proven(digest, FILTER_CODE)
+        new = Upload(keyword, NBDKIT, "", "", digest, len(code), reverse=reverse, info=info)
+        if old is not None:
+            new = replace(new, revision=old.revision + 1, revisions=(old.current, *old.revisions))
+        self.uploads[keyword] = new
 
     def wanted(self, size=64 * MIB):
         """A volume over a fresh file of zeros."""

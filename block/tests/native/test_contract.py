@@ -1,13 +1,15 @@
 """A filter in C and its twin in Python make the same bytes, and a chain in C is the chain in Python."""
 
+import contextlib
 import random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.block.nbd import RequestFailed, connected, serve
+from tests.support.block.nbd import RequestFailed, Server, connected, serve
 
 from sluice_block.stack.page import Page
+from sluice_block.uploaded import sandbox
 from sluice_filters.api import Hint
 from sluice_filters.chain import ChainEncoder, chain_decoder
 from sluice_filters.registry import load_filters
@@ -70,9 +72,34 @@ class Volume:
         assert self.client.read(SIZE, 0) == self.shown(expected)
 
 
-@pytest.fixture(scope="module", params=CHAINS)
-def volume(request, built, tmp_path_factory):
+#: A filter that was uploaded, in its sandbox: adding 128 is the same as XOR with it.
+UPLOADED = (["rot-by=128"], [("xor", {"key": 128})])
+
+
+@contextlib.contextmanager
+def serve_uploaded(folder, built, code, image):
+    """The image behind an uploaded filter."""
+    with serve(folder, built, [], "file", str(image), name="base") as base:
+        shown = folder / "volume.sock"
+        made = sandbox.start(
+            code, UPLOADED[0], shown, base.socket, built, sandbox.Confinement(lasting=False), folder / "volume.log"
+        )
+        try:
+            yield Server(base.process, shown)
+        finally:
+            made.process.end(patience=0)
+            sandbox.how_it_ended(made.outer)
+
+
+@pytest.fixture(scope="module", params=[*CHAINS, "uploaded"])
+def volume(request, built, uploadable, tmp_path_factory):
     folder = tmp_path_factory.mktemp("volume")
+    if request.param == "uploaded":
+        image = folder / "image"
+        image.write_bytes(EMPTY)
+        with serve_uploaded(folder, built, uploadable("rot"), image) as server, connected(server) as client:
+            yield Volume(client, image, UPLOADED[1])
+        return
     Page.create(folder / "page").close()
     filters, parameters, twins = CHAINS[request.param]
     image = folder / "image"

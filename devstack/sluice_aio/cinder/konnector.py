@@ -46,6 +46,7 @@ def write_konnector(layout: Layout, setup: Setup) -> None:
         "cache_dir": str(cache_folder() / "nbdkit"),
         "log_dir": str(log_folder(layout)),
         "agent_socket": str(layout.agent_socket),
+        "code_dir": str(layout.code),
         "snapshot_dir": str(layout.snapshots),
     }
     logins = ""

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from qemu.qmp import QMPError
 
-from sluice_block.konnector.datapath.process_records import ProcessRecord
+from sluice_block.konnector.datapath.process_records import PATIENCE, ProcessRecord
 from sluice_block.konnector.datapath.qemu_daemon import QemuDaemon, nbd_client
 from sluice_core.errors import PeerError
 
@@ -54,12 +54,13 @@ class Front:
         """Its process; None when it does not run."""
         return self._daemon.process()
 
-    def end(self) -> None:
+    def end(self, patience: float = PATIENCE) -> None:
         """End it; what users of the volume wait for fails.
 
+        :param patience: seconds in which it may wait for what is under way
         :raises PeerError: when it does not end
         """
-        self._daemon.end()
+        self._daemon.end(patience)
 
     def stack(self) -> Path:
         """The socket of the stack that it uses.

@@ -74,6 +74,12 @@ class ProcessRecord(Message):
         reap(self.pid)
         return True
 
+    def terminate(self) -> None:
+        """Send SIGTERM, and do not wait."""
+        with _opened(self) as descriptor:
+            if descriptor is not None:
+                signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+
     def end(self, patience: float = PATIENCE) -> None:
         """Send SIGTERM, after ``patience`` seconds SIGKILL, and wait until the process has ended.
 
@@ -112,14 +118,14 @@ def read_living(path: Path) -> ProcessRecord | None:
     return record if record is not None and record.is_alive() else None
 
 
-def end_recorded(path: Path) -> None:
+def end_recorded(path: Path, patience: float = PATIENCE) -> None:
     """End the process whose record is at ``path``, and forget it.
 
     :raises PeerError: when it does not end
     """
     record = read_record(path, ProcessRecord)
     if record is not None:
-        record.end()
+        record.end(patience)
     path.unlink(missing_ok=True)
 
 

@@ -13,7 +13,13 @@ from typing import Any, Final, TypeVar
 from qemu.qmp import QMPClient, QMPError
 
 from sluice_block.konnector.datapath import processes
-from sluice_block.konnector.datapath.process_records import ProcessRecord, end_recorded, read_living, write_record
+from sluice_block.konnector.datapath.process_records import (
+    PATIENCE,
+    ProcessRecord,
+    end_recorded,
+    read_living,
+    write_record,
+)
 from sluice_core.errors import PeerError
 
 T = TypeVar("T")
@@ -71,12 +77,13 @@ class QemuDaemon:
         """Its process; None when it does not run."""
         return read_living(self._record)
 
-    def end(self) -> None:
+    def end(self, patience: float = PATIENCE) -> None:
         """End it; what its clients wait for fails.
 
+        :param patience: seconds in which it may wait for what is under way
         :raises PeerError: when it does not end
         """
-        end_recorded(self._record)
+        end_recorded(self._record, patience)
 
     def execute(self, command: str, arguments: Options) -> Any:
         """What it answers to one command.

@@ -24,8 +24,8 @@ from sluice_core.messages.base import Message
 PROGRAM: Final = "nbdkit"
 #: Requests that nbdkit works at together; the front sends 16 at most.
 _THREADS: Final = 16
-_CURRENT: Final = "stack"
-_NEXT: Final = "stack.next"
+_CURRENT: Final = ""
+_NEXT: Final = ".next"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,10 @@ class StackRecord(Message):
 
 @dataclass(frozen=True, slots=True)
 class StackServer:
-    """The nbdkit of one volume, whose sockets and records are in ``folder``."""
+    """The nbdkit of one volume, whose sockets and records are in ``folder``, called after its ``role``."""
 
     folder: Path
+    role: str = "stack"
 
     def start(self, arguments: Sequence[str], descriptors: Sequence[int] = ()) -> None:
         """Start it, on the socket of the one that died if there was one; it listens when this returns.
@@ -126,20 +127,20 @@ class StackServer:
         self._path(name).unlink(missing_ok=True)
 
     def _launch(self, number: int, arguments: Sequence[str], descriptors: Sequence[int]) -> StackRecord:
-        listening, pidfile = self._socket(number), self.folder / f"stack-{number}.pid"
+        listening, pidfile = self._socket(number), self.folder / f"{self.role}-{number}.pid"
         listening.unlink(missing_ok=True)
         options = ["--threads", str(_THREADS), "--unix", str(listening), "--pidfile", str(pidfile)]
         process = processes.start_daemon(
-            [PROGRAM, *options, *arguments], self.folder / "stack.log", pidfile, descriptors
+            [PROGRAM, *options, *arguments], self.folder / f"{self.role}.log", pidfile, descriptors
         )
         pidfile.unlink()
         return StackRecord(number, process)
 
     def _socket(self, number: int) -> Path:
-        return self.folder / f"stack-{number}.sock"
+        return self.folder / f"{self.role}-{number}.sock"
 
     def _path(self, name: str) -> Path:
-        return self.folder / f"{name}.process"
+        return self.folder / f"{self.role}{name}.process"
 
     def _read(self, name: str) -> StackRecord | None:
         return read_record(self._path(name), StackRecord)

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from sluice_block.konnector.datapath.luks_header import LuksHeader, open_passphrase
 from sluice_block.konnector.datapath.process_records import ProcessRecord
-from sluice_block.konnector.datapath.sources.source import Source
 from sluice_block.konnector.datapath.stack_server import StackServer
 from sluice_block.konnector.records import VolumeAttachment, VolumeLimits
 from sluice_block.stack.filters import LUKS, is_protected, nbdkit_arguments
@@ -26,6 +26,19 @@ def pairs(steps: Sequence[StackStep]) -> Steps:
     return [(one.keyword, one.params) for one in steps]
 
 
+class VolumeSource(Protocol):
+    """What a stack stands on: as much of :class:`sluice_block.konnector.datapath.sources.source.Source` as it needs."""
+
+    def start(self) -> list[str]:
+        """Start what it needs and does not run; nbdkit's plugin and its parameters."""
+
+    def start_stored(self) -> list[str]:
+        """The same of what is stored, whatever stands before it."""
+
+    def end(self) -> None:
+        """End what it needs."""
+
+
 @dataclass(eq=False)
 class VolumeStack:
     """:param folder: of the volume: sockets, records, the page
@@ -35,7 +48,7 @@ class VolumeStack:
 
     folder: Path
     built: Path
-    source: Source
+    source: VolumeSource
     log: Path
     _server: StackServer = field(init=False)
     _header: LuksHeader = field(init=False)
@@ -59,9 +72,8 @@ class VolumeStack:
             )
         place = next((number for number, (keyword, _) in enumerate(steps) if keyword == LUKS), None)
         if place is not None and self._server.process() is None:
-            source = self.source.start()
-            below = nbdkit_arguments(steps[place + 1 :], source, self.built)
-            self._header.prepare(source, below, wanted.secret, wanted.fresh)
+            below = nbdkit_arguments(steps[place + 1 :], self.source.start(), self.built)
+            self._header.prepare(self.source.start_stored(), below, wanted.secret, wanted.fresh)
 
     def start(self, wanted: VolumeAttachment) -> None:
         """Start it if it does not run; limits and log are as wanted when this returns.
@@ -98,7 +110,15 @@ class VolumeStack:
         self._server.recover(used)
 
     def restart(self, wanted: VolumeAttachment) -> None:
-        """Start it anew, its source too; whoever uses it waits.
+        """Start it anew, and what has ended of its source; whoever uses it waits.
+
+        :raises SluiceError: as of :meth:`start`
+        """
+        self._server.stop()  # it answers with errors
+        self.start(wanted)
+
+    def renew(self, wanted: VolumeAttachment) -> None:
+        """Start it anew, and all of its source, which then has the size that it has now; whoever uses it waits.
 
         :raises SluiceError: as of :meth:`start`
         """

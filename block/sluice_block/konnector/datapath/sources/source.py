@@ -64,6 +64,10 @@ class Source:
             self._daemon.start(nodes, _EXPORT, objects)
         return ["nbd", f"uri=nbd+unix:///{_EXPORT}?socket={quote(str(self._daemon.socket))}"]
 
+    def start_stored(self) -> list[str]:
+        """The same: nothing stands before it."""
+        return self.start()
+
     def process(self) -> ProcessRecord | None:
         """The process that it needs; None when it needs none, or when it does not run."""
         return self._daemon.process()

@@ -1,0 +1,1 @@
+"""Filters of volumes that administrators upload: tried, confined, watched, and refused after a fault."""

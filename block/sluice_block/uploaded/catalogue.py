@@ -1,0 +1,160 @@
+"""The uploaded filters that this node can use: found by keyword, with verified code and checked parameters.
+
+The node's agent fetches the code, tries it and puts a mark beside it (:mod:`sluice_core.code.code_store`); the newest
+revision that has one counts.  A revision that failed here is refused, and no older one is used in its place: it might
+not read what the newer one has stored.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from sluice_block.stack.filters import FILTERS
+from sluice_block.uploaded.refusals import Refusals
+from sluice_block.uploaded.sandbox import Confinement
+from sluice_core.code.code_store import CodeStore
+from sluice_core.code.volume_filters import describe_volume_filter
+from sluice_core.describe import NBDKIT, ActionInfo, Parameter, Scalar
+from sluice_core.errors import CallerError, Conflict
+from sluice_core.messages.uploads import FILTER_CODE, Upload
+from sluice_core.volumes.messages import StackStep
+
+_PYTHON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "str": (str,),
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedFilter:
+    """One revision of an uploaded filter with its parameters, as nbdkit takes them."""
+
+    keyword: str
+    revision: int
+    sha256: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedFilters:
+    """
+    :param uploads: returns what is registered now
+    :param bounds: what each of them may use
+    """
+
+    uploads: Callable[[], Iterable[Upload]]
+    store: CodeStore
+    refusals: Refusals
+    bounds: Confinement = field(default_factory=Confinement)
+
+    def split(self, steps: Sequence[StackStep]) -> tuple[tuple[StackStep, ...], tuple[StackStep, ...]]:
+        """The filters of a stack that are installed, and the uploaded one: none or one, next to what is stored.
+
+        :raises CallerError: when an uploaded filter stands elsewhere, or there is no filter of that keyword
+        """
+        known = self._registered()
+        for above, below in pairwise(steps):
+            if above.keyword in known:
+                raise CallerError(
+                    f"uploaded filter `{above.keyword}` stands before `{below.keyword}`, expected it last in the stack"
+                )
+        if not steps or steps[-1].keyword in FILTERS:
+            return tuple(steps), ()
+        keyword = steps[-1].keyword
+        if keyword not in known:
+            near = difflib.get_close_matches(keyword, [*FILTERS, *known], 1)
+            hint = f"did you mean `{near[0]}`" if near else f"expected one of {', '.join(sorted([*FILTERS, *known]))}"
+            raise CallerError(f"no filter `{keyword}` for volumes, {hint}")
+        return tuple(steps[:-1]), (steps[-1],)
+
+    def find(self, step: StackStep) -> UploadedFilter:
+        """What stands for a step of a stack now.
+
+        :raises CallerError: when a parameter cannot be used
+        :raises Conflict: when there is no revision that this node can use, or the newest one failed here
+        """
+        upload = self._registered().get(step.keyword)
+        if upload is None:
+            raise Conflict(f"filter `{step.keyword}` is not registered any more")
+        proven = (one for one in (upload.current, *upload.revisions) if self._is_proven(upload.at(one)))
+        revision = next(proven, None)
+        if revision is None:
+            raise Conflict(f"no revision of filter `{step.keyword}` has passed its trial on this node")
+        reason = self.refusals.reason(revision.sha256)
+        if reason:
+            raise Conflict(f"revision {revision.number} of filter `{step.keyword}` is refused on this node: {reason}")
+        info = describe_volume_filter(upload.at(revision))
+        return UploadedFilter(step.keyword, revision.number, revision.sha256, nbdkit_parameters(info, step.params))
+
+    def versions(self) -> dict[str, int]:
+        """Keyword → the newest revision that passed its trial here, of those that did not fail since."""
+        found = {}
+        for keyword, upload in self._registered().items():
+            for one in (upload.current, *upload.revisions):
+                if self._is_proven(upload.at(one)):
+                    if not self.refusals.reason(one.sha256):
+                        found[keyword] = one.number
+                    break
+        return found
+
+    def code(self, sha256: str) -> bytes:
+        """
+        :raises SluiceError: when it is not here, or not what was registered
+        """
+        return self.store.read(sha256)
+
+    def _is_proven(self, one: Upload) -> bool:
+        return bool(one.sha256) and self.store.is_proven(one.sha256, one.kind, one.main)
+
+    def _registered(self) -> dict[str, Upload]:
+        return {
+            one.keyword: one
+            for one in self.uploads()
+            if one.kind == FILTER_CODE and one.environment == NBDKIT and one.keyword not in FILTERS
+        }
+
+
+def nbdkit_parameters(info: ActionInfo, given: Mapping[str, Scalar]) -> tuple[str, ...]:
+    """``key=value`` of each parameter that is given or has a default.
+
+    :raises CallerError: for one that there is not, is missing, or is out of its range
+    """
+    known = {one.name: one for one in info.parameters}
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f", did you mean `{near[0]}`" if near else ""
+            raise CallerError(f"filter `{info.keyword}` has no parameter `{name}`{hint}")
+    values = {one.name: given.get(one.name, one.default) for one in info.parameters}
+    for name, value in values.items():
+        if value is None and known[name].required:
+            raise CallerError(f"parameter `{name}` of filter `{info.keyword}` is missing")
+    said = {name: _checked(info.keyword, known[name], value) for name, value in values.items() if value is not None}
+    return tuple(f"{name}={_text(value)}" for name, value in said.items())
+
+
+def _checked(keyword: str, one: Parameter, value: Scalar) -> Scalar:
+    fits = isinstance(value, _PYTHON_TYPES[one.type]) and (one.type == "bool" or not isinstance(value, bool))
+    if fits and not isinstance(value, str | bool):
+        least, greatest = one.minimum, one.maximum
+        fits = (least is None or value >= least) and (greatest is None or value <= greatest)
+    if not fits or (one.choices and value not in one.choices):
+        expected = ", ".join(map(str, one.choices)) or _range(one)
+        raise CallerError(f"parameter `{one.name}` of filter `{keyword}` is `{value}`, expected {expected}")
+    return value
+
+
+def _range(one: Parameter) -> str:
+    least = "" if one.minimum is None else f" from {one.minimum:g}"
+    greatest = "" if one.maximum is None else f" to {one.maximum:g}"
+    return f"{one.type}{least}{greatest}"
+
+
+def _text(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,168 @@
+"""Tries an uploaded filter before it is used: over a volume in memory, confined as it will be.
+
+Run as a program by a node's agent (:mod:`sluice_core.code.sandbox_trial`).  nbdkit refuses a filter that was built for
+another version of it; the rest is what a volume expects: its size, its bytes, and an end when one is asked for.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice_block.konnector.datapath.process_records import ProcessRecord
+from sluice_block.konnector.datapath.processes import wait_until
+from sluice_block.stack.build import build_confinement
+from sluice_block.uploaded import sandbox
+from sluice_block.uploaded.catalogue import nbdkit_parameters
+from sluice_block.uploaded.content_checks import (
+    PATIENCE,
+    SIZE,
+    check_extents,
+    check_trim,
+    check_zeroes,
+    compare,
+    write_at_once,
+    write_here_and_there,
+)
+from sluice_block.uploaded.nbd_client import NbdClient
+from sluice_core.code.code_store import BadUpload
+from sluice_core.code.sandbox_trial import Trial, Verdict
+from sluice_core.code.volume_filters import describe_volume_filter
+from sluice_core.describe import NBDKIT, ActionInfo, Parameter, Scalar
+from sluice_core.errors import PeerError, SluiceError
+from sluice_core.messages.uploads import Upload
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """Where a filter is tried: ``folder`` has its sockets, and what confines it."""
+
+    folder: Path
+    arguments: tuple[str, ...]
+
+    @contextmanager
+    def memory(self) -> Iterator[Path]:
+        """An empty volume in memory, at a socket."""
+        path, ready = self.folder / "base.sock", self.folder / "base.pid"
+        for one in (path, ready):
+            one.unlink(missing_ok=True)
+        options = ["--foreground", "--exit-with-parent", "--pidfile", str(ready), "--unix", str(path)]
+        command = ["nbdkit", *options, "memory", str(SIZE)]
+        nothing = subprocess.DEVNULL
+        process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
+        try:
+            if not wait_until(ready.exists, PATIENCE):
+                raise PeerError("`nbdkit` shows no volume in memory")
+            yield path
+        finally:
+            process.kill()
+            process.wait()
+
+    @contextmanager
+    def filtered(self, code: bytes, base: Path) -> Iterator[tuple[Path, ProcessRecord]]:
+        """The volume behind the filter, at another socket."""
+        shown = self.folder / "filter.sock"
+        bounds = sandbox.Confinement(lasting=False)
+        made = sandbox.start(code, self.arguments, shown, base, self.folder, bounds, self.folder / "filter.log")
+        try:
+            yield shown, made.process
+        finally:
+            made.process.end(patience=0)
+            sandbox.how_it_ended(made.outer)
+
+
+def judge(trial: Trial, code: bytes) -> Verdict:
+    """What came of a trial.
+
+    :raises SluiceError: with the reason why the filter cannot be used
+    """
+    declared = dict(trial.info)
+    reverse = bool(declared.pop("reversible", False))
+    tried = Upload(trial.keyword, NBDKIT, "", "", trial.sha256, len(code), reverse=reverse, info=declared)
+    info = describe_volume_filter(tried)
+    for program, package in (("nbdkit", "nbdkit"), ("bwrap", "bubblewrap"), ("nbdinfo", "libnbd-bin")):
+        if shutil.which(program) is None:
+            raise PeerError(f"`{program}` is missing on this node: expected the Debian package {package}")
+    with tempfile.TemporaryDirectory(prefix="sluice-trial-") as name:
+        build_confinement(Path(name))
+        bench = _Bench(Path(name), nbdkit_parameters(info, _examples(info)))
+        _check_content(bench, info, code)
+        for one in trial.earlier:
+            _check_reads_earlier(bench, code, Path(trial.folder, one.sha256).read_bytes(), one.number)
+    return Verdict()
+
+
+def _check_content(bench: _Bench, info: ActionInfo, code: bytes) -> None:
+    expected = bytearray(SIZE)
+    with bench.memory() as base:
+        with bench.filtered(code, base) as (shown, process):
+            with NbdClient(shown, PATIENCE) as client:
+                if client.size != SIZE:
+                    raise BadUpload(f"a volume of {SIZE} bytes shows {client.size} through it")
+                expected[:] = client.read(SIZE, 0)  # of what was never written no filter promises anything
+                write_here_and_there(client, expected)
+                check_zeroes(client, expected)
+                check_trim(client, expected)
+                client.flush()
+            write_at_once(shown, expected)
+            check_extents(shown)
+            _check_end(process)
+        with bench.filtered(code, base) as (shown, _), NbdClient(shown, PATIENCE) as client:
+            compare(client.read(SIZE, 0), expected, "after a restart")
+        if not info.changes_content:
+            with NbdClient(base, PATIENCE) as client:
+                compare(client.read(SIZE, 0), expected, "behind it, although it says that it changes no content,")
+
+
+def _check_end(process: ProcessRecord) -> None:
+    process.terminate()
+    if not process.wait(PATIENCE):
+        raise BadUpload(f"it does not end within {PATIENCE:g} s after SIGTERM")
+
+
+def _check_reads_earlier(bench: _Bench, code: bytes, earlier: bytes, number: int) -> None:
+    expected = bytearray(SIZE)
+    with bench.memory() as base:
+        with bench.filtered(earlier, base) as (shown, _), NbdClient(shown, PATIENCE) as client:
+            client.write(bytes(SIZE), 0)
+            write_here_and_there(client, expected)
+            client.flush()
+        with bench.filtered(code, base) as (shown, _), NbdClient(shown, PATIENCE) as client:
+            compare(client.read(SIZE, 0), expected, f"that revision {number} stored")
+
+
+def _examples(info: ActionInfo) -> dict[str, Scalar]:
+    """Values for the parameters that have no default."""
+    return {one.name: _example(info.keyword, one) for one in info.parameters if one.default is None and one.required}
+
+
+def _example(keyword: str, one: Parameter) -> Scalar:
+    if one.choices:
+        return one.choices[0]
+    if one.minimum is not None:
+        return int(one.minimum) if one.type == "int" else one.minimum
+    raise BadUpload(
+        f"parameter `{one.name}` of filter `{keyword}` has no default, no choices and no minimum to try it with"
+    )
+
+
+def main() -> None:
+    """Judge the code of the trial on standard input, and say it on standard output."""
+    trial = Trial.decode(sys.stdin.buffer.read())
+    try:
+        verdict = judge(trial, Path(trial.folder, trial.sha256).read_bytes())
+    except SluiceError as error:
+        verdict = Verdict(str(error))
+    except OSError as error:
+        verdict = Verdict(f"the code cannot be tried: {error.strerror}")
+    sys.stdout.buffer.write(verdict.encode())
+
+
+if __name__ == "__main__":
+    main()
