@@ -75,7 +75,7 @@ class Agent:
             self._uploads,
             lambda: self._reporter.report_soon(),
             swift,
-            has_konnector=lambda: bool(self._capabilities.konnector_url()),
+            has_konnector=self._capabilities.has_konnector,
         )
         self._known_uploads: list[Upload] = []
         checks = sandbox_checks(settings.sandbox_dir, settings.storlets_engine, settings.wasm, swift)
@@ -163,6 +163,7 @@ class Agent:
             sandbox=self._sandboxes.states,
             plugins=self._capabilities.missing_plugins(),
             konnector=self._capabilities.konnector_url(),
+            volume_faults=self._capabilities.volume_faults(),
         )
 
     def _uploads(self) -> list[Upload]:

@@ -12,6 +12,7 @@ from sluice_core.messages.events import (
     NODE_FAILED,
     PLUGIN_LEFT_OUT,
     REFUSED,
+    VOLUME_FAILED,
     Event,
 )
 from sluice_core.messages.nodes import NodeReport
@@ -76,3 +77,6 @@ def _of_parts(report: NodeReport, now: float) -> Iterator[Event]:
     for name, reason in report.plugins.items():
         text = f"node `{report.node}` runs without plugin `{name}`: {reason}"
         yield Event.make(now, PLUGIN_LEFT_OUT, text, report.node, subject=name, node=report.node)
+    for volume, reason in report.volume_faults.items():
+        text = f"volume `{volume}` is broken on node `{report.node}`: {reason}"
+        yield Event.make(now, VOLUME_FAILED, text, report.node, subject=volume, node=report.node)

@@ -76,7 +76,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     VOLUME_DELETED: (INFO, "Cinder deleted a volume"),
     VOLUME_ATTACHED: (INFO, "Cinder attached a volume"),
     VOLUME_DETACHED: (INFO, "Cinder detached a volume"),
-    VOLUME_FAILED: (ERROR, "Cinder, or a konnector, could not do what was asked of a volume"),
+    VOLUME_FAILED: (ERROR, "Cinder could not do what was asked of a volume, or a konnector has a broken one"),
     EVENTS_LEFT_OUT: (WARNING, "a source logged too much: so many of its events were left out"),
 }
 

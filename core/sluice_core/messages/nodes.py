@@ -24,7 +24,8 @@ class NodeReport(Message):
     counts metric batches lost.
     ``storage`` is ``ready`` when all storage daemons of the node run our disk files, else it names those that
     do not; empty on a node without any.  ``plugins`` maps each installed plugin that a Swift process of the node runs
-    without to the reason.  ``konnector`` is the URL of the node's konnector, empty on a node without one.
+    without to the reason.  ``konnector`` is the URL of the node's konnector, empty on a node without one, and
+    ``volume_faults`` maps the id of each volume that is broken there to the reason.
     """
 
     node: str
@@ -44,6 +45,7 @@ class NodeReport(Message):
     sandbox: Mapping[str, str] = field(default_factory=dict)
     plugins: Mapping[str, str] = field(default_factory=dict)
     konnector: str = ""
+    volume_faults: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ class Hello(PackedMessage):
     that uses them (object server, auditor, …), 0 elsewhere; ``stored`` are the keywords that they can obey.
     ``quantiles`` maps each metric that is a quantile to the name of its sketch and the quantile.
     ``plugins`` maps each installed plugin that the process left out to the reason.
-    ``url`` is where the controller can call the process, empty for those that it never calls.
+    ``url`` is where the controller can call the process, empty for those that it never calls.  ``volume_faults`` maps
+    the id of each volume that is broken in a konnector to the reason.
     """
 
     worker: str
@@ -69,6 +72,7 @@ class Hello(PackedMessage):
     plugins: Mapping[str, str] = field(default_factory=dict)
     quantiles: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     url: str = ""
+    volume_faults: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:

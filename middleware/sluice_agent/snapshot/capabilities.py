@@ -76,9 +76,17 @@ class Capabilities:
             for name, reason in hello.plugins.items()
         }
 
+    def has_konnector(self) -> bool:
+        """Whether volumes are used on this node."""
+        return any(one.role == KONNECTOR for one in self._workers.values())
+
     def konnector_url(self) -> str:
         """Where the konnector of this node is called; empty without one."""
         return next((one.url for one in self._workers.values() if one.role == KONNECTOR), "")
+
+    def volume_faults(self) -> dict[str, str]:
+        """Id of each volume that is broken at the konnector of this node → the reason."""
+        return {volume: reason for one in self._workers.values() for volume, reason in one.volume_faults.items()}
 
     def refuse(self, assignment: Assignment) -> str:
         """Why this node refuses the assignment; empty when it accepts it."""

@@ -103,6 +103,17 @@ def test_plugins_that_processes_run_without_are_reported_with_the_role():
     assert list(capabilities.missing_plugins()) == ["other"]
 
 
+def test_volumes_that_are_broken_at_the_konnector_are_reported_until_it_says_otherwise():
+    capabilities = Capabilities(StorageDaemons())
+    konnector = hello("k", role="konnector")
+    assert not capabilities.has_konnector()
+    capabilities.add(replace(konnector, volume_faults={"v1": "its filter failed"}))
+    assert capabilities.has_konnector()
+    assert capabilities.volume_faults() == {"v1": "its filter failed"}
+    capabilities.add(konnector)
+    assert capabilities.volume_faults() == {}
+
+
 def test_the_url_of_the_konnector_is_reported_while_it_is_there():
     capabilities = Capabilities(StorageDaemons())
     capabilities.add(hello())

@@ -1,6 +1,7 @@
 """The konnector as a worker of the agent of its machine: says what it can do, and tells each second what it counted.
 
-Sending never blocks, and without an agent volumes go on.  The link tries to connect again each second.
+Sending never blocks, and without an agent volumes go on.  The link tries to connect again each second.  It also does
+so when what it says first has changed: an uploaded filter came or was refused, a volume broke.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from sluice_block.konnector.agent.volume_rows import GAUGES, METRICS, QUANTILES, Row, VolumeRows
 from sluice_block.konnector.konnector import Konnector
+from sluice_block.konnector.records import BROKEN
 from sluice_block.stack.filters import enforceable_actions
 from sluice_block.stack.page import Counters
 from sluice_core.connections.agent_connection import AgentConnection, worker_name
 from sluice_core.describe import KONNECTOR
-from sluice_core.errors import CallerError
+from sluice_core.errors import CallerError, PeerError
 from sluice_core.messages.nodes import Counters as WorkerCounters
 from sluice_core.messages.nodes import Hello
 from sluice_core.volumes.messages import volume_path
@@ -28,6 +31,9 @@ log = logging.getLogger(__name__)
 _PERIOD: Final = 1.0
 #: Rows of one message; with full sketches these are less than the 64 KiB that a message may have.
 _ROWS: Final = 16
+#: Broken volumes that are told of, and characters of each reason: less than a message may have.
+_FAULTS: Final = 100
+_REASON: Final = 300
 
 
 class AgentLink(AgentConnection):
@@ -56,6 +62,7 @@ class AgentLink(AgentConnection):
             quantiles=QUANTILES,
             url=url,
         )
+        self._complaint = ""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="agent link", daemon=True)
 
@@ -72,6 +79,7 @@ class AgentLink(AgentConnection):
     def tick(self) -> None:
         """Tell what has changed."""
         self._rows.update(self._read_counters())
+        self._renew_hello()
         if self._socket is None:
             if self.connect(self._hello.encode()) is None:
                 return
@@ -85,6 +93,22 @@ class AgentLink(AgentConnection):
     def _run(self) -> None:
         while not self._stopping.wait(_PERIOD):
             self.tick()
+
+    def _renew_hello(self) -> None:
+        """What is true now goes out with the next connection: an agent takes one hello of each."""
+        try:
+            uploaded = self._konnector.filters.versions()
+            self._complaint = ""
+        except PeerError as error:  # which of them are refused is not known
+            if str(error) != self._complaint:
+                log.error("no uploaded filter is announced: %s", error)
+            uploaded, self._complaint = {}, str(error)
+        broken = [one.attachment for one in self._konnector.volumes() if one.attachment.state == BROKEN]
+        faults = {one.volume: one.fault[:_REASON] for one in broken[:_FAULTS]}
+        hello = replace(self._hello, actions={**enforceable_actions(), **uploaded}, volume_faults=faults)
+        if hello != self._hello:
+            self._hello = hello
+            self.disconnect()
 
     def _read_counters(self) -> dict[str, Counters]:
         found = {}

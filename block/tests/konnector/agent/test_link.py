@@ -1,6 +1,7 @@
 """The konnector as a worker: what its agent hears."""
 
 import os
+import signal
 import socket
 
 import pytest
@@ -62,3 +63,44 @@ def test_without_an_agent_nothing_waits_and_the_next_one_hears_all(machine, agen
     with second:
         assert Hello.decode(second.recv(65536)).worker == link._hello.worker
         assert Counters.decode(second.recv(65536)).rows[0][0] == f"AUTH_acme/{volume.attachment.volume}"
+
+
+def test_a_filter_that_is_uploaded_later_is_announced_and_one_that_is_refused_is_not_any_more(machine, agent, link):
+    link.tick()
+    first, _ = agent.accept()
+    with first:
+        machine.upload("rot", b"code")
+        link.tick()
+        second, _ = agent.accept()
+        with second:
+            hello = Hello.decode(second.recv(65536))
+            assert hello.actions == {**dict.fromkeys(ACTIONS, 1), "rot": 1}
+            assert hello.worker == Hello.decode(first.recv(65536)).worker
+            link.tick()
+            Counters.decode(second.recv(65536))  # on the same connection
+            upload = machine.uploads["rot"]
+            machine.konnector.filters.refusals.add("rot", 1, upload.sha256, "it was ended by SIGSEGV", "a volume")
+            link.tick()
+            third, _ = agent.accept()
+            with third:
+                assert "rot" not in Hello.decode(third.recv(65536)).actions
+
+
+def test_a_volume_that_broke_is_told_with_the_reason_until_it_is_detached(machine, agent, link):
+    volume = machine.attach()
+    key = volume.attachment.volume
+    with open(volume.device(), "rb"):
+        front = volume.front.process()
+        os.kill(front.pid, signal.SIGKILL)
+        assert front.wait(10)
+        machine.konnector.check()
+        link.tick()
+        connection, _ = agent.accept()
+        with connection:
+            reason = Hello.decode(connection.recv(65536)).volume_faults[key]
+        assert f"its front has ended while `{volume.device()}` is in use" in reason
+    machine.konnector.detach(key)
+    link.tick()
+    connection, _ = agent.accept()
+    with connection:
+        assert Hello.decode(connection.recv(65536)).volume_faults == {}

@@ -14,6 +14,7 @@ from sluice_core.messages.events import (
     NODE_WELL,
     PLUGIN_LEFT_OUT,
     REFUSED,
+    VOLUME_FAILED,
 )
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.events import FIRST
@@ -89,6 +90,7 @@ def test_each_problem_is_logged_once_as_what_it_is(story):
         "refused": {"p1.0": "no filter", "p1.1": "no filter", "upload/f": "revision 2: no"},
         "sandbox": {"process": "no supervisor", "wasm": "ok"},
         "plugins": {"stranger": "proxy: no module"},
+        "volume_faults": {"v1": "its filter failed"},
         "state": "failed",
         "detail": "disk full",
     }
@@ -101,6 +103,7 @@ def test_each_problem_is_logged_once_as_what_it_is(story):
             (CODE_UNUSABLE, "n1", "f"),
             (ENVIRONMENT_FAILED, "n1", "process"),
             (PLUGIN_LEFT_OUT, "n1", "stranger"),
+            (VOLUME_FAILED, "n1", "v1"),
             (NODE_FAILED, "n1", "failed"),
         }
         found = await watch.look()
