@@ -17,11 +17,12 @@ from sluice_controller.catalog.vocabulary import filter_info
 from sluice_controller.code import revisions
 from sluice_controller.code.revisions import CodeKind, IncomingCode, RegisteredCode
 from sluice_controller.validation.bodies import ANY_LENGTH, Body
-from sluice_core.describe import ENVIRONMENTS, NATIVE, TRIED, ActionInfo
+from sluice_core.describe import ENVIRONMENTS, NATIVE, NBDKIT, TRIED, ActionInfo
 from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.registry import ACTIVATION, ALIAS
 from sluice_core.messages.uploads import FILTER_CODE, Upload
 from sluice_core.store.records import Draft
+from sluice_core.volumes.operations import read_records
 
 #: What a registration may say; ``capabilities`` are fields of ``describe.ActionInfo``.
 FIELDS: Final = (
@@ -148,7 +149,8 @@ def _refuse_other_nature(old: Upload, body: Any) -> None:
 
 def _refuse_irreversible(old: Upload, new: Upload) -> None:
     if old.reverse and not new.reverse and old.sha256:
-        raise Conflict(f"objects may be stored through filter `{old.keyword}`, so it must stay reversible")
+        what = "volumes" if old.environment == NBDKIT else "objects"
+        raise Conflict(f"{what} may be stored through filter `{old.keyword}`, so it must stay reversible")
 
 
 def put_code(
@@ -193,7 +195,8 @@ def _refuse_unusable(backend: Backend, info: ActionInfo) -> None:
 def unregister(backend: Backend, keyword: str, by: str, force: bool, expected: int | None = None) -> None:
     """Forget a filter; its code stays in Swift, where objects of other clusters may still need it.
 
-    :raises Conflict: when policies name it, or objects may need it to be read and ``force`` is not given
+    :raises Conflict: when policies name it, a volume is stored through it, or objects may need it to be read and
+        ``force`` is not given
     """
     reference_guards.unless_used(
         backend, f"upload/{keyword}", lambda seen: _unregister(backend, keyword, by, force, expected, seen)
@@ -211,9 +214,21 @@ def _unregister(
     aliases = [f"`{alias}`" for alias, one in contents.vocabulary.actions.items() if one.keyword == keyword]
     if aliases and not force:
         raise InUse(f"aliases {', '.join(aliases)} stand for filter `{keyword}`, delete them or insist with `force`")
-    if old.upload.reverse and old.upload.sha256 and not force:
+    if old.upload.environment == NBDKIT:
+        _refuse_stored(backend, keyword)
+    elif old.upload.reverse and old.upload.sha256 and not force:
         raise InUse(f"objects stored through filter `{keyword}` could not be read any more, `force=true` insists")
     # the service that activates it goes with it, lest the next filter of that name be activated there
     service = f"{ACTIVATION}/{keyword}"
     gone = (service,) if service in contents.entries else ()
     revisions.drop(backend, old, Draft(by, entry_drops=gone, expect=seen))
+
+
+def _refuse_stored(backend: Backend, keyword: str) -> None:
+    """
+    :raises InUse: naming volumes that have the filter, and cannot be attached without it
+    """
+    records = backend.store.run(read_records(backend.store.keys))
+    users = [name for name, one in sorted(records.items()) if any(step.keyword == keyword for step in one.stack)]
+    if users:
+        raise InUse(f"volumes {name_some(users, 3)} are stored through filter `{keyword}`, delete them first")

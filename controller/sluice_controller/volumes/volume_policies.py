@@ -1,7 +1,8 @@
 """What policies say of one volume, and the filters that it gets when it is attached for the first time.
 
 Only static policies without a condition decide what is stored: a volume must be read with the filters that it was
-written with, whatever happens later.
+written with, whatever happens later.  Uploaded filters are among these, also those that change no content: they are
+below the stack, which nothing is put below of once it is in use.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents
-from sluice_core.describe import FILTER, THROTTLE, Scalar
+from sluice_core.code.volume_filters import describe_volume_filter
+from sluice_core.describe import FILTER, NBDKIT, THROTTLE, Scalar
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import (
     ALL,
@@ -27,6 +29,7 @@ from sluice_core.messages.policies import (
     policy_of_assignment,
 )
 from sluice_core.messages.registry import MEMBER_KINDS
+from sluice_core.messages.uploads import Upload
 from sluice_core.resolve import Candidates
 from sluice_core.store.fencing import assignments, chunks, hash_fields
 from sluice_core.volumes.messages import StackStep, VolumeRecord
@@ -34,7 +37,7 @@ from sluice_core.volumes.messages import StackStep, VolumeRecord
 #: The word of policies for what a konnector does as :data:`LUKS`.
 ENCRYPTION: Final = "encryption"
 LUKS: Final = "luks"
-#: Keyword of a policy → filter of a konnector, of those that change what is stored.
+#: Keyword of a policy → filter of a konnector, of the installed ones that change what is stored.
 CONTENT_FILTERS: Final[Mapping[str, str]] = {ENCRYPTION: LUKS, "xor": "xor", "bitrev": "bitrev"}
 #: Parameters of such a policy that a konnector takes; those of objects' encryption name keys of objects.
 _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {LUKS: (), "xor": ("key",), "bitrev": ()}
@@ -64,17 +67,32 @@ class VolumePath:
 
 
 def choose_stack(backend: Backend, record: VolumeRecord) -> tuple[StackStep, ...]:
-    """The filters that change what is stored, as policies say now; outermost first.
+    """The filters that change what is stored, as policies say now; outermost first, the uploaded one last.
 
     :raises Conflict: when a policy says something that no konnector can do
     """
     contents = backend.policy_cache.contents()
+    uploaded = _volume_filters(contents)
+    known = CONTENT_FILTERS.keys() | uploaded.keys()
     found = [
         one
         for one in _assignments(backend, contents, record)
-        if one.kind == FILTER and one.keyword in CONTENT_FILTERS and _is_static(contents, one)
+        if one.kind == FILTER and one.keyword in known and _is_static(contents, one)
     ]
-    return tuple(_step(one) for one in _pipeline(found, FILTER))
+    pipeline = _pipeline(found, FILTER)
+    last = [one for one in pipeline if one.keyword in uploaded]
+    if len(last) > 1:
+        said = " and ".join(f"`{one.keyword}` of policy `{one.policy}`" for one in last)
+        raise Conflict(f"{said} are uploaded filters, of which a volume has one at most")
+    return (
+        *(_step(one) for one in pipeline if one.keyword not in uploaded),
+        *(_uploaded_step(one, uploaded[one.keyword]) for one in last),
+    )
+
+
+def _volume_filters(contents: CacheContents) -> dict[str, Upload]:
+    """The uploaded filters of volumes that have code, by keyword."""
+    return {one.keyword: one for one in contents.uploads.values() if one.environment == NBDKIT and one.sha256}
 
 
 def asked_rates(backend: Backend, record: VolumeRecord) -> dict[str, float]:
@@ -119,3 +137,10 @@ def _step(one: Assignment) -> StackStep:
         unknown = ", ".join(f"`{name}`" for name in one.params if name not in params)
         raise Conflict(f"policy `{one.policy}` says {unknown} of `{one.keyword}`, which volumes cannot do")
     return StackStep(keyword, params)
+
+
+def _uploaded_step(one: Assignment, upload: Upload) -> StackStep:
+    """With all parameters: what is stored must be read with the defaults of today, too."""
+    known = describe_volume_filter(upload).parameters
+    defaults = {each.name: each.default for each in known if each.default is not None}
+    return StackStep(one.keyword, {**defaults, **one.params})

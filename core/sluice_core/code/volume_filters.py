@@ -19,6 +19,8 @@ _DECLARED: Final = frozenset({"changes_content", "parameters", "help"})
 _TYPES: Final = ("str", "int", "float", "bool")
 #: Filters of konnectors that are no words of the language: an uploaded one would never be meant.
 _TAKEN: Final = ("cache", "luks")
+#: The stage of each: an uploaded filter stands last in a stack.
+_STAGE: Final = 1000
 _KEYWORD: Final = re.compile(r"[a-z0-9_]+")
 #: A parameter of nbdkit, in lower case.
 _PARAMETER: Final = re.compile(r"[a-z][a-z0-9._-]*")
@@ -54,6 +56,7 @@ def describe_volume_filter(upload: Upload) -> ActionInfo:
         parameters=parameters,
         places=(KONNECTOR,),
         default_place=KONNECTOR,
+        stage=_STAGE,
         version=upload.revision,
         on_get=upload.reverse,
         changes_content=bool(changes),

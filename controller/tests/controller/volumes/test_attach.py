@@ -4,6 +4,7 @@ import dataclasses
 import re
 
 import pytest
+from tests.support.shared_objects import shared_object
 
 from sluice_core.errors import CallerError, Conflict, PeerError
 from sluice_core.volumes.messages import StackStep
@@ -95,6 +96,50 @@ def test_the_first_attach_fixes_the_filters_that_policies_say_then(
     attach()
     assert konnector.volumes[volume]["stack"] == wanted["stack"]
     assert (konnector.volumes[volume]["secret"], konnector.volumes[volume]["fresh"]) == (wanted["secret"], False)
+
+
+@pytest.fixture
+def uploaded(api, send_code):
+    """Registers filters of volumes, with code."""
+    by = {"name": "rot-by", "type": "int", "default": 13, "minimum": 1, "maximum": 255}
+    skip = {"name": "rot-skip", "type": "bool", "default": False}
+    for number, keyword in enumerate(("rot", "other")):
+        body = {"keyword": keyword, "environment": "nbdkit", "reverse": True, "parameters": [by, skip]}
+        assert api.post("/filters", body, format="json").status_code == 201
+        send_code(f"/filters/{keyword}/data", shared_object() + bytes(number))
+
+
+def test_an_uploaded_filter_stands_last_with_all_its_parameters(uploaded, attach, create, konnector, volume, keys):
+    create("FOR TENANT AUTH_service DO SET xor, SET rot WITH rot-by=7")
+    create("FOR TENANT AUTH_service DO SET encryption")
+    attach()
+    assert konnector.volumes[volume]["stack"] == [
+        {"keyword": "luks", "params": {}},
+        {"keyword": "xor", "params": {}},
+        {"keyword": "rot", "params": {"rot-by": 7, "rot-skip": False}},
+    ]
+
+
+def test_of_two_uploaded_filters_none_is_chosen_and_the_policies_are_named(uploaded, refused, create, record):
+    first = create("FOR TENANT AUTH_service DO SET rot")["id"]
+    second = create("FOR TENANT AUTH_service DO SET other")["id"]
+    said = f"`rot` of policy `{first}` and `other` of policy `{second}` are uploaded filters"
+    assert said in refused()
+    assert not record().fixed
+
+
+def test_a_filter_that_a_volume_is_stored_through_is_not_unregistered(
+    uploaded, attach, create, send, order, message, volume
+):
+    policy = create("FOR TENANT AUTH_service DO SET rot")["id"]
+    attach()
+    send("delete", f"/policies/{policy}", status=204)
+    for path in ("/filters/rot", "/filters/rot?force=true"):
+        assert f"volumes `{volume}` are stored through filter `rot`" in message("delete", path)
+    send("delete", "/filters/other", status=204)
+    order("post", f"/volumes/{volume}/detach")
+    order("delete", f"/volumes/{volume}")
+    send("delete", "/filters/rot", status=204)
 
 
 def test_a_policy_with_a_condition_decides_nothing_that_is_stored(attach, create, konnector, volume):
