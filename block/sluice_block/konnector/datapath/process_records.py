@@ -83,12 +83,14 @@ class ProcessRecord(Message):
     def end(self, patience: float = PATIENCE) -> None:
         """Send SIGTERM, after ``patience`` seconds SIGKILL, and wait until the process has ended.
 
+        :param patience: 0 is SIGKILL alone; after SIGTERM a server may answer with errors before SIGKILL comes
         :raises PeerError: when the kernel does not let it end (it waits for a device)
         """
         with _opened(self) as descriptor:
             if descriptor is None:
                 return
-            for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, PATIENCE)):
+            asked = ((signal.SIGTERM, patience),) if patience else ()
+            for number, seconds in (*asked, (signal.SIGKILL, PATIENCE)):
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(descriptor, number)
                 if _readable(descriptor, seconds):
