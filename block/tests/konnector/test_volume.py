@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -87,6 +88,15 @@ def test_a_device_in_use_is_not_detached_and_the_refusal_says_by_whom(machine):
     finally:
         subprocess.run(["umount", place], check=True)
     assert volume.attachment.state == ATTACHED
+
+
+def test_who_only_looks_at_a_device_does_not_keep_it_from_being_detached(machine):
+    volume = machine.attach()
+    looking = os.open(volume.device(), os.O_RDONLY)
+    closing = threading.Timer(0.3, os.close, [looking])
+    closing.start()
+    machine.konnector.detach(volume.attachment.volume)
+    closing.join()
 
 
 def test_a_stack_is_replaced_under_load(machine):

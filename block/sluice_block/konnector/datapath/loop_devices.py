@@ -17,6 +17,8 @@ from sluice_core.errors import Conflict, PeerError
 
 _SYSTEM: Final = Path("/sys/block")
 _DEVICES: Final = Path("/dev")
+#: Seconds for which a device may be open to whoever only looks at it.
+_LOOKED_AT: Final = 1.0
 
 
 def make(file: Path) -> str:
@@ -59,18 +61,29 @@ def resize(device: str) -> None:
 
 
 def check_unused(device: str) -> None:
-    """
+    """Who only looks at devices (udev, losetup) has them open for a moment: a second is waited for that.
+
     :raises Conflict: naming who holds the device: a mount, another device, or a process that has it open
     """
+    held: list[str] = []
+
+    def is_unused() -> bool:
+        held[:] = _holders(device)
+        return not held
+
+    if not processes.wait_until(is_unused, _LOOKED_AT):
+        raise Conflict(f"`{device}` is in use: {', '.join(held)}")
+
+
+def _holders(device: str) -> list[str]:
     held = users(device)
     try:
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
     except OSError as error:
         if error.errno == errno.EBUSY:
-            raise Conflict(f"`{device}` is in use: {', '.join(held) or 'by the kernel'}") from error
+            return held or ["by the kernel"]
         raise PeerError(f"`{device}` cannot be opened: {error}") from error
-    if held:
-        raise Conflict(f"`{device}` is in use: {', '.join(held)}")
+    return held
 
 
 def users(device: str) -> list[str]:
