@@ -25,6 +25,8 @@ OPTIONS = 'headers = { "X-Auth-Token" = "${SLUICE_TOKEN}" }\n'
 #: A description cannot say which texts are sentences and which names exist; and what was made without code has no
 #: code yet, which looks like something that was lost.
 LEFT_OUT = "positive_data_acceptance,ensure_resource_availability"
+#: Calls that answer 503 without a Cinder.
+WITHOUT_CINDER = "^/volumes"
 
 
 def asked(lone_api, folder, *options):
@@ -33,6 +35,7 @@ def asked(lone_api, folder, *options):
     command = [script("schemathesis"), "--config-file", str(folder / "schemathesis.toml"), "run"]
     command += [f"{lone_api.url}/schema", "--url", lone_api.url, "--seed", str(SEED), "--no-color", "--warnings", "off"]
     command += ["--generation-database", "none", "--continue-on-failure", "--suppress-health-check", "all"]
+    command += ["--exclude-path-regex", WITHOUT_CINDER]
     environment = {**os.environ, "SLUICE_TOKEN": lone_api.token}
     done = subprocess.run(
         [*command, *options], env=environment, cwd=folder, capture_output=True, text=True, errors="replace", check=False

@@ -18,8 +18,8 @@ from sluice_aio.cluster.cluster import Cluster
 from sluice_client import Client
 
 BUSY = "FOR TENANT AUTH_busy WHEN PUTS_SEC > 3 DO SET compression TRANSIENT"
-#: These tell of the API itself; the others ask Swift first, which is not here.
-OTHERS = ("/health", "/schema", "/metrics", "/locality/", "/containers/", "/placements/")
+#: These tell of the API itself; the others ask Swift or Cinder first, which are not here.
+OTHERS = ("/health", "/schema", "/metrics", "/locality/", "/containers/", "/placements/", "/volumes")
 #: Written by others than the API: who lives, what actors see, and what moves.
 ALIVE = (
     b"sluice:hosts",
