@@ -17,6 +17,8 @@ class KeptAssignments:
         self._wanted = wanted
         self._by_id: dict[str, Assignment] = {}
         self._stale = True
+        #: Changes that come while everything is read, which may not have been in it yet.
+        self._changes: list[Change] | None = None
 
     def values(self) -> Collection[Assignment]:
         """Those that are in force, as far as is known."""
@@ -28,6 +30,11 @@ class KeptAssignments:
 
     def apply(self, change: Change) -> bool:
         """Follow a change; whether it has any."""
+        if self._changes is not None:
+            self._changes.append(change)
+        return self._follow(change)
+
+    def _follow(self, change: Change) -> bool:
         dropped = [name for name in change.drops if self._by_id.pop(name, None) is not None]
         put = {one.id: one for one in change.puts if self._wanted(one)}
         self._by_id.update(put)
@@ -41,6 +48,8 @@ class KeptAssignments:
         if not self._stale:
             return False
         keys = self._store.keys
+        changes: list[Change] = []
+        self._changes = changes
         names = await self._store.run(fencing.hash_fields(keys.assignments))
         self._stale = False
         found: list[Assignment] = []
@@ -49,7 +58,10 @@ class KeptAssignments:
                 some = await self._store.run(fencing.assignments(keys, chunk))
                 found += [one for one in some if self._wanted(one)]
         except BaseException:
-            self._stale = True
+            self._stale, self._changes = True, None
             raise
         self._by_id = {one.id: one for one in found}
+        self._changes = None
+        for change in changes:
+            self._follow(change)
         return True

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Final
 
 from sluice_actors.events.event_log import LogEvent
@@ -49,6 +49,8 @@ SOURCE: Final = "volumes"
 _DELAY: Final = 0.3
 #: Seconds after which volumes and calibrations are read again.
 _READ_AGAIN: Final = 5.0
+#: Rounds without any share, each of which says so.
+_QUIET_INTERVAL: Final = 5
 _MAX_QUEUED, _TTL = 1000, 5.0
 
 
@@ -84,7 +86,7 @@ class VolumeFloors(Service):
         self._pools: dict[str, str] = {}
         self._calibrations: dict[str, PoolCalibration] = {}
         self._allocators: dict[str, PoolAllocator] = {}
-        self._throttled: set[str] = set()
+        self._rounds = 0
         #: Pools of which an event said that they were never calibrated.
         self._uncalibrated: set[str] = set()
 
@@ -116,15 +118,19 @@ class VolumeFloors(Service):
     # -- rounds
 
     async def _step(self) -> None:
-        now = self._clock() - _DELAY
-        await asyncio.sleep(math.floor(now) + 1.0 - now)
+        at = self._clock() - _DELAY
+        await asyncio.sleep(math.floor(at) + 1.0 - at)
         if not self._ownership.owns(NAME):
             self._assignments.reload()
             self._allocators.clear()
             return
         await self._read()
-        if self._assignments.values() or self._throttled:
-            self._publish(self._divide(time.monotonic()))
+        now = time.monotonic()
+        shares = self._divide(now) if self._assignments.values() else {}
+        self._rounds += 1
+        # also those that have none any more: a machine that missed that would hold its volumes back for ever
+        if shares or self._rounds % _QUIET_INTERVAL == 0:
+            self._publish(shares, {*shares, *self._loads.machines(now)})
 
     async def _read(self) -> None:
         """
@@ -171,15 +177,14 @@ class VolumeFloors(Service):
             known.set_assignments(self._assignments.values())
         return known
 
-    def _publish(self, shares: Mapping[str, Sequence[Share]]) -> None:
-        """Send them; a machine whose volumes have no shares any more is told so once."""
+    def _publish(self, shares: Mapping[str, Sequence[Share]], machines: Set[str]) -> None:
+        """Send each machine its shares, which may be none."""
         if not self._publisher.connected.is_set():
             return
         at = self._clock()
-        for node in {*shares, *self._throttled}:
+        for node in machines:
             message = Shares(node, self._term(), int(at), at, tuple(shares.get(node, ())))
             self._publisher.publish(volume_shares_routing_key(node), message.encode())
-        self._throttled = {node for node, rows in shares.items() if rows}
 
     def _term(self) -> int:
         held = self._ownership.fence((NAME,))

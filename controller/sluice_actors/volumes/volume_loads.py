@@ -40,6 +40,11 @@ class VolumeLoads:
         if batch.window >= known.window or now - known.arrived > FORGET_SECONDS:
             known.arrived, known.window, known.rates = now, batch.window, batch.values.get(VOLUME, {})
 
+    def machines(self, now: float) -> set[str]:
+        """The machines that were heard lately."""
+        self._forget(now)
+        return {node for node, _ in self._machines}
+
     def by_pool(self, pools: Mapping[str, str], now: float) -> dict[str, dict[str, list[VolumeLoad]]]:
         """Pool → machine → the loads of its volumes.
 
