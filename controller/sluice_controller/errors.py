@@ -44,6 +44,8 @@ class Unchangeable(CallerError):
 def check_version(what: str, version: int, expected: int | None) -> None:
     """Compare the version of ``what`` with the one that ``If-Match`` names.
 
+    A body is read before: a precondition counts only for a request that is right otherwise (RFC 9110, 13.2.1).
+
     :raises PreconditionFailed: when it names another version
     """
     if expected is not None and expected != version:

@@ -132,8 +132,10 @@ class RecordKind(Generic[TT]):
         """Put what ``revise`` makes of a record in its place; ``revise`` raises ``InUse`` where that hurts a user."""
 
         def change(seen: dict[str, int]) -> StoredRecord[TT]:
-            old = (self.changeable or self.find)(backend, name, expected)
-            return update(backend, old, revise(old.record), by, seen)
+            old = (self.changeable or self.find)(backend, name, None)
+            new = revise(old.record)
+            check_version(f"{self.title} `{name}`", old.version, expected)
+            return update(backend, old, new, by, seen)
 
         return reference_guards.unless_used(backend, f"entry/{self.kind}/{name}", change, force)
 

@@ -103,8 +103,8 @@ def update(
         raise CallerError(f"expected `{kind.level}`, a member to add, or `{kind.many}`, all members")
     if body.has(kind.level):
         return add_member(backend, kind, name, body.text(kind.level), by, expected)
-    old = kind.find(backend, name, expected)
     members = _resolved(kind, body.texts(kind.many), backend.catalogue)
+    old = kind.find(backend, name, expected)
     return _update(backend, old, _with(replace(old.record, members=(), labels={}), members), by)
 
 
@@ -112,8 +112,9 @@ def add_member(
     backend: Backend, kind: GroupKind, name: str, member: str, by: str, expected: int | None = None
 ) -> StoredRecord[Group]:
     """The group with one more member; the same when it is in there already."""
+    members = _resolved(kind, [member], backend.catalogue)
     old = kind.find(backend, name, expected)
-    return _update(backend, old, _with(old.record, _resolved(kind, [member], backend.catalogue)), by)
+    return _update(backend, old, _with(old.record, members), by)
 
 
 def remove_member(

@@ -16,6 +16,7 @@ from sluice_controller.catalog.usage import InUse, name_some
 from sluice_controller.catalog.vocabulary import filter_info
 from sluice_controller.code import revisions
 from sluice_controller.code.revisions import CodeKind, IncomingCode, RegisteredCode
+from sluice_controller.errors import check_version
 from sluice_controller.validation.bodies import ANY_LENGTH, Body
 from sluice_core.describe import ENVIRONMENTS, NATIVE, NBDKIT, TRIED, ActionInfo
 from sluice_core.errors import CallerError, Conflict
@@ -127,11 +128,12 @@ def update_description(backend: Backend, keyword: str, body: Any, by: str, expec
 
     :raises CallerError: when it would be wrong, or would make stored objects unreadable
     """
-    old = find(backend, keyword, expected)
+    old = find(backend, keyword)
     _refuse_other_nature(old.upload, body)
     new = described_filter(body, old.upload)
     if new.keyword != keyword:
         raise CallerError(f"`keyword` is `{new.keyword}`, but a filter keeps its keyword `{keyword}`")
+    check_version(f"filter `{keyword}`", old.version, expected)
     _refuse_irreversible(old.upload, new)
     return revisions.commit(backend, new, old.version, Draft(by))
 

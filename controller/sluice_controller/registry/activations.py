@@ -102,12 +102,13 @@ def update(backend: Backend, keyword: str, data: Any, by: str, expected: int | N
     :raises Conflict: when policies set the filter of a third party, and its parameters would be others
     """
     body = Body(data, *FIELDS)
-    old = find(backend, keyword, expected)
+    old = find(backend, keyword)
     if body.text("keyword", keyword) != keyword:
         raise Conflict(f"`keyword` is `{body.text('keyword')}`, but this is filter `{keyword}`")
     new = _described(keyword, body, old.activation.service)
     if old.activation.service and new.parameters != old.activation.parameters:
         usage.refuse_used(f"filter `{keyword}`", _users(backend.policy_cache.contents(), old.activation), False)
+    check_version(f"filter `{keyword}`", old.version, expected)
     if not old.federated:
         found = entries.create(backend, new, by)
     else:

@@ -18,6 +18,7 @@ from sluice_controller.catalog.usage import InUse
 from sluice_controller.code.filters import RESERVED
 from sluice_controller.code.revisions import code_store, uploads_of_kind
 from sluice_controller.code.upload_receiver import receive_upload
+from sluice_controller.errors import check_version
 from sluice_controller.policies import deployments
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import new_name
@@ -77,12 +78,13 @@ def create(backend: Backend, data: Any, by: str) -> UsedDependency:
 
 def update(backend: Backend, name: str, data: Any, by: str, expected: int | None = None) -> UsedDependency:
     """Describe it anew."""
-    old = find(backend, name, expected)
     body = Body(data, *FIELDS)
     asked = body.text("name", name)
     if asked != name:
         raise CallerError(f"`name` is `{asked}`, but a dependency keeps its name `{name}`")
+    old = find(backend, name)
     new = replace(old.found.record, help=body.text("help", old.found.record.help))
+    check_version(f"dependency `{name}`", old.found.version, expected)
     return UsedDependency(entries.update(backend, old.found, new, by), old.filters)
 
 

@@ -15,6 +15,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.catalog.usage import policies_of_origin
+from sluice_controller.errors import check_version
 from sluice_controller.policies import deployments, generated_policies
 from sluice_controller.policies.generated_policies import GeneratedPolicies, PolicyChanges
 from sluice_controller.validation.bodies import Body
@@ -79,12 +80,13 @@ def update(
         raise CallerError(f"`name` is `{asked}`, but a stereotype keeps its name `{name}`")
 
     def once() -> GeneratedPolicies:
-        old = find(backend, name, expected)
+        old = find(backend, name)
         text, words = body.text("text", old.record.text, limit), body.text("help", old.record.help)
         new = replace(old.record, text=text, help=words)
         contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
         _try(new.text, catalogue)
+        check_version(f"stereotype `{name}`", old.version, expected)
         settled = _everywhere(contents, new, catalogue)
         entry = new.entry(old.created, old.created_by)
         entries_now = () if new == old.record else (entry,)
