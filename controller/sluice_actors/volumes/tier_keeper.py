@@ -141,7 +141,7 @@ class TierKeeper(Service):
         try:
             volume = await asyncio.to_thread(self._cinder.volume, record.id)
             wanted = _choose(said, volume.pool, tiers, pools, calibrations)
-            if wanted in (record.tier, volume.type):
+            if wanted == volume.type:
                 self._attempts.pop(record.id, None)
             else:
                 await self._order(record, said, wanted)

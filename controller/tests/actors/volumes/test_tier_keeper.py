@@ -117,6 +117,16 @@ def test_others_policies_and_the_tier_that_it_has_change_nothing(story):
     story(scenario)
 
 
+def test_a_volume_that_was_retyped_in_cinder_itself_comes_back(story):
+    async def scenario(world):
+        world.cinder.retype(world.volume, "dear")
+        await world.say(says(TENANT, "AUTH_p1", name="bulk"))
+        assert world.type() == "bulk"
+        assert [tier for tier, _, _ in await world.retypes()] == ["bulk"]
+
+    story(scenario)
+
+
 @pytest.mark.parametrize(
     ("params", "reason"),
     [
