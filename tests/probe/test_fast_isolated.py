@@ -197,7 +197,8 @@ def test_garbage_on_the_sockets_of_the_host_harms_nobody(team, good, folder):
 
 def test_a_worker_killed_in_the_middle_fails_its_streams_and_the_next_one_works(team, good, folder):
     stream = good().reader(Hint(account="AUTH_good"))
-    stream.feed(b"x" * 100_000)
+    while not stream.feed(b"x" * 100_000):  # until a worker has begun with it
+        pass
     for one in jailed(folder):
         with contextlib.suppress(ProcessLookupError):  # it died with the one before
             os.kill(one, signal.SIGKILL)
