@@ -23,7 +23,6 @@ import json
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from math import isfinite
 from typing import Any, Final, TypeVar
 
 from werkzeug.exceptions import HTTPException
@@ -41,6 +40,8 @@ log = logging.getLogger(__name__)
 
 #: Bytes of a request's body.
 _LARGEST: Final = 1 << 20
+#: Per second: above what a page can hold.
+_FASTEST: Final = 1 << 63
 #: Fields of an attach, and what they are.
 _ATTACHED: Final[Mapping[str, type]] = {
     "project": str,
@@ -199,7 +200,9 @@ def _limits(data: Mapping[str, Any]) -> VolumeLimits:
     :raises CallerError: for one that is no rate
     """
     for name, value in data.items():
-        if isinstance(value, bool) or not isfinite(value) or value < 0:
+        if name not in VolumeLimits.__slots__:
+            raise CallerError(f"unknown limit `{name}`, expected {', '.join(VolumeLimits.__slots__)}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _FASTEST:
             raise CallerError(f"`{name}` is `{json.dumps(value)}`, expected a rate per second, or 0 for none")
     return VolumeLimits(**data)
 

@@ -52,14 +52,6 @@ def remove(device: str) -> None:
         raise PeerError(f"loop device `{device}` is still in use: {', '.join(users(device)) or 'by whom is not known'}")
 
 
-def resize(device: str) -> None:
-    """Have the device show the size that its file has now.
-
-    :raises PeerError: when the kernel refuses
-    """
-    processes.run(["losetup", "--set-capacity", device], f"loop device `{device}` keeps its size")
-
-
 def check_unused(device: str) -> None:
     """Who only looks at devices (udev, losetup) has them open for a moment: a second is waited for that.
 
