@@ -113,13 +113,16 @@ class VolumeAttachment(Message):
         own = {one.keyword for one in self.stack}
         return (*(one for one in self.policy.stack if one.keyword not in own), *self.stack)
 
-    def shown(self) -> dict[str, Any]:
-        """What may be shown; the uploaded filter as what it is for users, the last of the stack."""
+    def shown(self, share: VolumeLimits) -> dict[str, Any]:
+        """What may be shown; the uploaded filter as what it is for users, the last of the stack.
+
+        :param share: what the volume may move of what its pool carries
+        """
         data = self.to_data()
         for name in ("connection", "secret", "fresh"):
             del data[name]
         data["stack"] = [*data["stack"], *data.pop("uploaded")]
-        return {**data, "limits_in_force": self.limits_in_force().to_data()}
+        return {**data, "limits_in_force": self.limits_in_force().at_most(share).to_data()}
 
 
 def _whole(rate: float) -> int:

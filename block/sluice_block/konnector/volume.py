@@ -293,7 +293,7 @@ class AttachedVolume:
 
     def to_data(self) -> dict[str, Any]:
         """What may be shown: no connection, no secret."""
-        return {**self.attachment.shown(), "device": self.device(), "log_file": str(self.log)}
+        return {**self.attachment.shown(self.share), "device": self.device(), "log_file": str(self.log)}
 
     def _break(self, fault: str) -> None:
         if self.attachment.state != BROKEN:

@@ -47,7 +47,7 @@ VOLUME: Final[Columns] = (
     *fields("tier", "type", "pool", "node"),
     field("attachments", human=lines(_attachment)),
     field("filters", human=lines(_filter)),
-    *fields("filters_fixed_at", "header", "rates", "known", "created_at"),
+    *fields("filters_fixed_at", "header", "rates", "rates_in_force", "known", "created_at"),
 )
 OPERATION_LIST: Final[Columns] = (
     field("ID", "id"),

@@ -9,6 +9,7 @@ The connection, which may hold a key, and the passphrase go from here to the kon
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -27,6 +28,8 @@ from sluice_core.volumes.cinder_records import AVAILABLE, CinderAttachment
 from sluice_core.volumes.konnector_client import closest
 from sluice_core.volumes.messages import ATTACH, DETACH, VolumeOperation, VolumeRecord
 from sluice_core.volumes.outcomes import ASKED, Outcome, failed
+
+log = logging.getLogger(__name__)
 
 #: How a konnector shows a volume: as a block device of its machine, or as an NBD socket for QEMU.
 EXPORTS: Final = ("block", "nbd")
@@ -150,6 +153,20 @@ def _wanted(
         "fresh": first or (encrypted and not record.header),
         **({"secret": secret} if secret else {}),
     }
+
+
+def rates_in_force(backend: Backend, record: VolumeRecord) -> dict[str, float] | None:
+    """The rates that a volume's konnector holds it to, by parameter; None: it is not attached, or nobody answers."""
+    if not record.node:
+        return None
+    try:
+        found = node_konnector(backend, record.node).volume(record.id).get("limits_in_force")
+    except (CallerError, PeerError) as error:
+        log.warning("the rates of volume `%s` are not known: %s", record.id, error)
+        return None
+    if not isinstance(found, Mapping):
+        return None
+    return {name: float(rate) for name, rate in found.items() if isinstance(rate, int | float) and rate}
 
 
 def detach(backend: Backend, caller: Caller, view: VolumeView) -> VolumeOperation:

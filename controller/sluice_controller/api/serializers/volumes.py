@@ -74,6 +74,12 @@ class VolumeDetailSerializer(VolumeSerializer):
     """A volume, and what policies ask of it."""
 
     rates = s.DictField(child=s.FloatField(), help_text="that policies hold it to now: bytes and operations per second")
+    rates_in_force = s.DictField(
+        child=s.FloatField(),
+        allow_null=True,
+        help_text="that its konnector holds it to, those by hand and its share of its pool included; null when it is "
+        "not attached, or the konnector does not answer",
+    )
 
 
 VolumePageSerializer: Final = page_of("volumes", VolumeSerializer, "Volumes, by id.")

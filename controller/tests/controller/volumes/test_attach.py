@@ -58,6 +58,9 @@ def test_an_attached_volume_is_in_use_and_says_where(attach, send, cinder, konne
         "fresh": True,
     }
     found = send("get", f"/volumes/{volume}")
+    assert found["rates_in_force"] == {"max_bw": 3e6}
+    konnector.faults["volume"] = PeerError("away")
+    assert send("get", f"/volumes/{volume}")["rates_in_force"] is None
     assert (found["status"], found["node"]) == ("in-use", "n1")
     assert found["attachments"] == [{"id": attachment, "host": "consumer"}]
     assert found["filters_fixed_at"]

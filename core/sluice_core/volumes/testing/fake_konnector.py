@@ -37,7 +37,7 @@ class FakeKonnector:
         wanted = self.volumes[volume_id]
         encrypted = any(one["keyword"] == "luks" for one in wanted["stack"])
         shown = {"state": "attached", "device": "/dev/loop7", "size": self.size - (self.header if encrypted else 0)}
-        return {"attachment": wanted["attachment"], **shown}
+        return {"attachment": wanted["attachment"], "limits_in_force": {"max_bw": 3e6, "max_iops": 0.0}, **shown}
 
     def attach(self, volume_id: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """As of the client."""

@@ -75,7 +75,8 @@ class VolumeView(VolumesBaseView):
         """
         found = self.volume(request, volume)
         rates = asked_rates(self.backend, found.record) if found.record else {}
-        return Response(shapes.VolumeDetailSerializer.render(found, rates=rates))
+        in_force = attach.rates_in_force(self.backend, found.record) if found.record else None
+        return Response(shapes.VolumeDetailSerializer.render(found, rates=rates, rates_in_force=in_force))
 
     @operation("sluice:volumes:delete", "delete_volume", ORDERED, _VOLUME, WAIT, OPERATION_LOCATION, errors=(404, 409))
     def delete(self, request: Request, volume: str) -> Response:
