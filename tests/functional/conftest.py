@@ -5,15 +5,11 @@ What is sent to it may be anything, so that it must not be what other tests buil
 
 import configparser
 import contextlib
-import http.client
-import json
-import re
-import socket
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import redis
+from tests.support.controller.lone_api import LIMITS, LoneApi
 
 from sluice_aio.base.ports import HOST, free_port, probe
 from sluice_aio.base.server import Server
@@ -21,9 +17,6 @@ from sluice_aio.cluster.components import script
 
 #: A Redis has sixteen; the cluster uses the first.
 DATABASE = 7
-#: All small, so that what is too large is soon sent; debug, since nothing secret may stand there either.
-LIMITS = {"body_limit": "65536", "import_limit": "131072", "code_limit": "131072", "log_level": "debug"}
-JSON = "application/json"
 
 
 class ApiServer(Server):
@@ -37,101 +30,6 @@ class ApiServer(Server):
 
     def answers(self):
         return probe(self.port, b"GET /health HTTP/1.0\r\n\r\n").split(b" ")[1:2] in ([b"200"], [b"503"])
-
-
-@dataclass
-class Answer:
-    """An answer that was looked at already: :meth:`LoneApi.ask`."""
-
-    status: int
-    headers: dict
-    body: bytes
-
-    def json(self):
-        return json.loads(self.body)
-
-
-@dataclass
-class LoneApi:
-    """Where it is, who may ask, what it logged, and all that it keeps; ``secrets`` must be found nowhere."""
-
-    port: int
-    token: str
-    redis: redis.Redis
-    log_file: Path
-    secrets: tuple
-    _line: list = field(default_factory=list)
-
-    @property
-    def url(self):
-        return f"http://{HOST}:{self.port}"
-
-    def ask(self, method, path, body=None, kind=JSON, **headers):
-        """One answer, which holds no secret and no traceback, and is an error of our shape when it is one.
-
-        ``body`` may be bytes, or data for JSON; a header's ``_`` is ``-``, and None leaves one out.
-        """
-        raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        sent = {"X-Auth-Token": self.token, "Content-Type": kind}
-        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        sent = {name: value for name, value in sent.items() if value is not None}
-        answer = self._answer(method, path, raw, sent)
-        self.look_at(answer, f"{method} {path}")
-        return answer
-
-    def look_at(self, answer, what):
-        """What holds for every answer."""
-        text = answer.body.decode("utf-8", "replace")
-        assert not any(secret in text for secret in self.secrets), f"{what}: a secret"
-        assert "Traceback" not in text, what
-        if answer.status >= 400:
-            assert answer.headers["content-type"] == JSON, what
-            assert re.fullmatch(r"req-[0-9a-f-]{36}", answer.headers["x-request-id"]), what
-            if answer.body:
-                error = answer.json()["error"]
-                assert (error["code"], bool(error["message"])) == (answer.status, True), what
-                assert isinstance(error["problems"], list), what
-
-    def speak(self, raw):
-        """The answer to bytes after which nothing more comes."""
-        with socket.create_connection((HOST, self.port), 30) as line:
-            line.sendall(raw)
-            line.shutdown(socket.SHUT_WR)
-            found = b"".join(iter(lambda: line.recv(65536), b""))
-        head, _, body = found.partition(b"\r\n\r\n")
-        first, *others = head.decode("latin-1").split("\r\n")
-        headers = dict(one.split(": ", 1) for one in others)
-        return Answer(int(first.split(" ")[1]), {name.lower(): value for name, value in headers.items()}, body)
-
-    def dump(self):
-        """Every key with its value, as Redis would write it to disk."""
-        return {key: self.redis.dump(key) for key in self.redis.scan_iter(count=1000)}
-
-    def log(self):
-        return self.log_file.read_text(encoding="utf-8", errors="replace")
-
-    def hang_up(self):
-        """Close the connection that answers come on; the next call opens another."""
-        while self._line:
-            self._line.pop().close()
-
-    def _answer(self, method, path, raw, headers):
-        for last in (False, True):
-            if not self._line:
-                self._line.append(http.client.HTTPConnection(HOST, self.port, timeout=60))
-            try:
-                self._line[0].request(method, path, raw, headers)
-                found = self._line[0].getresponse()
-                body = found.read()
-            except (http.client.HTTPException, ConnectionError):  # the server ended a connection that was idle
-                self.hang_up()
-                if last:
-                    raise
-                continue
-            if found.getheader("Connection", "").lower() == "close":
-                self.hang_up()
-            return Answer(found.status, {name.lower(): value for name, value in found.getheaders()}, body)
-        raise AssertionError("unreachable")
 
 
 def write_options(source, target, changes):
@@ -182,8 +80,5 @@ def api_with(cluster, tmp_path):
 @pytest.fixture
 def unlogged(lone_api):
     """What a test made the API log holds no secret and no traceback."""
-    begin = len(lone_api.log())
-    yield
-    logged = lone_api.log()[begin:]
-    assert not any(secret in logged for secret in lone_api.secrets)
-    assert "Traceback" not in logged, logged[logged.find("Traceback") - 500 :][:4000]
+    with lone_api.log_checked():
+        yield

@@ -7,18 +7,20 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 import redis
 from tests.support.actors.team import ScheduledNodes
+from tests.support.controller.described_calls import check_unavailable, example_calls
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.cluster.cluster import Cluster
 from sluice_client import Client
 
 BUSY = "FOR TENANT AUTH_busy WHEN PUTS_SEC > 3 DO SET compression TRANSIENT"
-#: These tell of the API itself; the others ask Swift or Cinder first, which are not here.
+#: These tell of the API itself; the others ask Swift or Cinder first, which are not here:
+#: ``tests/functional/block/test_api_without_redis.py`` has a Cinder.
 OTHERS = ("/health", "/schema", "/metrics", "/locality/", "/containers/", "/placements/", "/volumes")
 #: Written by others than the API: who lives, what actors see, and what moves.
 ALIVE = (
@@ -30,8 +32,6 @@ ALIVE = (
     b"sluice:bandwidth",
     b"_tooz",
 )
-#: Values that fit wherever an example is missing.
-WORDS = {"target": "AUTH_x/c/o", "method": "PUT", "size": "1", "epoch": "1"}
 SOON = 30
 
 
@@ -63,47 +63,6 @@ def ask(cluster, method, path, body=None, kind="application/json"):
         connection.close()
 
 
-def calls(schema):
-    """Method, path, body and its type of each call that the API describes, as far as possible with an example."""
-    for path, methods in schema["paths"].items():
-        for method, described in methods.items():
-            given = [one for one in described.get("parameters", ()) if one.get("required")]
-            names = {one["name"]: WORDS.get(one["name"], "x1") for one in given}
-            asked = {one["name"]: names[one["name"]] for one in given if one["in"] == "query"}
-            target = path
-            for name, value in names.items():
-                target = target.replace(f"{{{name}}}", quote(value, safe=""))
-            target += f"?{urlencode(asked)}" if asked else ""
-            content = described.get("requestBody", {}).get("content", {})
-            kind, form = next(iter(content.items()), ("", {}))
-            yield method.upper(), target, body_of(schema, kind, form) if kind else None, kind
-
-
-def body_of(schema, kind, form):
-    if kind != "application/json":
-        return b"x"
-    examples = [one["value"] for one in form.get("examples", {}).values()]
-    return json.dumps(examples[0] if examples else made_up(schema, form.get("schema", {}))).encode()
-
-
-def made_up(schema, wanted):
-    """Something of the wanted form; it need not mean anything."""
-    while "$ref" in wanted:
-        wanted = schema["components"]["schemas"][wanted["$ref"].rpartition("/")[2]]
-    for several in ("oneOf", "anyOf", "allOf"):
-        if several in wanted:
-            return made_up(schema, wanted[several][0])
-    if "enum" in wanted:
-        return wanted["enum"][0]
-    kind = wanted.get("type", "object")
-    kind = kind[0] if isinstance(kind, list) else kind
-    if kind == "object":
-        parts = wanted.get("properties", {})
-        return {name: made_up(schema, parts[name]) for name in wanted.get("required", parts)}
-    plain = {"array": [], "integer": 1, "number": 1.0, "boolean": False, "null": None}
-    return plain.get(kind, "FOR TENANT AUTH_x DO SET noop")
-
-
 def kept(cluster):
     """All that the API has written."""
     with redis.Redis.from_url(cluster.redis_url) as connection:
@@ -126,22 +85,11 @@ def test_every_call_is_503_while_redis_is_away_and_nothing_is_half_done(cluster,
 
 
 def refused_all(cluster, schema):
-    wrong, away = [], set()
-    for method, path, body, kind in calls(schema):
-        if path.startswith(OTHERS):
-            continue
-        status, headers, text = ask(cluster, method, path, body, kind)
-        if status == 503:
-            away.add(method)
-            said = json.loads(text)["error"]["message"]
-            if int(headers["Retry-After"]) < 1 or "redis" not in said:
-                wrong.append((method, path, dict(headers), said))
-        elif method in ("GET", "DELETE") or not 400 <= status < 500:
-            wrong.append((method, path, body, status, text[:200]))
-    assert not wrong, f"{len(wrong)}: {wrong[:5]}"
+    calls = [one for one in example_calls(schema) if not one[1].startswith(OTHERS)]
+    away = check_unavailable(lambda *call: ask(cluster, *call), calls)
     assert away == {"GET", "PUT", "POST", "DELETE"}
     for path in ("/health", "/schema", "/metrics"):
-        status, _, text = ask(cluster, "GET", path)
+        status = ask(cluster, "GET", path)[0]
         assert (path, status) in (("/health", 503), ("/schema", 200), ("/metrics", 200))
     assert json.loads(ask(cluster, "GET", "/health")[2])["dependencies"]["redis"] == "degraded"
 

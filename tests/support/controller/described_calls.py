@@ -1,0 +1,71 @@
+"""Calls as a description of the API has them, with something to say in each, while what the API needs is away."""
+
+import json
+from urllib.parse import quote, urlencode
+
+#: Values that fit wherever an example is missing.
+WORDS = {"target": "AUTH_x/c/o", "method": "PUT", "size": "1", "epoch": "1"}
+
+
+def example_calls(schema, **words):
+    """Method, path, body and its type of each call that the API describes, as far as possible with an example.
+
+    :param words: parameter → its value, where the usual ones do not do
+    """
+    words = WORDS | words
+    for path, methods in schema["paths"].items():
+        for method, described in methods.items():
+            given = [one for one in described.get("parameters", ()) if one.get("required")]
+            names = {one["name"]: words.get(one["name"], "x1") for one in given}
+            asked = {one["name"]: names[one["name"]] for one in given if one["in"] == "query"}
+            target = path
+            for name, value in names.items():
+                target = target.replace(f"{{{name}}}", quote(value, safe=""))
+            target += f"?{urlencode(asked)}" if asked else ""
+            content = described.get("requestBody", {}).get("content", {})
+            kind, form = next(iter(content.items()), ("", {}))
+            yield method.upper(), target, body_of(schema, kind, form) if kind else None, kind
+
+
+def body_of(schema, kind, form):
+    if kind != "application/json":
+        return b"x"
+    examples = [one["value"] for one in form.get("examples", {}).values()]
+    return json.dumps(examples[0] if examples else made_up(schema, form.get("schema", {}))).encode()
+
+
+def made_up(schema, wanted):
+    """Something of the wanted form; it need not mean anything."""
+    while "$ref" in wanted:
+        wanted = schema["components"]["schemas"][wanted["$ref"].rpartition("/")[2]]
+    for several in ("oneOf", "anyOf", "allOf"):
+        if several in wanted:
+            return made_up(schema, wanted[several][0])
+    if "enum" in wanted:
+        return wanted["enum"][0]
+    kind = wanted.get("type", "object")
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind == "object":
+        parts = wanted.get("properties", {})
+        return {name: made_up(schema, parts[name]) for name in wanted.get("required", parts)}
+    plain = {"array": [], "integer": 1, "number": 1.0, "boolean": False, "null": None}
+    return plain.get(kind, "FOR TENANT AUTH_x DO SET noop")
+
+
+def check_unavailable(ask, calls):
+    """Each of ``calls`` is 503 and says that Redis is away, or refuses its body: the methods of those that are 503.
+
+    :param ask: method, path, body and its type → status, headers and body of the answer
+    """
+    wrong, away = [], set()
+    for method, path, body, kind in calls:
+        status, headers, text = ask(method, path, body, kind)
+        if status == 503:
+            away.add(method)
+            said = json.loads(text)["error"]["message"]
+            if int(headers["Retry-After"]) < 1 or "redis" not in said:
+                wrong.append((method, path, dict(headers), said))
+        elif method in ("GET", "DELETE") or not 400 <= status < 500:
+            wrong.append((method, path, body, status, text[:200]))
+    assert not wrong, f"{len(wrong)}: {wrong[:5]}"
+    return away

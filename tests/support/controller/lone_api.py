@@ -1,0 +1,121 @@
+"""One controller API as tests talk to it: what holds for every answer is looked at with each."""
+
+import contextlib
+import http.client
+import json
+import re
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import redis
+
+from sluice_aio.base.ports import HOST
+
+#: All small, so that what is too large is soon sent; debug, since nothing secret may stand there either.
+LIMITS = {"body_limit": "65536", "import_limit": "131072", "code_limit": "131072", "log_level": "debug"}
+JSON = "application/json"
+
+
+@dataclass
+class Answer:
+    """An answer that was looked at already: :meth:`LoneApi.ask`."""
+
+    status: int
+    headers: dict
+    body: bytes
+
+    def json(self):
+        return json.loads(self.body)
+
+
+@dataclass
+class LoneApi:
+    """Where it is, who may ask, what it logged, and all that it keeps; ``secrets`` must be found nowhere."""
+
+    port: int
+    token: str
+    redis: redis.Redis
+    log_file: Path
+    secrets: tuple
+    _line: list = field(default_factory=list)
+
+    @property
+    def url(self):
+        return f"http://{HOST}:{self.port}"
+
+    def ask(self, method, path, body=None, kind=JSON, **headers):
+        """One answer, which holds no secret and no traceback, and is an error of our shape when it is one.
+
+        ``body`` may be bytes, or data for JSON; a header's ``_`` is ``-``, and None leaves one out.
+        """
+        raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        sent = {"X-Auth-Token": self.token, "Content-Type": kind}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        sent = {name: value for name, value in sent.items() if value is not None}
+        answer = self._answer(method, path, raw, sent)
+        self.look_at(answer, f"{method} {path}")
+        return answer
+
+    def look_at(self, answer, what):
+        """What holds for every answer."""
+        text = answer.body.decode("utf-8", "replace")
+        assert not any(secret in text for secret in self.secrets), f"{what}: a secret"
+        assert "Traceback" not in text, what
+        if answer.status >= 400:
+            assert answer.headers["content-type"] == JSON, what
+            assert re.fullmatch(r"req-[0-9a-f-]{36}", answer.headers["x-request-id"]), what
+            if answer.body:
+                error = answer.json()["error"]
+                assert (error["code"], bool(error["message"])) == (answer.status, True), what
+                assert isinstance(error["problems"], list), what
+
+    def speak(self, raw):
+        """The answer to bytes after which nothing more comes."""
+        with socket.create_connection((HOST, self.port), 30) as line:
+            line.sendall(raw)
+            line.shutdown(socket.SHUT_WR)
+            found = b"".join(iter(lambda: line.recv(65536), b""))
+        head, _, body = found.partition(b"\r\n\r\n")
+        first, *others = head.decode("latin-1").split("\r\n")
+        headers = dict(one.split(": ", 1) for one in others)
+        return Answer(int(first.split(" ")[1]), {name.lower(): value for name, value in headers.items()}, body)
+
+    def dump(self):
+        """Every key with its value, as Redis would write it to disk."""
+        return {key: self.redis.dump(key) for key in self.redis.scan_iter(count=1000)}
+
+    def log(self):
+        return self.log_file.read_text(encoding="utf-8", errors="replace")
+
+    @contextlib.contextmanager
+    def log_checked(self):
+        """What it logs meanwhile holds no secret and no traceback."""
+        begin = len(self.log())
+        yield
+        logged = self.log()[begin:]
+        assert not any(secret in logged for secret in self.secrets)
+        assert "Traceback" not in logged, logged[logged.find("Traceback") - 500 :][:4000]
+
+    def hang_up(self):
+        """Close the connection that answers come on; the next call opens another."""
+        while self._line:
+            self._line.pop().close()
+
+    def _answer(self, method, path, raw, headers):
+        for last in (False, True):
+            if not self._line:
+                self._line.append(http.client.HTTPConnection(HOST, self.port, timeout=60))
+            try:
+                self._line[0].request(method, path, raw, headers)
+                found = self._line[0].getresponse()
+                body = found.read()
+            except (http.client.HTTPException, ConnectionError):  # the server ended a connection that was idle
+                self.hang_up()
+                if last:
+                    raise
+                continue
+            if found.getheader("Connection", "").lower() == "close":
+                self.hang_up()
+            return Answer(found.status, {name.lower(): value for name, value in found.getheaders()}, body)
+        raise AssertionError("unreachable")
