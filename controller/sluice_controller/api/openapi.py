@@ -44,7 +44,7 @@ REASONS: Final = {
     415: "the body is no `application/json`",
     431: "the headers are too many or too long",
     500: "a bug; the log knows more under the request's id",
-    503: "Redis or Keystone is away; `Retry-After` says when to try again",
+    503: "Redis, Keystone or, for volumes, Cinder is away; `Retry-After` says when to try again",
 }
 #: What any request may be answered, what one with a token may be besides, and what one with a body may.
 _ALWAYS: Final = (400, 406, 414, 431, 500)

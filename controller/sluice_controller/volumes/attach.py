@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
@@ -38,23 +38,41 @@ CHOSEN: Final = "chosen"
 EXPORTED: Final = "exported"
 
 
-def attach(backend: Backend, caller: Caller, view: VolumeView, data: Any, may_adopt: bool) -> VolumeOperation:
+@dataclass(frozen=True, slots=True)
+class AttachRequest:
+    """Where a volume is to be attached; ``adopt``: what it holds needs no filter, though it has no record."""
+
+    node: str
+    export: str
+    adopt: bool
+
+    @classmethod
+    def read(cls, data: Any) -> AttachRequest:
+        """The one in a body.
+
+        :raises CallerError: when it makes no sense
+        """
+        body = Body(data, "node", "export", "adopt")
+        return cls(body.text("node"), body.one_of("export", EXPORTS, EXPORTS[0]), body.flag("adopt", False))
+
+
+def attach(
+    backend: Backend, caller: Caller, view: VolumeView, wanted: AttachRequest, may_adopt: bool
+) -> VolumeOperation:
     """Have a node's konnector attach a volume.
 
     :param may_adopt: whether the caller may say that what a volume without a record holds needs no filter
-    :raises CallerError: when the body makes no sense
+    :raises CallerError: when the caller may not
     :raises NotFound: when there is no such node
     :raises Conflict: when the volume is attached already, or may hold data that nobody knows how to read
     """
-    body = Body(data, "node", "export", "adopt")
-    node, export, adopt = body.text("node"), body.one_of("export", EXPORTS, EXPORTS[0]), body.flag("adopt", False)
-    _check_node(backend, node)
+    _check_node(backend, wanted.node)
     if view.record is not None and view.record.node:
         raise Conflict(f"the volume is attached to node `{view.record.node}` already")
     if view.volume.status != AVAILABLE:
         raise Conflict(f"the volume is `{view.volume.status}` in cinder, expected `{AVAILABLE}`")
     if view.record is None:
-        if not adopt:
+        if not wanted.adopt:
             raise Conflict(
                 "Sluice did not make this volume, so nobody knows what filters its data passed; if they passed none, "
                 "an administrator attaches it with `adopt`"
@@ -63,9 +81,8 @@ def attach(backend: Backend, caller: Caller, view: VolumeView, data: Any, may_ad
             raise CallerError("`adopt` is an administrator's to say")
         _adopt(backend, caller, view)
     cinder = caller_cinder(backend, caller)
-    operation = new_operation(
-        backend, ATTACH, view.volume.project, caller.name, view.volume.id, {"node": node, "export": export}
-    )
+    given = {"node": wanted.node, "export": wanted.export}
+    operation = new_operation(backend, ATTACH, view.volume.project, caller.name, view.volume.id, given)
     return ordering.order(backend, operation, lambda claim: _ask_attach(backend, cinder, claim))
 
 

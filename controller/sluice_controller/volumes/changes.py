@@ -29,7 +29,7 @@ from sluice_core.volumes.outcomes import ASKED, Outcome
 from sluice_core.volumes.tiers import Demands
 
 #: Characters of a name that Cinder keeps.
-_LONGEST: Final = 255
+LONGEST_NAME: Final = 255
 
 
 def create(backend: Backend, caller: Caller, data: Any, key: str = "") -> VolumeOperation:
@@ -40,10 +40,11 @@ def create(backend: Backend, caller: Caller, data: Any, key: str = "") -> Volume
     :raises Conflict: when no tier meets the demands, or a quota is exceeded
     """
     body = Body(data, "name", "size", "tier", "project", *DEMANDS)
-    name = body.text("name", "", _LONGEST)
+    name = body.text("name", "", LONGEST_NAME)
     size = read_size(body)
     project = _own_project(backend, caller, body)
-    tier = _read_tier(backend, body, size)
+    _check_class(body)
+    tier = _find_tier(backend, body, size)
     given = {"name": name, "size": size, "tier": tier}
     cinder = caller_cinder(backend, caller)
 
@@ -66,13 +67,32 @@ def _own_project(backend: Backend, caller: Caller, body: Body) -> str:
     return own
 
 
-def _read_tier(backend: Backend, body: Body, size: int) -> str:
-    """The name of the tier that is wanted, which is that of a volume type; empty: Cinder's default."""
+def read_tier_or_demands(data: Any) -> Body:
+    """A body that says what class a volume is to have.
+
+    :raises CallerError: when it makes no sense
+    """
+    body = Body(data, "tier", *DEMANDS)
+    if not body.has("tier") and not any(body.has(one) for one in DEMANDS):
+        raise CallerError(f"`tier` is missing, expected a tier or some of {', '.join(DEMANDS)}")
+    _check_class(body)
+    return body
+
+
+def _check_class(body: Body) -> None:
+    read_demands(body)
     demanded = [one for one in DEMANDS if body.has(one)]
-    if not body.has("tier"):
-        return tiers.cheapest(backend, read_demands(body, size)).tier.name if demanded else ""
-    if demanded:
+    if body.has("tier") and demanded:
         raise CallerError(f"`tier` and `{demanded[0]}` are both there, expected a tier or demands")
+    if body.has("tier"):
+        body.text("tier")
+
+
+def _find_tier(backend: Backend, body: Body, size: int) -> str:
+    """The name of the tier that is wanted, which is that of a volume type; empty: Cinder's default."""
+    if not body.has("tier"):
+        demanded = any(body.has(one) for one in DEMANDS)
+        return tiers.cheapest(backend, read_demands(body, size)).tier.name if demanded else ""
     name = body.text("tier")
     found = tiers.find(backend, name)
     if found.state == tiers.GONE:
@@ -82,12 +102,12 @@ def _read_tier(backend: Backend, body: Body, size: int) -> str:
     return name
 
 
-def extend(backend: Backend, caller: Caller, view: VolumeView, data: Any) -> VolumeOperation:
+def extend(backend: Backend, caller: Caller, view: VolumeView, size: int) -> VolumeOperation:
     """Have a volume grow.
 
-    :raises CallerError: when the size makes no sense, or is not larger
+    :param size: in GiB
+    :raises CallerError: when it is not larger
     """
-    size = read_size(Body(data, "size"))
     if size <= view.volume.size:
         raise CallerError(f"`size` is {size}, expected more than the {view.volume.size} GiB that the volume has")
     cinder = caller_cinder(backend, caller)
@@ -99,16 +119,13 @@ def extend(backend: Backend, caller: Caller, view: VolumeView, data: Any) -> Vol
     return ordering.order(backend, _operation(backend, caller, EXTEND, view, size=size), ask)
 
 
-def retype(backend: Backend, caller: Caller, view: VolumeView, data: Any) -> VolumeOperation:
+def retype(backend: Backend, caller: Caller, view: VolumeView, wanted: Body) -> VolumeOperation:
     """Give a volume another tier where it lies.
 
-    :raises CallerError: when the body makes no sense
+    :param wanted: as of :func:`read_tier_or_demands`
     :raises Conflict: when its pool does not meet the tier: the volume would have to move
     """
-    body = Body(data, "tier", *DEMANDS)
-    if not body.has("tier") and not any(body.has(one) for one in DEMANDS):
-        raise CallerError(f"`tier` is missing, expected a tier or some of {', '.join(DEMANDS)}")
-    tier = _read_tier(backend, body, view.volume.size)
+    tier = _find_tier(backend, wanted, view.volume.size)
     _check_pool(backend, view, tier)
     cinder = caller_cinder(backend, caller)
 
@@ -152,9 +169,16 @@ def snapshots(backend: Backend, caller: Caller, view: VolumeView) -> list[Cinder
     return caller_cinder(backend, caller).snapshots(view.volume.id, everybody=caller.identity.is_admin)
 
 
-def create_snapshot(backend: Backend, caller: Caller, view: VolumeView, data: Any, key: str = "") -> VolumeOperation:
+def read_snapshot_name(data: Any) -> str:
+    """The name in the body of a new snapshot, which may be empty.
+
+    :raises CallerError: when the body makes no sense
+    """
+    return Body(data, "name").text("name", "", LONGEST_NAME)
+
+
+def create_snapshot(backend: Backend, caller: Caller, view: VolumeView, name: str, key: str = "") -> VolumeOperation:
     """Have a snapshot made of a volume as it is now, attached or not."""
-    name = Body(data, "name").text("name", "", _LONGEST)
     cinder = caller_cinder(backend, caller)
 
     def ask(claim: Claim) -> Outcome:

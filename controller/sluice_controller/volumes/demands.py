@@ -11,8 +11,8 @@ from sluice_core.volumes.tiers import FABRICS, MOST_REPLICAS, NO_RESILIENCY, RAI
 
 #: The fields.
 DEMANDS: Final = ("resiliency", "bandwidth", "iops", "fabric")
-#: GiB that a volume may have; 16 EiB is more than any pool has.
-MOST_GIB: Final = 1 << 34
+#: GiB that a volume may have in Cinder.
+MOST_GIB: Final = (1 << 31) - 1
 MOST_IOPS: Final = 1e9
 
 

@@ -146,6 +146,8 @@ class Cinder:
         :param filters: of Cinder: ``name``, ``project_id``, ``metadata`` …
         """
         wanted = {**filters, **({"all_tenants": 1} if everybody else {})}
+        if "project_id" in wanted:  # Cinder reads it as Python, where it is that: digits would be a number
+            wanted["project_id"] = repr(wanted["project_id"])
         with self._asking("reading the volumes"):
             found = self._client.volumes.list(search_opts=wanted, limit=None)
             return [volume_of(one.to_dict()) for one in found]

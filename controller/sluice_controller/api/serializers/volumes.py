@@ -8,6 +8,8 @@ from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import Serializer, UnixTimeField, computed, examples, page_of
 from sluice_controller.volumes.attach import EXPORTS
+from sluice_controller.volumes.changes import LONGEST_NAME
+from sluice_controller.volumes.demands import MOST_GIB
 from sluice_controller.volumes.tiers import STATES
 from sluice_core.volumes.messages import DONE, FAILED, OPERATIONS, UNDER_WAY
 from sluice_core.volumes.tiers import FABRICS
@@ -97,8 +99,8 @@ class DemandsSerializer(Serializer):
 class NewVolumeSerializer(DemandsSerializer):
     """A volume: its size, and its tier or demands; with neither it is of Cinder's default type."""
 
-    size = s.IntegerField(help_text="GiB")
-    name = s.CharField(required=False, help_text="need not be unique")
+    size = s.IntegerField(min_value=1, max_value=MOST_GIB, help_text="GiB")
+    name = s.CharField(required=False, allow_blank=True, max_length=LONGEST_NAME, help_text="need not be unique")
     tier = s.CharField(required=False)
     project = s.CharField(required=False, help_text="name or id; that which the token is for, if it is said")
 
@@ -106,7 +108,7 @@ class NewVolumeSerializer(DemandsSerializer):
 class NewSizeSerializer(Serializer):
     """A larger size."""
 
-    size = s.IntegerField(help_text="GiB")
+    size = s.IntegerField(min_value=1, max_value=MOST_GIB, help_text="GiB")
 
 
 class NewTierOfVolumeSerializer(DemandsSerializer):
@@ -118,7 +120,7 @@ class NewTierOfVolumeSerializer(DemandsSerializer):
 class NewSnapshotSerializer(Serializer):
     """A snapshot."""
 
-    name = s.CharField(required=False)
+    name = s.CharField(required=False, allow_blank=True, max_length=LONGEST_NAME)
 
 
 class NewAttachmentSerializer(Serializer):

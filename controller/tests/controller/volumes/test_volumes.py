@@ -57,7 +57,23 @@ def test_demands_choose_the_tier_of_a_volume(send, create, message, cinder):
 )
 def test_a_volume_that_makes_no_sense_is_refused_and_cinder_is_not_asked(message, cinder, body, words):
     assert words in message("post", "/volumes", body, status=400)
-    assert "create_volume" not in cinder.state.asked
+    assert cinder.state.asked == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "words"),
+    [
+        ("put", "size", {"size": 10**18}, "`size` is `1000000000000000000`, expected a whole number of GiB from 1"),
+        ("put", "tier", {}, "`tier` is missing, expected a tier or some of"),
+        ("put", "tier", {"bandwidth": "fast"}, "`bandwidth`"),
+        ("put", "tier", {"tier": "gold", "iops": 5}, "`tier` and `iops` are both there"),
+        ("post", "attach", {"node": "n1", "export": "iscsi"}, "`export` is `iscsi`, expected block, nbd"),
+        ("post", "snapshots", {"name": "x" * 256}, "`name` has 256 characters"),
+    ],
+)
+def test_a_change_that_makes_no_sense_is_refused_before_cinder_is_asked(message, cinder, method, path, body, words):
+    assert words in message(method, f"/volumes/nobody/{path}", body, status=400)
+    assert cinder.state.asked == []
 
 
 def test_a_tier_that_there_is_not_is_named(message, cinder):

@@ -23,7 +23,7 @@ from sluice_controller.api.serializers import volumes as shapes
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import no_content, render_page, url_path
 from sluice_controller.volumes import tiers
-from sluice_controller.volumes.demands import MOST_IOPS
+from sluice_controller.volumes.demands import MOST_GIB, MOST_IOPS
 from sluice_core.volumes.tiers import FABRICS
 
 _NAME: Final = in_path("tier", "the name of the tier")
@@ -34,7 +34,10 @@ _IOPS: Final = QueryParameter(
     lambda given, name: given.number(name, 0.0, 1.0, MOST_IOPS),
 )
 _SIZE: Final = QueryParameter(
-    "size", OpenApiTypes.INT, "GiB that one pool must have free", lambda given, name: given.integer(name, 0, 1, 10**9)
+    "size",
+    OpenApiTypes.INT,
+    "GiB that one pool must have free",
+    lambda given, name: given.integer(name, 0, 1, MOST_GIB),
 )
 _SHAPE: Final = shapes.TierSerializer
 

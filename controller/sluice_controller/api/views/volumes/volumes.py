@@ -13,7 +13,9 @@ from sluice_controller.api.serializers import volumes as shapes
 from sluice_controller.api.views.policies.policies import REPEATED
 from sluice_controller.api.views.volumes.base import OPERATION_LOCATION, ORDERED, WAIT, VolumesBaseView
 from sluice_controller.policies import idempotency
+from sluice_controller.validation.bodies import Body
 from sluice_controller.volumes import attach, changes, volumes
+from sluice_controller.volumes.demands import read_size
 from sluice_controller.volumes.volume_policies import asked_rates
 
 _VOLUME: Final = in_path("volume", "the id of the volume, or its name where only one is called so")
@@ -105,8 +107,9 @@ class VolumeSizeView(VolumesBaseView):
 
         `size_seen` in the operation's `data` says when its consumer sees the new size.
         """
+        size = read_size(Body(request.data, "size"))
         found = self.volume(request, volume)
-        return self.ordered(changes.extend(self.backend, self.caller(request), found, request.data))
+        return self.ordered(changes.extend(self.backend, self.caller(request), found, size))
 
 
 class VolumeTierView(VolumesBaseView):
@@ -127,8 +130,9 @@ class VolumeTierView(VolumesBaseView):
 
         When its pool does not meet that tier, 409: volumes are not moved.
         """
+        wanted = changes.read_tier_or_demands(request.data)
         found = self.volume(request, volume)
-        return self.ordered(changes.retype(self.backend, self.caller(request), found, request.data))
+        return self.ordered(changes.retype(self.backend, self.caller(request), found, wanted))
 
 
 class VolumeAttachView(VolumesBaseView):
@@ -152,9 +156,10 @@ class VolumeAttachView(VolumesBaseView):
         They are chosen at the first time, as policies say then, and never changed. `device` in the operation's `data`
         is what the node shows.
         """
+        wanted = attach.AttachRequest.read(request.data)
         found = self.volume(request, volume)
         may_adopt = current_rules().allows(request.user, self.further_rules[0], {})
-        return self.ordered(attach.attach(self.backend, self.caller(request), found, request.data, may_adopt))
+        return self.ordered(attach.attach(self.backend, self.caller(request), found, wanted, may_adopt))
 
 
 class VolumeDetachView(VolumesBaseView):
@@ -206,8 +211,9 @@ class SnapshotsView(VolumesBaseView):
 
         `snapshot` in the operation's `data` is its id.
         """
-        found, key = self.volume(request, volume), idempotency.read_key(request)
-        return self.ordered(changes.create_snapshot(self.backend, self.caller(request), found, request.data, key))
+        name, key = changes.read_snapshot_name(request.data), idempotency.read_key(request)
+        found = self.volume(request, volume)
+        return self.ordered(changes.create_snapshot(self.backend, self.caller(request), found, name, key))
 
 
 class SnapshotView(VolumesBaseView):

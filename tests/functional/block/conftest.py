@@ -1,0 +1,46 @@
+"""An API with a real Cinder, for what may be sent to it by calls about volumes: anything."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+import redis
+from tests.support.controller.lone_api import LIMITS, LoneApi
+
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.setup import KEYSTONE, Setup
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.keystone import seed
+from sluice_aio.keystone.http import KeystoneHttp
+
+
+@pytest.fixture(scope="module")
+def volumes_cluster():
+    folder = Path(tempfile.mkdtemp(prefix="sluice-"))
+    setup = Setup(parts=frozenset(), auth=KEYSTONE, api_options={"workers": "1", **LIMITS})
+    try:
+        with Cluster(Layout.free(folder), {"redis", "rabbit", "actors", "api", "cinder"}, setup=setup) as running:
+            yield running
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def volumes_api(volumes_cluster):
+    """The API as an administrator of Keystone's sees it."""
+    layout = volumes_cluster.layout
+    passwords = seed.password(layout, seed.ADMIN), seed.password(layout, "sluice")
+    token = KeystoneHttp(layout.keystone_url).login(seed.ADMIN, passwords[0], seed.ADMIN).id
+    log = layout.logs / "api.log"
+    with redis.Redis.from_url(volumes_cluster.redis_url) as client:
+        api = LoneApi(layout.ports["api"], token, client, log, (token, *passwords))
+        yield api
+        api.hang_up()
+
+
+@pytest.fixture
+def unlogged(volumes_api):
+    """What a test made the API log holds no secret and no traceback."""
+    with volumes_api.log_checked():
+        yield

@@ -1,0 +1,33 @@
+"""Calls about volumes keep to their descriptions, with a real Cinder behind them: ``../test_api_schema.py``."""
+
+from urllib.parse import quote
+
+import pytest
+from tests.support.controller.schema_check import TIMES, check_schema
+
+pytestmark = [pytest.mark.probe, pytest.mark.usefixtures("unlogged")]
+
+#: Cases for each call, and seconds after which the chains end.
+CASES, SECONDS = 10 * TIMES, 20 * TIMES
+ABOUT_VOLUMES = ("--include-path-regex", "^/volumes")
+PHASES = ("--phases", "examples,coverage,fuzzing", "--max-examples", str(CASES))
+
+
+def test_every_call_about_volumes_keeps_to_its_description(volumes_api, tmp_path):
+    assert "Test cases:" in check_schema(volumes_api, tmp_path, *ABOUT_VOLUMES, *PHASES)
+
+
+def test_every_call_about_what_exists_keeps_to_its_description(volumes_api, tmp_path):
+    made = volumes_api.ask("POST", "/volumes?wait=30", {"size": 1}).json()
+    assert made["state"] == "done", made
+    assert volumes_api.ask("POST", "/volumes/tiers", {"name": "tried", "iops": 1}).status == 201
+    pool = volumes_api.ask("GET", "/volumes/pools").json()["pools"][0]["name"]
+    names = {"volume": made["volume"], "operation": made["id"], "tier": "tried", "pool": quote(pool)}
+    # what was deleted would not be there for the others
+    only = (*ABOUT_VOLUMES, "--exclude-method", "DELETE", *PHASES)
+    assert "Test cases:" in check_schema(volumes_api, tmp_path, *only, **names)
+
+
+def test_calls_about_volumes_that_follow_each_other_keep_to_their_descriptions(volumes_api, tmp_path):
+    options = ("--phases", "stateful", "--max-time", str(SECONDS))
+    assert "Stateful" in check_schema(volumes_api, tmp_path, *ABOUT_VOLUMES, *options)
