@@ -17,7 +17,7 @@ from typing import Final
 from sluice_actors.bandwidth.allocator import AllocationRound, Allocator
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
-from sluice_core.messages.bandwidth import GET, PUT, Load, NodeLoad
+from sluice_core.messages.bandwidth import GET, PUT, Flow, Load, NodeLoad
 from sluice_core.messages.policies import CONTAINER, VOLUME, Assignment
 from sluice_core.volumes.messages import PoolCalibration
 
@@ -74,6 +74,12 @@ class PoolAllocator:
     def set_assignments(self, assignments: Iterable[Assignment]) -> None:
         """Put exactly the floors and ceilings of volumes among ``assignments`` into force."""
         self._allocator.objectives.replace([_as_container(one) for one in assignments if is_volume_bandwidth(one)])
+
+    def has_floor(self, load: VolumeLoad) -> bool:
+        """Whether a floor is in force for the volume and the method of ``load``."""
+        flow = Flow(load.account, load.method, container=load.volume)
+        own = self._allocator.objectives.for_flow(flow).own
+        return own is not None and own.floor > 0
 
     def allocate(
         self,

@@ -13,6 +13,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
+from itertools import chain
 from typing import Any, Final
 
 from sluice_actors.events.event_log import LogEvent
@@ -154,12 +155,13 @@ class VolumeFloors(Service):
         found: dict[str, list[Share]] = {}
         at = self._clock()
         for pool, machines in self._loads.by_pool(self._pools, now).items():
-            calibration = self._calibrations.get(pool)
+            calibration, allocator = self._calibrations.get(pool), self._allocator(pool)
             if calibration is None:
-                self._note_uncalibrated(pool)
+                if any(map(allocator.has_floor, chain.from_iterable(machines.values()))):
+                    self._note_uncalibrated(pool)
                 continue
             self._uncalibrated.discard(pool)
-            made = self._allocator(pool).allocate(calibration, machines, now, at, self._term(), int(at))
+            made = allocator.allocate(calibration, machines, now, at, self._term(), int(at))
             for node, body in made.messages.items():
                 found.setdefault(node, []).extend(Shares.decode(body).rows)
         return found
