@@ -12,7 +12,6 @@ from typing import Final
 from sluice_client.command_base.command import SluiceCommand
 from sluice_client.commands import (
     activations,
-    bandwidth,
     controllers,
     dependencies,
     events,
@@ -25,8 +24,8 @@ from sluice_client.commands import (
     policies,
     registry,
     rewrites,
-    slo,
 )
+from sluice_client.commands.bandwidth import bw, slo
 from sluice_client.commands.volumes import operations as volume_operations
 from sluice_client.commands.volumes import tiers, volumes
 
@@ -134,14 +133,14 @@ COMMANDS: Final[Mapping[str, type[SluiceCommand]]] = {
     "placement show": placements.ShowPlacement,
     "placement set": placements.SetPlacement,
     "placement delete": placements.DeletePlacement,
-    "bw list": bandwidth.ListBandwidth,
-    "bw show": bandwidth.ShowBandwidth,
-    "bw flows": bandwidth.ListFlows,
-    "bw nodes": bandwidth.ListNodeBandwidth,
-    "bw parts": bandwidth.ListParts,
-    "bw devices": bandwidth.ListDevices,
-    "bw set": bandwidth.SetBandwidth,
-    "bw clear": bandwidth.ClearBandwidth,
+    "bw list": bw.ListBandwidth,
+    "bw show": bw.ShowBandwidth,
+    "bw flows": bw.ListFlows,
+    "bw nodes": bw.ListNodeBandwidth,
+    "bw parts": bw.ListParts,
+    "bw devices": bw.ListDevices,
+    "bw set": bw.SetBandwidth,
+    "bw clear": bw.ClearBandwidth,
     "slo list": slo.ListSlos,
     "slo set": slo.SetSlo,
     "slo delete": slo.DeleteSlo,

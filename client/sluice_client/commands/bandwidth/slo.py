@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sluice_client.command_base import crud
 from sluice_client.command_base.command import WAIT, Argument, EachCommand, ShowCommand
-from sluice_client.commands.bandwidth import ACCOUNT, STORAGE_POLICY, VALUE
+from sluice_client.commands.bandwidth.bw import ACCOUNT, STORAGE_POLICY, VALUE
 from sluice_client.commands.policies import warn
 from sluice_client.resources import bandwidth as resources
 from sluice_client.resources.columns import Data

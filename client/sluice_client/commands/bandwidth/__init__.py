@@ -1,0 +1,1 @@
+"""``bw`` and ``slo``: what tenants move, and what they are promised of bandwidth."""
