@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import IF_MATCH, WAIT, header, operation, query_text
 from sluice_controller.api.parsers import RawParser
 from sluice_controller.api.permissions import authorize
-from sluice_controller.api.serializers.uploads import ROLLBACKS, RollbackSerializer
+from sluice_controller.api.serializers.code.uploads import ROLLBACKS, RollbackSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import Declare, render_entry, url_path
 from sluice_controller.catalog.backend import Backend

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import LIST, LOCATION, in_path, operation, operations, query_word
-from sluice_controller.api.serializers import controllers as shapes
+from sluice_controller.api.serializers.code import controllers as shapes
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.code import base
 from sluice_controller.api.views.resources import delete_operation, no_content, render_page, show_operation

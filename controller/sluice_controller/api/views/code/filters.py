@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import ETAG, IF_MATCH, LIST, header, operation, operations, query_flag
 from sluice_controller.api.permissions import authorize
-from sluice_controller.api.serializers import uploads as shapes
+from sluice_controller.api.serializers.code import uploads as shapes
 from sluice_controller.api.serializers.filters import FilterPageSerializer, FilterSerializer
 from sluice_controller.api.views.code import base
 from sluice_controller.api.views.resources import no_content, render_entry, render_page

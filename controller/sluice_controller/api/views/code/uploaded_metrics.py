@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import LIST, LOCATION, in_path, operation, operations, query_flag
-from sluice_controller.api.serializers.controllers import MetricInstancesSerializer
+from sluice_controller.api.serializers.code.controllers import MetricInstancesSerializer
 from sluice_controller.api.serializers.registry import MeasuredSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.code import base

@@ -15,7 +15,7 @@ from sluice_controller.api.serializers.base import (
     computed,
     page_of,
 )
-from sluice_controller.api.serializers.uploads import CodeSerializer
+from sluice_controller.api.serializers.code.uploads import CodeSerializer
 from sluice_controller.code.controllers import STATES, ControllerInstance, controller_state
 from sluice_controller.code.rollout import METRIC_STATES
 from sluice_core.messages.uploads import Upload

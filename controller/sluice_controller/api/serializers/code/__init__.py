@@ -1,0 +1,1 @@
+"""Shapes of uploaded code and of uploaded controllers."""
