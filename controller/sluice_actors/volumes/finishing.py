@@ -17,7 +17,7 @@ from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.errors import CallerError, PeerError
 from sluice_core.store.store import AsyncStore
 from sluice_core.volumes import operations
-from sluice_core.volumes.cinder_adapter import Cinder
+from sluice_core.volumes.cinder.adapter import Cinder
 from sluice_core.volumes.finishing import Finisher
 from sluice_core.volumes.keeping import settle_async
 from sluice_core.volumes.konnector_client import Konnector, konnector_urls

@@ -16,8 +16,8 @@ from sluice_actors.volumes.tier_keeper import TierKeeper
 from sluice_actors.volumes.volume_floors import VolumeFloors
 from sluice_core.messages.policies import Change
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes.cinder_adapter import CinderService
-from sluice_core.volumes.cinder_options import CinderSettings, service_session
+from sluice_core.volumes.cinder.options import CinderSettings, service_session
+from sluice_core.volumes.cinder.service import CinderService
 from sluice_core.volumes.konnector_client import TIMEOUT, NodeKonnectors
 
 

@@ -27,7 +27,7 @@ from sluice_core.messages.policies import ALL, CLUSTER, GROUP, TENANT, VOLUME, A
 from sluice_core.resolve import Candidates
 from sluice_core.store.store import AsyncStore
 from sluice_core.volumes import operations
-from sluice_core.volumes.cinder_adapter import Cinder
+from sluice_core.volumes.cinder.adapter import Cinder
 from sluice_core.volumes.messages import FAILED, RETYPE, Tier, VolumeOperation, VolumeRecord
 from sluice_core.volumes.outcomes import ASKED
 from sluice_core.volumes.tiers import Calibrations, Demands, Pools, matching_tiers, unmet

@@ -23,8 +23,8 @@ from sluice_controller.volumes.volume_policies import LUKS, choose_stack
 from sluice_controller.volumes.volumes import VolumeView
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.volumes import operations
-from sluice_core.volumes.cinder_adapter import Cinder
-from sluice_core.volumes.cinder_records import AVAILABLE, CinderAttachment
+from sluice_core.volumes.cinder.adapter import Cinder
+from sluice_core.volumes.cinder.records import AVAILABLE, CinderAttachment
 from sluice_core.volumes.konnector_client import closest
 from sluice_core.volumes.messages import ATTACH, DETACH, VolumeOperation, VolumeRecord
 from sluice_core.volumes.outcomes import ASKED, Outcome, failed

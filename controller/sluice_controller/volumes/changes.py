@@ -15,7 +15,7 @@ from sluice_controller.volumes.ordering import Claim, new_operation
 from sluice_controller.volumes.volumes import VolumeView
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.volumes import operations
-from sluice_core.volumes.cinder_records import OPERATION, CinderSnapshot
+from sluice_core.volumes.cinder.records import OPERATION, CinderSnapshot
 from sluice_core.volumes.messages import (
     CREATE,
     DELETE,

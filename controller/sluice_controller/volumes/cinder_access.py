@@ -8,7 +8,8 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.config import KEYSTONE
 from sluice_controller.identity.caller import Identity
 from sluice_core.errors import CallerError, PeerError
-from sluice_core.volumes.cinder_adapter import Cinder, CinderService
+from sluice_core.volumes.cinder.adapter import Cinder
+from sluice_core.volumes.cinder.service import CinderService
 from sluice_core.volumes.konnector_client import Konnector
 
 

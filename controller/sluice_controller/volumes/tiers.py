@@ -21,7 +21,7 @@ from sluice_controller.volumes.demands import DEMANDS, read_demands
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
 from sluice_core.messages.bounds import MOST_RATE
 from sluice_core.volumes import operations
-from sluice_core.volumes.cinder_records import CinderType
+from sluice_core.volumes.cinder.records import CinderType
 from sluice_core.volumes.messages import Pool, PoolCalibration, Tier
 from sluice_core.volumes.tiers import (
     MANAGED,

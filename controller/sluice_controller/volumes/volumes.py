@@ -11,7 +11,7 @@ from sluice_controller.catalog.entries import Page
 from sluice_controller.volumes.cinder_access import Caller, caller_cinder
 from sluice_core.errors import Conflict, NotFound
 from sluice_core.volumes import operations
-from sluice_core.volumes.cinder_records import CinderVolume
+from sluice_core.volumes.cinder.records import CinderVolume
 from sluice_core.volumes.messages import VolumeRecord, is_volume_id
 
 

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
-from sluice_core.volumes.cinder_adapter import Cinder
-from sluice_core.volumes.cinder_records import IN_USE
+from sluice_core.volumes.cinder.adapter import Cinder
+from sluice_core.volumes.cinder.records import IN_USE
 from sluice_core.volumes.konnector_client import Konnector
 from sluice_core.volumes.messages import VolumeOperation, VolumeRecord
 from sluice_core.volumes.outcomes import Outcome, done, failed

@@ -22,8 +22,8 @@ from typing import Final
 
 from sluice_core.errors import NotFound
 from sluice_core.volumes.attachments import Attachments, Konnectors
-from sluice_core.volumes.cinder_adapter import Cinder
-from sluice_core.volumes.cinder_records import AVAILABLE, IN_USE, OPERATION, CinderSnapshot, CinderVolume
+from sluice_core.volumes.cinder.adapter import Cinder
+from sluice_core.volumes.cinder.records import AVAILABLE, IN_USE, OPERATION, CinderSnapshot, CinderVolume
 from sluice_core.volumes.messages import (
     ATTACH,
     CREATE,

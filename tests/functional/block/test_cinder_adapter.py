@@ -12,8 +12,8 @@ from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed
 from sluice_core.errors import Forbidden, PeerError
-from sluice_core.volumes.cinder_adapter import CinderService
-from sluice_core.volumes.cinder_options import CinderSettings
+from sluice_core.volumes.cinder.options import CinderSettings
+from sluice_core.volumes.cinder.service import CinderService
 from sluice_core.volumes.testing.cinder_contract import CinderContract
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from sluice_controller.api.serializers.volumes import VOLUMES
 from sluice_core.errors import Conflict, PeerError
-from sluice_core.volumes.cinder_records import OPERATION
+from sluice_core.volumes.cinder.records import OPERATION
 from sluice_core.volumes.operations import read_operations, read_record
 
 

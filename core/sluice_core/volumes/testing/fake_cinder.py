@@ -1,4 +1,4 @@
-"""A Cinder in memory with the methods of :class:`sluice_core.volumes.cinder_adapter.Cinder`.
+"""A Cinder in memory with the methods of :class:`sluice_core.volumes.cinder.adapter.Cinder`.
 
 What is asked for is done at once, unless ``held``: then statuses stay as Cinder has them meanwhile until
 :meth:`FakeCinder.settle`.  All views of one Cinder (:meth:`FakeCinder.as_caller`) share its ``state``.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
-from sluice_core.volumes.cinder_records import (
+from sluice_core.volumes.cinder.records import (
     AVAILABLE,
     IN_USE,
     CinderAttachment,

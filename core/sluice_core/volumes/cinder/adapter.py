@@ -1,30 +1,22 @@
 """The one door to Cinder: python-cinderclient over a session of keystoneauth.
 
-:class:`CinderService` is the cluster's Cinder as our service user sees it; :meth:`CinderService.as_caller` is the same
-with the token of somebody else, for what Cinder is to decide by its own rules.
-
 Cinder answers most changes before they are done: what is returned is what is asked for, and its status says how far
-it is.  Nothing is repeated here.  A fault of the network, of Keystone or of Cinder itself is a :class:`PeerError`,
-after which the change may have happened; a refusal is a :class:`CallerError` with Cinder's own reason, and its status.
-No token and no connection is in a message.
+it is.  Nothing is repeated here.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from cinderclient import api_versions, exceptions
+from cinderclient import api_versions
 from cinderclient.v3 import client
 from keystoneauth1 import exceptions as ksa
-from keystoneauth1 import token_endpoint
 from keystoneauth1.session import Session
 
-from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, PeerError
-from sluice_core.volumes.cinder_options import CinderSettings, service_session
-from sluice_core.volumes.cinder_records import (
+from sluice_core.volumes.cinder.errors import translated_errors
+from sluice_core.volumes.cinder.records import (
     CinderAttachment,
     CinderSnapshot,
     CinderType,
@@ -39,36 +31,8 @@ from sluice_core.volumes.messages import Pool
 
 #: Extending a volume that is attached takes 3.42, completing an attachment 3.44.
 _MICROVERSION: Final = api_versions.APIVersion("3.60")
-_SERVICE: Final = "volumev3"
-#: Seconds for an answer; Cinder makes an export while an attachment is created.
-TIMEOUT: Final = 30.0
-_PAGE: Final = 1000
-
-
-@contextmanager
-def translated_errors(what: str) -> Iterator[None]:
-    """Turn the errors of both libraries into ours.
-
-    :param what: what was tried, for messages: ``creating the volume``
-    :raises CallerError: when Cinder refuses
-    :raises PeerError: when Cinder or Keystone is away, or fails
-    """
-    try:
-        yield
-    except exceptions.NotFound as error:
-        raise NotFound(f"{what}: {error.message}") from error
-    except (exceptions.Forbidden, exceptions.Unauthorized) as error:
-        raise Forbidden(f"{what}: cinder does not let you: {error.message}") from error
-    except exceptions.ClientException as error:
-        if error.code in (409, 413):  # 413: a quota
-            raise Conflict(f"{what}: {error.message}") from error
-        if 400 <= error.code < 500:
-            raise CallerError(f"{what}: {error.message}") from error
-        raise PeerError(f"{what}: cinder fails with {error.code}: {error.message}") from error
-    except (ksa.Unauthorized, ksa.Forbidden) as error:
-        raise PeerError(f"{what}: keystone does not let our service user in") from error
-    except ksa.ClientException as error:
-        raise PeerError(f"{what}: cinder or keystone cannot be asked: {type(error).__name__}") from error
+#: Its type in Keystone's catalogue.
+SERVICE: Final = "volumev3"
 
 
 class Cinder:
@@ -80,7 +44,7 @@ class Cinder:
 
     def __init__(self, session: Session, **options: Any) -> None:
         self._session = session
-        self._client = client.Client(api_version=_MICROVERSION, session=session, service_type=_SERVICE, **options)
+        self._client = client.Client(api_version=_MICROVERSION, session=session, service_type=SERVICE, **options)
 
     def pools(self) -> list[Pool]:
         """What each back end reported last; ``seen`` is 0.  It takes an administrator."""
@@ -236,39 +200,3 @@ class Cinder:
             except ksa.EndpointNotFound:
                 self._session.invalidate()
                 raise
-
-
-class CinderService(Cinder):
-    """Cinder with the rights of our service user; the constructor does not connect."""
-
-    def __init__(self, settings: CinderSettings, timeout: float = TIMEOUT) -> None:
-        self._settings = settings
-        self._timeout = timeout
-        self._lock = threading.Lock()
-        self._root = settings.url
-        options = {"region_name": settings.region} if settings.region else {}
-        if settings.url:
-            options["endpoint_override"] = f"{settings.url}/%(project_id)s"
-        super().__init__(service_session(settings, timeout), **options)
-
-    def as_caller(self, token: str, project: str) -> Cinder:
-        """Cinder with somebody else's rights.
-
-        :param project: the id of the project that the token is for
-        :raises PeerError: when Keystone does not say where Cinder is
-        """
-        url = f"{self._url()}/{project}"
-        return Cinder(Session(auth=token_endpoint.Token(url, token), timeout=self._timeout), endpoint_override=url)
-
-    def _url(self) -> str:
-        """Cinder's URL without a project."""
-        with self._lock:
-            if not self._root:
-                with self._asking("looking for cinder"):
-                    found = self._session.get_endpoint(service_type=_SERVICE, region_name=self._settings.region or None)
-                    own = self._session.get_project_id()
-                if not found:
-                    self._session.invalidate()  # the catalogue came with the token
-                    raise PeerError("keystone's catalogue names no cinder (`volumev3`) to our service user")
-                self._root = found.rstrip("/").removesuffix(f"/{own}")
-            return self._root

@@ -1,0 +1,1 @@
+"""Cinder as our processes ask it."""
