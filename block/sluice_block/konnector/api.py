@@ -12,6 +12,7 @@ PUT    /volumes/<id>/limits         other limits; those that are not named are n
 PUT    /volumes/<id>/size           show the size that the volume has now, or say that it takes a new attach
 PUT    /volumes/<id>/log            switch the log of requests: ``on``
 GET    /volumes/<id>/counters       what was counted since it was attached
+GET    /volumes/<id>/locality       where it lies: ``rbd``, null when that is not in Ceph
 ====== ============================ ==========================================================
 
 A fault is ``{"error": reason}`` with its status.
@@ -75,6 +76,7 @@ _ROUTES: Final = Map(
         Rule("/volumes/<volume>/size", endpoint="resize", methods=("PUT",)),
         Rule("/volumes/<volume>/log", endpoint="set_log", methods=("PUT",)),
         Rule("/volumes/<volume>/counters", endpoint="show_counters", methods=("GET",)),
+        Rule("/volumes/<volume>/locality", endpoint="show_locality", methods=("GET",)),
     ]
 )
 
@@ -187,6 +189,11 @@ class KonnectorApi:
         for name, histogram in (("read", found.read_latency), ("write", found.write_latency)):
             data |= {f"{name}_p50": histogram.quantile(0.5), f"{name}_p99": histogram.quantile(0.99)}
         return 200, data
+
+    def show_locality(self, request: Request, volume: str) -> tuple[int, Any]:
+        """Where it lies."""
+        found = self._konnector.volume(volume).locality()
+        return 200, {"rbd": None if found is None else found.to_data()}
 
 
 def json_response(status: int, data: Any) -> Response:

@@ -51,6 +51,10 @@ class KonnectorClient:
         """What was counted since it was attached."""
         return self._call("GET", f"{_path(volume)}/counters")
 
+    def locality(self, volume: str) -> Any:
+        """Where it lies: ``rbd``, None when that is not in Ceph."""
+        return self._call("GET", f"{_path(volume)}/locality")
+
     def _call(self, method: str, path: str, data: Mapping[str, Any] | None = None) -> Any:
         connection = _UnixConnection(self._path)
         try:

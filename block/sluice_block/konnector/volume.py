@@ -34,7 +34,7 @@ from sluice_block.stack.page import Counters
 from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.stage import FilterFault, UploadedStage
 from sluice_core.errors import Conflict
-from sluice_core.volumes.messages import StackStep
+from sluice_core.volumes.messages import RbdLocality, StackStep
 
 log = logging.getLogger(__name__)
 
@@ -230,6 +230,16 @@ class AttachedVolume:
         :raises NotFound: while it is being attached or detached
         """
         return self.stack.counters()
+
+    def locality(self) -> RbdLocality | None:
+        """Where it lies; None when it does not lie in Ceph.  Nothing else waits for Ceph's answer.
+
+        :raises Conflict: while it is being attached or detached
+        :raises PeerError: when Ceph does not answer
+        """
+        if self.attachment.state not in (ATTACHED, BROKEN):
+            raise Conflict(f"volume `{self.attachment.volume}` is {self.attachment.state} here")
+        return Source(self.attachment.connection, self.folder).locality()
 
     # -- what ends, and comes back --------------------------------------------------------------
 

@@ -66,6 +66,7 @@ def test_a_volume_is_attached_shown_changed_and_detached(machine, client):
     counted = client.get(f"{path}/counters").json
     assert counted["written_bytes"] == 4096
     assert counted["write_p50"] > 0
+    assert client.get(f"{path}/locality").json == {"rbd": None}
     assert client.delete(path).status_code == 204
     assert client.get("/volumes").json == {"volumes": []}
 
@@ -181,6 +182,7 @@ def test_secrets_of_a_connection_are_never_shown(machine, client):
         ("PUT", f"/volumes/{KEY}/limits", '{"iops": 1}', 400, "unknown field `iops`, expected read_bw"),
         ("PUT", f"/volumes/{KEY}/limits", '{"max_bw": 1}', 404, "is not attached here"),
         ("GET", f"/volumes/{KEY}/counters", None, 404, "is not attached here"),
+        ("GET", f"/volumes/{KEY}/locality", None, 404, "is not attached here"),
         pytest.param("PUT", f"/volumes/{KEY}", " " * (2 << 20), 413, "request entity too large", id="too large"),
     ],
 )

@@ -146,6 +146,7 @@ COMMANDS: Final[Mapping[str, type[SluiceCommand]]] = {
     "slo delete": slo.DeleteSlo,
     "volume list": volumes.ListVolumes,
     "volume show": volumes.ShowVolume,
+    "volume locality show": volumes.ShowVolumeLocality,
     "volume create": volumes.CreateVolume,
     "volume extend": volumes.ExtendVolume,
     "volume retype": volumes.RetypeVolume,

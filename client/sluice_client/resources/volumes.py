@@ -33,6 +33,14 @@ def _attachment(value: Any) -> str:
     return f"{value['id']} {value['host']}".rstrip()
 
 
+def _osd(value: Any) -> str:
+    return f"osd.{value['id']} on {value['host']}: {value['objects']} objects, {value['primary']} of them primary"
+
+
+def _consumer(value: Any) -> str:
+    return "" if value is None else " ".join(filter(None, (value["node"] or value["host"], value["device"])))
+
+
 VOLUME_LIST: Final[Columns] = (
     field("ID", "id"),
     *fields("Name", "Status"),
@@ -48,6 +56,13 @@ VOLUME: Final[Columns] = (
     field("attachments", human=lines(_attachment)),
     field("filters", human=lines(_filter)),
     *fields("filters_fixed_at", "header", "rates", "rates_in_force", "known", "created_at"),
+)
+LOCALITY: Final[Columns] = (
+    *fields("volume", "name", "project", "pool", "host", "back_end", "fabric"),
+    field("consumer", human=_consumer),
+    *fields("objects", "sampled"),
+    field("osds", human=lines(_osd)),
+    field("warnings", human=lines(str)),
 )
 OPERATION_LIST: Final[Columns] = (
     field("ID", "id"),

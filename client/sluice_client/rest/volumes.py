@@ -28,6 +28,10 @@ class VolumeApi:
         """One volume."""
         return Collection(self._transport, "/volumes").get(volume)
 
+    def volume_locality(self, volume: str) -> Data:
+        """Where a volume lies, and who uses it."""
+        return self._transport.call("GET", join_path("locality", "volume", volume))
+
     def create_volume(self, size: int, wait: float = 0.0, **wanted: Any) -> Data:
         """Have a volume of ``size`` GiB made.
 

@@ -10,8 +10,8 @@ from sluice_controller.api.views.code import controllers, dependencies, filters,
 from sluice_controller.api.views.operations import changes, configuration, events, nodes, rewrites, service
 from sluice_controller.api.views.policies import deployments, effective, policies
 from sluice_controller.api.views.registry import groups, placement, registry, stereotypes, vocabulary
+from sluice_controller.api.views.volumes import locality, tiers, volumes
 from sluice_controller.api.views.volumes import operations as volume_operations
-from sluice_controller.api.views.volumes import tiers, volumes
 
 
 class NameConverter(StringConverter):
@@ -50,6 +50,7 @@ urlpatterns = [
     path("rewrites/<str:rewrite>/resume", rewrites.RewriteResumeView.as_view()),
     path("rewrites/<str:rewrite>/cancel", rewrites.RewriteCancelView.as_view()),
     path("locality/<name:account>/<name:container>/<target:object_name>", placement.LocalityView.as_view()),
+    path("locality/volume/<name:volume>", locality.VolumeLocalityView.as_view()),
     path("containers/<name:account>/<name:container>", placement.ContainerView.as_view()),
     path("placements", placement.PlacementsView.as_view()),
     path("placements/<name:account>", placement.PlacementView.as_view()),

@@ -155,7 +155,7 @@ OPERATIONS: Final = (
     Operation("sluice:rewrites:delete", _ADMIN, "forget a rewrite that has ended"),
     Operation("sluice:configuration:export", _ADMIN, "export the configuration"),
     Operation("sluice:configuration:import", _ADMIN, "replace the configuration"),
-    Operation("sluice:locality:show", _ADMIN, "show where an object's replicas or fragments are"),
+    Operation("sluice:locality:show", _ADMIN, "show where an object's replicas or fragments are, or a volume"),
     Operation("sluice:placements:list", _ADMIN, "list where new containers of tenants go"),
     Operation("sluice:placements:show", _ADMIN, "show where a tenant's new containers go"),
     Operation("sluice:placements:update", _ADMIN, "say where a tenant's new containers go"),

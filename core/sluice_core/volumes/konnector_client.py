@@ -17,6 +17,7 @@ from keystoneauth1.session import Session
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.messages.nodes import NodeReport
+from sluice_core.volumes.messages import RbdLocality
 
 #: Seconds for an answer; attaching starts some processes, and detaching waits until they have written everything.
 TIMEOUT: Final = 60.0
@@ -41,6 +42,12 @@ class Konnector(Protocol):
         The same again changes nothing.
 
         :raises Conflict: when it is attached there in another way
+        """
+
+    def locality(self, volume_id: str) -> RbdLocality | None:
+        """Where a volume lies; None when it does not lie in Ceph.
+
+        :raises NotFound: when it is not attached there
         """
 
     def resize(self, volume_id: str) -> bool:
@@ -85,6 +92,11 @@ class KonnectorClient:
     def attach(self, volume_id: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """As of :class:`Konnector`."""
         return self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}", wanted)
+
+    def locality(self, volume_id: str) -> RbdLocality | None:
+        """As of :class:`Konnector`."""
+        found = self._ask("GET", f"/volumes/{quote(volume_id, safe='')}/locality").get("rbd")
+        return None if found is None else RbdLocality.from_data(found)
 
     def resize(self, volume_id: str) -> bool:
         """As of :class:`Konnector`."""

@@ -138,6 +138,40 @@ class VolumeRecord(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class OsdShare(Message):
+    """An OSD that holds some of the objects.
+
+    :param id: its number
+    :param host: its machine; empty when Ceph's map has none
+    :param share: of the objects, those of which it has a copy, 0 to 1
+    :param primary: of the objects, those that are read from it, 0 to 1
+    """
+
+    id: int
+    host: str
+    share: float
+    primary: float
+
+
+@dataclass(frozen=True, slots=True)
+class RbdLocality(Message):
+    """Where an image of Ceph lies.
+
+    :param pool: the pool of its data
+    :param objects: how many it has
+    :param sampled: of how many ``osds`` says it
+    :param osds: those of the largest share first
+    """
+
+    pool: str
+    objects: int
+    sampled: int
+    osds: tuple[OsdShare, ...]
+
+    nested: ClassVar[Mapping[str, type[Message]]] = {"osds": OsdShare}
+
+
+@dataclass(frozen=True, slots=True)
 class VolumeOperation(Message):
     """One operation on a volume, written before Cinder or a konnector is asked.
 

@@ -11,6 +11,7 @@ from keystoneauth1.session import Session
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.volumes.konnector_client import KonnectorClient, NodeKonnectors, konnector_urls
+from sluice_core.volumes.messages import OsdShare
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -55,12 +56,16 @@ def konnector(server, session):
 def test_each_call_has_its_route_and_our_token(server, konnector):
     server.answers += [(200, {"host": "h"}), (200, {"state": "attached"}), (201, {"device": "/dev/loop1"})]
     server.answers += [(200, {"size": 1, "reattach": False}), (200, {"size": 1, "reattach": True}), (204, b"")]
+    osd = {"id": 0, "host": "left", "share": 1.0, "primary": 0.5}
+    server.answers += [(200, {"rbd": None}), (200, {"rbd": {"pool": "p", "objects": 4, "sampled": 2, "osds": [osd]}})]
     assert konnector.connector() == {"host": "h"}
     assert konnector.volume("v 1") == {"state": "attached"}
     assert konnector.attach("v1", {"secret": "s"}) == {"device": "/dev/loop1"}
     assert konnector.resize("v1")
     assert not konnector.resize("v1")
     konnector.detach("v1")
+    assert konnector.locality("v1") is None
+    assert konnector.locality("v1").osds == (OsdShare(0, "left", 1.0, 0.5),)
     assert server.asked == [
         ("GET", "/connector", "t0ken", None),
         ("GET", "/volumes/v%201", "t0ken", None),
@@ -68,6 +73,7 @@ def test_each_call_has_its_route_and_our_token(server, konnector):
         ("PUT", "/volumes/v1/size", "t0ken", None),
         ("PUT", "/volumes/v1/size", "t0ken", None),
         ("DELETE", "/volumes/v1", "t0ken", None),
+        *[("GET", "/volumes/v1/locality", "t0ken", None)] * 2,
     ]
 
 

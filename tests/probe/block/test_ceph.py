@@ -22,8 +22,7 @@ from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed
 from sluice_block.konnector.client import KonnectorClient
 from sluice_block.konnector.datapath.process_records import read_living
-from sluice_block.konnector.datapath.sources.rbd_image import RbdImage
-from sluice_block.konnector.datapath.sources.rbd_locality import find_osds
+from sluice_core.volumes.messages import RbdLocality
 
 pytestmark = pytest.mark.alone
 
@@ -264,10 +263,10 @@ def test_a_volume_grows_and_a_snapshot_stays(volumes, machine, cinder):
     assert read(machine.attach(volumes(snapshot_id=snapshot.id)), len(CONTENT)) == CONTENT
 
 
-def test_the_osds_of_a_volume_are_found(volumes, machine, ceph, folder):
+def test_the_osds_of_a_volume_are_found(volumes, machine, ceph):
     volume = volumes()
     machine.attach(volume)
-    found = find_osds(RbdImage.of(machine.connection(volume)), folder)
+    found = RbdLocality.from_data(machine.konnector.locality(volume.id)["rbd"])
     assert (found.pool, found.objects, found.sampled) == (CEPH_POOL, 256, 64)
     assert {one.id: one.share for one in found.osds} == {0: 1.0, 1: 1.0}
     assert sum(one.primary for one in found.osds) == 1.0

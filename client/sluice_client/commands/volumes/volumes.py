@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import Argument, ListCommand, names_argument
+from sluice_client.command_base.command import Argument, ListCommand, ShowCommand, names_argument
 from sluice_client.commands.volumes.operations import WAIT, OrderCommand, OrderEachCommand
 from sluice_client.resources.columns import Data
-from sluice_client.resources.volumes import SNAPSHOT_LIST, VOLUME, VOLUME_LIST
+from sluice_client.resources.volumes import LOCALITY, SNAPSHOT_LIST, VOLUME, VOLUME_LIST
 
 #: What a volume or a tier must have.
 DEMANDS: Final = (
@@ -47,6 +47,18 @@ class ShowVolume(crud.ShowResource, resource=VOLUMES):
 
     key_help = "id of the volume, or its name where only one is called so"
     examples = ("data1",)
+
+
+class ShowVolumeLocality(ShowCommand):
+    """Show a volume's pool, host and back end, who uses it, and in Ceph the OSDs that hold its objects."""
+
+    columns = LOCALITY
+    arguments = (_VOLUME,)
+    examples = ("data1 -f json",)
+
+    def fetch(self, args: Namespace) -> Data:
+        """The locality."""
+        return self.client.volume_locality(args.volume)
 
 
 class CreateVolume(OrderCommand):

@@ -103,6 +103,18 @@ def test_a_volume_is_shown_for_people_and_for_programs(run, stub, sluice):
     assert json.loads(found.out) == VOLUME
 
 
+def test_the_locality_of_a_volume_says_which_osd_has_how_many_of_its_objects(run, stub):
+    osd = {"id": 3, "host": "left", "objects": 128, "primary": 64}
+    consumer = {"node": "n1", "host": "h1", "device": "/dev/loop7"}
+    where = {"volume": "v1", "name": "a b", "project": "p1", "pool": "h@rbd#p", "host": "h", "back_end": "rbd"}
+    found = {**where, "fabric": "rbd", "consumer": consumer, "objects": 256, "sampled": 64, "osds": [osd]}
+    stub.enqueue(200, {**found, "warnings": []})
+    shown = run("volume", "locality", "show", "a b").out
+    assert "osd.3 on left: 128 objects, 64 of them primary" in shown
+    assert "n1 /dev/loop7" in shown
+    assert stub.paths == ["/locality/volume/a%20b"]
+
+
 def test_lists_send_their_filters(run, stub):
     stub.enqueue(200, {"volumes": [VOLUME], "next_marker": None})
     assert "data1" in run("volume", "list", "--tier", "gold", "--name", "data1").out

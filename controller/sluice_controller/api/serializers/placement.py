@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from rest_framework import serializers as s
 
-from sluice_controller.api.serializers.base import MillisecondsField, PageSerializer, Serializer, examples
+from sluice_controller.api.serializers.base import MillisecondsField, PageSerializer, Serializer, computed, examples
 from sluice_controller.registry import swift_rings
 from sluice_controller.registry.swift_client import Locality
+from sluice_core.volumes.messages import RbdLocality
 
 
 class LocationSerializer(Serializer):
@@ -55,6 +56,60 @@ class LocalitySerializer(Serializer):
 
 #: What the rings say of a device.
 _OF_DEVICES: Final = ("region", "zone", "replication_address", "replication_port")
+
+
+class ConsumerSerializer(Serializer):
+    """Whoever uses a volume."""
+
+    node = s.CharField(allow_blank=True, help_text="empty when it is not attached through Sluice")
+    host = s.CharField(allow_blank=True, help_text="as Cinder has it")
+    device = s.CharField(allow_blank=True, help_text="on that node; empty when its konnector does not say")
+
+
+class OsdSerializer(Serializer):
+    """An OSD of Ceph that holds objects of a volume."""
+
+    id = s.IntegerField()
+    host = s.CharField(allow_blank=True, help_text="empty when Ceph's map has none")
+    objects = s.IntegerField(help_text="of which it has a copy; estimated where `sampled` is less than `objects`")
+    primary = s.IntegerField(help_text="of these, those that are read from it")
+
+
+class VolumeLocalitySerializer(Serializer):
+    """Where a volume lies, and who uses it."""
+
+    volume = s.CharField(source="volume.id")
+    name = s.CharField(source="volume.name", allow_blank=True)
+    project = s.CharField(source="volume.project", allow_blank=True, help_text="its id")
+    pool = s.CharField(source="volume.pool", help_text="host@backend#pool")
+    host = s.CharField()
+    back_end = s.CharField()
+    fabric = computed(
+        lambda found: found.fabric or None, s.CharField(allow_null=True, help_text="null where Cinder does not say")
+    )
+    consumer = ConsumerSerializer(allow_null=True, help_text="null while it is not attached")
+    objects = computed(
+        lambda found: found.objects and found.objects.objects,
+        s.IntegerField(allow_null=True, help_text="that it has in Ceph; null where that is not known, or not so"),
+    )
+    sampled = computed(
+        lambda found: found.objects and found.objects.sampled,
+        s.IntegerField(allow_null=True, help_text="objects that Ceph was asked about"),
+    )
+    osds = computed(
+        lambda found: _osds(found.objects),
+        OsdSerializer(many=True, help_text="those with most objects first; empty where `objects` is null"),
+    )
+    warnings = s.ListField(child=s.CharField(), help_text="why something is not known")
+
+
+def _osds(found: RbdLocality | None) -> list[dict[str, Any]]:
+    if found is None:
+        return []
+    return [
+        OsdSerializer.render(one, objects=round(one.share * found.objects), primary=round(one.primary * found.objects))
+        for one in found.osds
+    ]
 
 
 class StoragePolicySerializer(Serializer):

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from sluice_core.errors import Conflict, NotFound
+from sluice_core.volumes.messages import RbdLocality
 
 
 class FakeKonnector:
     """Attaches everything; ``held`` are ids of volumes whose devices somebody holds.
 
     ``faults`` maps the name of a method to what its next call raises, ``late`` whether it has done its work before.
+    ``lies`` maps ids to where volumes in Ceph lie.
     ``header`` is the number of bytes that a fresh or known ``luks`` takes.
     """
 
@@ -21,6 +23,7 @@ class FakeKonnector:
         self.header = 16 << 20
         self.volumes: dict[str, dict[str, Any]] = {}
         self.held: set[str] = set()
+        self.lies: dict[str, RbdLocality] = {}
         self.faults: dict[str, Exception] = {}
         self.late = False
 
@@ -46,6 +49,12 @@ class FakeKonnector:
         self.volumes[volume_id] = dict(wanted)
         self._fail("attach")
         return self.volume(volume_id)
+
+    def locality(self, volume_id: str) -> RbdLocality | None:
+        """As of the client."""
+        self._fail("locality")
+        self.volume(volume_id)
+        return self.lies.get(volume_id)
 
     def resize(self, volume_id: str) -> bool:
         """As of the client."""

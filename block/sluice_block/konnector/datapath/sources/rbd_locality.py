@@ -10,54 +10,19 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from sluice_block.konnector.datapath import processes
 from sluice_block.konnector.datapath.sources.rbd_image import RbdImage
 from sluice_core.errors import DecodeError
-from sluice_core.messages.base import Message
+from sluice_core.volumes.messages import OsdShare, RbdLocality
 
 #: Objects that are asked for, some 40 ms each: a share of one half is then known to 12 % of the objects, 19 times
 #: in 20.
 SAMPLE: Final = 64
 #: In the place of an OSD that an erasure-coded pool lacks.
 _NONE: Final = 0x7FFFFFFF
-
-
-@dataclass(frozen=True, slots=True)
-class OsdShare(Message):
-    """An OSD that holds some of the objects.
-
-    :param id: its number
-    :param host: its machine; empty when Ceph's map has none
-    :param share: of the objects, those of which it has a copy, 0 to 1
-    :param primary: of the objects, those that are read from it, 0 to 1
-    """
-
-    id: int
-    host: str
-    share: float
-    primary: float
-
-
-@dataclass(frozen=True, slots=True)
-class RbdLocality(Message):
-    """Where an image lies.
-
-    :param pool: the pool of its data
-    :param objects: how many it has
-    :param sampled: of how many ``osds`` says it
-    :param osds: those of the largest share first
-    """
-
-    pool: str
-    objects: int
-    sampled: int
-    osds: tuple[OsdShare, ...]
-
-    nested: ClassVar[Mapping[str, type[Message]]] = {"osds": OsdShare}
 
 
 def find_osds(image: RbdImage, folder: Path) -> RbdLocality:

@@ -26,7 +26,9 @@ from sluice_block.konnector.datapath.sources.brick_device import BrickDevice
 from sluice_block.konnector.datapath.sources.fields import text_field
 from sluice_block.konnector.datapath.sources.nfs_share import NfsShare
 from sluice_block.konnector.datapath.sources.rbd_image import RBD, RbdImage
+from sluice_block.konnector.datapath.sources.rbd_locality import find_osds
 from sluice_core.errors import CallerError
+from sluice_core.volumes.messages import RbdLocality
 
 LOCAL: Final = "local"
 NBD: Final = "nbd"
@@ -75,6 +77,13 @@ class Source:
     def has_ended(self) -> bool:
         """Whether the process that it needs does not run."""
         return self._kind in _THROUGH_QEMU and self.process() is None
+
+    def locality(self) -> RbdLocality | None:
+        """Where it lies; None when it does not lie in Ceph.
+
+        :raises PeerError: when Ceph does not answer
+        """
+        return find_osds(RbdImage.of(self._data), self.folder) if self._kind == RBD else None
 
     def end(self) -> None:
         """End what it needs.

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import header, query_wait
+from sluice_controller.api.openapi import header, in_path, query_wait
 from sluice_controller.api.permissions import authorize
 from sluice_controller.api.serializers.volumes import VolumeOperationSerializer
 from sluice_controller.api.views.base import View
@@ -18,6 +18,7 @@ from sluice_controller.volumes.volumes import VolumeView as FoundVolume
 from sluice_core.messages.policies import VOLUME
 from sluice_core.volumes.messages import VolumeOperation
 
+VOLUME_NAME = in_path("volume", "the id of the volume, or its name where only one is called so")
 WAIT = query_wait("until the operation has ended")
 OPERATION_LOCATION = header("Location", "path of the operation", 202)
 ORDERED = {202: VolumeOperationSerializer}

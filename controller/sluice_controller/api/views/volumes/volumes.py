@@ -11,14 +11,13 @@ from sluice_controller.api.openapi import MARKER, in_path, operation, query_limi
 from sluice_controller.api.permissions import current_rules, visible_accounts
 from sluice_controller.api.serializers import volumes as shapes
 from sluice_controller.api.views.policies.policies import REPEATED
-from sluice_controller.api.views.volumes.base import OPERATION_LOCATION, ORDERED, WAIT, VolumesBaseView
+from sluice_controller.api.views.volumes.base import OPERATION_LOCATION, ORDERED, VOLUME_NAME, WAIT, VolumesBaseView
 from sluice_controller.policies import idempotency
 from sluice_controller.validation.bodies import Body
 from sluice_controller.volumes import attach, changes, volumes
 from sluice_controller.volumes.demands import read_size
 from sluice_controller.volumes.volume_policies import asked_rates
 
-_VOLUME: Final = in_path("volume", "the id of the volume, or its name where only one is called so")
 _SNAPSHOT: Final = in_path("snapshot", "the id of the snapshot, or its name where only one is called so")
 
 
@@ -69,7 +68,7 @@ class VolumesView(VolumesBaseView):
 class VolumeView(VolumesBaseView):
     """One volume."""
 
-    @operation("sluice:volumes:show", "show_volume", shapes.VolumeDetailSerializer, _VOLUME, errors=(404, 409))
+    @operation("sluice:volumes:show", "show_volume", shapes.VolumeDetailSerializer, VOLUME_NAME, errors=(404, 409))
     def get(self, request: Request, volume: str) -> Response:
         """Show a volume: where it lies, who uses it, the filters that its data pass, the rates that it is held to.
 
@@ -80,7 +79,9 @@ class VolumeView(VolumesBaseView):
         in_force = attach.rates_in_force(self.backend, found.record) if found.record else None
         return Response(shapes.VolumeDetailSerializer.render(found, rates=rates, rates_in_force=in_force))
 
-    @operation("sluice:volumes:delete", "delete_volume", ORDERED, _VOLUME, WAIT, OPERATION_LOCATION, errors=(404, 409))
+    @operation(
+        "sluice:volumes:delete", "delete_volume", ORDERED, VOLUME_NAME, WAIT, OPERATION_LOCATION, errors=(404, 409)
+    )
     def delete(self, request: Request, volume: str) -> Response:
         """Have a volume deleted that is not attached and has no snapshots.
 
@@ -96,7 +97,7 @@ class VolumeSizeView(VolumesBaseView):
         "sluice:volumes:extend",
         "extend_volume",
         ORDERED,
-        _VOLUME,
+        VOLUME_NAME,
         WAIT,
         OPERATION_LOCATION,
         errors=(404, 409),
@@ -119,7 +120,7 @@ class VolumeTierView(VolumesBaseView):
         "sluice:volumes:retype",
         "retype_volume",
         ORDERED,
-        _VOLUME,
+        VOLUME_NAME,
         WAIT,
         OPERATION_LOCATION,
         errors=(404, 409),
@@ -144,7 +145,7 @@ class VolumeAttachView(VolumesBaseView):
         "sluice:volumes:attach",
         "attach_volume",
         ORDERED,
-        _VOLUME,
+        VOLUME_NAME,
         WAIT,
         OPERATION_LOCATION,
         errors=(404, 409),
@@ -169,7 +170,7 @@ class VolumeDetachView(VolumesBaseView):
         "sluice:volumes:detach",
         "detach_volume",
         ORDERED,
-        _VOLUME,
+        VOLUME_NAME,
         WAIT,
         OPERATION_LOCATION,
         errors=(404, 409),
@@ -186,7 +187,7 @@ class VolumeDetachView(VolumesBaseView):
 class SnapshotsView(VolumesBaseView):
     """The snapshots of a volume."""
 
-    @operation("sluice:volumes:show", "list_snapshots", shapes.SnapshotListSerializer, _VOLUME, errors=(404, 409))
+    @operation("sluice:volumes:show", "list_snapshots", shapes.SnapshotListSerializer, VOLUME_NAME, errors=(404, 409))
     def get(self, request: Request, volume: str) -> Response:
         """List the snapshots of a volume, newest first.
 
@@ -199,7 +200,7 @@ class SnapshotsView(VolumesBaseView):
         "sluice:volumes:snapshot",
         "create_snapshot",
         ORDERED,
-        _VOLUME,
+        VOLUME_NAME,
         WAIT,
         REPEATED,
         OPERATION_LOCATION,
@@ -223,7 +224,7 @@ class SnapshotView(VolumesBaseView):
         "sluice:volumes:snapshot",
         "delete_snapshot",
         ORDERED,
-        _VOLUME,
+        VOLUME_NAME,
         _SNAPSHOT,
         WAIT,
         OPERATION_LOCATION,
