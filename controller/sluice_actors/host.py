@@ -109,7 +109,9 @@ class Host:
         self.bandwidth = AllocationService(
             settings, self.store, ownership, self._groups, clock, log_event=self.events.add
         )
-        self.volumes = VolumeServices(settings, self.store, ownership, self._groups, clock, self.events.add)
+        self.volumes = VolumeServices(
+            settings, self.store, ownership, self._groups, self.router, clock, self.events.add
+        )
         publish_soon, publish_rates = self.status_publisher.publish_soon, self.bandwidth.publish_rates
         self.controllers = ControllerManager(settings, self.writer, self.router, clock, publish_soon, publish_rates)
         self._services: list[Service] = [

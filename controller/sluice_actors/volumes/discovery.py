@@ -20,7 +20,7 @@ from sluice_core.messages.nodes import HIGHEST, LOWEST, MetricBatch
 from sluice_core.metrics.node_metrics import POOL
 from sluice_core.store.store import AsyncStore
 from sluice_core.volumes.messages import Pool
-from sluice_core.volumes.metrics import POOL_FREE, POOL_PERIOD, POOL_USED
+from sluice_core.volumes.metrics import POOL_FREE, POOL_PERIOD, pool_values
 from sluice_core.volumes.operations import write_pools
 
 #: What the reading host owns.
@@ -57,13 +57,8 @@ def pool_batches(pools: Iterable[Pool], now: float, number: int) -> Iterator[Met
 
     :param number: counts these batches
     """
-    known = {one.name: one for one in pools if one.total > 0 and one.free >= 0}
     window = (int(now // POOL_PERIOD) - 1) * int(POOL_PERIOD)
-    values = {
-        POOL_FREE: {name: min(one.free / one.total, 1.0) for name, one in known.items()},
-        POOL_USED: {name: max(one.total - one.free, 0.0) for name, one in known.items()},
-    }
-    for metric, found in values.items():
+    for metric, found in pool_values(pools).items():
         merge = LOWEST if metric == POOL_FREE else HIGHEST
         yield MetricBatch(REPORTER, metric, window, number, {POOL: found}, POOL_PERIOD, merge=merge)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sluice_actors.events.event_log import LogEvent
+from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service
@@ -14,6 +15,7 @@ from sluice_actors.volumes.finishing import OperationFinisher
 from sluice_actors.volumes.notifications import CinderNotifications
 from sluice_actors.volumes.tier_keeper import TierKeeper
 from sluice_actors.volumes.volume_floors import VolumeFloors
+from sluice_actors.volumes.volume_report import VolumeReporter
 from sluice_core.messages.policies import Change
 from sluice_core.store.store import AsyncStore
 from sluice_core.volumes.cinder.options import CinderSettings, service_session
@@ -33,6 +35,7 @@ class VolumeServices:
         store: AsyncStore,
         ownership: Ownership,
         groups: GroupIndex,
+        router: MetricRouter,
         clock: Callable[[], float],
         log_event: LogEvent,
     ) -> None:
@@ -40,7 +43,7 @@ class VolumeServices:
         self._tiers: TierKeeper | None = None
         self._notifications: CinderNotifications | None = None
         #: To be started in this order.
-        self.services: list[Service] = [self._floors]
+        self.services: list[Service] = [self._floors, VolumeReporter(router, store, ownership, clock)]
         place = CinderSettings.from_options(settings)
         if place is not None:
             cinder = CinderService(place)

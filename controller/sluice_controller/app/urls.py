@@ -10,7 +10,7 @@ from sluice_controller.api.views.code import controllers, dependencies, filters,
 from sluice_controller.api.views.operations import changes, configuration, events, nodes, rewrites, service
 from sluice_controller.api.views.policies import deployments, effective, policies
 from sluice_controller.api.views.registry import groups, placement, registry, stereotypes, vocabulary
-from sluice_controller.api.views.volumes import locality, tiers, volumes
+from sluice_controller.api.views.volumes import locality, metrics, tiers, volumes
 from sluice_controller.api.views.volumes import operations as volume_operations
 
 
@@ -130,6 +130,7 @@ urlpatterns = [
     path("volumes", volumes.VolumesView.as_view()),
     path("volumes/pools", tiers.PoolsView.as_view()),
     path("volumes/pools/<name:pool>/calibration", tiers.CalibrationView.as_view()),
+    path("volumes/metrics", metrics.VolumeMetricsView.as_view()),
     path("volumes/tiers", tiers.TiersView.as_view()),
     path("volumes/tiers/match", tiers.TierMatchView.as_view()),
     path("volumes/tiers/<name:tier>", tiers.TierView.as_view()),

@@ -1,4 +1,4 @@
-"""What each worker process counts; ``sluice_controller.api.prometheus`` shows it.
+"""What each worker process counts; ``sluice_controller.api.prometheus.cluster`` shows it.
 
 Counted in files that all workers share, where ``PROMETHEUS_MULTIPROC_DIR`` is set before this is imported
 (``sluice_controller.app.server`` does, before it forks), else in memory.

@@ -191,6 +191,7 @@ OPERATIONS: Final = (
         calls=("POST /volumes/{volume}/attach",),
     ),
     Operation("sluice:volumes:detach", _USES_OWN, "detach a volume", about=THING),
+    Operation("sluice:volumes:metrics", _ADMIN, "give Prometheus what volumes, tenants and pools of Cinder do"),
     Operation("sluice:volume_operations:list", _READS_OWN, "list operations on a project's volumes", about=LIST),
     Operation("sluice:volume_operations:list_all", _ADMIN, "list operations on all volumes"),
     Operation("sluice:volume_operations:show", _READS_OWN, "show an operation on a volume", about=THING),

@@ -57,6 +57,7 @@ class Keys:
     volume_operations = _Key("Hash operation id → JSON: operations on volumes, finished or undone after a crash.")
     pools = _Key("Hash name of a pool of Cinder → JSON: capacity and capabilities as it reported them last.")
     pool_calibrations = _Key("Hash name of a pool → JSON: what was measured of it.")
+    volume_report = _Key("String of JSON: what volumes did lately, for Prometheus; expires when nobody measures.")
     tiers = _Key("Hash name → JSON: classes of volumes, each a volume type of Cinder.")
     bandwidth = _Key("String of JSON: what was measured and assigned in the last second; expires when nobody divides.")
 

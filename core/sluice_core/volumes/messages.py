@@ -138,6 +138,18 @@ class VolumeRecord(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class VolumeReport(Message):
+    """What volumes did lately: metric → level → path → value, of the newest window of each metric.
+
+    ``at`` is when it was written, unix seconds.  ``left_out`` is how many of each level it has no values of.
+    """
+
+    at: float
+    values: Mapping[str, Mapping[str, Mapping[str, float]]]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class OsdShare(Message):
     """An OSD that holds some of the objects.
 

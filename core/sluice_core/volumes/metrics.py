@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from sluice_core.describe import MetricInfo
 from sluice_core.messages.policies import CLUSTER, TENANT, VOLUME
 from sluice_core.metrics import usage_metrics
 from sluice_core.metrics.node_metrics import POOL
+from sluice_core.volumes.messages import Pool
 
 VOLUME_READ_BW: Final = "VOLUME_READ_BW"
 VOLUME_WRITE_BW: Final = "VOLUME_WRITE_BW"
@@ -47,3 +49,12 @@ POOL_METRICS: Final = (
 )
 #: Seconds between two windows of all metrics that are not measured each second.
 SLOW_PERIODS: Final = {**usage_metrics.SLOW_PERIODS, **{one.name: one.period for one in POOL_METRICS}}
+
+
+def pool_values(pools: Iterable[Pool]) -> dict[str, dict[str, float]]:
+    """Metric → name → value, of the pools that say how large they are."""
+    known = {one.name: one for one in pools if one.total > 0 and one.free >= 0}
+    return {
+        POOL_FREE: {name: min(one.free / one.total, 1.0) for name, one in known.items()},
+        POOL_USED: {name: max(one.total - one.free, 0.0) for name, one in known.items()},
+    }

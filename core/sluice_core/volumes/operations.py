@@ -13,12 +13,13 @@ Theory of operation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Command, Operation, nothing, read_message, read_messages, scripted
+from sluice_core.store.operation import Command, Operation, decoded, nothing, read_message, read_messages, scripted
 from sluice_core.store.scripts import Script
 from sluice_core.volumes.messages import (
     UNDER_WAY,
@@ -27,10 +28,13 @@ from sluice_core.volumes.messages import (
     Tier,
     VolumeOperation,
     VolumeRecord,
+    VolumeReport,
 )
 
 #: Seconds for which an operation belongs to who claimed it; longer than Cinder and a konnector may take to answer.
 LEASE: Final = 90.0
+#: Seconds for which a report of volumes is kept; it is written every five.
+RETENTION: Final = 15.0
 
 #: KEYS: operations.  ARGV: id, document, volume (empty: none yet), what a document's state is while it is under way.
 _CREATE: Final = Script(
@@ -120,6 +124,22 @@ def replace_record(keys: Keys, before: VolumeRecord, after: VolumeRecord) -> Ope
 def delete_record(keys: Keys, volume_id: str) -> Operation[bool]:
     """Forget a volume; False when it was not known."""
     return Operation((("HDEL", keys.volumes, volume_id),), lambda replies: bool(replies[0]))
+
+
+def write_volume_report(keys: Keys, report: VolumeReport) -> Operation[None]:
+    """Keep what volumes did lately, for :data:`RETENTION` seconds."""
+    return Operation((("SET", keys.volume_report, report.encode(), "EX", int(RETENTION)),), nothing)
+
+
+def read_volume_report(keys: Keys) -> Operation[tuple[VolumeReport | None, float]]:
+    """What volumes did lately, and how many seconds old that is by the clock of Redis."""
+
+    def parse(replies: list[Any]) -> tuple[VolumeReport | None, float]:
+        raw, left = replies
+        report = decoded(VolumeReport, keys.volume_report, raw)
+        return report, math.inf if report is None else RETENTION - left / 1000
+
+    return Operation((("GET", keys.volume_report), ("PTTL", keys.volume_report)), parse)
 
 
 def read_operation(keys: Keys, operation_id: str) -> Operation[VolumeOperation | None]:

@@ -11,10 +11,10 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api import prometheus_bandwidth
 from sluice_controller.api.openapi import LIST, operation, query_flag, query_text, query_word
 from sluice_controller.api.permissions import visible_accounts
-from sluice_controller.api.prometheus import CONTENT_TYPE
+from sluice_controller.api.prometheus import bandwidth
+from sluice_controller.api.prometheus.cluster import CONTENT_TYPE
 from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.renderers import TEXT, NonJSONView, TextRenderer
@@ -122,4 +122,4 @@ class BandwidthMetricsView(NonJSONView):
         The rows of `/bw/flows` and `/bw/parts` as gauges. Where `node`, `side` or `device` is given there are
         parts alone, since flows are of the whole cluster.
         """
-        return Response(prometheus_bandwidth.exposition(self.backend, **self.given), content_type=CONTENT_TYPE)
+        return Response(bandwidth.exposition(self.backend, **self.given), content_type=CONTENT_TYPE)

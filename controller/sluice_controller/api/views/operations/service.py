@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import operation
 from sluice_controller.api.permissions import OPEN
-from sluice_controller.api.prometheus import CONTENT_TYPE, exposition
+from sluice_controller.api.prometheus.cluster import CONTENT_TYPE, exposition
 from sluice_controller.api.serializers.nodes import HealthSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.renderers import TEXT, NonJSONView, TextRenderer

@@ -3,8 +3,8 @@
 Requests are counted in files that all worker processes share (``PROMETHEUS_MULTIPROC_DIR``, which
 ``sluice_controller.app.server`` makes before it forks), so it does not matter which worker is asked.  The cluster's
 gauges are read from Redis when they are asked for, and the same from each worker.  No tenant, policy or path is in
-any of them: the number of series is bounded by that of calls, nodes and hosts.  What tenants move is told by
-:mod:`sluice_controller.api.prometheus_bandwidth`.
+any of them: the number of series is bounded by that of calls, nodes and hosts.  What tenants and volumes
+move is told by the other modules of this package.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from sluice_controller.api.prometheus import gauges
+from sluice_controller.api.prometheus.cluster import gauges
 from sluice_controller.bandwidth import report_tables
 from sluice_controller.catalog import bandwidth_report
 from sluice_controller.catalog.backend import Backend

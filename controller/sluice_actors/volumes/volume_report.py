@@ -1,0 +1,94 @@
+"""The host that keeps what volumes did lately in Redis, from where the API gives it to Prometheus.
+
+One host of the cluster does this, the one that owns :data:`NAME`: it has the windows of the metrics of volumes closed,
+and writes the newest of each every five seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+from typing import Final, Protocol
+
+from sluice_actors.metrics.windows import ClosedWindow
+from sluice_actors.runtime.ownership import Ownership
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_core.store.store import AsyncStore
+from sluice_core.volumes import operations
+from sluice_core.volumes.messages import VolumeReport
+from sluice_core.volumes.metrics import VOLUME_METRICS
+
+#: What the reporting host owns.
+NAME: Final = "volumes/report"
+#: Seconds between two reports.
+_INTERVAL: Final = 5.0
+#: Seconds after its end until which a window says what is now; konnectors send each second.
+_FRESH: Final = 5.0
+#: Volumes, and tenants, of which a report has values: those whose paths come first.
+MOST: Final = 5000
+
+
+class Windows(Protocol):
+    """As much of :class:`sluice_actors.metrics.metric_router.MetricRouter` as is needed."""
+
+    def tap(self, metric: str, tap: Callable[[ClosedWindow], None], who: str) -> None:
+        """Have each window of a metric."""
+
+    def untap(self, metric: str, who: str) -> None:
+        """Have them no more."""
+
+
+class VolumeReporter(Service):
+    """Writes reports while this host owns :data:`NAME`."""
+
+    def __init__(self, windows: Windows, store: AsyncStore, ownership: Ownership, clock: Callable[[], float]) -> None:
+        self._windows = windows
+        self._store = store
+        self._ownership = ownership
+        self._clock = clock
+        self._tapped = False
+        self._newest: dict[str, ClosedWindow] = {}
+
+    def start(self, spawn: Spawn) -> None:
+        spawn(repeat_forever("volume report", self._step))
+
+    async def _step(self) -> None:
+        await self.write()
+        await asyncio.sleep(_INTERVAL)
+
+    async def write(self) -> None:
+        """Write a report if that is ours to do and there is anything to say.
+
+        :raises PeerError: when Redis is away
+        """
+        self._set_tapped(self._ownership.owns(NAME))
+        report = self._report(self._clock())
+        if report.values:
+            await self._store.run(operations.write_volume_report(self._store.keys, report))
+
+    def _set_tapped(self, wanted: bool) -> None:
+        if wanted == self._tapped:
+            return
+        self._tapped = wanted
+        self._newest.clear()
+        for metric in VOLUME_METRICS:
+            if wanted:
+                self._windows.tap(metric.name, self._take, NAME)
+            else:
+                self._windows.untap(metric.name, NAME)
+
+    def _take(self, closed: ClosedWindow) -> None:
+        self._newest[closed.metric] = closed
+
+    def _report(self, now: float) -> VolumeReport:
+        values: dict[str, dict[str, dict[str, float]]] = {}
+        left_out: Counter[str] = Counter()
+        for metric, closed in self._newest.items():
+            if now - closed.window - closed.period <= _FRESH:
+                values[metric] = {}
+                for level, rows in closed.values.items():
+                    values[metric][level] = dict(islice(sorted(rows.items()), MOST))
+                    left_out[level] = max(left_out[level], len(rows) - MOST)
+        return VolumeReport(now, values, {level: count for level, count in left_out.items() if count > 0})

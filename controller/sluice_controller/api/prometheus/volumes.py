@@ -1,0 +1,116 @@
+"""Volumes and pools of Cinder for Prometheus: the metrics VOLUME_* and POOL_* as gauges.
+
+Ids of volumes and projects are in it, so that it takes a token and is no part of ``/metrics``.  All of it comes from
+Redis: without that it is an error, and the target is down for Prometheus.  An actor host writes the newest window of
+each metric there, of so many volumes and tenants as ``sluice_actors.volumes.volume_report`` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from prometheus_client import generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from sluice_controller.api.prometheus.cluster import gauges
+from sluice_controller.catalog.backend import Backend
+from sluice_core.messages.policies import CLUSTER, TENANT, VOLUME
+from sluice_core.volumes import metrics, operations
+from sluice_core.volumes.messages import VolumeReport
+
+
+def exposition(backend: Backend) -> bytes:
+    """Everything, in Prometheus' text format.
+
+    :raises PeerError: when Redis is away
+    """
+    found: bytes = generate_latest(VolumeCollector(backend))
+    return found
+
+
+class _Quantity(NamedTuple):
+    """What several metrics say of a level: ``label`` tells their series apart, and is empty where there is one."""
+
+    name: str
+    text: str
+    label: str
+    metrics: Mapping[str, str]
+
+
+class VolumeCollector(Collector):
+    """What Redis has now; of volumes only their report's age when nobody measures."""
+
+    def __init__(self, backend: Backend) -> None:
+        run, keys = backend.store.run, backend.store.keys
+        self._report, self._age = run(operations.read_volume_report(keys))
+        self._pools = run(operations.read_pools(keys))
+        self._in_pool = {one.path: one.pool for one in run(operations.read_records(keys)).values()}
+        self._prefix = backend.config.reseller_prefix
+        self._now = backend.now()
+
+    def collect(self) -> Iterator[Metric]:
+        """Called for each exposition."""
+        for level, prefix, labels in _LEVELS:
+            for quantity in _QUANTITIES:
+                yield self._family(level, prefix, labels, quantity)
+        report = self._report or VolumeReport(0.0, {})
+        text = "volumes and tenants of a big cluster that have no series"
+        yield gauges("sluice_volume_rows_left_out", text, "level", report.left_out)
+        text = "since this was measured; +Inf while nobody measures"
+        yield GaugeMetricFamily("sluice_volume_report_age_seconds", text, self._age)
+        yield from self._of_pools()
+
+    def _family(self, level: str, prefix: str, labels: tuple[str, ...], quantity: _Quantity) -> Metric:
+        own = (quantity.label,) if quantity.label else ()
+        family = GaugeMetricFamily(f"{prefix}_{quantity.name}", quantity.text, labels=(*labels, *own))
+        values = self._report.values if self._report is not None else {}
+        for metric, word in quantity.metrics.items():
+            for path, value in values.get(metric, {}).get(level, {}).items():
+                family.add_metric([*self._labels(level, path), *((word,) if quantity.label else ())], value)
+        return family
+
+    def _labels(self, level: str, path: str) -> list[str]:
+        """Of a volume its id, project and pool, of a tenant its project, of the cluster nothing."""
+        account, _, volume = path.partition("/")
+        project = account.removeprefix(self._prefix)
+        return {VOLUME: [volume, project, self._in_pool.get(path, "")], TENANT: [project], CLUSTER: []}[level]
+
+    def _of_pools(self) -> Iterator[Metric]:
+        values = metrics.pool_values(self._pools.values())
+        for metric, name in _POOL_GAUGES.items():
+            yield gauges(name, _HELP[metric], "pool", values[metric])
+        ages = {name: max(self._now - one.seen, 0.0) for name, one in self._pools.items()}
+        yield gauges("sluice_pool_report_age_seconds", "since Cinder told of a pool", "pool", ages)
+
+
+_POOL_GAUGES: Final = {metrics.POOL_FREE: "sluice_pool_free_ratio", metrics.POOL_USED: "sluice_pool_used_bytes"}
+_HELP: Final = {one.name: one.help for one in metrics.POOL_METRICS}
+#: Level → the prefix and the labels of its families.
+_LEVELS: Final = (
+    (VOLUME, "sluice_volume", ("volume", "project", "pool")),
+    (TENANT, "sluice_tenant_volumes", ("project",)),
+    (CLUSTER, "sluice_cluster_volumes", ()),
+)
+_QUANTITIES: Final = (
+    _Quantity(
+        "bytes_per_second",
+        "read from and written to volumes",
+        "operation",
+        {metrics.VOLUME_READ_BW: "read", metrics.VOLUME_WRITE_BW: "write"},
+    ),
+    _Quantity(
+        "requests_per_second",
+        "reads of and writes to volumes",
+        "operation",
+        {metrics.VOLUME_READ_IOPS: "read", metrics.VOLUME_WRITE_IOPS: "write"},
+    ),
+    _Quantity(
+        "latency_seconds",
+        "time that this share of the requests to volumes does not exceed",
+        "quantile",
+        {metric: str(quantile) for metric, quantile in metrics.LATENCY_QUANTILES.items()},
+    ),
+    _Quantity("queue", "requests to volumes under way", "", {metrics.VOLUME_QUEUE: ""}),
+)
