@@ -10,6 +10,7 @@ DELETE /volumes/<id>                detach
 PUT    /volumes/<id>/filters        another ``stack``
 PUT    /volumes/<id>/limits         other limits; those that are not named are none
 PUT    /volumes/<id>/size           show the size that the volume has now, or say that it takes a new attach
+PUT    /volumes/<id>/revoked        its ``attachment`` was ended by force: serve it no more, forget it once unused
 PUT    /volumes/<id>/log            switch the log of requests: ``on``
 GET    /volumes/<id>/counters       what was counted since it was attached
 GET    /volumes/<id>/locality       where it lies: ``rbd``, null when that is not in Ceph
@@ -74,6 +75,7 @@ _ROUTES: Final = Map(
         Rule("/volumes/<volume>/filters", endpoint="set_filters", methods=("PUT",)),
         Rule("/volumes/<volume>/limits", endpoint="set_limits", methods=("PUT",)),
         Rule("/volumes/<volume>/size", endpoint="resize", methods=("PUT",)),
+        Rule("/volumes/<volume>/revoked", endpoint="revoke", methods=("PUT",)),
         Rule("/volumes/<volume>/log", endpoint="set_log", methods=("PUT",)),
         Rule("/volumes/<volume>/counters", endpoint="show_counters", methods=("GET",)),
         Rule("/volumes/<volume>/locality", endpoint="show_locality", methods=("GET",)),
@@ -172,6 +174,13 @@ class KonnectorApi:
         found = self._konnector.volume(volume)
         shown = found.resize()
         return 200, {"size": found.attachment.size, "reattach": not shown}
+
+    def revoke(self, request: Request, volume: str) -> tuple[int, Any]:
+        """Serve it no more."""
+        attachment = _body(request, {"attachment": str}).get("attachment")
+        if not attachment:
+            raise CallerError("`attachment` is missing, expected the id of the attachment that was ended")
+        return 200, {"forgotten": self._konnector.revoke(volume, attachment)}
 
     def set_log(self, request: Request, volume: str) -> tuple[int, Any]:
         """Switch the log of requests."""

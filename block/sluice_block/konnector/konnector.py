@@ -43,7 +43,9 @@ class Konnector:
         """Take over what an earlier konnector attached; what cannot be is logged and tried again with each check."""
         for attachment in self._files.read_all():
             volume = self._volumes[attachment.volume] = self._make(attachment)
-            if attachment.state == DETACHING:
+            if attachment.revoked:
+                self._try(volume, "is not forgotten", partial(self._drop_revoked, volume))
+            elif attachment.state == DETACHING:
                 self._try(volume, "is not detached", partial(self.detach, attachment.volume))
             else:
                 self._try(volume, "is not taken over", volume.adopt)
@@ -114,6 +116,21 @@ class Konnector:
             with self._lock:
                 self._volumes.pop(key, None)
 
+    def revoke(self, key: str, attachment: str) -> bool:
+        """Serve a volume no more whose attachment was ended elsewhere, and forget it once nobody holds its device.
+
+        :param attachment: Cinder's id of the attachment that was ended
+        :returns: whether it is forgotten already
+        :raises NotFound: when it is not attached here by that attachment
+        :raises PeerError: when something of it does not end
+        """
+        volume = self.volume(key)
+        with volume.lock:
+            if volume.attachment.attachment != attachment:
+                raise NotFound(f"volume `{key}` is not attached here by attachment `{attachment}`")
+            volume.revoke()
+            return self._drop_revoked(volume)
+
     def replace_stack(self, key: str, steps: Sequence[StackStep]) -> AttachedVolume:
         """
         :raises NotFound: when it is not attached here
@@ -140,7 +157,23 @@ class Konnector:
     def check(self) -> None:
         """Bring back what has ended."""
         for volume in self.volumes():
-            self._try(volume, "does not come back", volume.check)
+            if volume.attachment.revoked:
+                self._try(volume, "is not forgotten", partial(self._drop_revoked, volume))
+            else:
+                self._try(volume, "does not come back", volume.check)
+
+    def _drop_revoked(self, volume: AttachedVolume) -> bool:
+        """Forget a revoked volume, unless somebody holds its device.
+
+        :raises PeerError: when something of it does not end
+        """
+        try:
+            with volume.lock:
+                volume.revoke()  # a crash may have cut it
+                self.detach(volume.attachment.volume)
+        except Conflict:
+            return False
+        return True
 
     def _make(self, attachment: VolumeAttachment) -> AttachedVolume:
         key = attachment.volume
@@ -153,7 +186,7 @@ class Konnector:
             self._volumes.pop(volume.attachment.volume, None)
 
     @staticmethod
-    def _try(volume: AttachedVolume, failure: str, call: Callable[[], None]) -> None:
+    def _try(volume: AttachedVolume, failure: str, call: Callable[[], object]) -> None:
         try:
             call()
         except SluiceError as error:

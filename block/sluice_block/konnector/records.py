@@ -75,6 +75,8 @@ class VolumeAttachment(Message):
     was never attached, so that a header may be made.  ``size`` is what its users see, in bytes; 0 until it is attached.
     ``limits`` and ``stack`` are what was set by hand.  ``uploaded`` is the uploaded filter behind ``stack``: none or
     one.  ``fault`` is why it is broken.
+    ``revoked`` says that its attachment was ended although nobody here had let it go: it is never served again, and
+    forgotten once nobody holds its device.
     """
 
     volume: str
@@ -94,6 +96,7 @@ class VolumeAttachment(Message):
     log: bool = False
     state: str = ATTACHING
     fault: str = ""
+    revoked: bool = False
     #: Unix seconds.
     created: float = 0.0
 

@@ -107,6 +107,19 @@ class AttachedVolume:
             self._tear_down()
             self.files.remove(self.attachment.volume)
 
+    def revoke(self) -> None:
+        """Its attachment was ended elsewhere: users get I/O errors at once, and it is never served again.
+
+        :raises PeerError: when something does not end
+        """
+        with self.lock:
+            if not self.attachment.revoked:
+                fault = f"its attachment `{self.attachment.attachment}` was ended by force"
+                log.error("volume `%s` is not served any more: %s", self.attachment.volume, fault)
+                self._keep(replace(self.attachment, state=BROKEN, revoked=True, fault=fault))
+            self.front.end(patience=0)
+            self.stack.end()
+
     def halt(self) -> None:
         """End everything as the machine does when it halts: what was asked for stays.
 

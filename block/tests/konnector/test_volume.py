@@ -387,3 +387,53 @@ def test_a_full_back_end_is_told_to_the_writer_and_to_nobody_else(machine):
         machine.konnector.detach(full.attachment.volume)
     finally:
         subprocess.run(["umount", place], check=True)
+
+
+def test_a_volume_that_was_taken_away_is_served_no_more_and_forgotten(machine):
+    volume = machine.attach(attachment="a1")
+    key = volume.attachment.volume
+    with pytest.raises(NotFound, match="not attached here by attachment `a2`"):
+        machine.konnector.revoke(key, "a2")
+    assert volume.attachment.state == ATTACHED
+    assert machine.konnector.revoke(key, "a1")
+    assert machine.leftovers() == []
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_who_holds_a_volume_that_was_taken_away_gets_errors_and_it_goes_with_them(machine, restart):
+    volume = machine.attach(attachment="a1")
+    key, source = volume.attachment.volume, volume.attachment.connection["data"]["device_path"]
+    with open(volume.device(), "r+b", buffering=0) as device:
+        assert not machine.konnector.revoke(key, "a1")
+        device.write(b"x" * 4096)
+        with pytest.raises(OSError, match="Input/output error"):
+            os.fsync(device.fileno())
+        if restart:
+            machine.start()
+        machine.konnector.check()
+        (after,) = machine.konnector.volumes()
+        assert (after.attachment.state, after.attachment.revoked) == (BROKEN, True)
+        assert "`a1` was ended by force" in after.attachment.fault
+    machine.konnector.check()
+    assert machine.konnector.volumes() == []
+    assert not any(Path(source).read_bytes()[:4096])
+
+
+def test_a_volume_that_was_taken_away_is_not_built_anew_after_a_reboot(machine):
+    volume = machine.attach(attachment="a1")
+    volume.files.write(replace(volume.attachment, state=BROKEN, revoked=True))
+    volume.halt()
+    machine.start()
+    assert machine.konnector.volumes() == []
+    assert machine.leftovers() == []
+
+
+def test_a_volume_whose_server_is_gone_for_good_is_taken_away(machine, server):
+    address = str(machine.folder / "served.sock")
+    first = server("--unix", address)
+    volume = machine.attach(connection=nbd(uri=f"nbd+unix:///?socket={address}"), attachment="a1")
+    first.kill()
+    first.wait()
+    machine.konnector.check()
+    assert machine.konnector.revoke(volume.attachment.volume, "a1")
+    assert machine.leftovers() == []

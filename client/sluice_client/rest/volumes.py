@@ -54,9 +54,12 @@ class VolumeApi:
         """
         return self._order("POST", join_path("volumes", volume, "attach"), {"node": node, **how}, wait)
 
-    def detach_volume(self, volume: str, wait: float = 0.0) -> Data:
-        """Have a volume detached from its node."""
-        return self._order("POST", join_path("volumes", volume, "detach"), None, wait)
+    def detach_volume(self, volume: str, wait: float = 0.0, **how: Any) -> Data:
+        """Have a volume detached from its node.
+
+        :param how: ``force``, when its konnector does not answer, and ``machine_is_gone``, when that will not come back
+        """
+        return self._order("POST", join_path("volumes", volume, "detach"), how or None, wait)
 
     def delete_volume(self, volume: str, wait: float = 0.0) -> Data:
         """Have a volume deleted."""

@@ -13,6 +13,7 @@ from sluice_actors.runtime.tasks import Service
 from sluice_actors.volumes.discovery import PoolDiscovery
 from sluice_actors.volumes.finishing import OperationFinisher
 from sluice_actors.volumes.notifications import CinderNotifications
+from sluice_actors.volumes.revocations import Revocations
 from sluice_actors.volumes.tier_keeper import TierKeeper
 from sluice_actors.volumes.volume_floors import VolumeFloors
 from sluice_actors.volumes.volume_report import VolumeReporter
@@ -49,7 +50,7 @@ class VolumeServices:
             cinder = CinderService(place)
             self._tiers = TierKeeper(cinder, store, ownership, groups, clock, log_event)
             self.services += [PoolDiscovery(cinder, store, ownership, clock, settings["amqp_url"]), self._tiers]
-            self.services += _finisher(settings, place, cinder, store, ownership, clock)
+            self.services += _of_operations(settings, place, cinder, store, ownership, clock, log_event)
         if settings["cinder_amqp_url"]:
             exchange, durable = settings["cinder_exchange"], settings["cinder_exchange_durable"]
             self._notifications = CinderNotifications(
@@ -74,17 +75,20 @@ class VolumeServices:
         return self._notifications is not None and self._notifications.consumer.connected.is_set()
 
 
-def _finisher(
+def _of_operations(
     settings: Mapping[str, Any],
     place: CinderSettings,
     cinder: CinderService,
     store: AsyncStore,
     ownership: Ownership,
     clock: Callable[[], float],
+    log_event: LogEvent,
 ) -> Iterator[Service]:
+    """What finishes operations, and what tells konnectors of those that they missed."""
     session = service_session(place, TIMEOUT)
 
     def konnectors(urls: Mapping[str, str]) -> NodeKonnectors:
         return NodeKonnectors(session, lambda: urls, place.konnector_ca_file)
 
+    yield Revocations(konnectors, store, ownership, settings["node_timeout"], clock, log_event)
     yield OperationFinisher(cinder, konnectors, store, ownership, settings["reseller_prefix"], clock)

@@ -191,6 +191,13 @@ OPERATIONS: Final = (
         calls=("POST /volumes/{volume}/attach",),
     ),
     Operation("sluice:volumes:detach", _USES_OWN, "detach a volume", about=THING),
+    Operation(
+        "sluice:volumes:force_detach",
+        _ADMIN,
+        "detach a volume although its konnector does not answer; asked besides the rule of the call, where the body "
+        "says `force`",
+        calls=("POST /volumes/{volume}/detach",),
+    ),
     Operation("sluice:volumes:metrics", _ADMIN, "give Prometheus what volumes, tenants and pools of Cinder do"),
     Operation("sluice:volume_operations:list", _READS_OWN, "list operations on a project's volumes", about=LIST),
     Operation("sluice:volume_operations:list_all", _ADMIN, "list operations on all volumes"),

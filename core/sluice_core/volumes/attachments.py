@@ -4,7 +4,9 @@ Cinder makes an export, the konnector of a node takes it, then Cinder is told th
 
 * An attachment is finished when the konnector has the volume.  Otherwise it is undone, at the konnector first: the
   export of a volume ends only after its last user.
-* A detachment is repeated until the konnector has let the volume go, or has said who holds it.
+* A detachment is repeated until the konnector has let the volume go, or has said who holds it.  One with ``force``
+  does not wait for a konnector that does not answer: Cinder deletes the attachment, if its back end then ends what the
+  machine has of the volume, or somebody said that the machine is gone.  The konnector is told when it comes back.
 """
 
 from __future__ import annotations
@@ -17,8 +19,16 @@ from typing import Any, Final
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.volumes.cinder.adapter import Cinder
 from sluice_core.volumes.cinder.records import IN_USE
-from sluice_core.volumes.konnector_client import Konnector
-from sluice_core.volumes.messages import VolumeOperation, VolumeRecord
+from sluice_core.volumes.konnector_client import Konnector, KonnectorAway
+from sluice_core.volumes.messages import (
+    CONNECTION_TYPE,
+    FENCED,
+    FORCE,
+    KONNECTOR_TOLD,
+    MACHINE_IS_GONE,
+    VolumeOperation,
+    VolumeRecord,
+)
 from sluice_core.volumes.outcomes import Outcome, done, failed
 
 log = logging.getLogger(__name__)
@@ -26,6 +36,8 @@ log = logging.getLogger(__name__)
 #: What Cinder, and what a konnector, call an attachment that is complete.
 ATTACHED: Final = "attached"
 GIB: Final = 1 << 30
+#: Types of connections whose export has ended when Cinder has deleted the attachment: whoever had it cannot write.
+FENCING: Final = frozenset({"nbd"})
 
 #: Node → its konnector; raises PeerError for a node that has none now.
 Konnectors = Callable[[str], Konnector]
@@ -98,13 +110,42 @@ class Attachments:
             return False
 
     def advance_detach(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
+        return self.detach(operation, record, self._cinder)
+
+    def detach(self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder) -> Outcome:
+        """Have the konnector let a volume go, then Cinder.
+
+        :param cinder: with whose rights
+        :raises PeerError: when the konnector or Cinder does not answer: it is to be repeated
+        """
         try:
             self._konnectors(str(operation.data["node"])).detach(operation.volume)
         except NotFound:  # of the volume: it is detached already
             pass
         except Conflict as error:
             return Outcome(failed(operation, self._now(), str(error)), record)
-        return self.complete_detach(operation, record, self._cinder)
+        except KonnectorAway as error:
+            if not operation.data.get(FORCE):
+                raise
+            return self._detach_by_force(operation, record, cinder, str(error))
+        return self.complete_detach(operation, record, cinder)
+
+    def _detach_by_force(
+        self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder, away: str
+    ) -> Outcome:
+        """
+        :param away: why the konnector is not asked
+        """
+        kind = str(operation.data[CONNECTION_TYPE])
+        fenced = kind in FENCING
+        if not fenced and not operation.data.get(MACHINE_IS_GONE):
+            reason = (
+                f"{away}; and with a connection of type `{kind}` its machine could write to the volume although the "
+                f"attachment is deleted, so say `{MACHINE_IS_GONE}` when it is off and will not use it again"
+            )
+            return Outcome(failed(operation, self._now(), reason), record)
+        said = {**operation.data, FENCED: fenced, KONNECTOR_TOLD: False}
+        return self.complete_detach(replace(operation, data=said), record, cinder)
 
     def complete_detach(self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder) -> Outcome:
         """End a detachment that the konnector is done with.

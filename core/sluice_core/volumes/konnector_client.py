@@ -24,6 +24,10 @@ TIMEOUT: Final = 60.0
 _REFUSALS: Final = {404: NotFound, 409: Conflict}
 
 
+class KonnectorAway(PeerError):
+    """Nobody answers: a node has no konnector now, or cannot be reached."""
+
+
 class Konnector(Protocol):
     """What is asked of the konnector of one node."""
 
@@ -61,6 +65,12 @@ class Konnector(Protocol):
 
         :raises NotFound: when it is not attached there
         :raises Conflict: when somebody holds its device, naming who
+        """
+
+    def revoke(self, volume_id: str, attachment: str) -> None:
+        """Have a volume served no more whose attachment was ended elsewhere; its users get I/O errors.
+
+        :raises NotFound: when it is not attached there by that attachment
         """
 
 
@@ -106,6 +116,10 @@ class KonnectorClient:
         """As of :class:`Konnector`."""
         self._ask("DELETE", f"/volumes/{quote(volume_id, safe='')}")
 
+    def revoke(self, volume_id: str, attachment: str) -> None:
+        """As of :class:`Konnector`."""
+        self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}/revoked", {"attachment": attachment})
+
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         what = f"konnector of node `{self._node}`"
         data = None if body is None else json.dumps(dict(body))
@@ -118,6 +132,8 @@ class KonnectorClient:
             raise PeerError(f"{what} has a certificate that `konnector_ca_file` does not vouch for") from error
         except OSError as error:
             raise PeerError(f"option `konnector_ca_file`: {error}") from error
+        except ksa.ConnectFailure as error:
+            raise KonnectorAway(f"{what} cannot be asked: {type(error).__name__}") from error
         except ksa.ClientException as error:
             raise PeerError(f"{what} cannot be asked: {type(error).__name__}") from error
         found = _object(answer.content)
@@ -143,11 +159,11 @@ class NodeKonnectors:
     def __call__(self, node: str) -> Konnector:
         """The konnector of ``node``.
 
-        :raises PeerError: when no node of that name has one now
+        :raises KonnectorAway: when no node of that name has one now
         """
         urls = self._urls()
         if node not in urls:
-            raise PeerError(f"node `{node}` has no konnector now, {closest(node, urls)}")
+            raise KonnectorAway(f"node `{node}` has no konnector now, {closest(node, urls)}")
         return KonnectorClient(self._session, urls[node], node, self._ca_file)
 
 

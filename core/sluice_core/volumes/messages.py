@@ -31,6 +31,14 @@ UNDER_WAY: Final = "under_way"
 DONE: Final = "done"
 FAILED: Final = "failed"
 
+#: In the data of a detachment: that it does not wait for the konnector, the type of the attachment's connection, that
+#: the machine will not use the volume again, that the back end keeps it from that, and that the konnector knows.
+FORCE: Final = "force"
+CONNECTION_TYPE: Final = "connection_type"
+MACHINE_IS_GONE: Final = "machine_is_gone"
+FENCED: Final = "fenced"
+KONNECTOR_TOLD: Final = "konnector_told"
+
 
 def volume_path(account: str, volume: str) -> str:
     """The path of a volume in targets, snapshots and metrics."""

@@ -22,6 +22,8 @@ from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Command, Operation, decoded, nothing, read_message, read_messages, scripted
 from sluice_core.store.scripts import Script
 from sluice_core.volumes.messages import (
+    DONE,
+    KONNECTOR_TOLD,
     UNDER_WAY,
     Pool,
     PoolCalibration,
@@ -167,6 +169,11 @@ def is_free(operation: VolumeOperation, now: float) -> bool:
     return operation.state == UNDER_WAY and not 0 <= now - operation.claimed < LEASE
 
 
+def is_untold(operation: VolumeOperation) -> bool:
+    """Whether a volume was taken from a konnector that does not know it yet."""
+    return operation.state == DONE and operation.data.get(KONNECTOR_TOLD) is False
+
+
 def claim(keys: Keys, operation: VolumeOperation, now: float) -> tuple[VolumeOperation, Operation[bool]]:
     """The operation as whoever runs the second has it; False of that: somebody else was faster."""
     claimed = replace(operation, claimed=now)
@@ -184,7 +191,7 @@ def replace_operation(keys: Keys, before: VolumeOperation, after: VolumeOperatio
 
 
 def forget(keys: Keys, known: Mapping[str, VolumeOperation], kept: int) -> Operation[None]:
-    """Forget all but the last ``kept`` of the operations that have ended."""
-    ended = sorted((one.ended, name) for name, one in known.items() if one.state != UNDER_WAY)
+    """Forget all but the last ``kept`` of the operations that have ended, and those that a konnector is to know of."""
+    ended = sorted((one.ended, name) for name, one in known.items() if one.state != UNDER_WAY and not is_untold(one))
     names = [name for _, name in ended[: max(len(ended) - kept, 0)]]
     return Operation((("HDEL", keys.volume_operations, *names),) if names else (), nothing)

@@ -10,7 +10,7 @@ from keystoneauth1.session import Session
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.messages.nodes import NodeReport
-from sluice_core.volumes.konnector_client import KonnectorClient, NodeKonnectors, konnector_urls
+from sluice_core.volumes.konnector_client import KonnectorAway, KonnectorClient, NodeKonnectors, konnector_urls
 from sluice_core.volumes.messages import OsdShare
 
 
@@ -56,6 +56,7 @@ def konnector(server, session):
 def test_each_call_has_its_route_and_our_token(server, konnector):
     server.answers += [(200, {"host": "h"}), (200, {"state": "attached"}), (201, {"device": "/dev/loop1"})]
     server.answers += [(200, {"size": 1, "reattach": False}), (200, {"size": 1, "reattach": True}), (204, b"")]
+    server.answers += [(200, {"forgotten": False})]
     osd = {"id": 0, "host": "left", "share": 1.0, "primary": 0.5}
     server.answers += [(200, {"rbd": None}), (200, {"rbd": {"pool": "p", "objects": 4, "sampled": 2, "osds": [osd]}})]
     assert konnector.connector() == {"host": "h"}
@@ -64,6 +65,7 @@ def test_each_call_has_its_route_and_our_token(server, konnector):
     assert konnector.resize("v1")
     assert not konnector.resize("v1")
     konnector.detach("v1")
+    konnector.revoke("v1", "a1")
     assert konnector.locality("v1") is None
     assert konnector.locality("v1").osds == (OsdShare(0, "left", 1.0, 0.5),)
     assert server.asked == [
@@ -73,6 +75,7 @@ def test_each_call_has_its_route_and_our_token(server, konnector):
         ("PUT", "/volumes/v1/size", "t0ken", None),
         ("PUT", "/volumes/v1/size", "t0ken", None),
         ("DELETE", "/volumes/v1", "t0ken", None),
+        ("PUT", "/volumes/v1/revoked", "t0ken", {"attachment": "a1"}),
         *[("GET", "/volumes/v1/locality", "t0ken", None)] * 2,
     ]
 
@@ -96,7 +99,7 @@ def test_an_answer_that_is_no_json_is_a_fault_of_the_konnector(server, konnector
 
 
 def test_a_konnector_that_is_not_there_is_away_and_no_secret_is_said(session):
-    with pytest.raises(PeerError, match="cannot be asked") as caught:
+    with pytest.raises(KonnectorAway, match="cannot be asked") as caught:
         KonnectorClient(session, "http://127.0.0.1:9", "n1").attach("v1", {"secret": "s3cret"})
     assert "s3cret" not in str(caught.value)
 
@@ -104,5 +107,5 @@ def test_a_konnector_that_is_not_there_is_away_and_no_secret_is_said(session):
 def test_a_node_without_a_konnector_is_told_with_the_near_miss(session):
     urls = konnector_urls([NodeReport("node1", "h", 1, konnector="http://x"), NodeReport("node2", "h", 1)])
     assert urls == {"node1": "http://x"}
-    with pytest.raises(PeerError, match="`nod1` has no konnector now, did you mean `node1`"):
+    with pytest.raises(KonnectorAway, match="`nod1` has no konnector now, did you mean `node1`"):
         NodeKonnectors(session, lambda: urls)("nod1")

@@ -117,12 +117,22 @@ class AttachVolume(OrderCommand):
 class DetachVolume(OrderEachCommand):
     """Have volumes detached from their nodes; refused while somebody holds the device, with who it is."""
 
-    arguments = (_VOLUMES, WAIT)
-    examples = ("data1 --wait",)
+    arguments = (
+        _VOLUMES,
+        Argument("--force", "although the konnector of its node does not answer", {"action": "store_true"}),
+        Argument(
+            "--machine-is-gone",
+            "with --force: that machine is off, and will not use the volume again",
+            {"action": "store_true"},
+        ),
+        WAIT,
+    )
+    examples = ("data1 --wait", "data1 --force")
 
     def order(self, name: str, args: Namespace) -> Data:
         """The operation."""
-        return self.client.detach_volume(name)
+        said = {"force": args.force, "machine_is_gone": args.machine_is_gone}
+        return self.client.detach_volume(name, **{word: True for word, is_said in said.items() if is_said})
 
 
 class DeleteVolume(OrderEachCommand):

@@ -53,6 +53,10 @@ def sent(stub):
             ("POST", "/volumes/v1/attach", {"node": "n1", "export": "nbd", "adopt": True}),
         ),
         (("volume", "detach", "v1"), ("POST", "/volumes/v1/detach", None)),
+        (
+            ("volume", "detach", "v1", "--force", "--machine-is-gone"),
+            ("POST", "/volumes/v1/detach", {"force": True, "machine_is_gone": True}),
+        ),
         (("volume", "delete", "v1"), ("DELETE", "/volumes/v1", None)),
         (("volume", "snapshot", "create", "v1", "--name", "s"), ("POST", "/volumes/v1/snapshots", {"name": "s"})),
         (("volume", "snapshot", "delete", "v1", "s"), ("DELETE", "/volumes/v1/snapshots/s", None)),

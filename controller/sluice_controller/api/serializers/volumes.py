@@ -133,6 +133,15 @@ class NewAttachmentSerializer(Serializer):
     )
 
 
+class DetachmentSerializer(Serializer):
+    """How a volume is to be detached."""
+
+    force = s.BooleanField(required=False, help_text="although its konnector does not answer")
+    machine_is_gone = s.BooleanField(
+        required=False, help_text="with `force`: its machine is off, and will not use the volume again"
+    )
+
+
 class SnapshotSerializer(Serializer):
     """A snapshot of a volume."""
 
@@ -161,7 +170,8 @@ class VolumeOperationSerializer(Serializer):
     data = s.DictField(
         child=s.JSONField(),
         help_text="what was ordered, and what came of it: `device` of an attachment, `snapshot`, and `size_seen`, "
-        "which says when a consumer sees a new size",
+        "which says when a consumer sees a new size. Of a detachment by force that no konnector answered: whether its "
+        "machine is `fenced` by the back end, and whether its konnector was told (`konnector_told`)",
     )
     created_at = UnixTimeField(source="created")
     ended_at = UnixTimeField(source="ended", allow_null=True)

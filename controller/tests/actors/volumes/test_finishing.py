@@ -12,7 +12,8 @@ from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.store import AsyncStore
 from sluice_core.volumes import operations
 from sluice_core.volumes.finishing import PATIENCE
-from sluice_core.volumes.messages import ATTACH, CREATE, UNDER_WAY, VolumeOperation, VolumeRecord
+from sluice_core.volumes.konnector_client import KonnectorAway
+from sluice_core.volumes.messages import ATTACH, CREATE, DETACH, UNDER_WAY, VolumeOperation, VolumeRecord
 from sluice_core.volumes.testing.fake_cinder import FakeCinder
 from sluice_core.volumes.testing.fake_konnector import FakeKonnector
 
@@ -137,5 +138,34 @@ def test_those_that_ended_long_ago_are_forgotten(story, monkeypatch):
             await world.order(replace(ORDER, id=f"e{number}", state="done", ended=float(number)))
         await world.service.finish_all()
         assert set(await world.run(operations.read_operations)) == {"e2"}
+
+    story(scenario)
+
+
+def test_a_detachment_by_force_that_died_behind_cinder_is_finished(story):
+    async def scenario(world):
+        await world.store.report(NodeReport("n1", "h", 1, konnector="https://n1"))
+        volume = world.cinder.create_volume(1, "a", "", {})
+        record = VolumeRecord(volume.id, "p1", "AUTH_p1", fixed=50.0, node="n1", attachment="ended")
+        await world.run(operations.create_record, record)
+        data = {"node": "n1", "attachment": "ended", "force": True, "connection_type": "nbd"}
+        await world.order(replace(ORDER, what=DETACH, volume=volume.id, data=data, step="asked"))
+        world.konnector.faults["detach"] = KonnectorAway("nobody answers")
+        found = await world.finished()
+        assert (found.state, found.data["konnector_told"]) == ("done", False)
+        assert await world.run(operations.read_record, volume.id) == replace(record, node="", attachment="")
+
+    story(scenario)
+
+
+def test_what_a_konnector_is_still_to_know_is_not_forgotten(story, monkeypatch):
+    monkeypatch.setattr("sluice_actors.volumes.finishing.KEPT", 0)
+
+    async def scenario(world):
+        for number, told in enumerate((False, True)):
+            data = {"konnector_told": told}
+            await world.order(replace(ORDER, id=f"e{number}", what=DETACH, state="done", data=data))
+        await world.service.finish_all()
+        assert set(await world.run(operations.read_operations)) == {"e0"}
 
     story(scenario)

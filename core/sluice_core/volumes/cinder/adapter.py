@@ -166,6 +166,14 @@ class Cinder:
             found = self._client.attachments.list(search_opts={"volume_id": volume_id, "all_tenants": 1})
             return [attachment_of(one.to_dict()) for one in found]
 
+    def attachment(self, attachment_id: str) -> CinderAttachment:
+        """An attachment with its connection.
+
+        :raises NotFound: when there is none
+        """
+        with self._asking(f"attachment `{attachment_id}`"):
+            return attachment_of(self._client.attachments.show(attachment_id).to_dict())
+
     def attach(self, volume_id: str, connector: Mapping[str, Any]) -> CinderAttachment:
         """An attachment with its connection, which is to be completed.
 

@@ -128,6 +128,7 @@ class CinderContract:
         made = caller.attach(volume.id, CONNECTOR)
         assert made.connection["driver_volume_type"]
         assert str(made.connection) not in repr(made)
+        assert service.attachment(made.id).connection["driver_volume_type"] == made.connection["driver_volume_type"]
         caller.complete_attachment(made.id)
         found = wait_settled(lambda: service.volume(volume.id))
         assert found.status == IN_USE
@@ -136,4 +137,6 @@ class CinderContract:
         with pytest.raises(CallerError):
             caller.attach(volume.id, CONNECTOR)
         caller.delete_attachment(made.id)
+        with pytest.raises(NotFound):
+            service.attachment(made.id)
         assert wait_settled(lambda: caller.volume(volume.id)).status == AVAILABLE

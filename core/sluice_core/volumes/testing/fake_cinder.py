@@ -30,7 +30,7 @@ DEFAULT_TYPE = CinderType("0" * 32, "standard")
 class FakeState:
     """What there is; ``asked`` are the names of the changes that were asked for, ``faults`` what the next raise.
 
-    ``quota`` is the number of volumes that each project may have.
+    ``connection_type`` is of attachments that are made, ``quota`` the number of volumes that a project may have.
     """
 
     pools: list[Pool] = field(default_factory=list)
@@ -42,6 +42,7 @@ class FakeState:
     faults: dict[str, Exception] = field(default_factory=dict)
     held: bool = False
     quota: int = 10
+    connection_type: str = "local"
     unfinished: list[Callable[[], None]] = field(default_factory=list)
 
 
@@ -191,12 +192,18 @@ class FakeCinder:
         self._ask("attachments")
         return [replace(one, connection={}) for one in self.state.attachments.values() if one.volume == volume_id]
 
+    def attachment(self, attachment_id: str) -> CinderAttachment:
+        """As of the adapter."""
+        self._ask("attachment")
+        found: CinderAttachment = self._found(self.state.attachments, attachment_id, "attachment")
+        return found
+
     def attach(self, volume_id: str, connector: Mapping[str, Any]) -> CinderAttachment:
         """As of the adapter."""
         self._ask("attach")
         if self._own(volume_id).status != AVAILABLE:
             raise CallerError(f"attaching volume `{volume_id}`: it must be available")
-        connection = {"driver_volume_type": "local", "device_path": f"/srv/{volume_id}"}
+        connection = {"driver_volume_type": self.state.connection_type, "device_path": f"/srv/{volume_id}"}
         made = CinderAttachment(str(uuid.uuid4()), volume_id, "attaching", connector["host"], connection)
         self.state.attachments[made.id] = made
         self._change(volume_id, status="attaching", attachments=(replace(made, connection={}),))

@@ -23,6 +23,7 @@ class FakeKonnector:
         self.header = 16 << 20
         self.volumes: dict[str, dict[str, Any]] = {}
         self.held: set[str] = set()
+        self.revoked: list[str] = []
         self.lies: dict[str, RbdLocality] = {}
         self.faults: dict[str, Exception] = {}
         self.late = False
@@ -69,6 +70,14 @@ class FakeKonnector:
         if volume_id in self.held:
             raise Conflict("the device is held by process 4711 (fio)")
         del self.volumes[volume_id]
+
+    def revoke(self, volume_id: str, attachment: str) -> None:
+        """As of the client; :attr:`revoked` has the ids of attachments."""
+        self._fail("revoke")
+        if self.volumes.get(volume_id, {}).get("attachment") != attachment:
+            raise NotFound(f"volume `{volume_id}` is not attached here by attachment `{attachment}`")
+        del self.volumes[volume_id]
+        self.revoked.append(attachment)
 
     def _fail(self, what: str) -> None:
         fault = self.faults.pop(what, None)

@@ -166,6 +166,8 @@ class VolumeAttachView(VolumesBaseView):
 class VolumeDetachView(VolumesBaseView):
     """Detaching it."""
 
+    further_rules = ("sluice:volumes:force_detach",)
+
     @operation(
         "sluice:volumes:detach",
         "detach_volume",
@@ -174,14 +176,18 @@ class VolumeDetachView(VolumesBaseView):
         WAIT,
         OPERATION_LOCATION,
         errors=(404, 409),
-        takes=None,
+        takes=shapes.DetachmentSerializer,
     )
     def post(self, request: Request, volume: str) -> Response:
         """Have a volume detached from its node; refused while somebody holds its device, with who it is.
 
-        The operation.
+        With `force`, which is an administrator's to say, a konnector that does not answer is not waited for: Cinder
+        deletes the attachment. That is refused (409) where the machine could go on to write, unless
+        `machine_is_gone`. A konnector that answers decides as without `force`.
         """
-        return self.ordered(attach.detach(self.backend, self.caller(request), self.volume(request, volume)))
+        found = self.volume(request, volume)
+        may_force = current_rules().allows(request.user, self.further_rules[0], {})
+        return self.ordered(attach.detach(self.backend, self.caller(request), found, request.data, may_force))
 
 
 class SnapshotsView(VolumesBaseView):

@@ -1,0 +1,97 @@
+"""The host that tells konnectors which came back that volumes were taken from them meanwhile.
+
+A detachment by force does not wait for a konnector that does not answer.  It stays among the operations until that
+konnector was told, which then serves the volume no more (``sluice_core.volumes.attachments``).  One host of the cluster
+does this, the one that owns :data:`NAME`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from sluice_actors.events.event_log import LogEvent
+from sluice_actors.events.node_problems import is_away
+from sluice_actors.runtime.ownership import Ownership
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_core.errors import CallerError, NotFound, PeerError
+from sluice_core.messages.events import VOLUME_FAILED
+from sluice_core.store.store import AsyncStore
+from sluice_core.volumes import operations
+from sluice_core.volumes.konnector_client import Konnector, konnector_urls
+from sluice_core.volumes.messages import KONNECTOR_TOLD, VolumeOperation
+
+log = logging.getLogger(__name__)
+
+#: What the telling host owns.
+NAME: Final = "volumes/revocations"
+_INTERVAL: Final = 2.0
+#: The source of its events, whichever host tells.
+_SOURCE: Final = "volumes"
+
+
+class Revocations(Service):
+    """Tells konnectors while this host owns :data:`NAME`.
+
+    :param konnectors: gives the konnector of a node, out of the URLs by node
+    :param node_timeout: seconds without a report after which a node is away, and not asked
+    """
+
+    def __init__(
+        self,
+        konnectors: Callable[[Mapping[str, str]], Callable[[str], Konnector]],
+        store: AsyncStore,
+        ownership: Ownership,
+        node_timeout: float,
+        clock: Callable[[], float],
+        log_event: LogEvent,
+    ) -> None:
+        self._konnectors = konnectors
+        self._store = store
+        self._ownership = ownership
+        self._node_timeout = node_timeout
+        self._clock = clock
+        self._log_event = log_event
+
+    def start(self, spawn: Spawn) -> None:
+        spawn(repeat_forever("revoke volumes", self._step))
+
+    async def _step(self) -> None:
+        if self._ownership.owns(NAME):
+            await self.tell_all()
+        await asyncio.sleep(_INTERVAL)
+
+    async def tell_all(self) -> None:
+        """Tell each konnector that is there what it does not know yet.
+
+        :raises PeerError: when Redis is away
+        """
+        known = await self._store.run(operations.read_operations(self._store.keys))
+        untold = [one for one in known.values() if operations.is_untold(one)]
+        if not untold:
+            return
+        now = self._clock()
+        nodes = [one for one in await self._store.nodes() if not is_away(one, now, self._node_timeout)]
+        urls = konnector_urls(nodes)
+        konnectors = self._konnectors(urls)
+        for one in untold:
+            if one.data["node"] in urls:
+                await self._tell(konnectors(one.data["node"]), one)
+
+    async def _tell(self, konnector: Konnector, operation: VolumeOperation) -> None:
+        node, volume = operation.data["node"], operation.volume
+        try:
+            await asyncio.to_thread(konnector.revoke, volume, operation.data["attachment"])
+        except NotFound:  # it let the volume go by itself, or has it anew
+            pass
+        except (CallerError, PeerError) as error:
+            log.warning("node `%s` is not told that it lost volume `%s`: %s", node, volume, error)
+            return
+        else:
+            text = f"node `{node}` is back and serves volume `{volume}` no more, which was detached from it by force"
+            self._log_event(VOLUME_FAILED, text, _SOURCE, subject=volume)
+        told = replace(operation, data={**operation.data, KONNECTOR_TOLD: True})
+        await self._store.run(operations.replace_operation(self._store.keys, operation, told))

@@ -1,0 +1,111 @@
+"""An attached volume is located and measured, and taken from a machine whose konnector is gone."""
+
+import os
+import platform
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.support.block.cinder import LIMIT, login
+
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.setup import KEYSTONE, Setup
+from sluice_aio.cinder.konnector import run_folder
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.keystone import seed
+from sluice_block.konnector.client import KonnectorClient
+from sluice_client import ApiError, Client
+
+SERVICES = {"redis", "rabbit", "agent", "actors", "api", "cinder", "konnector"}
+CONTENT = os.urandom(4096)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    if os.geteuid() != 0:
+        pytest.skip("loop devices are root's")
+    folder = Path(tempfile.mkdtemp(prefix="sluice-"))
+    try:
+        with Cluster(Layout.free(folder), SERVICES, setup=Setup(parts=frozenset(), auth=KEYSTONE)) as running:
+            yield running
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def client(cluster):
+    """The API as somebody sees it."""
+    made = []
+
+    def ask(user):
+        session = login(cluster.layout, user).client.session
+        made.append(Client.from_session(session, cluster.api_url, timeout=LIMIT))
+        return made[-1]
+
+    yield ask
+    for one in made:
+        one.close()
+
+
+def done(operation):
+    assert operation["state"] == "done", operation
+    return operation
+
+
+def write(device, content):
+    with open(device, "r+b", buffering=0) as opened:
+        opened.write(content)
+        os.fsync(opened.fileno())
+
+
+@pytest.fixture
+def volume(cluster, client, eventually):
+    """An attached volume of a back end that ends its exports: its id, and its device."""
+    admin, alice = client(seed.ADMIN), client("alice")
+    eventually(lambda: list(admin.pools()), limit=30)
+    made = done(alice.create_volume(1, wait=30))["volume"]
+    yield made, done(alice.attach_volume(made, cluster.layout.node, wait=30))["data"]["device"]
+    done(alice.detach_volume(made, wait=30))
+    done(alice.delete_volume(made, wait=30))
+
+
+def test_an_attached_volume_is_located_and_prometheus_reads_what_it_does(cluster, client, eventually, volume):
+    name, device = volume
+    found = client(seed.ADMIN).volume_locality(name)
+    assert (found["fabric"], found["objects"], found["warnings"]) == ("nbd", None, [])
+    assert found["consumer"] == {"node": cluster.layout.node, "host": platform.node(), "device": device}
+    session = login(cluster.layout, seed.ADMIN).client.session
+
+    def measured():
+        write(device, CONTENT)
+        text = session.get(f"{cluster.api_url}/volumes/metrics").text
+        samples = [one for family in text_string_to_metric_families(text) for one in family.samples]
+        return {
+            (one.name, one.labels.get("operation")): one.value for one in samples if one.labels.get("volume") == name
+        }
+
+    series = eventually(lambda: found if (found := measured()) else None, limit=30)
+    assert series["sluice_volume_bytes_per_second", "write"] > 0
+    assert found["pool"] in session.get(f"{cluster.api_url}/volumes/metrics").text
+
+
+def test_a_volume_is_taken_from_a_machine_that_is_lost(cluster, client, eventually, volume):
+    (name, device), admin, alice = volume, client(seed.ADMIN), client("alice")
+    konnector = KonnectorClient(run_folder(cluster.layout) / "api.sock")
+    write(device, CONTENT)
+    cluster.kill("konnector")
+    with pytest.raises(ApiError, match="an administrator's to say"):
+        alice.detach_volume(name, force=True)
+    operation = done(admin.detach_volume(name, wait=30, force=True))
+    assert (operation["data"]["fenced"], operation["data"]["konnector_told"]) == (True, False)
+    shown = alice.volume(name)
+    assert (shown["status"], shown["node"], shown["attachments"]) == ("available", None, [])
+    cluster.restart("konnector")
+    eventually(lambda: admin.volume_operation(operation["id"])["data"]["konnector_told"], limit=60)
+    assert konnector.list() == []
+    assert [one["subject"] for one in admin.events() if "no more" in one["text"]] == [name]
+    again = done(alice.attach_volume(name, cluster.layout.node, wait=30))["data"]["device"]
+    with open(again, "rb") as opened:
+        assert opened.read(len(CONTENT)) == CONTENT
