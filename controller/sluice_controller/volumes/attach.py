@@ -1,4 +1,4 @@
-"""Volumes attached to the konnectors of nodes, and detached.
+"""Volumes attached to the konnectors of nodes.
 
 Cinder makes an export for the node, its konnector takes it and puts the volume's stack before it, then Cinder is told
 that the volume is in use.  The stack is chosen at the first time, and kept in the volume's record before the konnector
@@ -17,26 +17,20 @@ from typing import Any, Final
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.validation.bodies import Body
 from sluice_controller.volumes import ordering, volume_keys
-from sluice_controller.volumes.cinder_access import Caller, caller_cinder, node_konnector, service_cinder
+from sluice_controller.volumes.cinder_access import Caller, caller_cinder, check_node, node_konnector
 from sluice_controller.volumes.ordering import Claim, new_operation
 from sluice_controller.volumes.volume_policies import LUKS, choose_stack
 from sluice_controller.volumes.volumes import VolumeView
-from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, PeerError
+from sluice_core.errors import CallerError, Conflict, PeerError
 from sluice_core.volumes import operations
 from sluice_core.volumes.cinder.adapter import Cinder
 from sluice_core.volumes.cinder.records import AVAILABLE, CinderAttachment
-from sluice_core.volumes.konnector_client import closest
 from sluice_core.volumes.messages import (
     ATTACH,
-    CONNECTION_TYPE,
-    DETACH,
-    FORCE,
-    MACHINE_IS_GONE,
-    UNDER_WAY,
     VolumeOperation,
     VolumeRecord,
 )
-from sluice_core.volumes.outcomes import ASKED, Outcome
+from sluice_core.volumes.outcomes import Outcome
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +69,7 @@ def attach(
     :raises NotFound: when there is no such node
     :raises Conflict: when the volume is attached already, or may hold data that nobody knows how to read
     """
-    _check_node(backend, wanted.node)
+    check_node(backend, wanted.node)
     if view.record is not None and view.record.node:
         raise Conflict(f"the volume is attached to node `{view.record.node}` already")
     if view.volume.status != AVAILABLE:
@@ -93,15 +87,6 @@ def attach(
     given = {"node": wanted.node, "export": wanted.export}
     operation = new_operation(backend, ATTACH, view.volume.project, caller.name, view.volume.id, given)
     return ordering.order(backend, operation, lambda claim: _ask_attach(backend, cinder, claim))
-
-
-def _check_node(backend: Backend, node: str) -> None:
-    reports = {one.node: one for one in backend.store.nodes()}
-    with_konnector = [name for name, one in reports.items() if one.konnector]
-    if node not in reports:
-        raise NotFound(f"there is no node `{node}`, {closest(node, with_konnector)}")
-    if node not in with_konnector:
-        raise Conflict(f"node `{node}` has no konnector, {closest(node, with_konnector)}")
 
 
 def _adopt(backend: Backend, caller: Caller, view: VolumeView) -> None:
@@ -193,71 +178,3 @@ def rates_in_force(backend: Backend, record: VolumeRecord) -> dict[str, float] |
     if not isinstance(found, Mapping):
         return None
     return {name: float(rate) for name, rate in found.items() if isinstance(rate, int | float) and rate}
-
-
-def detach(backend: Backend, caller: Caller, view: VolumeView, data: Any, may_force: bool) -> VolumeOperation:
-    """Have a volume detached from its node; with ``force`` also when its konnector does not answer.
-
-    :param may_force: whether the caller may say ``force``
-    :raises CallerError: when the body makes no sense
-    :raises NotFound: when its node is no more
-    :raises Conflict: when it is not attached through Sluice, its node has no konnector now, or somebody holds its
-        device, with who it is; with ``force``, when its machine might go on to write
-    """
-    body = Body(data, FORCE, MACHINE_IS_GONE)
-    force, gone = body.flag(FORCE, False), body.flag(MACHINE_IS_GONE, False)
-    if force and not may_force:
-        raise Forbidden(f"`{FORCE}` is an administrator's to say")
-    if gone and not force:
-        raise CallerError(f"`{MACHINE_IS_GONE}` without `{FORCE}`: only a detachment by force needs it")
-    record = view.record
-    if record is None or not record.node:
-        raise Conflict("the volume is not attached through Sluice")
-    cinder = caller_cinder(backend, caller)
-    given: dict[str, Any] = {"node": record.node, "attachment": record.attachment}
-    if force:
-        kind = _connection_type(backend, record.attachment)
-        given |= {FORCE: True, CONNECTION_TYPE: kind, MACHINE_IS_GONE: gone}
-        waiting = _waiting_detachment(backend, record.id)
-        if waiting is not None:
-            return _force(backend, waiting, given)
-    else:
-        _check_node(backend, record.node)
-    operation = new_operation(backend, DETACH, view.volume.project, caller.name, view.volume.id, given)
-    return ordering.order(backend, operation, lambda claim: _ask_detach(backend, cinder, claim))
-
-
-def _connection_type(backend: Backend, attachment: str) -> str:
-    """How the machine of an attachment reaches the volume; empty when Cinder has no such attachment."""
-    try:
-        found = service_cinder(backend).attachment(attachment)
-    except NotFound:
-        return ""
-    return str(found.connection.get("driver_volume_type", ""))
-
-
-def _waiting_detachment(backend: Backend, volume: str) -> VolumeOperation | None:
-    """The detachment of a volume that waits for its konnector."""
-    known = backend.store.run(operations.read_operations(backend.store.keys)).values()
-    return next((one for one in known if (one.volume, one.what, one.state) == (volume, DETACH, UNDER_WAY)), None)
-
-
-def _force(backend: Backend, waiting: VolumeOperation, given: Mapping[str, Any]) -> VolumeOperation:
-    """Have a detachment wait no longer.
-
-    :raises Conflict: when somebody works at it
-    """
-    forced = replace(waiting, data={**waiting.data, **given})
-    free = operations.is_free(waiting, backend.now())
-    if not free or not backend.store.run(operations.replace_operation(backend.store.keys, waiting, forced)):
-        raise Conflict(f"operation `{waiting.id}` is being worked at, try again in a moment")
-    return ordering.advance(backend, forced)
-
-
-def _ask_detach(backend: Backend, cinder: Cinder, claim: Claim) -> Outcome:
-    claim.save(ASKED)
-    try:
-        return ordering.finisher(backend).attachments.detach(claim.operation, claim.record, cinder)
-    except PeerError as error:
-        log.warning("detaching volume `%s` waits: %s", claim.operation.volume, error)
-        return Outcome(claim.operation, claim.record)

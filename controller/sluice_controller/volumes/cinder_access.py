@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.config import KEYSTONE
 from sluice_controller.identity.caller import Identity
-from sluice_core.errors import CallerError, PeerError
+from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.volumes.cinder.adapter import Cinder
 from sluice_core.volumes.cinder.service import CinderService
-from sluice_core.volumes.konnector_client import Konnector
+from sluice_core.volumes.konnector_client import Konnector, closest
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +57,16 @@ def node_konnector(backend: Backend, node: str) -> Konnector:
     if backend.konnectors is None:
         raise PeerError("this API knows no Cinder, its options `cinder_auth_url` and following name one")
     return backend.konnectors(node)
+
+
+def check_node(backend: Backend, node: str) -> None:
+    """
+    :raises NotFound: when there is no such node
+    :raises Conflict: when it has no konnector
+    """
+    reports = {one.node: one for one in backend.store.nodes()}
+    with_konnector = [name for name, one in reports.items() if one.konnector]
+    if node not in reports:
+        raise NotFound(f"there is no node `{node}`, {closest(node, with_konnector)}")
+    if node not in with_konnector:
+        raise Conflict(f"node `{node}` has no konnector, {closest(node, with_konnector)}")

@@ -14,7 +14,7 @@ from sluice_controller.api.views.policies.policies import REPEATED
 from sluice_controller.api.views.volumes.base import OPERATION_LOCATION, ORDERED, VOLUME_NAME, WAIT, VolumesBaseView
 from sluice_controller.policies import idempotency
 from sluice_controller.validation.bodies import Body
-from sluice_controller.volumes import attach, changes, volumes
+from sluice_controller.volumes import attach, changes, detach, volumes
 from sluice_controller.volumes.demands import read_size
 from sluice_controller.volumes.volume_policies import asked_rates
 
@@ -185,9 +185,10 @@ class VolumeDetachView(VolumesBaseView):
         deletes the attachment. That is refused (409) where the machine could go on to write, unless
         `machine_is_gone`. A konnector that answers decides as without `force`.
         """
+        wanted = detach.DetachRequest.read(request.data)
         found = self.volume(request, volume)
         may_force = current_rules().allows(request.user, self.further_rules[0], {})
-        return self.ordered(attach.detach(self.backend, self.caller(request), found, request.data, may_force))
+        return self.ordered(detach.detach(self.backend, self.caller(request), found, wanted, may_force))
 
 
 class SnapshotsView(VolumesBaseView):
