@@ -5,6 +5,7 @@ Rules of this file:
 * The record is written before nbdkit starts and removed before it ends, so that a process without a record is what a
   crash left and may be ended, and a record without a process is an export that died and may be started again.
 * An export keeps its socket, port and key for as long as its attachment lives: a client that lost it connects again.
+  The next attachment has others, so that whoever lost the volume for good does not reach it by connecting again.
 * The folder is its owner's alone, so only its owner (and root) reaches a unix socket in it.  The key of an export over
   TCP is in a file there, and never on a command line.
 """
@@ -41,7 +42,10 @@ class ExportInUse(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What one consumer was given: ``port`` is None for a unix socket; ``key`` is hexadecimal, empty without TLS."""
+    """What one consumer was given: ``port`` is None for a unix socket; ``key`` is hexadecimal, empty without TLS.
+
+    ``serial`` makes the path of the socket this export's own; empty for exports of a version that had none.
+    """
 
     volume_id: str
     name: str
@@ -50,6 +54,7 @@ class Export:
     readonly: bool
     address: str = ""
     port: int | None = None
+    serial: str = ""
     key: str = field(default="", repr=False)
 
 
@@ -67,15 +72,16 @@ class Exports:
 
         :raises ValueError: when sockets in it would have too long a path
         """
-        longest = self.socket_path("0" * 36)
+        longest = self._folder / f"{'0' * 36}.sock"
         if len(os.fsencode(longest)) > _SOCKET_PATH_LIMIT:
             raise ValueError(f"the path of `{self._folder}` is too long for a unix socket in it, use a shorter one")
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._folder.chmod(0o700)
 
-    def socket_path(self, volume_id: str) -> Path:
-        """Where the export of a volume listens when it does not listen on a port."""
-        return self._folder / f"{volume_id}.sock"
+    def _socket_path(self, export: Export) -> Path:
+        """Where an export listens when it does not listen on a port."""
+        name = f"{_digits(export.volume_id)}{export.serial}" if export.serial else export.volume_id
+        return self._folder / f"{name}.sock"
 
     def find(self, volume_id: str) -> Export | None:
         """The export of the volume, dead or alive."""
@@ -89,7 +95,7 @@ class Exports:
         """The NBD URI, without the key."""
         name = quote(export.name)
         if export.port is None:
-            return f"nbd+unix:///{name}?{urlencode({'socket': self.socket_path(export.volume_id)}, safe='/')}"
+            return f"nbd+unix:///{name}?{urlencode({'socket': self._socket_path(export)}, safe='/')}"
         host = f"[{export.address}]" if ":" in export.address else export.address
         return f"nbds://{quote(export.volume_id)}@{host}:{export.port}/{name}"
 
@@ -111,7 +117,8 @@ class Exports:
             port = self._free_port() if tls else None
             key = secrets.token_hex(_KEY_SIZE) if tls else ""
             address = self._address if tls else ""
-            export = Export(volume_id, name, str(path), consumer, readonly, address, port, key)
+            serial = "" if tls else secrets.token_urlsafe(3)
+            export = Export(volume_id, name, str(path), consumer, readonly, address, port, serial, key)
             self._write(export)
             try:
                 self._start(export)
@@ -127,7 +134,9 @@ class Exports:
         """End the export of the volume and return when it is gone; harmless without one."""
         self._record(volume_id).unlink(missing_ok=True)
         self._process(volume_id).end()
-        self.socket_path(volume_id).unlink(missing_ok=True)
+        for stem in (volume_id, f"{_digits(volume_id)}????"):
+            for path in self._folder.glob(f"{stem}.sock"):
+                path.unlink(missing_ok=True)
         self._key_file(volume_id).unlink(missing_ok=True)
 
     def alive(self, volume_id: str) -> bool:
@@ -162,11 +171,11 @@ class Exports:
             process.resume()
 
     def _start(self, export: Export) -> None:
-        listen = [f"--unix={self.socket_path(export.volume_id)}"]
+        listen = [f"--unix={self._socket_path(export)}"]
         if export.port is not None:
             listen = [f"--ipaddr={export.address}", f"--port={export.port}", "--tls=require"]
             listen.append(f"--tls-psk={self._key_file(export.volume_id)}")
-        self.socket_path(export.volume_id).unlink(missing_ok=True)  # nbdkit leaves it behind
+        self._socket_path(export).unlink(missing_ok=True)  # nbdkit leaves it behind
         mode = ["--readonly"] if export.readonly else []
         options = [f"--exportname={export.name}", f"--threads={_THREADS}", *mode, *listen]
         self._process(export.volume_id).start([*options, "file", f"file={export.path}"], self._run)
@@ -213,3 +222,8 @@ class Exports:
 
     def _process(self, volume_id: str) -> NbdkitProcess:
         return NbdkitProcess(self._folder / f"{volume_id}.pid")
+
+
+def _digits(volume_id: str) -> str:
+    """The id without its hyphens, which leaves room in the path of a socket."""
+    return volume_id.replace("-", "")

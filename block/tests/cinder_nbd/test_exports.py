@@ -84,6 +84,14 @@ def test_a_dead_export_comes_back_with_its_port_and_key(exports, volume, image, 
     assert exports.uri(made) == f"nbds://{volume}@127.0.0.1:{made.port}/volume-1"
 
 
+def test_who_lost_an_export_does_not_reach_the_next_one(exports, volume, image):
+    before = exports.uri(open_for(exports, volume, image))
+    exports.close(volume)
+    after = exports.uri(open_for(exports, volume, image))
+    assert subprocess.run(["nbdinfo", "--size", before], capture_output=True, check=False).returncode
+    assert subprocess.run(["nbdinfo", "--size", after], check=True, capture_output=True, text=True).stdout == "4096\n"
+
+
 def test_a_paused_export_is_resumed_by_a_restart_and_ended_while_paused(exports, volume, image, tmp_path):
     open_for(exports, volume, image)
     uri = exports.uri(exports.find(volume))
