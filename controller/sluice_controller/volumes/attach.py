@@ -101,13 +101,14 @@ def _adopt(backend: Backend, caller: Caller, view: VolumeView) -> None:
 def _ask_attach(backend: Backend, cinder: Cinder, claim: Claim) -> Outcome:
     given = claim.operation.data
     konnector = node_konnector(backend, str(given["node"]))
+    before = claim.record
     try:
         connector = konnector.connector()
+        record = _fixed_record(backend, claim)
+        secret = _passphrase(backend, record)
     except PeerError as error:  # nothing was asked yet
         claim.fail(str(error))
         raise
-    before = claim.record
-    record = _fixed_record(backend, claim)
     first = record != before
     claim.save(CHOSEN, first=first)
     try:
@@ -119,11 +120,11 @@ def _ask_attach(backend: Backend, cinder: Cinder, claim: Claim) -> Outcome:
     claim.save(EXPORTED, attachment=attachment.id)
     attachments = ordering.finisher(backend).attachments
     try:
-        shown = konnector.attach(record.id, _wanted(backend, record, attachment, str(given["export"]), first))
+        shown = konnector.attach(record.id, _wanted(record, attachment, str(given["export"]), first, secret))
     except CallerError as error:
         return attachments.undo_attach(claim.operation, record, str(error))
-    except PeerError:  # it may have the volume: that is found out next
-        return Outcome(claim.operation, record)
+    except PeerError as error:  # it may have the volume: that is found out next
+        return Outcome(replace(claim.operation, reason=str(error)), record)
     return attachments.complete_attach(claim.operation, record, shown)
 
 
@@ -147,12 +148,20 @@ def _is_encrypted(stack: tuple[Any, ...]) -> bool:
     return any(one.keyword == LUKS for one in stack)
 
 
+def _passphrase(backend: Backend, record: VolumeRecord) -> str:
+    """Of an encrypted volume; empty for another.
+
+    :raises PeerError: when its key is not there now
+    """
+    if not _is_encrypted(record.stack):
+        return ""
+    return volume_keys.passphrase(backend.config.volume_key_file, record.secret, record.id)
+
+
 def _wanted(
-    backend: Backend, record: VolumeRecord, attachment: CinderAttachment, export: str, first: bool
+    record: VolumeRecord, attachment: CinderAttachment, export: str, first: bool, secret: str
 ) -> Mapping[str, Any]:
     """What the konnector is told; a header may be made until one is known to be there."""
-    encrypted = _is_encrypted(record.stack)
-    secret = volume_keys.passphrase(backend.config.volume_key_file, record.secret, record.id) if encrypted else ""
     return {
         "account": record.account,
         "project": record.project,
@@ -161,7 +170,7 @@ def _wanted(
         "connection": dict(attachment.connection),
         "export": export,
         "stack": [one.to_data() for one in record.stack],
-        "fresh": first or (encrypted and not record.header),
+        "fresh": first or (_is_encrypted(record.stack) and not record.header),
         **({"secret": secret} if secret else {}),
     }
 

@@ -61,7 +61,8 @@ class Attachments:
         try:
             shown = konnector.volume(operation.volume)
         except NotFound:
-            return self.undo_attach(operation, record, "it was interrupted before the konnector had the volume")
+            why = f": {operation.reason}" if operation.reason else ""
+            return self.undo_attach(operation, record, f"it was interrupted before the konnector had the volume{why}")
         if shown.get("state") != ATTACHED or shown.get("attachment") != operation.data.get("attachment"):
             return self.undo_attach(operation, record, f"the konnector has it as `{shown.get('state')}`")
         return self.complete_attach(operation, record, shown)

@@ -174,6 +174,22 @@ def test_without_a_key_file_nothing_is_encrypted_and_nothing_attached(refused, c
     assert not record().fixed
 
 
+def test_a_volume_whose_key_is_gone_is_attached_when_it_is_back(
+    attach, order, refused, create, send, backend, cinder, volume, keys
+):
+    create("FOR TENANT AUTH_service DO SET encryption")
+    attach()
+    order("post", f"/volumes/{volume}/detach")
+    there = backend.config.volume_key_file
+    object.__setattr__(backend, "config", dataclasses.replace(backend.config, volume_key_file=f"{there}.gone"))
+    reason = refused(503)
+    assert f"the passphrase of volume `{volume}` cannot be made now" in reason
+    assert send("get", "/volumes/operations?state=failed")["operations"][0]["reason"] == reason
+    assert cinder.volume(volume).status == "available"
+    object.__setattr__(backend, "config", dataclasses.replace(backend.config, volume_key_file=there))
+    attach()
+
+
 def test_a_volume_that_sluice_did_not_make_is_attached_by_who_adopts_it(order, message, cinder, konnector, send):
     theirs = cinder.create_volume(1, "old", "", {}).id
     assert "an administrator attaches it with `adopt`" in message("post", f"/volumes/{theirs}/attach", {"node": "n1"})
@@ -243,7 +259,7 @@ def test_an_attachment_whose_answer_was_lost_is_finished(attach, konnector, send
 
 def test_an_attachment_that_the_konnector_never_saw_is_undone(attach, konnector, cinder, volume):
     konnector.faults["attach"] = PeerError("cannot be asked")
-    assert "before the konnector had the volume" in attach("failed")["reason"]
+    assert attach("failed")["reason"].endswith("before the konnector had the volume: cannot be asked")
     assert (cinder.volume(volume).status, cinder.state.attachments) == ("available", {})
 
 
