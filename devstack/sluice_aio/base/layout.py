@@ -40,6 +40,7 @@ OFFSETS: Final[Mapping[str, int]] = {
     "barbican": 18,
     "cinder": 19,
     "konnector": 20,
+    "konnector2": 21,
 }
 
 #: Devices of the account and container servers: three replicas on one server each.
@@ -165,12 +166,11 @@ class Layout:
         """The same cluster as an object server with an agent of its own sees it (``Setup.storage_agents``)."""
         return replace(self, node=f"{self.node}-{server}", suffix=f"-{server}")._checked()
 
-    def node_of(self, agent: str) -> Self:
-        """The cluster as the node of the service ``agent``, ``agent2``, ``agent-object1`` … sees it."""
-        if agent == "agent2":
-            return self.second_node()
-        server = agent.removeprefix("agent").removeprefix("-")
-        return self.storage_node(server) if server else self
+    def node_of(self, service: str) -> Self:
+        """The cluster as the node of the service ``agent``, ``konnector2``, ``agent-object1`` … sees it."""
+        if service in STORAGE_AGENTS:
+            return self.storage_node(service.removeprefix("agent-"))
+        return self.second_node() if service.endswith("2") else self
 
     @property
     def token_file(self) -> Path:

@@ -1,4 +1,4 @@
-"""The konnector of this machine: its configuration, and what it leaves outside its process.
+"""The konnector of a node: its configuration, and what it leaves outside its process.
 
 Volumes stay attached when it ends, as in production.  ``down`` ends them as a machine does that halts, and the next
 ``up`` attaches them again.
@@ -24,21 +24,25 @@ SERVICE: Final = "konnector"
 
 def run_folder(layout: Layout) -> Path:
     """Its socket, and those of its volumes; a short path, since Linux refuses long ones of sockets."""
-    return layout.run / "k"
+    return layout.run / f"k{layout.suffix}"
 
 
 def state_folder(layout: Layout) -> Path:
     """What is attached."""
-    return layout.data / SERVICE
+    return layout.data / f"{SERVICE}{layout.suffix}"
 
 
 def log_folder(layout: Layout) -> Path:
     """The logs of requests of volumes."""
-    return layout.logs / "volumes"
+    return layout.logs / f"volumes{layout.suffix}"
 
 
 def write_konnector(layout: Layout, setup: Setup) -> None:
-    """Its configuration; with Keystone it can be called over TLS, too."""
+    """Its configuration; with Keystone it can be called over TLS, too.
+
+    :param layout: as its node sees the cluster
+    """
+    name = f"{SERVICE}{layout.suffix}"
     options = {
         "node": layout.node,
         "run_dir": str(run_folder(layout)),
@@ -53,20 +57,22 @@ def write_konnector(layout: Layout, setup: Setup) -> None:
     if setup.auth == KEYSTONE:
         key = layout.configs / f"{SERVICE}.key"
         ensure_certificate(layout.konnector_certificate, key)
-        options |= {"bind": f"{HOST}:{layout.ports[SERVICE]}"}
+        options |= {"bind": f"{HOST}:{layout.ports[name]}"}
         options |= {"tls_cert": str(layout.konnector_certificate), "tls_key": str(key)}
         logins = "\n" + section("keystone_authtoken", seed.authtoken(layout, "sluice"))
-    path = layout.configs / f"{SERVICE}.conf"
+    path = layout.configs / f"{name}.conf"
     path.touch(mode=0o600)  # it may hold a password
     path.write_text(section(SERVICE, options) + logins, encoding="utf-8")
 
 
 def release(layout: Layout) -> None:
-    """End the volumes that are attached.
+    """End the volumes that are attached, on both nodes.
 
     :raises LaunchError: naming who holds which
     """
-    if state_folder(layout).exists():
-        reasons = Konnector(state_folder(layout), run_folder(layout), cache_folder(), log_folder(layout)).halt()
-        if reasons:
-            raise LaunchError("; ".join(reasons))
+    reasons = []
+    for node in (layout, layout.second_node()):
+        if state_folder(node).exists():
+            reasons += Konnector(state_folder(node), run_folder(node), cache_folder(), log_folder(node)).halt()
+    if reasons:
+        raise LaunchError("; ".join(reasons))

@@ -234,8 +234,8 @@ class Cluster:
         if "cinder" in self._names:
             python = venv.python(service="cinder")
             write_cinder(self.layout, self._rabbit().url, python, self.setup.ceph_conf)
-        if "konnector" in self._names:
-            konnector.write_konnector(self.layout, self.setup)
+        for name in self._names & set(components.KONNECTORS):
+            konnector.write_konnector(self.layout.node_of(name), self.setup)
         write_swift(self.layout, self.setup)
         write_sluice(self.layout, self._redis().url, self._rabbit().url, self.setup, "cinder" in self._names)
         build_rings(self.layout)

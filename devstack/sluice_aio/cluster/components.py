@@ -26,10 +26,12 @@ from sluice_sandbox.docker import locations
 DAEMON_SERVICES: Final = tuple(f"{name}@{conf}" for name, confs in DAEMONS.items() for conf in confs)
 #: Rewriters of stored objects, on the first and the second node.
 REWRITERS: Final = ("rewriter", "rewriter2")
+#: Of the first and the second node, each beside its agent.
+KONNECTORS: Final = ("konnector", "konnector2")
 #: Started in this order, wave by wave, and stopped in the reverse one.
 WAVES: Final = (
     ("keystone", "barbican", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
-    ("agent", "agent2", *STORAGE_AGENTS, "actors", "api", "api2", "sandbox", "cinder", "konnector"),
+    ("agent", "agent2", *STORAGE_AGENTS, "actors", "api", "api2", "sandbox", "cinder", *KONNECTORS),
     PROXIES,
     (*DAEMON_SERVICES, *REWRITERS),
 )
@@ -168,15 +170,15 @@ def _ours(layout: Layout, name: str) -> Server:
     return Program(name, 0, layout.logs, command, ready)
 
 
-def _konnector(layout: Layout) -> Server:
-    command = [script("sluice-konnector"), "--config", str(layout.configs / "konnector.conf")]
-    path = konnector.run_folder(layout) / "api.sock"
+def _konnector(layout: Layout, name: str) -> Server:
+    command = [script("sluice-konnector"), "--config", str(layout.configs / f"{name}.conf")]
+    path = konnector.run_folder(layout.node_of(name)) / "api.sock"
 
     def answers() -> bool:
         with socket.socket(socket.AF_UNIX) as client:
             return client.connect_ex(str(path)) == 0
 
-    return Program("konnector", 0, layout.logs, command, answers)
+    return Program(name, 0, layout.logs, command, answers)
 
 
 def _keystone(layout: Layout) -> Server:
@@ -213,8 +215,8 @@ def _server(layout: Layout, name: str) -> Server:
         return _barbican(layout)
     if name == "cinder":
         return _cinder(layout)
-    if name == "konnector":
-        return _konnector(layout)
+    if name in KONNECTORS:
+        return _konnector(layout, name)
     if name == "redis":
         return RedisServer(ports["redis"], layout.data / "redis")
     if name == "rabbit":

@@ -13,6 +13,7 @@ from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cinder import backends
 from sluice_aio.cinder.conf import write_cinder
+from sluice_aio.cinder.konnector import write_konnector
 from sluice_aio.cluster import components
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.errors import LaunchError
@@ -119,6 +120,19 @@ def test_the_program_is_run_by_cinders_own_python_beside_our_driver_only(layout,
     assert (Path(block) / "sluice_block" / "cinder_driver.py").is_file()
     assert [path.name for path in Path(block).glob("sluice_*")] == ["sluice_block"]
     assert "cinder==29.0.0" in venv.CONSTRAINTS.with_name("cinder-constraints.txt").read_text().splitlines()
+
+
+def test_the_konnector_of_the_second_node_shares_the_certificate_alone(layout):
+    layout.configs.mkdir(parents=True)
+    found = []
+    for name in components.KONNECTORS:
+        write_konnector(layout.node_of(name), Setup(auth=KEYSTONE))
+        parser = configparser.ConfigParser(interpolation=None)
+        parser.read(components.make_servers(layout, [name])[name].argv()[-1])
+        found.append(dict(parser["konnector"]))
+    same = {name for name, value in found[0].items() if value == found[1][name]}
+    assert same == {"cache_dir", "tls_cert", "tls_key"}
+    assert found[1]["agent_socket"] == str(layout.node_of("agent2").agent_socket)
 
 
 def test_a_missing_program_is_named_with_its_package(monkeypatch):
