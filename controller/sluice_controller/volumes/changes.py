@@ -40,7 +40,7 @@ def create(backend: Backend, caller: Caller, data: Any, key: str = "") -> Volume
     :raises Conflict: when no tier meets the demands, or a quota is exceeded
     """
     body = Body(data, "name", "size", "tier", "project", *DEMANDS)
-    name = body.text("name", "", LONGEST_NAME)
+    name = _read_name(body)
     size = read_size(body)
     project = _own_project(backend, caller, body)
     _check_class(body)
@@ -54,6 +54,14 @@ def create(backend: Backend, caller: Caller, data: Any, key: str = "") -> Volume
         return Outcome(replace(claim.operation, step=ASKED, volume=made.id, project=project), None)
 
     return ordering.order(backend, new_operation(backend, CREATE, project, caller.name, "", given, key), ask)
+
+
+def _read_name(body: Body) -> str:
+    """A name as Cinder keeps it, empty without one."""
+    name = body.text("name", "", LONGEST_NAME)
+    if name != name.strip():
+        raise CallerError(f"`name` is `{name}`, expected no blanks around it: cinder cuts them off")
+    return name
 
 
 def _own_project(backend: Backend, caller: Caller, body: Body) -> str:
@@ -174,7 +182,7 @@ def read_snapshot_name(data: Any) -> str:
 
     :raises CallerError: when the body makes no sense
     """
-    return Body(data, "name").text("name", "", LONGEST_NAME)
+    return _read_name(Body(data, "name"))
 
 
 def create_snapshot(backend: Backend, caller: Caller, view: VolumeView, name: str, key: str = "") -> VolumeOperation:

@@ -51,6 +51,7 @@ def test_demands_choose_the_tier_of_a_volume(send, create, message, cinder):
         ({"size": 1.5}, "`size` is `1.5`"),
         ({"size": "1"}, "expected a whole number of GiB"),
         ({"size": 1, "name": "x" * 256}, "`name` has 256 characters"),
+        ({"size": 1, "name": " data"}, "`name` is ` data`, expected no blanks around it"),
         ({"size": 1, "tier": "gold", "iops": 5}, "`tier` and `iops` are both there"),
         ({"size": 1, "tier": " "}, "`tier` is empty"),
     ],
