@@ -44,9 +44,6 @@ from benchmarks import (
     soak,
     storlets,
     two_hosts,
-    volume_filters,
-    volume_path,
-    volume_throttle,
     whole_nodes,
 )
 from benchmarks.figures import Figure, Partly, table
@@ -54,6 +51,7 @@ from benchmarks.machine import machine_facts
 from benchmarks.results import Results
 from benchmarks.scale import Scale, say
 from benchmarks.trio import Trio
+from benchmarks.volumes import parts as volume_parts
 
 from sluice_client import ClientError
 from sluice_core.errors import SluiceError
@@ -81,9 +79,7 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "csv_link": csv_link.measure,
     "api": api.measure,
     "rewrites": rewrites.measure,
-    "volume_throttle": volume_throttle.measure,
-    "volume_filters": volume_filters.measure,
-    "volume_path": volume_path.measure,
+    **volume_parts.PARTS,
 }
 #: Measured only when asked for, since they take long: the soak half an hour.
 LONG: Final[dict[str, Callable[[Scale], list[Figure]]]] = {

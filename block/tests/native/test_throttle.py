@@ -1,6 +1,6 @@
 """``throttle``: who waits, who does not, and how a change or an end reaches those that wait.
 
-How exact the rates are is measured by ``benchmarks/volume_throttle.py``; bounds here are wide, for busy machines.
+How exact the rates are is measured by ``benchmarks/volumes/throttle.py``; bounds here are wide, for busy machines.
 """
 
 import errno

@@ -26,30 +26,37 @@ BYTES: Final = (3_000_000, 5_000_000, 7_000_000, 7_000_000)
 OPERATIONS: Final = (3000, 5000, 7000, 7000)
 LIMIT: Final = 2.0
 _LOADS: Final = {"reads": "randread", "writes": "randwrite", "50/50": "randrw"}
+_FREE: Final = (Limits(),) * len(OPERATIONS)
 
 
 def measure(scale: Scale) -> list[Figure]:
-    """A row for bytes and one for operations, of reads, writes and both."""
+    """Rows for bytes, in small and in large requests, and one for operations: of reads, writes and both."""
     folder = scale.folder / "throttle"
     folder.mkdir()
     built = build(folder / "built")
-    seconds = scale.pick(30, 3)
     figures = []
     for name, load in _LOADS.items():
-        for unit, block, rates in (("bytes", "64k", BYTES), ("operations", "4k", OPERATIONS)):
-            say(f"throttle: {unit} of {name}")
-            limits = [Limits(both_bytes=rate) if unit == "bytes" else Limits(both_ops=rate) for rate in rates]
-            found = _rates(folder, built, limits, load, block, seconds)
-            figures.append(_row(unit, name, rates, [one.bandwidth if unit == "bytes" else one.iops for one in found]))
+        for block, title in (("64k", "64 KB"), ("1M", "1 MB")):
+            say(f"throttle: bytes of {name}, {title}")
+            limits = [Limits(both_bytes=rate) for rate in BYTES]
+            found = _rates(folder, built, limits, load, block, scale.pick(60, 3))
+            figures.append(_row(f"bytes {name} {title}", BYTES, [one.bandwidth for one in found]))
+        say(f"throttle: operations of {name}")
+        free = sum(one.iops for one in _rates(folder, built, _FREE, load, "4k", scale.pick(5, 2)))
+        limits = [Limits(both_ops=rate) for rate in OPERATIONS]
+        found = _rates(folder, built, limits, load, "4k", scale.pick(20, 3))
+        beside = f"without limits this machine gives {free:,.0f} of {sum(OPERATIONS):,} in all"
+        figures.append(_row(f"operations {name}", OPERATIONS, [one.iops for one in found], beside))
     shutil.rmtree(folder, ignore_errors=True)
     return figures
 
 
-def _row(unit: str, name: str, rates: Sequence[int], found: Sequence[float]) -> Figure:
+def _row(name: str, rates: Sequence[int], found: Sequence[float], beside: str = "") -> Figure:
     errors = [100 * (measured / rate - 1) for rate, measured in zip(rates, found, strict=True)]
-    beside = "; ".join(f"{measured:.0f} of {rate}" for rate, measured in zip(rates, found, strict=True))
-    what = f"{unit} per second of {name}, four volumes: largest error"
-    return at_most(f"throttle {unit} {name}", what, max(map(abs, errors)), LIMIT, "%", beside, 2, errors=errors)
+    rows = [f"{measured:.0f} of {rate}" for rate, measured in zip(rates, found, strict=True)]
+    what = f"{name} per second, four volumes at once: largest error"
+    text = "; ".join([*rows, *([beside] if beside else [])])
+    return at_most(f"throttle {name}", what, max(map(abs, errors)), LIMIT, "%", text, 2, errors=errors)
 
 
 def _rates(folder: Path, built: Path, limits: Sequence[Limits], load: str, block: str, seconds: int) -> list[FioRates]:

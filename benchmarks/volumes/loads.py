@@ -17,6 +17,8 @@ from benchmarks.scale import Scale, say
 
 #: Bytes of the volumes.
 SIZE: Final = 1 << 30
+#: Of each run of a pair.
+_SECONDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +51,24 @@ def on_device(path: str) -> Run:
 
 
 def compare(
-    scale: Scale, name: str, what: str, runs: tuple[Run, Run], load: Load, least: float | None = None
+    scale: Scale,
+    name: str,
+    what: str,
+    runs: tuple[Run, Run],
+    load: Load,
+    least: float | None = None,
+    pairs: int = 10,
 ) -> Figure:
     """Operations per second of the first as a multiple of those of the second.
 
     :param least: the target; None: it is only reported
+    :param pairs: how many of a full run
     """
     say(f"{name}: {load.title}")
     cycles = []
-    for number in range(scale.pick(10, 2)):
+    for number in range(scale.pick(pairs, 2)):
         order = (0, 1) if number % 2 == 0 else (1, 0)
-        found = {which: runs[which](load, scale.pick(3, 1)).iops for which in order}
+        found = {which: runs[which](load, scale.pick(_SECONDS, 1)).iops for which in order}
         cycles.append((found[0], found[1]))
     ratios = [one / other for one, other in cycles]
     medians = [statistics.median(column) for column in zip(*cycles, strict=True)]
