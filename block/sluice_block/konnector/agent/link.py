@@ -1,4 +1,5 @@
-"""The konnector as a worker of the agent of its machine: says what it can do, and tells each second what it counted.
+"""The konnector as a worker of the agent of its machine: says what it can do, and tells just after each second of the
+wall clock what it counted.
 
 Sending never blocks, and without an agent volumes go on.  The link tries to connect again each second.  It also does
 so when what it says first has changed: an uploaded filter came or was refused, a volume broke.
@@ -28,7 +29,9 @@ from sluice_core.volumes.messages import volume_path
 
 log = logging.getLogger(__name__)
 
-_PERIOD: Final = 1.0
+#: Seconds after each second of the wall clock at which it is told: the agent closes its window some hundredths later,
+#: so that what is told in the middle of a second would be known a second later.
+_AFTER_SECOND: Final = 0.002
 #: Rows of one message; with full sketches these are less than the 64 KiB that a message may have.
 _ROWS: Final = 16
 #: Broken volumes that are told of, and characters of each reason: less than a message may have.
@@ -91,7 +94,7 @@ class AgentLink(AgentConnection):
                 return
 
     def _run(self) -> None:
-        while not self._stopping.wait(_PERIOD):
+        while not self._stopping.wait(1.0 + _AFTER_SECOND - time.time() % 1.0):
             self.tick()
 
     def _renew_hello(self) -> None:
