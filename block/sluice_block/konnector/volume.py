@@ -234,8 +234,10 @@ class AttachedVolume:
                 return False
             self.stack.renew(self.attachment)
             self.stack.replace(self.attachment, self.front.swap)
-            self._keep(replace(self.attachment, size=self.front.size()))
-            return True
+            shown = self.front.show_size()
+            if shown:
+                self._keep(replace(self.attachment, size=self.front.size()))
+            return shown
 
     def counters(self) -> Counters:
         """What was counted since it was attached.

@@ -48,6 +48,14 @@ def body(volume, **more):
     return {"project": data["project"], "connection": data["connection"], **more}
 
 
+def size_of(device):
+    """What somebody sees who opens it now."""
+    if device.startswith("nbd"):
+        return int(subprocess.run(["nbdinfo", "--size", device], check=True, capture_output=True, text=True).stdout)
+    with open(device, "rb") as file:
+        return file.seek(0, os.SEEK_END)
+
+
 def test_a_volume_is_attached_shown_changed_and_detached(machine, client):
     wanted = machine.wanted()
     path = f"/volumes/{wanted.volume}"
@@ -87,6 +95,23 @@ def test_the_log_of_requests_is_switched_and_lies_where_the_answer_says(machine,
     assert Path(made["log_file"]).read_text().startswith(written)
 
 
+def test_while_somebody_is_connected_all_see_the_size_of_before(machine, client):
+    wanted = machine.wanted()
+    path = f"/volumes/{wanted.volume}"
+    made = client.put(path, json=body(wanted, export="nbd")).json
+    os.truncate(wanted.connection["data"]["device_path"], 2 * made["size"])
+    with subprocess.Popen(
+        ["qemu-io", "-f", "raw", made["device"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as user:
+        user.stdin.write("length\n")
+        user.stdin.flush()
+        assert "64 MiB" in user.stdout.readline()
+        assert client.put(f"{path}/size").json == {"size": made["size"], "reattach": True}
+        user.communicate("read 0 512\n")
+    assert client.put(f"{path}/size").json == {"size": 2 * made["size"], "reattach": False}
+    assert size_of(made["device"]) == 2 * made["size"]
+
+
 @pytest.mark.parametrize(("export", "shown"), [("nbd", True), ("block", False)])
 def test_a_volume_that_has_grown_says_whether_its_size_is_shown(machine, client, export, shown):
     wanted = machine.wanted()
@@ -95,7 +120,7 @@ def test_a_volume_that_has_grown_says_whether_its_size_is_shown(machine, client,
     os.truncate(wanted.connection["data"]["device_path"], 2 * before["size"])
     answer = client.put(f"{path}/size", json={}).json
     assert answer == {"size": before["size"] * (1 + shown), "reattach": not shown}
-    assert client.get(path).json["size"] == answer["size"]
+    assert client.get(path).json["size"] == answer["size"] == size_of(before["device"])
     assert client.delete(path).status_code == 204
     assert client.put(path, json=body(wanted, export=export)).json["size"] == 2 * before["size"]
 

@@ -83,6 +83,18 @@ class Front:
         nodes = self._daemon.execute("query-named-block-nodes", {"flat": True})
         return next(int(node["image"]["virtual-size"]) for node in nodes if node["node-name"] == _NODE)
 
+    def show_size(self) -> bool:
+        """Have those who connect from now on see the size that it has now.
+
+        :returns: False while somebody is connected: all see the size of before
+        :raises PeerError: when it does not answer
+        """
+        return self._daemon.run(self._show_size())
+
+    async def _show_size(self) -> bool:
+        async with self._daemon.connected() as client:
+            return await self._daemon.renew_export(client, _NODE, self.name)
+
     def swap(self, stack: Path) -> None:
         """Go on with the stack that listens at ``stack``; the one before may end then.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from qemu.qmp import QMPClient, QMPError
+from qemu.qmp import ExecuteError, QMPClient, QMPError
 
 from sluice_block.konnector.datapath import processes
 from sluice_block.konnector.datapath.process_records import (
@@ -31,6 +31,7 @@ RECONNECT: Final = 600
 _START: Final = 20.0
 #: Seconds within which it must answer.
 _ANSWER: Final = 80.0
+_EXPORT: Final = "export"
 
 Options = Mapping[str, Any]
 
@@ -67,9 +68,8 @@ class QemuDaemon:
         for node in nodes:
             command += ["--blockdev", json.dumps(node)]
         if name:
-            shown = {"id": "export", "type": "nbd", "node-name": nodes[-1]["node-name"], "name": name, "writable": True}
             command += ["--nbd-server", f"addr.type=unix,addr.path={_escaped(self.socket)},max-connections=0"]
-            command += ["--export", json.dumps(shown)]
+            command += ["--export", json.dumps(_export(str(nodes[-1]["node-name"]), name))]
         record = processes.start_until_ready(command, self.folder / f"{self.role}.log", ready, _START, descriptors)
         write_record(self._record, record)
 
@@ -96,6 +96,20 @@ class QemuDaemon:
                 return await client.execute(command, arguments)
 
         return self.run(call())
+
+    async def renew_export(self, client: QMPClient, node: str, name: str) -> bool:
+        """Show ``node`` anew, whose size an export has as it was when it was made; within :meth:`run`.
+
+        :returns: False while somebody is connected: nothing is changed
+        """
+        with client.listener("BLOCK_EXPORT_DELETED") as events:
+            try:
+                await client.execute("block-export-del", {"id": _EXPORT, "mode": "safe"})
+            except ExecuteError:
+                return False
+            await events.get()
+        await client.execute("block-export-add", _export(node, name))
+        return True
 
     @contextlib.asynccontextmanager
     async def connected(self) -> AsyncIterator[QMPClient]:
@@ -125,6 +139,10 @@ class QemuDaemon:
     @property
     def _monitor(self) -> Path:
         return self.folder / f"{self.role}.qmp"
+
+
+def _export(node: str, name: str) -> dict[str, Any]:
+    return {"id": _EXPORT, "type": "nbd", "node-name": node, "name": name, "writable": True}
 
 
 def nbd_client(name: str, server: Options, **options: Any) -> dict[str, Any]:
