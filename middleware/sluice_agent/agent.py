@@ -150,16 +150,17 @@ class Agent:
             self._reporter.report_soon()
 
     def _describe_node(self) -> NodeReport:
+        given_up = self._capabilities.refused_code(self._uploads())
         return NodeReport(
             self._settings.node,
             history="",
             epoch=0,
-            refused=self._code.problems,
+            refused={**given_up, **self._code.problems},
             workers=0 if self.workers is None else self.workers.count,
             dropped=0 if self.bus is None else self.bus.dropped,
             software=self._software,
             storage=self._storage.report(),
-            code=self._code.usable_revisions,
+            code={key: one for key, one in self._code.usable_revisions.items() if f"upload/{key}" not in given_up},
             sandbox=self._sandboxes.states,
             plugins=self._capabilities.missing_plugins(),
             konnector=self._capabilities.konnector_url(),

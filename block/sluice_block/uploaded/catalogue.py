@@ -103,6 +103,11 @@ class UploadedFilters:
                     break
         return found
 
+    def refused(self) -> dict[str, str]:
+        """Digest of the newest revision of each filter, of those that failed here → why."""
+        newest = {one.sha256: self.refusals.reason(one.sha256) for one in self._registered().values()}
+        return {sha256: reason for sha256, reason in newest.items() if reason}
+
     def code(self, sha256: str) -> bytes:
         """
         :raises SluiceError: when it is not here, or not what was registered

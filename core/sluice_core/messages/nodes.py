@@ -58,7 +58,8 @@ class Hello(PackedMessage):
     ``quantiles`` maps each metric that is a quantile to the name of its sketch and the quantile.
     ``plugins`` maps each installed plugin that the process left out to the reason.
     ``url`` is where the controller can call the process, empty for those that it never calls.  ``volume_faults`` maps
-    the id of each volume that is broken in a konnector to the reason.
+    the id of each volume that is broken in a konnector to the reason, ``refused_code`` the digest of each uploaded
+    filter that it does not use any more.
     """
 
     worker: str
@@ -73,6 +74,7 @@ class Hello(PackedMessage):
     quantiles: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     url: str = ""
     volume_faults: Mapping[str, str] = field(default_factory=dict)
+    refused_code: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:

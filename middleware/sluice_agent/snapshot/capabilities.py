@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sluice_agent.snapshot.storage_daemons import StorageDaemons
@@ -22,6 +22,7 @@ from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import Hello
 from sluice_core.messages.policies import GROUP, LEVELS, Assignment
 from sluice_core.messages.predicate import compile_predicate
+from sluice_core.messages.uploads import Upload
 from sluice_core.snapshot.registry import MEMBER_LEVELS
 from sluice_core.volumes.actions import stack_filter
 
@@ -87,6 +88,11 @@ class Capabilities:
     def volume_faults(self) -> dict[str, str]:
         """Id of each volume that is broken at the konnector of this node → the reason."""
         return {volume: reason for one in self._workers.values() for volume, reason in one.volume_faults.items()}
+
+    def refused_code(self, uploads: Iterable[Upload]) -> dict[str, str]:
+        """``upload/<key>`` → why the konnector of this node does not use its newest revision any more."""
+        reasons = {digest: reason for one in self._workers.values() for digest, reason in one.refused_code.items()}
+        return {f"upload/{one.key}": reasons[one.sha256] for one in uploads if one.sha256 in reasons}
 
     def refuse(self, assignment: Assignment) -> str:
         """Why this node refuses the assignment; empty when it accepts it."""

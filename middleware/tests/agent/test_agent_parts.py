@@ -20,6 +20,7 @@ from sluice_aio.base.ports import free_port
 from sluice_core.connections.consumer import Consumer
 from sluice_core.messages.nodes import Counters, Hello, MetricBatch
 from sluice_core.messages.policies import Target
+from sluice_core.messages.uploads import Upload
 from sluice_core.metrics.totals import Totals
 from sluice_core.options import OptionError, read_options
 from sluice_core.store.records import Draft
@@ -112,6 +113,17 @@ def test_volumes_that_are_broken_at_the_konnector_are_reported_until_it_says_oth
     assert capabilities.volume_faults() == {"v1": "its filter failed"}
     capabilities.add(konnector)
     assert capabilities.volume_faults() == {}
+
+
+def test_code_that_failed_at_the_konnector_is_refused_as_long_as_it_is_the_newest():
+    capabilities = Capabilities(StorageDaemons())
+    rot = Upload("rot", "nbdkit", "", "", "a" * 64, 5)
+    other = Upload("other", "nbdkit", "", "", "b" * 64, 5)
+    capabilities.add(hello())
+    assert capabilities.refused_code([rot, other]) == {}
+    capabilities.add(replace(hello("k", role="konnector"), refused_code={"a" * 64: "it was ended by SIGSEGV"}))
+    assert capabilities.refused_code([rot, other]) == {"upload/rot": "it was ended by SIGSEGV"}
+    assert capabilities.refused_code([replace(rot, sha256="c" * 64, revision=2), other]) == {}
 
 
 def test_the_url_of_the_konnector_is_reported_while_it_is_there():

@@ -101,6 +101,9 @@ def test_an_uploaded_filter_is_tried_chosen_obeyed_and_given_up(cluster, client,
     assert (event["subject"], event["node"]) == (volume, cluster.layout.node)
     assert "revision 1 of filter `rot` failed: it was ended by SIGKILL" in event["text"]
     eventually(lambda: "rot" in str(admin.policy(policy)["enforced"]["refused"]), limit=30)
+    (refused,) = eventually(lambda: admin.filter("rot")["rollout"]["refused"], limit=30)
+    assert (refused["node"], refused["revision"]) == (cluster.layout.node, 0)
+    assert "it was ended by SIGKILL" in refused["reason"]
     ended(alice, alice.detach_volume(volume))
     admin.delete_policy(policy)
     with pytest.raises(ApiError, match=f"volumes `{volume}` are stored through filter `rot`"):

@@ -34,8 +34,9 @@ log = logging.getLogger(__name__)
 _AFTER_SECOND: Final = 0.002
 #: Rows of one message; with full sketches these are less than the 64 KiB that a message may have.
 _ROWS: Final = 16
-#: Broken volumes that are told of, and characters of each reason: less than a message may have.
+#: Broken volumes and refused filters that are told of, and characters of each reason: less than a message may have.
 _FAULTS: Final = 100
+_REFUSED: Final = 50
 _REASON: Final = 300
 
 
@@ -100,15 +101,20 @@ class AgentLink(AgentConnection):
     def _renew_hello(self) -> None:
         """What is true now goes out with the next connection: an agent takes one hello of each."""
         try:
-            uploaded = self._konnector.filters.versions()
+            uploaded, refused = self._konnector.filters.versions(), self._konnector.filters.refused()
             self._complaint = ""
         except PeerError as error:  # which of them are refused is not known
             if str(error) != self._complaint:
                 log.error("no uploaded filter is announced: %s", error)
-            uploaded, self._complaint = {}, str(error)
+            uploaded, refused, self._complaint = {}, {}, str(error)
         broken = [one.attachment for one in self._konnector.volumes() if one.attachment.state == BROKEN]
         faults = {one.volume: one.fault[:_REASON] for one in broken[:_FAULTS]}
-        hello = replace(self._hello, actions={**enforceable_actions(), **uploaded}, volume_faults=faults)
+        hello = replace(
+            self._hello,
+            actions={**enforceable_actions(), **uploaded},
+            volume_faults=faults,
+            refused_code={sha256: refused[sha256][:_REASON] for sha256 in sorted(refused)[:_REFUSED]},
+        )
         if hello != self._hello:
             self._hello = hello
             self.disconnect()

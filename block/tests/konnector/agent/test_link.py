@@ -65,7 +65,7 @@ def test_without_an_agent_nothing_waits_and_the_next_one_hears_all(machine, agen
         assert Counters.decode(second.recv(65536)).rows[0][0] == f"AUTH_acme/{volume.attachment.volume}"
 
 
-def test_a_filter_that_is_uploaded_later_is_announced_and_one_that_is_refused_is_not_any_more(machine, agent, link):
+def test_a_filter_that_is_uploaded_later_is_announced_and_why_it_is_refused_then(machine, agent, link):
     link.tick()
     first, _ = agent.accept()
     with first:
@@ -83,7 +83,15 @@ def test_a_filter_that_is_uploaded_later_is_announced_and_one_that_is_refused_is
             link.tick()
             third, _ = agent.accept()
             with third:
-                assert "rot" not in Hello.decode(third.recv(65536)).actions
+                hello = Hello.decode(third.recv(65536))
+                assert "rot" not in hello.actions
+                assert hello.refused_code == {upload.sha256: "it was ended by SIGSEGV"}
+                machine.upload("rot", b"better code")
+                link.tick()
+                fourth, _ = agent.accept()
+                with fourth:
+                    hello = Hello.decode(fourth.recv(65536))
+                assert (hello.actions["rot"], hello.refused_code) == (2, {})
 
 
 def test_a_volume_that_broke_is_told_with_the_reason_until_it_is_detached(machine, agent, link):
