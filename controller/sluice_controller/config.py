@@ -87,7 +87,10 @@ class Config:
     volume_key_file: str = _option(
         "",
         "key file that the passphrases of encrypted volumes are made from, as sluice-keys makes one, and not that of "
-        "objects; empty: no volume can be encrypted",
+        "objects; empty here and in volume_key_manager_conf: no volume can be encrypted",
+    )
+    volume_key_manager_conf: str = _option(
+        "", "castellan's configuration, for these keys from a key manager (Barbican) instead of a file"
     )
     source: str = ""
 

@@ -136,7 +136,7 @@ def _fixed_record(backend: Backend, claim: Claim) -> VolumeRecord:
     if record.fixed:
         return record
     stack = choose_stack(backend, record)
-    secret = volume_keys.active_key(backend.config.volume_key_file) if _is_encrypted(stack) else ""
+    secret = volume_keys.active_key(backend.config) if _is_encrypted(stack) else ""
     found = replace(record, stack=stack, fixed=backend.now(), secret=secret)
     if not backend.store.run(operations.replace_record(backend.store.keys, record, found)):
         raise Conflict("somebody else attaches the volume right now")
@@ -155,7 +155,7 @@ def _passphrase(backend: Backend, record: VolumeRecord) -> str:
     """
     if not _is_encrypted(record.stack):
         return ""
-    return volume_keys.passphrase(backend.config.volume_key_file, record.secret, record.id)
+    return volume_keys.passphrase(backend.config, record.secret, record.id)
 
 
 def _wanted(
