@@ -9,7 +9,7 @@ PUT    /volumes/<id>                attach: ``project``, ``connection``, ``expor
 DELETE /volumes/<id>                detach
 PUT    /volumes/<id>/filters        another ``stack``
 PUT    /volumes/<id>/limits         other limits; those that are not named are none
-PUT    /volumes/<id>/size           show the size that the volume has now, or say that it takes a new attach
+PUT    /volumes/<id>/size           show its size now (``size`` of it), or say that it takes a new attach
 PUT    /volumes/<id>/revoked        its ``attachment`` was ended by force: serve it no more, forget it once unused
 PUT    /volumes/<id>/log            switch the log of requests: ``on``
 GET    /volumes/<id>/counters       what was counted since it was attached
@@ -44,6 +44,8 @@ log = logging.getLogger(__name__)
 _LARGEST: Final = 1 << 20
 #: Per second: above what a page can hold.
 _FASTEST: Final = 1 << 63
+#: Bytes of the smallest block of a device.
+_SECTOR: Final = 512
 #: Fields of an attach, and what they are.
 _ATTACHED: Final[Mapping[str, type]] = {
     "project": str,
@@ -56,12 +58,14 @@ _ATTACHED: Final[Mapping[str, type]] = {
     "limits": dict,
     "fresh": bool,
     "secret": str,
+    "size": int,
 }
 _JSON: Final[Mapping[Any, str]] = {
     str: "a text",
     list: "a list",
     dict: "an object",
     bool: "true or false",
+    int: "a whole number",
     (int, float): "a number",
 }
 _ROUTES: Final = Map(
@@ -146,7 +150,8 @@ class KonnectorApi:
             raise CallerError(f"`account` is `{given['account']}`, expected the name of a Swift account")
         if not given.get("secret", "").isascii() or not given.get("secret", "x").isprintable():
             raise CallerError("`secret` has characters that a passphrase cannot have, expected printable ASCII")
-        data = {**given, "volume": volume, "limits": _limits(given.get("limits", {})).to_data()}
+        more = {"limits": _limits(given.get("limits", {})).to_data(), "size": 0, "asked_size": _size(given)}
+        data = {**given, "volume": volume, **more}
         attached, fresh = self._konnector.attach(_decoded(VolumeAttachment.from_data, data))
         return 201 if fresh else 200, attached.to_data()
 
@@ -170,9 +175,9 @@ class KonnectorApi:
 
     def resize(self, request: Request, volume: str) -> tuple[int, Any]:
         """Show the size that it has now, or say that this takes a new attach."""
-        _body(request, {})
+        size = _size(_body(request, {"size": int}))
         found = self._konnector.volume(volume)
-        shown = found.resize()
+        shown = found.resize(size)
         return 200, {"size": found.attachment.size, "reattach": not shown}
 
     def revoke(self, request: Request, volume: str) -> tuple[int, Any]:
@@ -221,6 +226,17 @@ def _limits(data: Mapping[str, Any]) -> VolumeLimits:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _FASTEST:
             raise CallerError(f"`{name}` is `{json.dumps(value)}`, expected a rate per second, or 0 for none")
     return VolumeLimits(**data)
+
+
+def _size(data: Mapping[str, Any]) -> int:
+    """The bytes that users shall see; 0 when nothing is said.
+
+    :raises CallerError: when no block device has so many
+    """
+    size: int = data.get("size", 0)
+    if isinstance(size, bool) or size < 0 or size % _SECTOR:
+        raise CallerError(f"`size` is `{json.dumps(size)}`, expected bytes, a multiple of {_SECTOR}")
+    return size
 
 
 def _volume_id(text: str) -> str:

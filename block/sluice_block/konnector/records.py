@@ -73,8 +73,8 @@ class VolumeAttachment(Message):
     ``secret`` the passphrase of its stack: both are never shown.  ``volume`` is Cinder's id, ``project`` its project,
     ``account`` the Swift account of that, ``attachment`` the id of Cinder's attachment.  ``fresh`` says that the volume
     was never attached, so that a header may be made.  ``size`` is what its users see, in bytes; 0 until it is attached.
-    ``limits`` and ``stack`` are what was set by hand.  ``uploaded`` is the uploaded filter behind ``stack``: none or
-    one.  ``fault`` is why it is broken.
+    ``asked_size`` is what they shall see, when its stack has more; 0: all of that.  ``limits`` and ``stack`` are what
+    was set by hand.  ``uploaded`` is the uploaded filter behind ``stack``: none or one.  ``fault`` is why it is broken.
     ``revoked`` says that its attachment was ended although nobody here had let it go: it is never served again, and
     forgotten once nobody holds its device.
     """
@@ -93,6 +93,7 @@ class VolumeAttachment(Message):
     fresh: bool = False
     secret: str = field(default="", repr=False)
     size: int = 0
+    asked_size: int = 0
     log: bool = False
     state: str = ATTACHING
     fault: str = ""
@@ -122,7 +123,7 @@ class VolumeAttachment(Message):
         :param share: what the volume may move of what its pool carries
         """
         data = self.to_data()
-        for name in ("connection", "secret", "fresh"):
+        for name in ("connection", "secret", "fresh", "asked_size"):
             del data[name]
         data["stack"] = [*data["stack"], *data.pop("uploaded")]
         return {**data, "limits_in_force": self.limits_in_force().at_most(share).to_data()}

@@ -220,9 +220,10 @@ class AttachedVolume:
             self.stack.set_log(on)
             self._keep(replace(self.attachment, log=on))
 
-    def resize(self) -> bool:
+    def resize(self, asked_size: int = 0) -> bool:
         """Show the size that the volume has now, if that can be done while it is attached: I/O waits for a second.
 
+        :param asked_size: bytes that are shown of it from now on; 0: as before
         :returns: whether it is shown to whoever connects from now on; else after the next attach
         :raises Conflict: when it is not attached
         :raises SluiceError: when what it needs does not start
@@ -232,11 +233,11 @@ class AttachedVolume:
                 raise Conflict(f"volume `{self.attachment.volume}` is {self.attachment.state} here")
             if self.attachment.export != NBD:  # the file of nbdfuse keeps its size
                 return False
+            wanted = replace(self.attachment, asked_size=asked_size or self.attachment.asked_size)
             self.stack.renew(self.attachment)
-            self.stack.replace(self.attachment, self.front.swap)
+            self.stack.replace(wanted, self.front.swap)  # which fails when the source has not grown
             shown = self.front.show_size()
-            if shown:
-                self._keep(replace(self.attachment, size=self.front.size()))
+            self._keep(replace(wanted, size=self.front.size() if shown else self.attachment.size))
             return shown
 
     def counters(self) -> Counters:

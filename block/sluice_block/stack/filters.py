@@ -119,6 +119,7 @@ def nbdkit_arguments(
     page: Path | None = None,
     log: Path | None = None,
     passphrase: int = -1,
+    size: int = 0,
 ) -> list[str]:
     """nbdkit's arguments for a stack over a source.
 
@@ -127,6 +128,7 @@ def nbdkit_arguments(
     :param page: the volume's page of counters and limits; without one there are neither
     :param log: file of the log of requests
     :param passphrase: descriptor that it is read from
+    :param size: bytes that are shown, of more; nbdkit refuses its clients when there are fewer.  0: all
     :raises CallerError: as of :func:`check_steps`
     """
     checked = check_steps(steps)
@@ -136,6 +138,9 @@ def nbdkit_arguments(
         given += [f"{name}-page={page}" for name in _ALWAYS]
     if log is not None:
         given.append(f"nop-log={log}")
+    if size:
+        filters.append("--filter=offset")
+        given += ["offset=0", f"range={size}"]
     filters += [f"--filter={_path(one, built)}" for one, _ in checked]
     for one, params in checked:
         given += [f"{name}={params[parameter]}" for parameter, name in (one.arguments or {}).items()]

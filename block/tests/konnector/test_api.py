@@ -95,6 +95,20 @@ def test_the_log_of_requests_is_switched_and_lies_where_the_answer_says(machine,
     assert Path(made["log_file"]).read_text().startswith(written)
 
 
+def test_of_a_volume_that_has_grown_as_much_is_shown_as_is_said(machine, client):
+    wanted = machine.wanted()
+    path, source = f"/volumes/{wanted.volume}", wanted.connection["data"]["device_path"]
+    made = client.put(path, json=body(wanted, export="nbd", size=1 << 20)).json
+    assert made["size"] == 1 << 20
+    os.truncate(source, 128 << 20)
+    assert client.put(f"{path}/size", json={"size": 100 << 20}).json == {"size": 100 << 20, "reattach": False}
+    assert client.put(f"{path}/size", json={}).json["size"] == 100 << 20
+    # what it does not have is not shown, and nobody waits for it
+    assert client.put(f"{path}/size", json={"size": 200 << 20}).status_code == 503
+    assert client.get(path).json["size"] == 100 << 20
+    assert size_of(made["device"]) == 100 << 20
+
+
 def test_while_somebody_is_connected_all_see_the_size_of_before(machine, client):
     wanted = machine.wanted()
     path = f"/volumes/{wanted.volume}"
@@ -199,7 +213,7 @@ def test_secrets_of_a_connection_are_never_shown(machine, client):
         ("PUT", f"/volumes/{KEY}/log", "{}", 400, "`on` is missing, expected true or false"),
         ("PUT", f"/volumes/{KEY}/revoked", "{}", 400, "`attachment` is missing"),
         ("PUT", f"/volumes/{KEY}/revoked", '{"attachment": "a1"}', 404, "is not attached here"),
-        ("PUT", f"/volumes/{KEY}/size", '{"size": 5}', 400, "unknown field `size`, expected none"),
+        ("PUT", f"/volumes/{KEY}/size", '{"size": 5}', 400, "`size` is `5`, expected bytes, a multiple of 512"),
         ("PUT", f"/volumes/{KEY}/size", "{}", 404, "is not attached here"),
         ("PUT", f"/volumes/{KEY}/filters", "{}", 400, "`stack` is missing"),
         ("PUT", f"/volumes/{KEY}/limits", '{"max_bw": "3MBps"}', 400, '`max_bw` is `"3MBps"`, expected a number'),

@@ -1,5 +1,6 @@
 """Volumes on a machine: nothing is lost or leaked, whatever ends."""
 
+import json
 import mmap
 import os
 import shutil
@@ -235,6 +236,25 @@ def test_an_nbd_socket_for_qemu_needs_no_device(machine):
     told = subprocess.run(["nbdinfo", "--size", volume.device()], capture_output=True, text=True, check=True)
     assert int(told.stdout) == 64 << 20
     assert not volume.mount.is_mounted()
+
+
+def test_a_volume_of_which_a_part_is_shown_takes_the_same_requests_up_to_its_end(machine):
+    whole, part = machine.attach(export=NBD), machine.attach(export=NBD, asked_size=4 << 20)
+    flags = []
+    for one in (whole, part):
+        uri = f"nbd+unix:///?socket={one.stack.socket()}"
+        told = subprocess.run(["nbdinfo", "--json", uri], capture_output=True, text=True, check=True)
+        (export,) = json.loads(told.stdout)["exports"]
+        flags.append({name: value for name, value in export.items() if name.startswith(("is_", "can_", "context"))})
+    assert flags[0] == flags[1]
+    end = (4 << 20) - 65536
+    write = ["-c", f"write -P 3 {end} 64k", "-c", f"discard {end} 64k", "-c", f"write -z {end} 4k", "-c", "flush"]
+    done = subprocess.run(["qemu-io", "-f", "raw", *write, part.device()], capture_output=True, text=True, check=True)
+    assert "failed" not in done.stdout + done.stderr
+    stored = Path(part.attachment.connection["data"]["device_path"]).read_bytes()
+    assert stored.count(0) == len(stored)
+    beyond = ["qemu-io", "-f", "raw", "-c", f"write {4 << 20} 512", part.device()]
+    assert "failed" in subprocess.run(beyond, capture_output=True, text=True, check=False).stdout
 
 
 @pytest.mark.parametrize("export", ["block", NBD])

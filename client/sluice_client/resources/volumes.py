@@ -16,6 +16,10 @@ def gib_text(value: Any) -> str:
     return "" if value is None else f"{value / _GIB:.1f} GiB"
 
 
+def _size(value: Any) -> str:
+    return f"{value} GiB"
+
+
 def _rate(value: Any) -> str:
     return "" if value is None else rate_text(value)
 
@@ -44,14 +48,15 @@ def _consumer(value: Any) -> str:
 VOLUME_LIST: Final[Columns] = (
     field("ID", "id"),
     *fields("Name", "Status"),
-    field("Size", human=lambda value: f"{value} GiB"),
+    field("Size", human=_size),
     *fields("Tier", "Node"),
     *fields("Project", "Pool", "Type", long=True),
     field("Created At", long=True),
 )
 VOLUME: Final[Columns] = (
     *fields("id", "name", "project", "status"),
-    field("size", human=lambda value: f"{value} GiB"),
+    field("size", human=_size),
+    field("cinder_size", human=_size),
     *fields("tier", "type", "pool", "node"),
     field("attachments", human=lines(_attachment)),
     field("filters", human=lines(_filter)),
@@ -76,7 +81,7 @@ OPERATION: Final[Columns] = fields(
 SNAPSHOT_LIST: Final[Columns] = (
     field("ID", "id"),
     *fields("Name", "Status"),
-    field("Size", human=lambda value: f"{value} GiB"),
+    field("Size", human=_size),
     field("Created At", long=True),
 )
 TIER_LIST: Final[Columns] = (

@@ -2,7 +2,8 @@
 
 Cinder makes an export for the node, its konnector takes it and puts the volume's stack before it, then Cinder is told
 that the volume is in use.  The stack is chosen at the first time, and kept in the volume's record before the konnector
-hears of it; a volume that may hold data and has no record is not attached.
+hears of it.  Cinder's volume grows before that when it is to be encrypted (:mod:`header_space`).  A volume that may
+hold data and has no record is not attached.
 
 The connection, which may hold a key, and the passphrase go from here to the konnector, and are kept nowhere.
 """
@@ -18,13 +19,14 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.validation.bodies import Body
 from sluice_controller.volumes import ordering, volume_keys
 from sluice_controller.volumes.cinder_access import Caller, caller_cinder, check_node, node_konnector
+from sluice_controller.volumes.header_space import add_header_space
 from sluice_controller.volumes.ordering import Claim, new_operation
 from sluice_controller.volumes.volume_policies import LUKS, choose_stack
 from sluice_controller.volumes.volumes import VolumeView
 from sluice_core.errors import CallerError, Conflict, PeerError
 from sluice_core.volumes import operations
 from sluice_core.volumes.cinder.adapter import Cinder
-from sluice_core.volumes.cinder.records import AVAILABLE, CinderAttachment
+from sluice_core.volumes.cinder.records import AVAILABLE, GIB, CinderAttachment
 from sluice_core.volumes.messages import (
     ATTACH,
     VolumeOperation,
@@ -101,7 +103,7 @@ def _adopt(backend: Backend, caller: Caller, view: VolumeView) -> None:
 def _ask_attach(backend: Backend, cinder: Cinder, claim: Claim) -> Outcome:
     given = claim.operation.data
     konnector = node_konnector(backend, str(given["node"]))
-    before = claim.record
+    first = claim.record is not None and not claim.record.fixed
     try:
         connector = konnector.connector()
         record = _fixed_record(backend, claim)
@@ -109,13 +111,12 @@ def _ask_attach(backend: Backend, cinder: Cinder, claim: Claim) -> Outcome:
     except PeerError as error:  # nothing was asked yet
         claim.fail(str(error))
         raise
-    first = record != before
     claim.save(CHOSEN, first=first)
     try:
         attachment = cinder.attach(record.id, connector)
     except CallerError:
-        if before is not None and first:
-            backend.store.run(operations.replace_record(backend.store.keys, record, before))
+        if first:
+            backend.store.run(operations.replace_record(backend.store.keys, record, record.unfixed()))
         raise
     claim.save(EXPORTED, attachment=attachment.id)
     attachments = ordering.finisher(backend).attachments
@@ -136,7 +137,10 @@ def _fixed_record(backend: Backend, claim: Claim) -> VolumeRecord:
     if record.fixed:
         return record
     stack = choose_stack(backend, record)
-    secret = volume_keys.active_key(backend.config) if _is_encrypted(stack) else ""
+    secret = ""
+    if _is_encrypted(stack):
+        secret = volume_keys.active_key(backend.config)
+        record = add_header_space(backend, record)
     found = replace(record, stack=stack, fixed=backend.now(), secret=secret)
     if not backend.store.run(operations.replace_record(backend.store.keys, record, found)):
         raise Conflict("somebody else attaches the volume right now")
@@ -171,6 +175,7 @@ def _wanted(
         "export": export,
         "stack": [one.to_data() for one in record.stack],
         "fresh": first or (_is_encrypted(record.stack) and not record.header),
+        **({"size": record.size * GIB} if record.size else {}),
         **({"secret": secret} if secret else {}),
     }
 

@@ -116,12 +116,14 @@ def extend(backend: Backend, caller: Caller, view: VolumeView, size: int) -> Vol
     :param size: in GiB
     :raises CallerError: when it is not larger
     """
-    if size <= view.volume.size:
-        raise CallerError(f"`size` is {size}, expected more than the {view.volume.size} GiB that the volume has")
+    if size <= view.size:
+        raise CallerError(f"`size` is {size}, expected more than the {view.size} GiB that the volume has")
     cinder = caller_cinder(backend, caller)
 
     def ask(claim: Claim) -> Outcome:
-        cinder.extend(view.volume.id, size)
+        wanted = size + (claim.record.header_gib if claim.record else 0)
+        if view.volume.size < wanted:  # else it has grown already, behind our back
+            cinder.extend(view.volume.id, wanted)
         return _asked(claim)
 
     return ordering.order(backend, _operation(backend, caller, EXTEND, view, size=size), ask)

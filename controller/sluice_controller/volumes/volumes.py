@@ -23,6 +23,11 @@ class VolumeView:
     record: VolumeRecord | None
     tier: str
 
+    @property
+    def size(self) -> int:
+        """GiB that its user asked for; in Cinder there may be more."""
+        return (self.record and self.record.size) or self.volume.size
+
 
 def page(
     backend: Backend,

@@ -99,13 +99,13 @@ class Attachments:
             if one.id == operation.data.get("attachment") or one.status != ATTACHED:
                 self._cinder.delete_attachment(one.id)
         if never and record is not None and operation.data.get("first"):
-            record = replace(record, stack=(), fixed=0.0, secret="")
+            record = record.unfixed()
         return Outcome(failed(operation, self._now(), reason), record)
 
     def shows_size(self, record: VolumeRecord) -> bool:
         """Whether the user of a volume that has grown sees its size now; otherwise after the next attach."""
         try:
-            return self._konnectors(record.node).resize(record.id)
+            return self._konnectors(record.node).resize(record.id, record.size * GIB)
         except (CallerError, PeerError) as error:
             log.warning("volume `%s` shows its size after the next attach: %s", record.id, error)
             return False

@@ -113,7 +113,10 @@ class Finisher:
         volume = self._volume(operation)
         if volume is None or not volume.is_settled:
             return Outcome(self._gone(operation) if volume is None else operation, record)
-        if not volume.has_failed and volume.size >= int(operation.data["size"]):
+        size = int(operation.data["size"])
+        if not volume.has_failed and volume.size >= size + (record.header_gib if record else 0):
+            if record and record.size:
+                record = replace(record, size=size)
             seen = NOW
             if volume.status == IN_USE and not (record and record.node and self.attachments.shows_size(record)):
                 seen = AFTER_ATTACH

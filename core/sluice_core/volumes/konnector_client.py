@@ -54,9 +54,10 @@ class Konnector(Protocol):
         :raises NotFound: when it is not attached there
         """
 
-    def resize(self, volume_id: str) -> bool:
+    def resize(self, volume_id: str, size: int = 0) -> bool:
         """Have a volume that has grown show its size; False: its user sees it after the next attach.
 
+        :param size: bytes that the user shall see, where that is not all; else 0
         :raises NotFound: when it is not attached there
         """
 
@@ -108,9 +109,10 @@ class KonnectorClient:
         found = self._ask("GET", f"/volumes/{quote(volume_id, safe='')}/locality").get("rbd")
         return None if found is None else RbdLocality.from_data(found)
 
-    def resize(self, volume_id: str) -> bool:
+    def resize(self, volume_id: str, size: int = 0) -> bool:
         """As of :class:`Konnector`."""
-        return self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}/size").get("reattach") is False
+        body = {"size": size} if size else None
+        return self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}/size", body).get("reattach") is False
 
     def detach(self, volume_id: str) -> None:
         """As of :class:`Konnector`."""

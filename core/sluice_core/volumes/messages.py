@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
 from sluice_core.describe import Scalar
@@ -25,6 +25,10 @@ DELETE: Final = "delete"
 ATTACH: Final = "attach"
 DETACH: Final = "detach"
 OPERATIONS: Final = (CREATE, EXTEND, RETYPE, SNAPSHOT, DELETE_SNAPSHOT, DELETE, ATTACH, DETACH)
+
+#: GiB that Cinder's volume gets beyond what its user asked for, for a header in front of the data: Cinder counts whole
+#: ones.
+HEADER_GIB: Final = 1
 
 #: How far an operation is; one that has not ended is finished or undone by an actor host.
 UNDER_WAY: Final = "under_way"
@@ -116,9 +120,11 @@ class VolumeRecord(Message):
 
     ``account`` is the Swift account of ``project``.  ``stack`` are the filters that change what is stored, outermost
     first.  They are fixed at the first attach (``fixed`` is when, unix seconds; 0: never attached through Sluice), and
-    a volume without a record that has data is not attached.  ``header`` is the number of bytes that a header of the
-    stack takes in front of the data.  ``secret`` names the key of the stack for the key manager.  ``node`` is the node
-    that it is attached to through Sluice, ``attachment`` the id of Cinder's attachment; both empty while there is none.
+    a volume without a record that has data is not attached.  ``size`` is what its user asked for, in GiB, of a volume
+    that has :data:`HEADER_GIB` more in Cinder, or gets them; 0: its user has all of it.  ``header`` is the number of
+    bytes that its user did not see at the last attach: a header of the stack.  ``secret`` names the key of the stack
+    for the key manager.  ``node`` is the node that it is attached to through Sluice, ``attachment`` the id of Cinder's
+    attachment; both empty while there is none.
     ``pool`` is the ``host@backend#pool`` that it was in at the last attach.
     """
 
@@ -129,6 +135,7 @@ class VolumeRecord(Message):
     tier: str = ""
     stack: tuple[StackStep, ...] = ()
     fixed: float = 0.0
+    size: int = 0
     header: int = 0
     secret: str = ""
     created: float = 0.0
@@ -143,6 +150,22 @@ class VolumeRecord(Message):
     def path(self) -> str:
         """As :func:`volume_path`."""
         return volume_path(self.account, self.id)
+
+    @property
+    def header_gib(self) -> int:
+        """GiB that it has, or gets, in Cinder beyond what its user asked for."""
+        return HEADER_GIB if self.size else 0
+
+    def to_data(self) -> dict[str, Any]:
+        """Without a ``size`` of 0: a record of before there were sizes is replaced by its bytes as they are stored."""
+        data = super(VolumeRecord, self).to_data()
+        if not self.size:
+            del data["size"]
+        return data
+
+    def unfixed(self) -> VolumeRecord:
+        """The record with the stack to be chosen anew."""
+        return replace(self, stack=(), fixed=0.0, secret="")
 
 
 @dataclass(frozen=True, slots=True)

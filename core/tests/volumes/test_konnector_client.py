@@ -63,7 +63,7 @@ def test_each_call_has_its_route_and_our_token(server, konnector):
     assert konnector.volume("v 1") == {"state": "attached"}
     assert konnector.attach("v1", {"secret": "s"}) == {"device": "/dev/loop1"}
     assert konnector.resize("v1")
-    assert not konnector.resize("v1")
+    assert not konnector.resize("v1", 512)
     konnector.detach("v1")
     konnector.revoke("v1", "a1")
     assert konnector.locality("v1") is None
@@ -73,7 +73,7 @@ def test_each_call_has_its_route_and_our_token(server, konnector):
         ("GET", "/volumes/v%201", "t0ken", None),
         ("PUT", "/volumes/v1", "t0ken", {"secret": "s"}),
         ("PUT", "/volumes/v1/size", "t0ken", None),
-        ("PUT", "/volumes/v1/size", "t0ken", None),
+        ("PUT", "/volumes/v1/size", "t0ken", {"size": 512}),
         ("DELETE", "/volumes/v1", "t0ken", None),
         ("PUT", "/volumes/v1/revoked", "t0ken", {"attachment": "a1"}),
         *[("GET", "/volumes/v1/locality", "t0ken", None)] * 2,

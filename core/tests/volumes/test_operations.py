@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from sluice_core.store.operation import Operation, nothing
 from sluice_core.volumes import operations
 from sluice_core.volumes.messages import DONE, EXTEND, StackStep, Tier, VolumeOperation, VolumeRecord
 
@@ -72,3 +73,15 @@ def test_a_tier_is_made_once(run):
     assert run(operations.create_tier, Tier("gold", "t1"))
     assert not run(operations.create_tier, Tier("gold", "t2"))
     assert run(operations.read_tiers)["gold"].type == "t1"
+
+
+def test_a_record_of_before_there_were_sizes_is_replaced(run, store):
+    stored = (
+        b'{"account":"AUTH_p1","attachment":"","by":"","created":1.0,"fixed":2.0,"header":2068480,"id":"v1","name":"",'
+        b'"node":"","pool":"","project":"p1","secret":"k1","stack":[{"keyword":"luks","params":{}}],"tier":"","v":1}'
+    )
+    store.run(Operation((("HSET", store.keys.volumes, "v1", stored),), nothing))
+    old = run(operations.read_record, "v1")
+    assert (old.size, old.header_gib, old.header) == (0, 0, 2068480)
+    assert run(operations.replace_record, old, replace(old, node="n1"))
+    assert run(operations.read_record, "v1").node == "n1"

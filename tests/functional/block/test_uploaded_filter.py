@@ -1,4 +1,4 @@
-"""An uploaded filter of volumes from end to end: tried by the node, chosen by a sentence, obeyed, and given up."""
+"""Filters of volumes from end to end: chosen by a sentence, obeyed; an uploaded one also tried, and given up."""
 
 import json
 import os
@@ -28,6 +28,7 @@ ROT = {
     "reverse": True,
     "parameters": [{"name": "rot-by", "type": "int", "default": 13, "minimum": 1, "maximum": 255}],
 }
+GIB = 1 << 30
 TEXT = b"the quick brown fox jumps over the lazy dog ".ljust(4096, b".")
 
 
@@ -110,3 +111,32 @@ def test_an_uploaded_filter_is_tried_chosen_obeyed_and_given_up(cluster, client,
         admin.unregister_filter("rot", force=True)
     ended(alice, alice.delete_volume(volume))
     admin.unregister_filter("rot")
+
+
+def test_an_encrypted_volume_has_the_size_that_was_asked_for_and_a_gib_more_in_cinder(cluster, client, eventually):
+    admin, alice = client(seed.ADMIN), client("alice")
+    eventually(lambda: list(admin.pools()), limit=30)
+    volume = ended(alice, alice.create_volume(1, name="data2"))["volume"]
+    policy = admin.create_policy("FOR TENANT acme DO SET encryption", wait=30)["id"]
+    device = ended(alice, alice.attach_volume(volume, cluster.layout.node, export="block"))["data"]["device"]
+    ends = (0, GIB - len(TEXT))
+    with open(device, "r+b", buffering=0) as file:
+        assert file.seek(0, os.SEEK_END) == GIB
+        for offset in ends:
+            os.pwrite(file.fileno(), TEXT, offset)
+        os.fsync(file.fileno())
+    (image,) = (backends.folder(cluster.layout) / "nbd").rglob(f"*{volume}*")
+    assert image.stat().st_size == 2 * GIB
+    with image.open("rb") as stored:
+        assert stored.read(4) == b"LUKS"
+    assert [alice.volume(volume)[name] for name in ("size", "cinder_size")] == [1, 2]
+    assert ended(alice, alice.extend_volume(volume, 2))["data"]["size_seen"] == "after the next attach"
+    ended(alice, alice.detach_volume(volume))
+    admin.delete_policy(policy)
+    device = ended(alice, alice.attach_volume(volume, cluster.layout.node, export="block"))["data"]["device"]
+    with open(device, "rb", buffering=0) as file:
+        assert file.seek(0, os.SEEK_END) == 2 * GIB
+        assert [os.pread(file.fileno(), len(TEXT), offset) for offset in ends] == [TEXT, TEXT]
+    assert [alice.volume(volume)[name] for name in ("size", "cinder_size")] == [2, 3]
+    ended(alice, alice.detach_volume(volume))
+    ended(alice, alice.delete_volume(volume))

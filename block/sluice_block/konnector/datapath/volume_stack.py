@@ -186,5 +186,7 @@ class VolumeStack:
         """nbdkit's arguments, and the descriptors that they name."""
         source = self.source.start()
         with open_passphrase(wanted.secret) as descriptor:
-            given = nbdkit_arguments(pairs(wanted.steps()), source, self.built, self._page_file, self.log, descriptor)
+            given = nbdkit_arguments(
+                pairs(wanted.steps()), source, self.built, self._page_file, self.log, descriptor, wanted.asked_size
+            )
             yield given, (descriptor,)

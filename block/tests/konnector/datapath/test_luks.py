@@ -67,6 +67,29 @@ def test_the_header_is_luks_and_no_part_of_the_size_that_is_shown(machine):
     assert volume.attachment.size == size == stored(volume).stat().st_size - 4040 * 512
 
 
+@pytest.mark.parametrize("stack", [(LUKS,), (XOR, LUKS), (LUKS, XOR)])
+def test_as_much_is_shown_as_is_asked_for_and_its_first_and_last_bytes_are_kept(machine, stack):
+    size = 60 * MIB
+    volume = encrypted(machine, stack=stack, asked_size=size)
+    assert volume.attachment.size == size
+    with open(volume.device(), "r+b", buffering=0) as device:
+        assert device.seek(0, os.SEEK_END) == size
+        for offset in (0, size - len(PLAIN)):
+            os.pwrite(device.fileno(), PLAIN, offset)
+        os.fsync(device.fileno())
+    volume.replace_stack((READAHEAD, *stack))
+    machine.konnector.detach(volume.attachment.volume)
+    again, _ = machine.konnector.attach(replace(volume.attachment, state="attaching", fresh=False))
+    with open(again.device(), "rb", buffering=0) as device:
+        assert device.seek(0, os.SEEK_END) == size
+        assert [os.pread(device.fileno(), len(PLAIN), offset) for offset in (0, size - len(PLAIN))] == [PLAIN, PLAIN]
+
+
+def test_more_than_there_is_beside_the_header_is_not_shown(machine):
+    with pytest.raises(PeerError):
+        encrypted(machine, asked_size=64 * MIB)
+
+
 def test_another_secret_is_refused_and_writes_nothing(machine):
     volume = encrypted(machine)
     write(volume)

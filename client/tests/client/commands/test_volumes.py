@@ -13,8 +13,8 @@ OPERATION = {
 }  # fmt: skip
 UNDER_WAY = {**OPERATION, "state": "under_way"}
 VOLUME = {
-    "id": "v1", "name": "data1", "project": "p1", "status": "in-use", "size": 10, "tier": "gold", "type": "gold",
-    "pool": None, "node": "n1", "attachments": [{"id": "a1", "host": ""}], "header": 0, "known": True,
+    "id": "v1", "name": "data1", "project": "p1", "status": "in-use", "size": 10, "cinder_size": 11, "tier": "gold",
+    "type": "gold", "pool": None, "node": "n1", "attachments": [{"id": "a1", "host": ""}], "header": 0, "known": True,
     "filters": [{"keyword": "xor", "params": {"key": 7}}], "filters_fixed_at": None, "created_at": "", "rates": {},
 }  # fmt: skip
 POOL = {"name": "h@nbd#fast", "total": 2**31, "free": None, "capabilities": {"fabric": "nbd"}, "seen_at": ""}

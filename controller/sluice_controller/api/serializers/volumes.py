@@ -40,7 +40,8 @@ class VolumeSerializer(Serializer):
     name = s.CharField(source="volume.name", allow_blank=True)
     project = s.CharField(source="volume.project", allow_blank=True, help_text="its id")
     status = s.CharField(source="volume.status", help_text="as Cinder has it")
-    size = s.IntegerField(source="volume.size", help_text="GiB")
+    size = s.IntegerField(help_text="GiB that its user asked for, and sees")
+    cinder_size = s.IntegerField(source="volume.size", help_text="GiB that it has in Cinder, with its header")
     tier = computed(lambda view: view.tier or None, s.CharField(allow_null=True))
     type = s.CharField(source="volume.type", allow_blank=True, help_text="its volume type in Cinder")
     pool = computed(
@@ -64,7 +65,7 @@ class VolumeSerializer(Serializer):
     )
     header = computed(
         lambda view: view.record.header if view.record else 0,
-        s.IntegerField(help_text="bytes of it that its filters take"),
+        s.IntegerField(help_text="bytes in Cinder that its user does not see"),
     )
     known = computed(
         lambda view: view.record is not None, s.BooleanField(help_text="whether Sluice made or adopted it")
@@ -148,7 +149,7 @@ class SnapshotSerializer(Serializer):
     id = s.CharField()
     name = s.CharField(allow_blank=True)
     status = s.CharField(help_text="as Cinder has it")
-    size = s.IntegerField(help_text="GiB")
+    size = s.IntegerField(help_text="GiB, as Cinder has it: with the header of an encrypted volume")
     created_at = s.CharField(source="created", allow_blank=True)
 
 

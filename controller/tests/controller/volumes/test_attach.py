@@ -7,9 +7,11 @@ import pytest
 from tests.support.shared_objects import shared_object
 
 from sluice_core.errors import CallerError, Conflict, PeerError
+from sluice_core.volumes.cinder.records import GIB
 from sluice_core.volumes.konnector_client import KonnectorAway
 from sluice_core.volumes.messages import StackStep
-from sluice_core.volumes.operations import read_record
+from sluice_core.volumes.operations import read_record, replace_record
+from sluice_core.volumes.testing.fake_cinder import FakeCinder
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, render_ring
 from sluice_filters.encryption.keys.ring import Ring
 
@@ -93,13 +95,107 @@ def test_the_first_attach_fixes_the_filters_that_policies_say_then(
     assert wanted["stack"] == [{"keyword": "luks", "params": {}}]
     assert (len(wanted["secret"]), wanted["fresh"]) == (64, True)
     found = record()
-    assert (found.stack, found.secret, found.header) == ((StackStep("luks"),), "k1", konnector.header)
+    assert (found.stack, found.secret, found.header) == ((StackStep("luks"),), "k1", GIB)
     assert wanted["secret"] not in str([send("get", f"/volumes/{volume}"), send("get", "/volumes/operations")])
     order("post", f"/volumes/{volume}/detach")
     send("delete", f"/policies/{send('get', '/policies')['policies'][0]['id']}", status=204)
     attach()
     assert konnector.volumes[volume]["stack"] == wanted["stack"]
     assert (konnector.volumes[volume]["secret"], konnector.volumes[volume]["fresh"]) == (wanted["secret"], False)
+
+
+@pytest.fixture
+def encrypted(create, keys, konnector, volume):
+    """A policy that encrypts the project's volumes."""
+    create("FOR TENANT AUTH_service DO SET encryption")
+
+
+@pytest.fixture
+def sizes(send, cinder, konnector, volume):
+    """What the volume has: as its user sees it, in Cinder, and as the konnector is told to show it, in GiB."""
+
+    def found():
+        shown = send("get", f"/volumes/{volume}")
+        assert shown["cinder_size"] == cinder.state.volumes[volume].size
+        return shown["size"], shown["cinder_size"], konnector.volumes[volume].get("size", 0) / GIB
+
+    return found
+
+
+def test_the_header_of_an_encrypted_volume_is_added_to_its_size_in_cinder(encrypted, attach, order, volume, sizes):
+    attach(export="nbd")
+    assert sizes() == (1, 2, 1)
+    assert order("put", f"/volumes/{volume}/size", {"size": 3})["data"] == {"size": 3, "size_seen": "now"}
+    assert sizes() == (3, 4, 3)
+    order("post", f"/volumes/{volume}/detach")
+    attach()
+    assert sizes() == (3, 4, 3)
+
+
+def test_a_volume_that_is_not_encrypted_has_in_cinder_what_was_asked_for(attach, sizes):
+    attach()
+    assert sizes() == (1, 1, 0)
+
+
+def test_a_quota_that_has_no_room_for_the_header_refuses_the_attach_and_changes_nothing(
+    encrypted, refused, attach, cinder, record, sizes
+):
+    before = record()
+    cinder.state.faults["extend"] = Conflict("extending volume: quota of gigabytes exceeded")
+    assert refused() == (
+        "the volume is to be encrypted, which takes 1 GiB more in cinder: extending volume: quota of gigabytes exceeded"
+    )
+    assert (record(), cinder.state.attachments) == (before, {})
+    attach()
+    assert sizes() == (1, 2, 1)
+
+
+def test_a_pool_that_has_no_room_for_the_header_refuses_the_attach_and_changes_nothing(
+    encrypted, refused, cinder, record, monkeypatch
+):
+    before = record()
+    monkeypatch.setattr(cinder, "extend", lambda volume_id, size: None)
+    assert "cinder did not extend it to 2 GiB, its status is `available`; most likely its pool is full" in refused()
+    assert (record(), cinder.state.attachments) == (before, {})
+
+
+def test_an_extension_for_the_header_whose_answer_was_lost_is_not_repeated(
+    encrypted, refused, send, attach, cinder, sizes, monkeypatch
+):
+    def extend(volume_id, size):
+        FakeCinder.extend(cinder, volume_id, size)
+        raise PeerError("no answer")
+
+    monkeypatch.setattr(cinder, "extend", extend)
+    assert refused(503) == "no answer"
+    waiting = send("get", "/volumes/operations?state=under_way")["operations"]
+    assert send("get", f"/volumes/operations/{waiting[0]['id']}")["state"] == "failed"
+    attach()
+    assert sizes() == (1, 2, 1)
+
+
+def test_a_header_that_was_added_for_an_attach_that_failed_is_not_added_again(
+    encrypted, refused, attach, cinder, konnector, record, sizes
+):
+    konnector.faults["attach"] = CallerError("no filter `luks` here")
+    refused()
+    cinder.state.faults["attach"] = Conflict("it is reserved")
+    refused()
+    assert (record().size, record().fixed) == (1, 0.0)
+    attach()
+    assert sizes() == (1, 2, 1)
+
+
+def test_a_volume_that_was_encrypted_before_headers_were_added_stays_as_it_is(
+    encrypted, attach, order, backend, konnector, record, sizes
+):
+    attach()
+    order("post", f"/volumes/{record().id}/detach")
+    old = dataclasses.replace(record(), size=0, header=konnector.header)
+    assert backend.store.run(replace_record(backend.store.keys, record(), old))
+    konnector.size = 2 * GIB
+    attach()
+    assert (sizes(), record()) == ((2, 2, 0), dataclasses.replace(old, node="n1", attachment=record().attachment))
 
 
 @pytest.fixture

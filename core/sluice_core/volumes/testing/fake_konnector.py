@@ -40,7 +40,8 @@ class FakeKonnector:
             raise NotFound(f"volume `{volume_id}` is not attached here")
         wanted = self.volumes[volume_id]
         encrypted = any(one["keyword"] == "luks" for one in wanted["stack"])
-        shown = {"state": "attached", "device": "/dev/loop7", "size": self.size - (self.header if encrypted else 0)}
+        size = wanted.get("size") or self.size - (self.header if encrypted else 0)
+        shown = {"state": "attached", "device": "/dev/loop7", "size": size}
         return {"attachment": wanted["attachment"], "limits_in_force": {"max_bw": 3e6, "max_iops": 0.0}, **shown}
 
     def attach(self, volume_id: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,9 +58,11 @@ class FakeKonnector:
         self.volume(volume_id)
         return self.lies.get(volume_id)
 
-    def resize(self, volume_id: str) -> bool:
+    def resize(self, volume_id: str, size: int = 0) -> bool:
         """As of the client."""
         self._fail("resize")
+        if size:
+            self.volumes[volume_id]["size"] = size
         return bool(self.volume(volume_id)) and self.volumes[volume_id]["export"] == "nbd"
 
     def detach(self, volume_id: str) -> None:
