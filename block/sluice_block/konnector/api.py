@@ -14,6 +14,8 @@ PUT    /volumes/<id>/revoked        its ``attachment`` was ended by force: serve
 PUT    /volumes/<id>/log            switch the log of requests: ``on``
 GET    /volumes/<id>/counters       what was counted since it was attached
 GET    /volumes/<id>/locality       where it lies: ``rbd``, null when that is not in Ceph
+POST   /volumes/<id>/measure        have fio overwrite and measure it: ``seconds`` for each figure
+GET    /volumes/<id>/measure        how far that is, and the figures
 ====== ============================ ==========================================================
 
 A fault is ``{"error": reason}`` with its status.
@@ -46,6 +48,8 @@ _LARGEST: Final = 1 << 20
 _FASTEST: Final = 1 << 63
 #: Bytes of the smallest block of a device.
 _SECTOR: Final = 512
+#: Seconds for which a figure is measured.
+_LONGEST_FIGURE: Final = 300
 #: Fields of an attach, and what they are.
 _ATTACHED: Final[Mapping[str, type]] = {
     "project": str,
@@ -83,6 +87,8 @@ _ROUTES: Final = Map(
         Rule("/volumes/<volume>/log", endpoint="set_log", methods=("PUT",)),
         Rule("/volumes/<volume>/counters", endpoint="show_counters", methods=("GET",)),
         Rule("/volumes/<volume>/locality", endpoint="show_locality", methods=("GET",)),
+        Rule("/volumes/<volume>/measure", endpoint="measure", methods=("POST",)),
+        Rule("/volumes/<volume>/measure", endpoint="show_measurement", methods=("GET",)),
     ]
 )
 
@@ -208,6 +214,17 @@ class KonnectorApi:
         """Where it lies."""
         found = self._konnector.volume(volume).locality()
         return 200, {"rbd": None if found is None else found.to_data()}
+
+    def measure(self, request: Request, volume: str) -> tuple[int, Any]:
+        """Begin to measure it, unless it is measured already: 202."""
+        seconds = _body(request, {"seconds": int}).get("seconds")
+        if isinstance(seconds, bool) or seconds is None or not 1 <= seconds <= _LONGEST_FIGURE:
+            raise CallerError(f"`seconds` is `{json.dumps(seconds)}`, expected 1 to {_LONGEST_FIGURE} for each figure")
+        return 202, self._konnector.measure(volume, seconds).to_data()
+
+    def show_measurement(self, request: Request, volume: str) -> tuple[int, Any]:
+        """How far it is measured."""
+        return 200, self._konnector.measurement(volume).to_data()
 
 
 def json_response(status: int, data: Any) -> Response:

@@ -55,6 +55,10 @@ class KonnectorClient:
         """Where it lies: ``rbd``, None when that is not in Ceph."""
         return self._call("GET", f"{_path(volume)}/locality")
 
+    def measure(self, volume: str, seconds: int) -> Any:
+        """Have fio overwrite and measure a volume."""
+        return self._call("POST", f"{_path(volume)}/measure", {"seconds": seconds})
+
     def _call(self, method: str, path: str, data: Mapping[str, Any] | None = None) -> Any:
         connection = _UnixConnection(self._path)
         try:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from sluice_block.konnector.fio_measurement import FioMeasurement, check_measurable
 from sluice_block.konnector.records import BROKEN, DETACHING, VolumeAttachment, VolumeLimits
 from sluice_block.konnector.state_files import StateFiles
 from sluice_block.konnector.volume import AttachedVolume
@@ -37,6 +38,7 @@ class Konnector:
         self._logs = logs
         self.filters = filters or UploadedFilters(tuple, CodeStore(state), Refusals(state / REFUSALS))
         self._volumes: dict[str, AttachedVolume] = {}
+        self._measurements: dict[str, FioMeasurement] = {}
         self._lock = threading.Lock()
 
     def adopt(self) -> None:
@@ -115,6 +117,34 @@ class Konnector:
             volume.detach()
             with self._lock:
                 self._volumes.pop(key, None)
+                self._measurements.pop(key, None)
+
+    def measure(self, key: str, seconds: int) -> FioMeasurement:
+        """Have fio overwrite and read a volume; the measurement that runs already, if one does.
+
+        :param seconds: for each figure
+        :raises NotFound: when it is not attached here
+        :raises Conflict: as of :func:`check_measurable`
+        """
+        volume = self.volume(key)
+        with volume.lock:
+            known = self._measurements.get(key)
+            if known is not None and known.is_running():
+                return known
+            check_measurable(volume.attachment, volume.device())
+            made = self._measurements[key] = FioMeasurement(volume.device(), volume.attachment.size, seconds)
+            made.start()
+            return made
+
+    def measurement(self, key: str) -> FioMeasurement:
+        """
+        :raises NotFound: when it is not attached here, or was not measured since this konnector started
+        """
+        self.volume(key)
+        found = self._measurements.get(key)
+        if found is None:
+            raise NotFound(f"volume `{key}` is not measured here")
+        return found
 
     def revoke(self, key: str, attachment: str) -> bool:
         """Serve a volume no more whose attachment was ended elsewhere, and forget it once nobody holds its device.

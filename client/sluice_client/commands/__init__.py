@@ -156,6 +156,7 @@ COMMANDS: Final[Mapping[str, type[SluiceCommand]]] = {
     "volume snapshot list": volumes.ListSnapshots,
     "volume snapshot create": volumes.CreateSnapshot,
     "volume snapshot delete": volumes.DeleteSnapshot,
+    "volume calibrate": tiers.MeasurePool,
     "volume operation list": volume_operations.ListVolumeOperations,
     "volume operation show": volume_operations.ShowVolumeOperation,
     "volume tier list": tiers.ListTiers,

@@ -112,5 +112,5 @@ CALIBRATION: Final[Columns] = (
     *fields("pool"),
     field("read_bw", human=rate_text),
     field("write_bw", human=rate_text),
-    *fields("read_iops", "write_iops", "measured_at"),
+    *fields("read_iops", "write_iops", "measured_at", "measured_by", "node"),
 )

@@ -95,6 +95,13 @@ class VolumeApi:
         """Say what was measured of a pool: ``read_bw``, ``write_bw``, ``read_iops``, ``write_iops``."""
         return self._transport.call("PUT", join_path("volumes", "pools", pool, "calibration"), body=measured)
 
+    def measure_pool(self, pool: str, node: str, wait: float = 0.0, **how: Any) -> Data:
+        """Have a node measure a pool with fio.
+
+        :param how: ``seconds`` for each figure, ``size`` of the volume that is made for it, in GiB
+        """
+        return self._order("POST", join_path("volumes", "pools", pool, "calibrate"), {"node": node, **how}, wait)
+
     def match_tier(self, **demands: Any) -> Data:
         """The cheapest tier that meets demands now; ``size`` in GiB is one, too."""
         return self._transport.call("GET", "/volumes/tiers/match", query=make_query(**demands))
@@ -111,4 +118,4 @@ class VolumeApi:
 
 
 def _makes_something(method: str, path: str) -> bool:
-    return method == "POST" and path.endswith(("/volumes", "/snapshots"))
+    return method == "POST" and path.endswith(("/volumes", "/snapshots", "/calibrate"))

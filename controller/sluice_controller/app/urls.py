@@ -131,6 +131,7 @@ urlpatterns = [
     path("volumes/pools", tiers.PoolsView.as_view()),
     path("volumes/pools/<name:pool>/calibration", tiers.CalibrationView.as_view()),
     path("volumes/metrics", metrics.VolumeMetricsView.as_view()),
+    path("volumes/pools/<name:pool>/calibrate", tiers.MeasurementView.as_view()),
     path("volumes/tiers", tiers.TiersView.as_view()),
     path("volumes/tiers/match", tiers.TierMatchView.as_view()),
     path("volumes/tiers/<name:tier>", tiers.TierView.as_view()),

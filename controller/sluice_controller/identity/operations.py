@@ -209,7 +209,7 @@ OPERATIONS: Final = (
     Operation("sluice:tiers:update", _ADMIN, "put a tier's volume type right"),
     Operation("sluice:tiers:delete", _ADMIN, "delete a tier and its volume type"),
     Operation("sluice:pools:list", _ADMIN, "list Cinder's pools"),
-    Operation("sluice:pools:calibrate", _ADMIN, "say what was measured of a pool"),
+    Operation("sluice:pools:calibrate", _ADMIN, "measure a pool, or say what was measured of it"),
     Operation("sluice:schema:show", "@", "describe this API; everybody with a token"),
 )
 

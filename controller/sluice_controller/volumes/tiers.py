@@ -15,11 +15,9 @@ from typing import Any, Final
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import new_name
-from sluice_controller.validation.rates import read_rate
 from sluice_controller.volumes.cinder_access import service_cinder
 from sluice_controller.volumes.demands import DEMANDS, read_demands
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
-from sluice_core.messages.bounds import MOST_RATE
 from sluice_core.volumes import operations
 from sluice_core.volumes.cinder.records import CinderType
 from sluice_core.volumes.messages import Pool, PoolCalibration, Tier
@@ -33,7 +31,6 @@ from sluice_core.volumes.tiers import (
     unmet_by_all,
     with_size,
 )
-from sluice_dsl.diagnostics import closest_match
 
 #: What Cinder has of a tier's type: as it must be, otherwise, or nothing.
 OK: Final = "ok"
@@ -43,7 +40,6 @@ STATES: Final = (OK, DRIFTED, GONE)
 #: Stands in the path where the name of a tier would.
 MATCH: Final = "match"
 _MOST_COST: Final = 1e12
-_MEASURED: Final = ("read_bw", "write_bw", "read_iops", "write_iops")
 #: Of those extra specs that we set; others on the type are the administrator's own business.
 _OURS: Final = ("sluice:", "capabilities:sluice:", "storage_protocol", "pool_name")
 
@@ -66,28 +62,6 @@ class KnownPools:
     def meeting(self, demands: Demands) -> list[Pool]:
         """The pools that meet all demands, the one with most free space first."""
         return meeting_pools(demands, self.pools, self.calibrations)
-
-
-def set_calibration(backend: Backend, pool: str, data: Any) -> PoolCalibration:
-    """Keep what somebody measured of a pool; it counts before what the pool claims.
-
-    :param data: ``read_bw``, ``write_bw``, ``read_iops``, ``write_iops``, all of them
-    :raises CallerError: when the body makes no sense
-    :raises NotFound: when Cinder has no such pool
-    """
-    body = Body(data, *_MEASURED)
-    for name in _MEASURED:
-        if not body.has(name):
-            raise CallerError(f"`{name}` is missing, expected all of {', '.join(_MEASURED)}")
-    read_bw, write_bw = (read_rate(name, body.value(name)) for name in _MEASURED[:2])
-    read_iops, write_iops = (body.number(name, 0.0, 1.0, MOST_RATE) for name in _MEASURED[2:])
-    known = KnownPools.read(backend).pools
-    if pool not in known:
-        near = closest_match(pool, known)
-        raise NotFound(f"cinder has no pool `{pool}`" + (f", did you mean `{near}`" if near else ""))
-    found = PoolCalibration(pool, read_bw, write_bw, read_iops, write_iops, backend.now())
-    backend.store.run(operations.write_calibration(backend.store.keys, found))
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ Theory of operation.
   made carries the operation's id and is found by it; other changes are seen in the volume.  What cannot be found
   :data:`PATIENCE` seconds after the order was never asked, and has failed.
 * A volume or a snapshot that Cinder failed to make is deleted.
-* Attachments and detachments: :mod:`sluice_core.volumes.attachments`.
+* Attachments and detachments: :mod:`sluice_core.volumes.attachments`; calibrations of pools:
+  :mod:`sluice_core.volumes.pool_measurement`.
 
-Nothing is written here: whoever calls keeps the operation and the record that are returned.
+Nothing is written here: whoever calls keeps what is returned.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sluice_core.volumes.cinder.adapter import Cinder
 from sluice_core.volumes.cinder.records import AVAILABLE, IN_USE, OPERATION, CinderSnapshot, CinderVolume
 from sluice_core.volumes.messages import (
     ATTACH,
+    CALIBRATE,
     CREATE,
     DELETE,
     DELETE_SNAPSHOT,
@@ -38,6 +40,7 @@ from sluice_core.volumes.messages import (
     VolumeRecord,
 )
 from sluice_core.volumes.outcomes import ASKED, Outcome, done, failed
+from sluice_core.volumes.pool_measurement import PoolMeasurement
 
 #: Seconds after which what cannot be found was never asked for.
 PATIENCE: Final = 120.0
@@ -68,6 +71,7 @@ class Finisher:
             DELETE: self._delete,
             ATTACH: self.attachments.advance_attach,
             DETACH: self.attachments.advance_detach,
+            CALIBRATE: PoolMeasurement(cinder, konnectors, now).advance,
         }
 
     def advance(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:

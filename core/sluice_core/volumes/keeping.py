@@ -1,9 +1,12 @@
-"""Keeps what became of an operation: the record of its volume first, then the operation itself.
+"""Keeps what became of an operation: the record of its volume and what it measured first, then the operation itself.
 
 Whoever dies in between leaves an operation under way, whose next owner finds the record as it is to be.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation
@@ -18,8 +21,7 @@ def settle(store: Store, claimed: VolumeOperation, outcome: Outcome, before: Vol
 
     :param before: what was known of the volume
     """
-    change = _change(store.keys, before, outcome.record)
-    if change is not None:
+    for change in _changes(store.keys, before, outcome):
         store.run(change)
     return store.run(operations.release(store.keys, claimed, outcome.operation))
 
@@ -28,10 +30,18 @@ async def settle_async(
     store: AsyncStore, claimed: VolumeOperation, outcome: Outcome, before: VolumeRecord | None
 ) -> bool:
     """As :func:`settle`, for asyncio."""
-    change = _change(store.keys, before, outcome.record)
-    if change is not None:
+    for change in _changes(store.keys, before, outcome):
         await store.run(change)
     return await store.run(operations.release(store.keys, claimed, outcome.operation))
+
+
+def _changes(keys: Keys, before: VolumeRecord | None, outcome: Outcome) -> Iterator[Operation[Any]]:
+    """What is written before the operation."""
+    change = _change(keys, before, outcome.record)
+    if change is not None:
+        yield change
+    if outcome.calibration is not None:
+        yield operations.write_calibration(keys, outcome.calibration)
 
 
 def _change(keys: Keys, before: VolumeRecord | None, after: VolumeRecord | None) -> Operation[bool] | None:

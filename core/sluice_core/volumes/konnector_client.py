@@ -74,6 +74,19 @@ class Konnector(Protocol):
         :raises NotFound: when it is not attached there by that attachment
         """
 
+    def measure(self, volume_id: str, seconds: int) -> dict[str, Any]:
+        """Have fio write and read a volume all over, ``seconds`` for each of four figures; while it does, nothing new.
+
+        :raises NotFound: when it is not attached there
+        :raises Conflict: when it cannot be measured, or fio is missing there
+        """
+
+    def measurement(self, volume_id: str) -> dict[str, Any]:
+        """How far that is: ``state``, ``phase``, and in the end the figures, or the ``reason`` why there are none.
+
+        :raises NotFound: when it is not attached there, or not measured
+        """
+
 
 class KonnectorClient:
     """The konnector at ``url``.
@@ -121,6 +134,14 @@ class KonnectorClient:
     def revoke(self, volume_id: str, attachment: str) -> None:
         """As of :class:`Konnector`."""
         self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}/revoked", {"attachment": attachment})
+
+    def measure(self, volume_id: str, seconds: int) -> dict[str, Any]:
+        """As of :class:`Konnector`."""
+        return self._ask("POST", f"/volumes/{quote(volume_id, safe='')}/measure", {"seconds": seconds})
+
+    def measurement(self, volume_id: str) -> dict[str, Any]:
+        """As of :class:`Konnector`."""
+        return self._ask("GET", f"/volumes/{quote(volume_id, safe='')}/measure")
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         what = f"konnector of node `{self._node}`"

@@ -24,7 +24,12 @@ DELETE_SNAPSHOT: Final = "delete_snapshot"
 DELETE: Final = "delete"
 ATTACH: Final = "attach"
 DETACH: Final = "detach"
-OPERATIONS: Final = (CREATE, EXTEND, RETYPE, SNAPSHOT, DELETE_SNAPSHOT, DELETE, ATTACH, DETACH)
+#: Of a pool, by a volume that is made for it.
+CALIBRATE: Final = "calibrate"
+OPERATIONS: Final = (CREATE, EXTEND, RETYPE, SNAPSHOT, DELETE_SNAPSHOT, DELETE, ATTACH, DETACH, CALIBRATE)
+
+#: What is measured of a pool; bytes and operations per second.
+FIGURES: Final = ("read_bw", "write_bw", "read_iops", "write_iops")
 
 #: GiB that Cinder's volume gets beyond what its user asked for, for a header in front of the data: Cinder counts whole
 #: ones.
@@ -71,7 +76,8 @@ class Pool(Message):
 
     ``name`` is ``host@backend#pool``.  ``total`` and ``free`` are bytes, negative when the pool does not know them.
     ``capabilities`` are those whose names begin with ``sluice:``, without that, and ``fabric`` from Cinder's
-    ``storage_protocol`` when it is not among them.  ``seen`` is when a discovery saw it last, unix seconds.
+    ``storage_protocol`` when it is not among them.  ``seen`` is when a discovery saw it last, unix seconds.  ``specs``
+    are extra specs of a volume type whose volumes are in this pool, and in others only if these have the same names.
     """
 
     name: str
@@ -79,11 +85,16 @@ class Pool(Message):
     free: float
     capabilities: Mapping[str, str] = field(default_factory=dict)
     seen: float = 0.0
+    specs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PoolCalibration(Message):
-    """What fio measured of a pool: bytes and operations per second; ``at`` in unix seconds."""
+    """What was measured of a pool: bytes and operations per second; ``at`` in unix seconds.
+
+    ``node`` is the consumer that it was measured on, empty when somebody said the figures; ``by`` is who ordered
+    or said it.
+    """
 
     pool: str
     read_bw: float
@@ -92,6 +103,7 @@ class PoolCalibration(Message):
     write_iops: float
     at: float
     node: str = ""
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +230,8 @@ class RbdLocality(Message):
 class VolumeOperation(Message):
     """One operation on a volume, written before Cinder or a konnector is asked.
 
-    ``volume`` is empty in a CREATE until Cinder has answered: the volume is found by ``id``, which is its
-    ``sluice_operation`` in Cinder's metadata, while the operation is under way.  ``data`` are its arguments.
+    ``volume`` is empty in a CREATE or a CALIBRATE until Cinder has answered: the volume is found by ``id``, which
+    is its ``sluice_operation`` in Cinder's metadata, while the operation is under way.  ``data`` are its arguments.
     ``step`` names what was asked last, ``reason`` why it failed.  ``claimed`` is when somebody began to work at it, 0
     when nobody does.  Times are unix seconds.
     """

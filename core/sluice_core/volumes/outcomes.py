@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sluice_core.volumes.messages import DONE, FAILED, VolumeOperation, VolumeRecord
+from sluice_core.volumes.messages import DONE, FAILED, PoolCalibration, VolumeOperation, VolumeRecord
 
 #: The step of an operation that Cinder was asked for.
 ASKED: Final = "asked"
@@ -13,10 +13,14 @@ ASKED: Final = "asked"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An operation as it is now, and what we know of its volume; None: nothing, or nothing any more."""
+    """An operation as it is now, and what we know of its volume; None: nothing, or nothing any more.
+
+    ``calibration`` is what it has measured of a pool just now.
+    """
 
     operation: VolumeOperation
     record: VolumeRecord | None
+    calibration: PoolCalibration | None = None
 
 
 def done(operation: VolumeOperation, now: float, **more: Any) -> VolumeOperation:

@@ -28,7 +28,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    do_GET = do_PUT = do_DELETE = answer
+    do_GET = do_PUT = do_POST = do_DELETE = answer
 
 
 @pytest.fixture
@@ -57,6 +57,7 @@ def test_each_call_has_its_route_and_our_token(server, konnector):
     server.answers += [(200, {"host": "h"}), (200, {"state": "attached"}), (201, {"device": "/dev/loop1"})]
     server.answers += [(200, {"size": 1, "reattach": False}), (200, {"size": 1, "reattach": True}), (204, b"")]
     server.answers += [(200, {"forgotten": False})]
+    server.answers += [(202, {"state": "running"}), (200, {"state": "measured"})]
     osd = {"id": 0, "host": "left", "share": 1.0, "primary": 0.5}
     server.answers += [(200, {"rbd": None}), (200, {"rbd": {"pool": "p", "objects": 4, "sampled": 2, "osds": [osd]}})]
     assert konnector.connector() == {"host": "h"}
@@ -66,6 +67,8 @@ def test_each_call_has_its_route_and_our_token(server, konnector):
     assert not konnector.resize("v1", 512)
     konnector.detach("v1")
     konnector.revoke("v1", "a1")
+    assert konnector.measure("v1", 5) == {"state": "running"}
+    assert konnector.measurement("v1") == {"state": "measured"}
     assert konnector.locality("v1") is None
     assert konnector.locality("v1").osds == (OsdShare(0, "left", 1.0, 0.5),)
     assert server.asked == [
@@ -76,6 +79,8 @@ def test_each_call_has_its_route_and_our_token(server, konnector):
         ("PUT", "/volumes/v1/size", "t0ken", {"size": 512}),
         ("DELETE", "/volumes/v1", "t0ken", None),
         ("PUT", "/volumes/v1/revoked", "t0ken", {"attachment": "a1"}),
+        ("POST", "/volumes/v1/measure", "t0ken", {"seconds": 5}),
+        ("GET", "/volumes/v1/measure", "t0ken", None),
         *[("GET", "/volumes/v1/locality", "t0ken", None)] * 2,
     ]
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sluice_client.command_base import crud
 from sluice_client.command_base.command import Argument, EachCommand, ListCommand, ShowCommand, names_argument
+from sluice_client.commands.volumes.operations import WAIT, OrderCommand
 from sluice_client.commands.volumes.volumes import DEMANDS
 from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.volumes import CALIBRATION, MATCH, POOL_LIST, TIER, TIER_LIST
@@ -78,12 +79,49 @@ class ListPools(ListCommand):
         return self.client.pools()
 
 
+_POOL: Final = Argument("pool", "host@backend#pool", {"metavar": "POOL"})
+
+
+class MeasurePool(OrderCommand):
+    """Have a node measure with fio what a pool carries; `volume pool calibrate` says such figures by hand.
+
+    A volume is made in the pool for it, and deleted afterwards. Other volumes of the pool that are busy meanwhile make
+    the figures smaller: the operation says how many are attached (`attached_volumes`).
+    """
+
+    arguments = (
+        _POOL,
+        Argument("--consumer", "a node with a konnector and fio", {"required": True, "metavar": "NODE"}),
+        Argument("--seconds", "for each of four figures, by default 10", {"type": int, "metavar": "N"}),
+        Argument("--size", "of the volume that is measured, by default 1", {"type": int, "metavar": "GIB"}),
+        WAIT,
+    )
+    examples = ("node1@nbd#fast --consumer node1 --wait", "node1@nbd#fast --consumer node1 --seconds 60 --size 20")
+
+    def order(self, args: Namespace) -> Data:
+        """The operation."""
+        return self.client.measure_pool(args.pool, args.consumer, **crud.given_values(self.arguments[2:-1], args))
+
+    def fetch(self, args: Namespace) -> Data:
+        """The operation, ended if that is waited for."""
+        found = super().fetch(args)
+        others = found["data"].get("attached_volumes")
+        if others:
+            self.say(
+                f"other volumes of the pool that are attached: {others}; what they moved is missing in the figures"
+            )
+        return found
+
+
 class CalibratePool(ShowCommand):
-    """Say what a pool carries, as you measured it: it counts before what the pool claims, and floors divide it."""
+    """Say by hand what a pool carries, as you measured it; `volume calibrate` measures it.
+
+    It counts before what the pool claims, and floors divide it.
+    """
 
     columns = CALIBRATION
     arguments = (
-        Argument("pool", "host@backend#pool", {"metavar": "POOL"}),
+        _POOL,
         Argument("--read-bw", "read per second, as 90MBps", {"required": True, "metavar": "RATE"}),
         Argument("--write-bw", "written per second", {"required": True, "metavar": "RATE"}),
         Argument("--read-iops", "reads per second", {"required": True, "type": float, "metavar": "N"}),

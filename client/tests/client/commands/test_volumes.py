@@ -162,3 +162,11 @@ def test_what_was_measured_of_a_pool_is_sent_and_shown_with_units(run, stub, sen
     given = [word for name, value in measured.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     assert "90 MB/s" in run(*words, *given).out
     assert sent() == [("PUT", "/volumes/pools/h%40nbd%23fast/calibration", measured)]
+
+
+def test_a_measurement_says_which_other_volumes_may_have_made_it_smaller(run, stub, sent):
+    stub.enqueue(202, {**OPERATION, "what": "calibrate", "data": {"read_bw": 9e7, "attached_volumes": 2}})
+    shown = run("volume", "calibrate", "h@nbd#fast", "--consumer", "n1", "--seconds", "2", "--size", "4")
+    assert "90000000" in shown.out
+    assert "attached: 2;" in shown.err
+    assert sent() == [("POST", "/volumes/pools/h%40nbd%23fast/calibrate", {"node": "n1", "seconds": 2, "size": 4})]

@@ -172,7 +172,8 @@ class VolumeOperationSerializer(Serializer):
         child=s.JSONField(),
         help_text="what was ordered, and what came of it: `device` of an attachment, `snapshot`, and `size_seen`, "
         "which says when a consumer sees a new size. Of a detachment by force that no konnector answered: whether its "
-        "machine is `fenced` by the back end, and whether its konnector was told (`konnector_told`)",
+        "machine is `fenced` by the back end, and whether its konnector was told (`konnector_told`). Of a "
+        "calibration its figures, in bytes and operations per second",
     )
     created_at = UnixTimeField(source="created")
     ended_at = UnixTimeField(source="ended", allow_null=True)
@@ -245,6 +246,14 @@ class NewCalibrationSerializer(Serializer):
     write_iops = s.FloatField(help_text="writes per second")
 
 
+class NewMeasurementSerializer(Serializer):
+    """Where and how a pool is measured."""
+
+    node = s.CharField(help_text="a node with a konnector, which has fio")
+    seconds = s.IntegerField(required=False, help_text="for each of the four figures; 10 if it is not said")
+    size = s.IntegerField(required=False, help_text="GiB of the volume that is made for it; 1 if it is not said")
+
+
 class CalibrationSerializer(Serializer):
     """What was measured of a pool."""
 
@@ -254,6 +263,11 @@ class CalibrationSerializer(Serializer):
     read_iops = s.FloatField()
     write_iops = s.FloatField()
     measured_at = UnixTimeField(source="at")
+    measured_by = s.CharField(source="by", allow_blank=True)
+    node = computed(
+        lambda one: one.node or None,
+        s.CharField(allow_null=True, help_text="whose konnector measured it; null: somebody said the figures"),
+    )
 
 
 class PoolListSerializer(Serializer):
@@ -268,6 +282,9 @@ TIERS: Final = examples(
 )
 VOLUMES: Final = examples(
     ("of any type", {"name": "data1", "size": 10}),
+)
+MEASUREMENTS: Final = examples(
+    ("for ten seconds each", {"node": "node1", "seconds": 10, "size": 4}),
 )
 CALIBRATIONS: Final = examples(
     ("as fio measured", {"read_bw": "90MBps", "write_bw": "80MBps", "read_iops": 9000, "write_iops": 7000}),

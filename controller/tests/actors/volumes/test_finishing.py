@@ -13,7 +13,16 @@ from sluice_core.store.store import AsyncStore
 from sluice_core.volumes import operations
 from sluice_core.volumes.finishing import PATIENCE
 from sluice_core.volumes.konnector_client import KonnectorAway
-from sluice_core.volumes.messages import ATTACH, CREATE, DETACH, UNDER_WAY, VolumeOperation, VolumeRecord
+from sluice_core.volumes.messages import (
+    ATTACH,
+    CALIBRATE,
+    CREATE,
+    DETACH,
+    UNDER_WAY,
+    Pool,
+    VolumeOperation,
+    VolumeRecord,
+)
 from sluice_core.volumes.testing.fake_cinder import FakeCinder
 from sluice_core.volumes.testing.fake_konnector import FakeKonnector
 
@@ -167,5 +176,20 @@ def test_what_a_konnector_is_still_to_know_is_not_forgotten(story, monkeypatch):
             await world.order(replace(ORDER, id=f"e{number}", what=DETACH, state="done", data=data))
         await world.service.finish_all()
         assert set(await world.run(operations.read_operations)) == {"e0"}
+
+    story(scenario)
+
+
+def test_a_pool_is_measured_although_nobody_asks_again(story):
+    async def scenario(world):
+        await world.store.report(NodeReport("n1", "h", 1, konnector="https://n1"))
+        world.cinder.state.pools.append(Pool("h@nbd#fast", 1e12, 1e12, specs={"volume_backend_name": "nbd"}))
+        data = {"pool": "h@nbd#fast", "node": "n1", "seconds": 1, "size": 1, "specs": {"volume_backend_name": "nbd"}}
+        await world.order(replace(ORDER, what=CALIBRATE, project="", data=data))
+        while (found := await world.finished()).state == UNDER_WAY:
+            pass
+        assert (found.state, found.reason) == ("done", "")
+        kept = (await world.run(operations.read_calibrations))["h@nbd#fast"]
+        assert (kept.read_bw, kept.node, kept.by, kept.at) == (9e7, "n1", "alice", world.now)
 
     story(scenario)

@@ -9,7 +9,10 @@ from sluice_core.volumes.testing.fake_cinder import FakeCinder
 from sluice_core.volumes.testing.fake_konnector import FakeKonnector
 
 GIB = 2.0**30
-FAST = Pool("h@nbd#fast", 100 * GIB, 50 * GIB, {"resiliency": "none", "bandwidth": "400", "fabric": "nbd"}, 1.0)
+FAST = Pool(
+    "h@nbd#fast", 100 * GIB, 50 * GIB, {"resiliency": "none", "bandwidth": "400", "fabric": "nbd"}, 1.0,
+    {"volume_backend_name": "nbd", "pool_name": "fast"},
+)  # fmt: skip
 SAFE = Pool("h@rbd#safe", 900 * GIB, 500 * GIB, {"resiliency": "3", "bandwidth": "80", "fabric": "rbd"}, 1.0)
 
 

@@ -56,13 +56,15 @@ class Cinder:
         with self._asking("reading the volume types"):
             return [type_of(one.to_dict()) for one in self._client.volume_types.list()]
 
-    def create_type(self, name: str, specs: Mapping[str, str], text: str = "") -> CinderType:
+    def create_type(self, name: str, specs: Mapping[str, str], text: str = "", public: bool = True) -> CinderType:
         """A volume type with extra specs.
 
         :param text: its description
+        :param public: whether others than administrators see it
         :raises Conflict: when there is one of that name
         """
-        wanted = {"name": name, "description": text, "extra_specs": dict(specs)}
+        shown = {"os-volume-type-access:is_public": public}
+        wanted = {"name": name, "description": text, "extra_specs": dict(specs), **shown}
         with self._asking(f"creating the volume type `{name}`"):
             # the method of the client would set the specs afterwards, and might end in between
             _, made = self._client.client.post("/types", body={"volume_type": wanted})

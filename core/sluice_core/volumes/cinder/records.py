@@ -17,6 +17,8 @@ AVAILABLE: Final = "available"
 IN_USE: Final = "in-use"
 GIB: Final = 1 << 30
 _PREFIX: Final = "sluice:"
+#: What a pool reports that tells where it is.
+_PLACE: Final = ("volume_backend_name", "pool_name")
 #: What drivers call their protocol, in lower case → fabric.
 _FABRICS: Final = {"ceph": "rbd", "fibre_channel": "fc"}
 
@@ -104,8 +106,9 @@ def pool_of(data: Mapping[str, Any]) -> Pool:
     first = str(protocol[0] if isinstance(protocol, list) and protocol else protocol or "").lower()
     if first:
         capabilities.setdefault("fabric", _FABRICS.get(first, first))
+    specs = {name: str(reported[name]) for name in _PLACE if reported.get(name)}
     total, free = (_bytes(reported.get(f"{name}_capacity_gb")) for name in ("total", "free"))
-    return Pool(data["name"], total, free, capabilities)
+    return Pool(data["name"], total, free, capabilities, specs=specs)
 
 
 def _bytes(value: Any) -> float:

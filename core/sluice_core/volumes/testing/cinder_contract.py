@@ -104,6 +104,19 @@ class CinderContract:
         with pytest.raises(NotFound):
             service.delete_type(made.id)
 
+    def test_a_private_type_is_used_and_seen_by_administrators_alone(self, service: Any, caller: Any) -> None:
+        name = f"private {uuid.uuid4()}"
+        kind = service.create_type(name, {}, public=False)
+        made = service.create_volume(1, "", name, {})
+        assert wait_settled(lambda: service.volume(made.id)).type == name
+        assert name not in {one.name for one in caller.types()}
+        with pytest.raises(CallerError):
+            caller.create_volume(1, "", name, {})
+        service.delete_volume(made.id)
+        wait_gone(lambda: service.volume(made.id))
+        assert name in {one.name for one in service.types()}
+        service.delete_type(kind.id)
+
     def test_a_retyped_volume_has_the_other_type(self, service: Any, caller: Any, volume: CinderVolume) -> None:
         kind = service.create_type(f"tier {uuid.uuid4()}", {})
         caller.retype(volume.id, kind.name)

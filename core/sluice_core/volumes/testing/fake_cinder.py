@@ -25,6 +25,9 @@ from sluice_core.volumes.messages import Pool
 #: Cinder's own type, which volumes have that were created without one.
 DEFAULT_TYPE = CinderType("0" * 32, "standard")
 
+#: The extra spec that chooses a pool here; without it a volume lies in the first one.
+_PLACE = "volume_backend_name"
+
 
 @dataclass
 class FakeState:
@@ -35,6 +38,7 @@ class FakeState:
 
     pools: list[Pool] = field(default_factory=list)
     types: dict[str, CinderType] = field(default_factory=lambda: {DEFAULT_TYPE.id: DEFAULT_TYPE})
+    private: set[str] = field(default_factory=set)
     volumes: dict[str, CinderVolume] = field(default_factory=dict)
     snapshots: dict[str, CinderSnapshot] = field(default_factory=dict)
     attachments: dict[str, CinderAttachment] = field(default_factory=dict)
@@ -74,15 +78,17 @@ class FakeCinder:
     def types(self) -> list[CinderType]:
         """As of the adapter."""
         self._ask("types")
-        return list(self.state.types.values())
+        return self._visible_types()
 
-    def create_type(self, name: str, specs: Mapping[str, str], text: str = "") -> CinderType:
+    def create_type(self, name: str, specs: Mapping[str, str], text: str = "", public: bool = True) -> CinderType:
         """As of the adapter."""
         self._admin("create_type")
         if any(one.name == name for one in self.state.types.values()):
             raise Conflict(f"creating the volume type `{name}`: it exists")
         made = CinderType(str(uuid.uuid4()), name, dict(specs))
         self.state.types[made.id] = made
+        if not public:
+            self.state.private.add(made.id)
         return made
 
     def change_specs(self, type_id: str, specs: Mapping[str, str], gone: tuple[str, ...] = ()) -> None:
@@ -103,13 +109,16 @@ class FakeCinder:
     def create_volume(self, size: int, name: str, type_name: str, metadata: Mapping[str, str]) -> CinderVolume:
         """As of the adapter."""
         self._ask("create_volume")
-        if type_name and all(one.name != type_name for one in self.state.types.values()):
+        kind = next((one for one in self._visible_types() if one.name == (type_name or DEFAULT_TYPE.name)), None)
+        if kind is None:
             raise NotFound(f"creating the volume: volume type `{type_name}` could not be found")
         if sum(one.project == self._project for one in self.state.volumes.values()) >= self.state.quota:
             raise Conflict("creating the volume: maximum number of volumes exceeded")
-        pool = self.state.pools[0].name if self.state.pools else ""
+        place = kind.specs.get(_PLACE)
+        pools = [one.name for one in self.state.pools if place in (None, one.specs.get(_PLACE))]
+        pool = pools[0] if pools else ""
         made = CinderVolume(
-            str(uuid.uuid4()), name, "creating", size, self._project, type_name or DEFAULT_TYPE.name, pool,
+            str(uuid.uuid4()), name, "creating", size, self._project, kind.name, pool,
             metadata=dict(metadata),
         )  # fmt: skip
         self.state.volumes[made.id] = made
@@ -228,6 +237,9 @@ class FakeCinder:
         fault = self.state.faults.pop(what, None)
         if fault is not None:
             raise fault
+
+    def _visible_types(self) -> list[CinderType]:
+        return [one for one in self.state.types.values() if self._administrator or one.id not in self.state.private]
 
     def _admin(self, what: str) -> None:
         self._ask(what)

@@ -25,6 +25,7 @@ class FakeKonnector:
         self.held: set[str] = set()
         self.revoked: list[str] = []
         self.lies: dict[str, RbdLocality] = {}
+        self.figures = {"read_bw": 9e7, "write_bw": 8e7, "read_iops": 9000.0, "write_iops": 7000.0}
         self.faults: dict[str, Exception] = {}
         self.late = False
 
@@ -81,6 +82,19 @@ class FakeKonnector:
             raise NotFound(f"volume `{volume_id}` is not attached here by attachment `{attachment}`")
         del self.volumes[volume_id]
         self.revoked.append(attachment)
+
+    def measure(self, volume_id: str, seconds: int) -> dict[str, Any]:
+        """As of the client."""
+        self._fail("measure")
+        self.volumes[volume_id]["measured"] = seconds
+        return self.measurement(volume_id)
+
+    def measurement(self, volume_id: str) -> dict[str, Any]:
+        """As of the client; what fio measures is ``figures``, and nothing while they are empty."""
+        self._fail("measurement")
+        if "measured" not in self.volumes.get(volume_id, {}):
+            raise NotFound(f"volume `{volume_id}` is not measured here")
+        return {"state": "measured", **self.figures} if self.figures else {"state": "running", "phase": "write_bw"}
 
     def _fail(self, what: str) -> None:
         fault = self.faults.pop(what, None)

@@ -21,8 +21,11 @@ from sluice_controller.api.openapi import (
 )
 from sluice_controller.api.serializers import volumes as shapes
 from sluice_controller.api.views.base import View
+from sluice_controller.api.views.policies.policies import REPEATED
 from sluice_controller.api.views.resources import no_content, render_page, url_path
-from sluice_controller.volumes import tiers
+from sluice_controller.api.views.volumes.base import OPERATION_LOCATION, ORDERED, WAIT, VolumesBaseView
+from sluice_controller.policies import idempotency
+from sluice_controller.volumes import calibration, tiers
 from sluice_controller.volumes.demands import MOST_GIB, MOST_IOPS
 from sluice_core.volumes.tiers import FABRICS
 
@@ -40,6 +43,7 @@ _SIZE: Final = QueryParameter(
     lambda given, name: given.integer(name, 0, 1, MOST_GIB),
 )
 _SHAPE: Final = shapes.TierSerializer
+_POOL: Final = in_path("pool", "the pool, host@backend#pool")
 
 
 class TiersView(View):
@@ -139,20 +143,46 @@ class PoolsView(View):
 
 
 class CalibrationView(View):
-    """What was measured of a pool."""
+    """What is said of a pool."""
 
     @operation(
         "sluice:pools:calibrate",
         "calibrate_pool",
         shapes.CalibrationSerializer,
-        in_path("pool", "the pool, host@backend#pool"),
+        _POOL,
         errors=(404,),
         takes=shapes.NewCalibrationSerializer,
         examples=shapes.CALIBRATIONS,
     )
     def put(self, request: Request, pool: str) -> Response:
-        """Say what a pool carries, as it was measured: it counts before what the pool claims, and floors divide it.
+        """Say what a pool carries, as you measured it: it counts before what the pool claims, and floors divide it.
 
-        What was measured.
+        What was said.
         """
-        return Response(shapes.CalibrationSerializer.render(tiers.set_calibration(self.backend, pool, request.data)))
+        found = calibration.set_by_hand(self.backend, pool, request.data, request.user.name)
+        return Response(shapes.CalibrationSerializer.render(found))
+
+
+class MeasurementView(VolumesBaseView):
+    """Measuring a pool."""
+
+    @operation(
+        "sluice:pools:calibrate",
+        "measure_pool",
+        ORDERED,
+        _POOL,
+        WAIT,
+        REPEATED,
+        OPERATION_LOCATION,
+        errors=(404, 409),
+        takes=shapes.NewMeasurementSerializer,
+        examples=shapes.MEASUREMENTS,
+    )
+    def post(self, request: Request, pool: str) -> Response:
+        """Have the konnector of a node measure with fio what a pool carries: it is kept as if it had been said.
+
+        The figures are in the operation's `data`, and `attached_volumes`: other volumes of the pool, which may have
+        made them smaller.
+        """
+        key = idempotency.read_key(request)
+        return self.ordered(calibration.measure(self.backend, self.caller(request), pool, request.data, key))
