@@ -33,6 +33,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
+from sluice_block.konnector import volume_changes
 from sluice_block.konnector.connector_properties import connector_properties
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.records import EXPORTS, VolumeAttachment, VolumeLimits
@@ -183,7 +184,7 @@ class KonnectorApi:
         """Show the size that it has now, or say that this takes a new attach."""
         size = _size(_body(request, {"size": int}))
         found = self._konnector.volume(volume)
-        shown = found.resize(size)
+        shown = volume_changes.resize(found, size)
         return 200, {"size": found.attachment.size, "reattach": not shown}
 
     def revoke(self, request: Request, volume: str) -> tuple[int, Any]:
@@ -199,7 +200,7 @@ class KonnectorApi:
         if on is None:
             raise CallerError("`on` is missing, expected true or false")
         found = self._konnector.volume(volume)
-        found.set_log(on)
+        volume_changes.set_log(found, on)
         return 200, found.to_data()
 
     def show_counters(self, request: Request, volume: str) -> tuple[int, Any]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from sluice_block.konnector import volume_changes
 from sluice_block.konnector.fio_measurement import FioMeasurement, check_measurable
 from sluice_block.konnector.records import BROKEN, DETACHING, VolumeAttachment, VolumeLimits
 from sluice_block.konnector.state_files import StateFiles
@@ -164,7 +165,7 @@ class Konnector:
     def replace_stack(self, key: str, steps: Sequence[StackStep]) -> AttachedVolume:
         """
         :raises NotFound: when it is not attached here
-        :raises SluiceError: as of :meth:`AttachedVolume.replace_stack`
+        :raises SluiceError: as of :func:`volume_changes.replace_stack`
         """
         volume = self.volume(key)
         stack, uploaded = self.filters.split(steps)
@@ -172,7 +173,7 @@ class Konnector:
             raise Conflict(
                 f"volume `{key}` keeps the uploaded filter that it was attached with, or none if it had none"
             )
-        volume.replace_stack(stack)
+        volume_changes.replace_stack(volume, stack)
         return volume
 
     def set_limits(self, key: str, limits: VolumeLimits) -> AttachedVolume:
@@ -181,7 +182,7 @@ class Konnector:
         :raises CallerError: when one is negative or too large
         """
         volume = self.volume(key)
-        volume.set_limits(limits)
+        volume_changes.set_limits(volume, limits)
         return volume
 
     def check(self) -> None:

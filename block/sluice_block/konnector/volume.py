@@ -1,4 +1,4 @@
-"""One volume on this machine: its stack, its front, its device; attached, replaced, found again, detached.
+"""One volume on this machine: its stack, its front, its device; attached, found again, detached.
 
 Theory of operation.  What was asked for is written to the disk before anything is started (:mod:`state_files`), and
 removed after everything has ended.  :meth:`AttachedVolume.attach` starts what does not run, so the same call makes a
@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,15 +25,14 @@ from sluice_block.konnector.datapath.exported_device import ExportedDevice
 from sluice_block.konnector.datapath.front import Front
 from sluice_block.konnector.datapath.fuse_mount import FuseMount
 from sluice_block.konnector.datapath.sources.source import Source
-from sluice_block.konnector.datapath.volume_stack import Steps, VolumeStack, pairs
-from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING, NBD, VolumeAttachment, VolumeLimits
+from sluice_block.konnector.datapath.volume_stack import VolumeStack
+from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING, VolumeAttachment, VolumeLimits
 from sluice_block.konnector.state_files import StateFiles
-from sluice_block.stack.filters import changes_content
 from sluice_block.stack.page import Counters
 from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.stage import FilterFault, UploadedStage
 from sluice_core.errors import Conflict
-from sluice_core.volumes.messages import RbdLocality, StackStep
+from sluice_core.volumes.messages import RbdLocality
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +91,7 @@ class AttachedVolume:
             self.stack.start(self.attachment)
             self._export.start(self.stack.socket())
             size = self.front.size()
-            self._keep(replace(self.attachment, state=ATTACHED, fault="", fresh=False, size=size))
+            self.keep(replace(self.attachment, state=ATTACHED, fault="", fresh=False, size=size))
 
     def detach(self) -> None:
         """End everything, and forget it; may be called again after a crash.
@@ -116,7 +114,7 @@ class AttachedVolume:
             if not self.attachment.revoked:
                 fault = f"its attachment `{self.attachment.attachment}` was ended by force"
                 log.error("volume `%s` is not served any more: %s", self.attachment.volume, fault)
-                self._keep(replace(self.attachment, state=BROKEN, revoked=True, fault=fault))
+                self.keep(replace(self.attachment, state=BROKEN, revoked=True, fault=fault))
             self.front.end(patience=0)
             self.stack.end()
 
@@ -137,108 +135,6 @@ class AttachedVolume:
             shutil.rmtree(self.folder)
 
     # -- while it is used ----------------------------------------------------------------------
-
-    def replace_stack(self, steps: Sequence[StackStep]) -> None:
-        """Put other filters in the place of its own while I/O waits; those of policies stay.
-
-        :raises CallerError: when they cannot be used
-        :raises Conflict: when they would read what is stored in another way
-        :raises PeerError: when they do not start; the old ones serve on
-        """
-        with self.lock:
-            before, after = changes_content(pairs(self.attachment.stack)), changes_content(pairs(steps))
-            if before != after:
-                raise Conflict(
-                    f"volume `{self.attachment.volume}` stores its bytes {_names(before)}, "
-                    f"and this stack would read them {_names(after)}"
-                )
-            self._replace_stack(replace(self.attachment, stack=tuple(steps)))
-
-    def set_policy_stack(self, steps: Sequence[StackStep]) -> None:
-        """Put other filters in the place of those that policies put before its own, while I/O waits.
-
-        :param steps: filters that change nothing of what is stored
-        :raises PeerError: when they do not start; the old ones serve on
-        """
-        with self.lock:
-            if self.attachment.state == ATTACHED:
-                policy = replace(self.attachment.policy, stack=tuple(steps))
-                self._replace_stack(replace(self.attachment, policy=policy))
-
-    def _replace_stack(self, wanted: VolumeAttachment) -> None:
-        if wanted.steps() != self.attachment.steps():
-            self.stack.replace(wanted, self.front.swap)
-        self._keep(wanted)
-
-    def set_limits(self, limits: VolumeLimits) -> None:
-        """Put limits in force where policies say nothing: at once, also for requests that wait already.
-
-        :raises CallerError: when one is negative or too large
-        """
-        with self.lock:
-            self._set_limits(replace(self.attachment, limits=limits))
-
-    def set_policy_limits(self, limits: VolumeLimits) -> bool:
-        """Put the limits of policies in force, in the place of those that were set by hand.
-
-        :returns: False when something else is done to the volume at this moment
-        :raises CallerError: when one is too large
-        """
-        if not self.lock.acquire(blocking=False):
-            return False
-        try:
-            if self.attachment.state != ATTACHED:
-                return False
-            if limits != self.attachment.policy.limits:
-                policy = replace(self.attachment.policy, limits=limits)
-                self._set_limits(replace(self.attachment, policy=policy))
-            return True
-        finally:
-            self.lock.release()
-
-    def _set_limits(self, wanted: VolumeAttachment) -> None:
-        self.stack.set_limits(wanted.limits_in_force().at_most(self.share))
-        self._keep(wanted)
-
-    def set_share(self, share: VolumeLimits) -> None:
-        """Hold it to its share of its pool, unless something else is done to it at this moment.
-
-        :raises CallerError: when a rate is too large
-        """
-        if not self.lock.acquire(blocking=False):
-            return
-        try:
-            if self.attachment.state == ATTACHED:
-                self.stack.set_limits(self.attachment.limits_in_force().at_most(share))
-                self.share = share
-        finally:
-            self.lock.release()
-
-    def set_log(self, on: bool) -> None:
-        """Switch the log of requests on or off."""
-        with self.lock:
-            self.stack.set_log(on)
-            self._keep(replace(self.attachment, log=on))
-
-    def resize(self, asked_size: int = 0) -> bool:
-        """Show the size that the volume has now, if that can be done while it is attached: I/O waits for a second.
-
-        :param asked_size: bytes that are shown of it from now on; 0: as before
-        :returns: whether it is shown to whoever connects from now on; else after the next attach
-        :raises Conflict: when it is not attached
-        :raises SluiceError: when what it needs does not start
-        """
-        with self.lock:
-            if self.attachment.state != ATTACHED:
-                raise Conflict(f"volume `{self.attachment.volume}` is {self.attachment.state} here")
-            if self.attachment.export != NBD:  # the file of nbdfuse keeps its size
-                return False
-            wanted = replace(self.attachment, asked_size=asked_size or self.attachment.asked_size)
-            self.stack.renew(self.attachment)
-            self.stack.replace(wanted, self.front.swap)  # which fails when the source has not grown
-            shown = self.front.show_size()
-            self._keep(replace(wanted, size=self.front.size() if shown else self.attachment.size))
-            return shown
 
     def counters(self) -> Counters:
         """What was counted since it was attached.
@@ -324,16 +220,16 @@ class AttachedVolume:
     def _break(self, fault: str) -> None:
         if self.attachment.state != BROKEN:
             log.error("volume `%s` is broken, its users get I/O errors: %s", self.attachment.volume, fault)
-            self._keep(replace(self.attachment, state=BROKEN, fault=fault))
+            self.keep(replace(self.attachment, state=BROKEN, fault=fault))
 
     def _note(self, state: str) -> None:
         if state != self.attachment.state:
-            self._keep(replace(self.attachment, state=state, fault=""))
+            self.keep(replace(self.attachment, state=state, fault=""))
 
-    def _keep(self, attachment: VolumeAttachment) -> None:
+    def keep(self, attachment: VolumeAttachment) -> None:
+        """Take it for what was asked for from now on; on the disk first.
+
+        :raises PeerError: when it cannot be written
+        """
         self.files.write(attachment)
         self.attachment = attachment
-
-
-def _names(steps: Steps) -> str:
-    return "through " + ", ".join(f"`{keyword}`" for keyword, _ in steps) if steps else "as they are"

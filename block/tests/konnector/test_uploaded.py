@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.block.verified_load import VerifiedLoad
 
+from sluice_block.konnector import volume_changes
 from sluice_block.konnector.datapath.process_records import read_record
 from sluice_block.konnector.datapath.processes import wait_until
 from sluice_block.konnector.records import ATTACHED, BROKEN, NBD
@@ -188,7 +189,7 @@ def test_a_volume_that_grows_shows_it_through_the_filter_whose_revision_stays(ma
     volume = machine.attach(stack=(ROT,), export=NBD)
     machine.upload("rot", uploadable("rot", "-DEXTRA=1"), parameters=[BY])
     os.truncate(volume.attachment.connection["data"]["device_path"], 96 << 20)
-    assert volume.resize()
+    assert volume_changes.resize(volume)
     assert volume.attachment.size == 96 << 20
     assert read_record(volume.folder / "filter.process", StageRecord).revision == 1
 

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Final, Protocol
 
+from sluice_block.konnector import volume_changes
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.records import ATTACHED, VolumeLimits, VolumePolicy
 from sluice_block.konnector.volume import AttachedVolume
@@ -129,7 +130,7 @@ class Policies:
             return
         policy = read_policy(found)
         try:
-            if not volume.set_policy_limits(policy.limits):
+            if not volume_changes.set_policy_limits(volume, policy.limits):
                 return  # something is done to it: the next time
         except SluiceError as error:
             self._note_failure(key, error)
@@ -145,14 +146,14 @@ class Policies:
     def _share(volume: AttachedVolume, share: VolumeLimits) -> None:
         if share != volume.share:
             try:
-                volume.set_share(share)
+                volume_changes.set_share(volume, share)
             except SluiceError as error:
                 log.error("volume `%s` is not held to its share: %s", volume.attachment.volume, error)
 
     def _replace(self, key: str, volume: AttachedVolume, stack: tuple[StackStep, ...]) -> None:
         with self._places:
             try:
-                volume.set_policy_stack(stack)
+                volume_changes.set_policy_stack(volume, stack)
             except SluiceError as error:
                 self._note_failure(key, error)
 
