@@ -95,14 +95,18 @@ def test_a_volume_has_its_bytes_at_the_konnector_of_another_node(cluster, admin,
 def test_filters_are_passed_in_order_on_writes_and_reversed_on_reads(cluster, admin, alice, stack):
     cinder = login(cluster.layout, "alice")
     volume = cinder.volumes.get(alice.create())
-    size, written = 64 * MIB, ""
-    for node in (cluster.layout, cluster.layout.second_node()):
+    size = 64 * MIB
+
+    def use(node, how):
+        """What ``how`` finds on the device that a node shows; the back end holds the transformed content then."""
         attachment = attach(cinder, volume)
         wanted = {"project": "acme", "connection": attachment.connection_info, "attachment": attachment.id}
         steps = [{"keyword": one, "params": PARAMS[one]} for one in stack]
-        device = konnector(node).attach(volume.id, wanted | {"stack": steps})["device"]
-        written = written or write(device, size)
-        assert digest(device, size) == written
+        found = how(konnector(node).attach(volume.id, wanted | {"stack": steps})["device"], size)
         konnector(node).detach(volume.id)
         assert_stored(stored(cluster.layout, volume.id), size, stack)
         detach(cinder, volume, attachment)
+        return found
+
+    written = use(cluster.layout, write)
+    assert use(cluster.layout.second_node(), digest) == written
