@@ -238,6 +238,14 @@ def test_an_nbd_socket_for_qemu_needs_no_device(machine):
     assert not volume.mount.is_mounted()
 
 
+def test_a_konnector_that_died_while_it_showed_a_new_size_is_followed_by_one_that_shows_it(machine):
+    volume = machine.attach(export=NBD)
+    volume.front._daemon.execute("block-export-del", {"id": "export"})
+    machine.start()
+    told = subprocess.run(["nbdinfo", "--size", volume.device()], capture_output=True, text=True, check=True)
+    assert int(told.stdout) == 64 << 20
+
+
 def test_a_volume_of_which_a_part_is_shown_takes_the_same_requests_up_to_its_end(machine):
     whole, part = machine.attach(export=NBD), machine.attach(export=NBD, asked_size=4 << 20)
     flags = []

@@ -29,6 +29,8 @@ class ExportedDevice:
         """
         if self.front.process() is None:
             self.front.start(stack)
+        elif self.export != BLOCK:  # a konnector that died while it showed a new size may have left no export
+            self.front.show_size()
         if self.export == BLOCK:
             if self.mount.process() is None:
                 self.mount.start(self.front.socket, self.name)

@@ -100,14 +100,17 @@ class QemuDaemon:
     async def renew_export(self, client: QMPClient, node: str, name: str) -> bool:
         """Show ``node`` anew, whose size an export has as it was when it was made; within :meth:`run`.
 
+        One that died in the middle of this has left no export, and it is repeated.
+
         :returns: False while somebody is connected: nothing is changed
         """
-        with client.listener("BLOCK_EXPORT_DELETED") as events:
-            try:
-                await client.execute("block-export-del", {"id": _EXPORT, "mode": "safe"})
-            except ExecuteError:
-                return False
-            await events.get()
+        if await client.execute("query-block-exports"):
+            with client.listener("BLOCK_EXPORT_DELETED") as events:
+                try:
+                    await client.execute("block-export-del", {"id": _EXPORT, "mode": "safe"})
+                except ExecuteError:
+                    return False
+                await events.get()
         await client.execute("block-export-add", _export(node, name))
         return True
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.block.verified_load import VerifiedLoad
 
+from sluice_block.konnector import volume_changes
 from sluice_block.konnector.records import ATTACHED
 from sluice_core.errors import CallerError, Conflict, PeerError
 from sluice_core.volumes.messages import StackStep
@@ -77,7 +78,7 @@ def test_as_much_is_shown_as_is_asked_for_and_its_first_and_last_bytes_are_kept(
         for offset in (0, size - len(PLAIN)):
             os.pwrite(device.fileno(), PLAIN, offset)
         os.fsync(device.fileno())
-    volume.replace_stack((READAHEAD, *stack))
+    volume_changes.replace_stack(volume, (READAHEAD, *stack))
     machine.konnector.detach(volume.attachment.volume)
     again, _ = machine.konnector.attach(replace(volume.attachment, state="attaching", fresh=False))
     with open(again.device(), "rb", buffering=0) as device:
