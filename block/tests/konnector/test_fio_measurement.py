@@ -1,5 +1,6 @@
 """Volumes measured by fio through the konnector's API."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from sluice_block.konnector.client import KonnectorClient
 from sluice_block.konnector.datapath import loop_devices
 from sluice_block.konnector.datapath.processes import wait_until
 from sluice_block.konnector.records import VolumeLimits
+from sluice_core.errors import PeerError
 from sluice_core.volumes.messages import FIGURES, StackStep
 
 pytestmark = pytest.mark.service
@@ -108,13 +110,17 @@ def test_fio_ends_with_a_konnector_that_is_killed(machine):
     command = [sys.executable, "-c", "import sys; from sluice_block.konnector.cli import main; sys.exit(main())"]
     environment = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
 
+    client, wanted = KonnectorClient(run / "api.sock"), machine.wanted()
+
+    def answers():
+        with contextlib.suppress(PeerError):
+            return client.list() is not None
+
     def start():
-        (run / "api.sock").unlink(missing_ok=True)
         process = subprocess.Popen([*command, "--config", str(config)], env=environment)
-        assert wait_until((run / "api.sock").exists, LIMIT)
+        assert wait_until(answers, LIMIT)
         return process
 
-    client, wanted = KonnectorClient(run / "api.sock"), machine.wanted()
     first = start()
     try:
         device = client.attach(wanted.volume, {"project": "p1", "connection": wanted.connection})["device"]
