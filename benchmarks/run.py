@@ -100,7 +100,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     names = (*PARTS, *LONG)
     only = f"one of {', '.join(PARTS)}, or {', '.join(LONG)} (these are long, and never measured without being named)"
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=only)
-    parser.add_argument("--quick", action="store_true", help="few repetitions: does the harness work (3 minutes)")
+    parser.add_argument("--quick", action="store_true", help="few repetitions: does the harness work (10 minutes)")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help=f"results (default: {RESULTS.name}; none with --quick)"
     )

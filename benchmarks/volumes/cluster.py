@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.fio import device_target
+from benchmarks.fio import device_target, loading
 from benchmarks.scale import Scale, say
 
 from sluice_aio.base.layout import Layout
@@ -37,9 +37,22 @@ class ClusterVolume:
     device: str
     page: Page
 
-    def target(self) -> tuple[str, ...]:
-        """fio's options for it."""
-        return device_target(self.device, USED)
+    def moved(self) -> int:
+        """Bytes that were read and written."""
+        counters = self.page.counters()
+        return counters.read_bytes + counters.written_bytes
+
+    @contextlib.contextmanager
+    def loaded(self, load: str) -> Iterator[None]:
+        """The volume while fio loads it in requests of 64 KB; it has begun already.
+
+        :param load: as of fio's ``rw``
+        :raises PeerError: when a request failed
+        """
+        before = self.moved()
+        with loading(device_target(self.device, USED), load, "64k"):
+            wait_until(f"fio has not begun with volume `{self.id}`", lambda: self.moved() != before)
+            yield
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def measure(scale: Scale) -> list[Figure]:
 def _passing(scale: Scale, place: _Place) -> Iterator[Figure]:
     rows = (
         ("volume nop", "nop in the stack, against none", ("nop",), (), (*SMALL, *LARGE), _LEAST, 10),
-        ("volume always", "nop and throttle, which each stack has, against none", _ALWAYS, (), SMALL, None, 5),
+        ("volume always", "nop and throttle, which each stack has, against none", _ALWAYS, (), SMALL, None, 4),
         ("volume further nop", "a further nop", (*_ALWAYS, "nop"), _ALWAYS, LARGE, _LEAST, 10),
     )
     for name, what, first, second, loads, least, pairs in rows:

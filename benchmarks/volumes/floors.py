@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks.figures import Figure, at_most
-from benchmarks.fio import loading
 from benchmarks.scale import Scale, say
 from benchmarks.volumes.cluster import ClusterVolume, volume_cluster
 
@@ -22,10 +21,11 @@ _POOL: Final = 90
 _FLOORS: Final = (30, 20, 10)
 _EXPECTED: Final = tuple(floor + (_POOL - sum(_FLOORS)) / len(_FLOORS) for floor in _FLOORS)
 _LIMIT: Final = 3.0
-#: Seconds at most until it is measured, and the error, in percent, from which on it is.
-_SETTLE: Final = 30.0
+#: It is measured after so many seconds in a row with at most this error, in percent; after _SETTLE seconds in any case.
+_NEAR_SECONDS: Final = 3
 _NEAR: Final = 10.0
-_LOADS: Final = {"reads": ("randread", "read_bytes"), "writes": ("randwrite", "written_bytes")}
+_SETTLE: Final = 30
+_LOADS: Final = {"reads": "randread", "writes": "randwrite"}
 
 
 def measure(scale: Scale) -> list[Figure]:
@@ -36,7 +36,7 @@ def measure(scale: Scale) -> list[Figure]:
     with volume_cluster(scale, "floors") as cluster, contextlib.ExitStack() as stack:
         volumes = [stack.enter_context(cluster.volume(f"v{floor}")) for floor in _FLOORS]
         pool = cluster.pool()
-        free = {name: _free(scale, volumes, kind, counter) for name, (kind, counter) in _LOADS.items()}
+        free = {name: _free(scale, volumes, load) for name, load in _LOADS.items()}
         rates = {"read_bw": f"{_POOL}MBps", "write_bw": f"{_POOL}MBps"}
         cluster.api.calibrate_pool(pool, **rates, read_iops=100_000, write_iops=100_000)
         for volume, floor in zip(volumes, _FLOORS, strict=True):
@@ -45,43 +45,43 @@ def measure(scale: Scale) -> list[Figure]:
         return [_row(scale, volumes, name, free[name]) for name in _LOADS]
 
 
-def _free(scale: Scale, volumes: Sequence[ClusterVolume], kind: str, counter: str) -> float:
+def _free(scale: Scale, volumes: Sequence[ClusterVolume], load: str) -> float:
     """MB that the volumes move in a second when nothing limits them."""
     say("volume floors: without limits")
     with contextlib.ExitStack() as stack:
         for volume in volumes:
-            stack.enter_context(loading(volume.target(), kind, "64k"))
-        return sum(map(statistics.mean, _rates(volumes, counter, scale.pick(5, 2))))
+            stack.enter_context(volume.loaded(load))
+        return sum(map(statistics.mean, _rates(volumes, scale.pick(5, 2))))
 
 
 def _row(scale: Scale, volumes: Sequence[ClusterVolume], name: str, free: float) -> Figure:
     say(f"volume floors: {name}")
-    kind, counter = _LOADS[name]
     with contextlib.ExitStack() as stack:
         for volume in volumes:
-            stack.enter_context(loading(volume.target(), kind, "64k"))
-        begin, settled = time.monotonic(), 0.0
-        while settled < _SETTLE and _error([one[0] for one in _rates(volumes, counter, 1)]) > _NEAR:
-            settled = time.monotonic() - begin
-        rates = _rates(volumes, counter, scale.pick(30, 5))
+            stack.enter_context(volume.loaded(_LOADS[name]))
+        settled, near = 0, 0
+        while settled < _SETTLE and near < _NEAR_SECONDS:
+            near = near + 1 if _error([one[0] for one in _rates(volumes, 1)]) <= _NEAR else 0
+            settled += 1
+        rates = _rates(volumes, scale.pick(30, 5))
     means = [statistics.mean(one) for one in rates]
     worst = max(map(_error, zip(*rates, strict=True)))
     beside = (
         f"{' / '.join(f'{one:.1f}' for one in means)} of {' / '.join(f'{one:.0f}' for one in _EXPECTED)} MB/s"
-        f" (within a tenth after {settled:.0f} s); worst second {worst:.1f} %;"
-        f" without limits this machine gives {free:.0f} of {_POOL} MB/s"
+        f" (after {settled} s); worst second {worst:.1f} %;"
+        f" {_POOL} MB/s in all; without limits this machine gives {free:.0f}"
     )
     what = f"{name} of three volumes with floors of 30, 20 and 10 of 90 MB/s: mean error"
     return at_most(f"volume floors {name}", what, _error(means), _LIMIT, "%", beside, 2, rates=rates)
 
 
-def _rates(volumes: Sequence[ClusterVolume], counter: str, seconds: int) -> list[list[float]]:
+def _rates(volumes: Sequence[ClusterVolume], seconds: int) -> list[list[float]]:
     """MB that each volume moved in each of some seconds."""
     found: list[list[float]] = [[] for _ in volumes]
-    before, at = [getattr(one.page.counters(), counter) for one in volumes], time.monotonic()
+    before, at = [one.moved() for one in volumes], time.monotonic()
     for _ in range(seconds):
         time.sleep(1.0)
-        after, now = [getattr(one.page.counters(), counter) for one in volumes], time.monotonic()
+        after, now = [one.moved() for one in volumes], time.monotonic()
         for rates, old, new in zip(found, before, after, strict=True):
             rates.append((new - old) / (now - at) / _MB)
         before, at = after, now

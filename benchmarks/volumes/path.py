@@ -45,7 +45,7 @@ def measure(scale: Scale) -> list[Figure]:
     for name, what, shown in rows:
         with shown(scale, konnector, source) as own, loop_device(source) as bare:
             for load in (*SMALL, *LARGE):
-                figures.append(compare(scale, name, what, (own, on_device(bare)), load, pairs=5))
+                figures.append(compare(scale, name, what, (own, on_device(bare)), load, pairs=4))
     return figures
 
 

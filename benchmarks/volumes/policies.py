@@ -22,7 +22,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from benchmarks.figures import Figure, at_most
-from benchmarks.fio import loading
 from benchmarks.pairs import quantile
 from benchmarks.scale import Scale, say
 from benchmarks.volumes.cluster import USED, ClusterVolume, VolumeCluster, volume_cluster, wait_until
@@ -58,7 +57,7 @@ def measure(scale: Scale) -> list[Figure]:
 def _changes(scale: Scale, cluster: VolumeCluster, volume: ClusterVolume) -> Figure:
     say("volume policies: limits that are changed")
     took, errors = [], []
-    with loading(volume.target(), "randrw", "64k"):
+    with volume.loaded("randrw"):
         free = _moved_per_second(volume) / 1e6
         for number in range(scale.pick(20, 2)):
             rate = _RATES[number % len(_RATES)]
@@ -78,11 +77,9 @@ def _changes(scale: Scale, cluster: VolumeCluster, volume: ClusterVolume) -> Fig
 
 
 def _moved_per_second(volume: ClusterVolume) -> float:
-    first, begin = volume.page.counters(), time.monotonic()
+    first, begin = volume.moved(), time.monotonic()
     time.sleep(_MEASURED)
-    last, seconds = volume.page.counters(), time.monotonic() - begin
-    moved = last.read_bytes - first.read_bytes + last.written_bytes - first.written_bytes
-    return moved / seconds
+    return (volume.moved() - first) / (time.monotonic() - begin)
 
 
 def _reaction(scale: Scale, cluster: VolumeCluster, volumes: Sequence[ClusterVolume]) -> Figure:
