@@ -10,6 +10,7 @@ import json
 import pytest
 from tests.support.controller import bad_input
 from tests.support.controller.bad_input import MALFORMED, OTHER_KINDS, raw_answer, read_calls, refused
+from tests.support.controller.described_calls import ABOUT_VOLUMES
 from tests.support.controller.lone_api import JSON
 
 pytestmark = pytest.mark.usefixtures("unlogged")
@@ -33,7 +34,7 @@ def described(lone_api):
 @pytest.fixture(scope="module")
 def calls(described):
     # without a Cinder those about volumes answer 503, whatever they are sent: ``block/test_api_bad_input.py``
-    found = [call for call in read_calls(described) if not call.path.startswith("/volumes")]
+    found = [call for call in read_calls(described) if not call.path.startswith(ABOUT_VOLUMES)]
     assert len(found) > 90
     return found
 

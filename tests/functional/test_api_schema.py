@@ -7,6 +7,7 @@ as long, with another seed each time.
 """
 
 import pytest
+from tests.support.controller.described_calls import VOLUME_PATHS
 from tests.support.controller.schema_check import TIMES, check_schema
 
 pytestmark = pytest.mark.usefixtures("unlogged")
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("unlogged")
 #: Cases for each call, and seconds after which the chains end.
 CASES, SECONDS = 25 * TIMES, 60 * TIMES
 #: Calls that answer 503 without a Cinder; ``block/test_api_schema.py`` has one.
-WITHOUT_CINDER = ("--exclude-path-regex", "^/volumes")
+WITHOUT_CINDER = ("--exclude-path-regex", VOLUME_PATHS)
 
 
 @pytest.mark.probe

@@ -6,6 +6,7 @@ import pytest
 from tests.support.block.cinder import login
 from tests.support.controller import bad_input
 from tests.support.controller.bad_input import MALFORMED, OTHER_KINDS, read_calls, refused
+from tests.support.controller.described_calls import ABOUT_VOLUMES
 
 from sluice_aio.keystone import seed
 
@@ -21,7 +22,7 @@ def described(volumes_api):
 
 @pytest.fixture(scope="module")
 def calls(described):
-    found = [call for call in read_calls(described) if call.path.startswith("/volumes")]
+    found = [call for call in read_calls(described) if call.path.startswith(ABOUT_VOLUMES)]
     assert len(found) > 15
     return found
 

@@ -3,13 +3,14 @@
 from urllib.parse import quote
 
 import pytest
+from tests.support.controller.described_calls import VOLUME_PATHS
 from tests.support.controller.schema_check import TIMES, check_schema
 
 pytestmark = [pytest.mark.probe, pytest.mark.usefixtures("unlogged")]
 
 #: Cases for each call, and seconds after which the chains end.
 CASES, SECONDS = 10 * TIMES, 20 * TIMES
-ABOUT_VOLUMES = ("--include-path-regex", "^/volumes")
+ABOUT_VOLUMES = ("--include-path-regex", VOLUME_PATHS)
 EXAMPLES = ("--phases", "examples,coverage")
 FUZZING = ("--phases", "examples,coverage,fuzzing", "--max-examples", str(CASES))
 

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.block.cinder import login
-from tests.support.controller.described_calls import check_unavailable, example_calls
+from tests.support.controller.described_calls import ABOUT_VOLUMES, check_unavailable, example_calls
 
 from sluice_aio.keystone import seed
 
@@ -15,7 +15,7 @@ def test_every_call_about_volumes_is_503_while_redis_is_away(volumes_cluster, vo
     assert made["state"] == "done", made
     schema = volumes_api.ask("GET", "/schema").json()
     names = {"volume": made["volume"], "snapshot": made["volume"], "operation": made["id"]}
-    calls = [one for one in example_calls(schema, **names) if one[1].startswith("/volumes")]
+    calls = [one for one in example_calls(schema, **names) if one[1].startswith(ABOUT_VOLUMES)]
     assert len(calls) > 15
     cinder = login(volumes_cluster.layout, seed.ADMIN)
 

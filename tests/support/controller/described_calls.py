@@ -3,6 +3,9 @@
 import json
 from urllib.parse import quote, urlencode
 
+#: Where the paths of calls begin that answer 503 without a Cinder, and the same as a regular expression.
+ABOUT_VOLUMES = ("/volumes", "/locality/volume")
+VOLUME_PATHS = f"^({'|'.join(ABOUT_VOLUMES)})"
 #: Values that fit wherever an example is missing.
 WORDS = {"target": "AUTH_x/c/o", "method": "PUT", "size": "1", "epoch": "1"}
 
