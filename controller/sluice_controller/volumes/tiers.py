@@ -41,7 +41,7 @@ STATES: Final = (OK, DRIFTED, GONE)
 MATCH: Final = "match"
 _MOST_COST: Final = 1e12
 #: Of those extra specs that we set; others on the type are the administrator's own business.
-_OURS: Final = ("sluice:", "capabilities:sluice:", "storage_protocol", "pool_name")
+_OURS: Final = ("sluice:", "capabilities:sluice:", "storage_protocol", "pool_name", "volume_backend_name")
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,8 +169,7 @@ def extra_specs(tier: Tier, cluster: str, pools: Pools, calibrations: Calibratio
     demands = Demands.of_tier(tier)
     differing = any(unmet(one, demands, calibrations.get(one.name)) != unmet(one, demands) for one in pools.values())
     if differing:
-        names = sorted({one.name.partition("#")[2] for one in meeting_pools(demands, pools, calibrations)})
-        return {**specs, "pool_name": _any_of(names)}
+        return {**specs, **_named_pools(meeting_pools(demands, pools, calibrations), pools)}
     if tier.resiliency == RAID:
         specs["capabilities:sluice:resiliency"] = _any_of([RAID, *map(str, range(2, MOST_REPLICAS + 1))])
     elif resiliency_rank(tier.resiliency) > 0:
@@ -180,6 +179,19 @@ def extra_specs(tier: Tier, cluster: str, pools: Pools, calibrations: Calibratio
     if tier.iops:
         specs["capabilities:sluice:iops"] = f">= {tier.iops:g}"
     return specs
+
+
+def _named_pools(chosen: Iterable[Pool], pools: Pools) -> dict[str, str]:
+    """The extra spec that names ``chosen`` and no other pool, as far as one can.
+
+    Of a driver without pools, as Cinder's own for NFS and Ceph are, only the back end has a name.
+    """
+    names = {one.name: one.specs.get("pool_name", "") for one in chosen}
+    if all(names.values()):
+        return {"pool_name": _any_of(sorted(set(names.values())))}
+    others = {one.specs.get("volume_backend_name") for one in pools.values() if one.name not in names}
+    back_ends = {pools[name].specs.get("volume_backend_name", "") for name in names} - others
+    return {"volume_backend_name": _any_of(sorted(filter(None, back_ends)))}
 
 
 def _any_of(words: Iterable[str]) -> str:

@@ -1,5 +1,7 @@
 """Demands against pools and tiers."""
 
+from dataclasses import replace
+
 import pytest
 
 from sluice_core.volumes.messages import Pool, PoolCalibration, Tier
@@ -89,5 +91,29 @@ def test_extra_specs_tell_the_scheduler_what_pools_must_claim():
 def test_extra_specs_name_the_pools_where_a_measurement_contradicts_a_claim():
     slow = {FAST.name: PoolCalibration(FAST.name, 60 * MB, 60 * MB, 1, 1, 1.0)}
     fast = {**slow, SAFE.name: PoolCalibration(SAFE.name, 400 * MB, 400 * MB, 1, 1, 1.0)}
-    assert extra_specs(SPRINT, "c1", POOLS, fast)["pool_name"] == "<or> safe"
-    assert "pool_name" not in extra_specs(SPRINT, "c1", POOLS, {})
+    pools = named_pools(nbd="fast", rbd="safe", nfs="")
+    assert extra_specs(SPRINT, "c1", pools, fast)["pool_name"] == "<or> safe"
+    assert "pool_name" not in extra_specs(SPRINT, "c1", pools, {})
+
+
+def named_pools(**names):
+    """The pools by their names, with what Cinder says of them: back end → name of its pool, which may have none."""
+    said = [{"volume_backend_name": one, **({"pool_name": name} if name else {})} for one, name in names.items()]
+    return {one.name: replace(one, specs=specs) for one, specs in zip(POOLS.values(), said, strict=True)}
+
+
+def test_extra_specs_name_the_back_end_of_a_measured_pool_without_a_name():
+    quick = {SILENT.name: PoolCalibration(SILENT.name, 400 * MB, 400 * MB, 1, 1, 1.0)}
+    assert extra_specs(SPRINT, "c1", named_pools(nbd="", rbd="safe", nfs=""), quick) == {
+        "sluice:tier": "sprint",
+        "sluice:managed": "c1",
+        "volume_backend_name": "<or> nbd <or> nfs",
+    }
+
+
+def test_a_back_end_that_has_other_pools_is_not_named():
+    quick = {SILENT.name: PoolCalibration(SILENT.name, 400 * MB, 400 * MB, 1, 1, 1.0)}
+    shared = named_pools(nbd="", rbd="safe", nfs="")
+    other = replace(SAFE, name="h@nfs#slow", capabilities={}, specs={"volume_backend_name": "nfs", "pool_name": "slow"})
+    specs = extra_specs(SPRINT, "c1", {**shared, other.name: other}, quick)
+    assert specs["volume_backend_name"] == "<or> nbd"
