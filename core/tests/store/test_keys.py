@@ -40,6 +40,7 @@ KNOWN = {
     "volume_operations": "sluice:volume_operations",
     "pools": "sluice:pools",
     "pool_calibrations": "sluice:pool_calibrations",
+    "volume_report": "sluice:volume_report",
     "tiers": "sluice:tiers",
 }
 
