@@ -24,6 +24,14 @@ def _rate(value: Any) -> str:
     return "" if value is None else rate_text(value)
 
 
+def _measured(value: Any) -> str:
+    """What a pool carries; empty when that was never measured."""
+    if value is None:
+        return ""
+    rates = (f"{what} {rate_text(value[f'{what}_bw'])}, {value[f'{what}_iops']:.0f}/s" for what in ("read", "write"))
+    return "\n".join(rates)
+
+
 def _names(value: Any) -> str:
     return ", ".join(one["name"] for one in value)
 
@@ -106,6 +114,7 @@ POOL_LIST: Final[Columns] = (
     field("Total", human=gib_text),
     field("Free", human=gib_text),
     *fields("Capabilities"),
+    field("Measured", human=_measured),
     field("Seen At", long=True),
 )
 CALIBRATION: Final[Columns] = (

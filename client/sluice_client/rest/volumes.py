@@ -88,8 +88,10 @@ class VolumeApi:
         return self._transport.call("GET", path, query=make_query(wait=wait), patience=wait)
 
     def pools(self) -> Iterator[Data]:
-        """Cinder's pools, by name."""
-        return Collection(self._transport, "/volumes/pools").list()
+        """Cinder's pools, by name, each with what was ``measured`` of it; None: nothing."""
+        found = self._transport.call("GET", "/volumes/pools")
+        measured = {one["pool"]: one for one in found["measured"]}
+        return ({**one, "measured": measured.get(one["name"])} for one in found["pools"])
 
     def calibrate_pool(self, pool: str, **measured: Any) -> Data:
         """Say what was measured of a pool: ``read_bw``, ``write_bw``, ``read_iops``, ``write_iops``."""

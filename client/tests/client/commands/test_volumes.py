@@ -151,8 +151,11 @@ def test_tiers_are_made_shown_matched_mended_and_deleted(run, stub, sent):
 
 
 def test_pools_are_listed_with_what_is_known_of_them(run, stub):
-    stub.enqueue(200, {"pools": [POOL]})
-    assert "2.0 GiB" in run("volume", "pool", "list").out
+    measured = {"pool": POOL["name"], "read_bw": 9e7, "write_bw": 8e7, "read_iops": 9000.4, "write_iops": 7000.0}
+    stub.enqueue(200, {"pools": [POOL, {**POOL, "name": "other"}], "measured": [measured]})
+    shown = run("volume", "pool", "list").out
+    assert "2.0 GiB" in shown
+    assert "read 90 MB/s, 9000/s" in shown
 
 
 def test_what_was_measured_of_a_pool_is_sent_and_shown_with_units(run, stub, sent):
