@@ -7,6 +7,7 @@ It replaces what stands between two marks in ``docs/client.md``, and the manual 
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -57,7 +58,7 @@ def _command(words: str, command: type[SluiceCommand]) -> str:
 
 
 def _body(words: str, command: type[SluiceCommand]) -> Iterator[str]:
-    yield str(command.__doc__).strip()
+    yield inspect.cleandoc(str(command.__doc__))
     arguments = command.accepted()
     if arguments:
         rows = [f"| `{argument_form(one)}` | {one.help} |" for one in arguments]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from argparse import Action, ArgumentParser
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ def _command(program: str, words: str, command: type[SluiceCommand]) -> Iterator
     accepted = command.accepted()
     yield f".SS {escaped(words)}"
     yield " ".join([bold(f"{program} {words}"), *map(_usage, accepted)])
-    yield from (".PP", escaped(str(command.__doc__).strip()))
+    yield from (".PP", escaped(inspect.cleandoc(str(command.__doc__))))
     for one in accepted:
         yield from _entry(_argument(one), one.help)
     if issubclass(command, ListCommand | ShowCommand):

@@ -2,6 +2,7 @@
 
 import gc
 import hashlib
+import itertools
 import os
 import resource
 
@@ -189,7 +190,10 @@ def test_without_descriptors_it_is_an_error_like_any_other(team, xor):
     through(xor(), DATA)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     stream = team.encoder([xor()], Hint(account=ACCOUNT))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 2, hard))
+    used = {int(one) for one in os.listdir("/proc/self/fd")}
+    # the limit is one of numbers, among which there may be free ones below those that are used: two stay free
+    limit = next(itertools.islice((number for number in itertools.count() if number not in used), 2, None))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     try:
         with pytest.raises(FilterError, match="`xor` cannot run now: too many open files"):
             stream.feed(DATA)
