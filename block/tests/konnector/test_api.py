@@ -23,15 +23,22 @@ pytestmark = pytest.mark.service
 KEY = str(uuid.UUID(int=7))
 
 
+def answers(run):
+    """Whether it listens: its socket is there a moment before."""
+    try:
+        return KonnectorClient(run / "api.sock").list() is not None
+    except PeerError:
+        return False
+
+
 @contextlib.contextmanager
 def service(config, run):
     """``sluice-konnector`` in a process of its own, until SIGTERM."""
-    (run / "api.sock").unlink(missing_ok=True)
     command = [sys.executable, "-c", "import sys; from sluice_block.konnector.cli import main; sys.exit(main())"]
     environment = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
     with subprocess.Popen([*command, "--config", str(config)], env=environment) as process:
         try:
-            assert wait_until((run / "api.sock").exists, 20)
+            assert wait_until(lambda: answers(run), 20)
             yield
         finally:
             process.terminate()

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from swift.common.exceptions import DiskFileNotExist
 from swift.obj.diskfile import read_metadata
 
 
@@ -35,7 +36,10 @@ def stored_sizes(devices: Iterable[Path], container: str) -> dict[str, list[int]
     prefix = f"/{container}/"
     found: dict[str, list[int]] = {}
     for path in data_files(devices):
-        name = read_metadata(str(path))["name"]
+        try:
+            name, size = read_metadata(str(path))["name"], path.stat().st_size
+        except (FileNotFoundError, DiskFileNotExist):  # replaced meanwhile
+            continue
         if name.startswith(prefix):
-            found.setdefault(name.removeprefix(prefix), []).append(path.stat().st_size)
+            found.setdefault(name.removeprefix(prefix), []).append(size)
     return found
