@@ -27,14 +27,15 @@ def volumes_cluster():
 
 
 @pytest.fixture(scope="module")
-def volumes_api(volumes_cluster):
-    """The API as an administrator of Keystone's sees it."""
+def volumes_api(volumes_cluster, eventually):
+    """The API as an administrator of Keystone's sees it, once an actor host has found Cinder's pools."""
     layout = volumes_cluster.layout
     passwords = seed.password(layout, seed.ADMIN), seed.password(layout, "sluice")
     token = KeystoneHttp(layout.keystone_url).login(seed.ADMIN, passwords[0], seed.ADMIN).id
     log = layout.logs / "api.log"
     with redis.Redis.from_url(volumes_cluster.redis_url) as client:
         api = LoneApi(layout.ports["api"], token, client, log, (token, *passwords))
+        eventually(lambda: api.ask("GET", "/volumes/pools").json()["pools"], 30)
         yield api
         api.hang_up()
 
