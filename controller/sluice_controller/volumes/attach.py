@@ -108,7 +108,7 @@ def _ask_attach(backend: Backend, cinder: Cinder, claim: Claim) -> Outcome:
         connector = konnector.connector()
         record = _fixed_record(backend, claim)
         secret = _passphrase(backend, record)
-    except PeerError as error:  # nothing was asked yet
+    except PeerError as error:  # no attachment was asked for yet
         claim.fail(str(error))
         raise
     claim.save(CHOSEN, first=first)
