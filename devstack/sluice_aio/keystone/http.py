@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,6 +16,10 @@ from sluice_core.errors import PeerError
 #: The domain of everybody.
 DOMAIN: Final = "default"
 _TIMEOUT: Final = 30.0
+#: Seconds for which a service may say that it is unavailable, as one does that cannot ask Keystone about a token.
+_PATIENCE: Final = 30.0
+_UNAVAILABLE: Final = 503
+_POLL_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +68,18 @@ class KeystoneHttp:
             raise PeerError(f"keystone does not revoke a token: status {status}")
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """One call with :attr:`token`.
+        """One call with :attr:`token`; repeated while the service says that it is unavailable.
 
         :raises PeerError: when it is refused
         """
-        status, _, data = self._send(method, path, body, {"X-Auth-Token": self.token})
-        if status >= 300:
-            raise PeerError(f"{self._name}: {method} {path}: status {status}")
-        return data
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            status, _, data = self._send(method, path, body, {"X-Auth-Token": self.token})
+            if status < 300:
+                return data
+            if status != _UNAVAILABLE or time.monotonic() > deadline:
+                raise PeerError(f"{self._name}: {method} {path}: status {status}: {data}")
+            time.sleep(_POLL_SECONDS)
 
     def ensure(self, kind: str, wanted: Mapping[str, Any]) -> str:
         """The id of the ``kind`` (``project``, ``user``, ``service``) of that name, made if there is none."""
@@ -90,11 +99,19 @@ class KeystoneHttp:
             with connection.getresponse() as answer:
                 raw = answer.read()
             found = {name.lower(): value for name, value in answer.getheaders()}
-            return answer.status, found, json.loads(raw) if raw else None
-        except (OSError, http.client.HTTPException, ValueError) as error:
+            return answer.status, found, _decoded(raw)
+        except (OSError, http.client.HTTPException) as error:
             raise PeerError(f"{self._name}: {method} {path}: {error!r}") from error
         finally:
             connection.close()
+
+
+def _decoded(raw: bytes) -> Any:
+    """What JSON says; anything else, as middleware answers with, as the text it is."""
+    try:
+        return json.loads(raw) if raw else None
+    except ValueError:
+        return raw.decode(errors="replace")
 
 
 def swift_client(proxy_url: str, token: Token) -> SwiftHttp:
