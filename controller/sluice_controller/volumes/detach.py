@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.validation.bodies import Body
@@ -15,18 +15,23 @@ from sluice_controller.volumes.ordering import Claim, new_operation
 from sluice_controller.volumes.volumes import VolumeView
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, PeerError
 from sluice_core.volumes import operations
+from sluice_core.volumes.attachments import ATTACHED
 from sluice_core.volumes.cinder.adapter import Cinder
 from sluice_core.volumes.messages import (
+    ATTACH,
     CONNECTION_TYPE,
     DETACH,
     FORCE,
     MACHINE_IS_GONE,
     UNDER_WAY,
     VolumeOperation,
+    VolumeRecord,
 )
-from sluice_core.volumes.outcomes import ASKED, Outcome
+from sluice_core.volumes.outcomes import ASKED, Outcome, failed
 
 log = logging.getLogger(__name__)
+
+_BUSY: Final = "operation `{}` is being worked at, try again in a moment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,9 @@ def detach(
 ) -> VolumeOperation:
     """Have a volume detached from its node; with ``force`` also when its konnector does not answer.
 
+    An attachment that waits for its konnector is given up by ``force``: the konnector may have the volume, so it is
+    detached as one that has it.
+
     :param may_force: whether the caller may say ``force``
     :raises Forbidden: when the caller may not
     :raises NotFound: when its node is no more
@@ -62,7 +70,7 @@ def detach(
     """
     if wanted.force and not may_force:
         raise Forbidden(f"`{FORCE}` is an administrator's to say")
-    record = view.record
+    record = view.record and _with_attachment_under_way(backend, view.record, wanted.force)
     if record is None or not record.node:
         raise Conflict("the volume is not attached through Sluice")
     cinder = caller_cinder(backend, caller)
@@ -70,7 +78,7 @@ def detach(
     if wanted.force:
         kind = _connection_type(backend, record.attachment)
         given |= {FORCE: True, CONNECTION_TYPE: kind, MACHINE_IS_GONE: wanted.machine_is_gone}
-        waiting = _waiting_detachment(backend, record.id)
+        waiting = _waiting(backend, record.id, DETACH)
         if waiting is not None:
             return _force(backend, waiting, given)
     else:
@@ -88,10 +96,40 @@ def _connection_type(backend: Backend, attachment: str) -> str:
     return str(found.connection.get("driver_volume_type", ""))
 
 
-def _waiting_detachment(backend: Backend, volume: str) -> VolumeOperation | None:
-    """The detachment of a volume that waits for its konnector."""
+def _waiting(backend: Backend, volume: str, what: str) -> VolumeOperation | None:
+    """The operation of that kind that is under way on a volume, as one does that waits for its konnector."""
     known = backend.store.run(operations.read_operations(backend.store.keys)).values()
-    return next((one for one in known if (one.volume, one.what, one.state) == (volume, DETACH, UNDER_WAY)), None)
+    return next((one for one in known if (one.volume, one.what, one.state) == (volume, what, UNDER_WAY)), None)
+
+
+def _with_attachment_under_way(backend: Backend, record: VolumeRecord, force: bool) -> VolumeRecord:
+    """The record of a volume; with ``force`` one under attachment counts as attached from now on.
+
+    :raises Conflict: when it is under attachment, and there is no ``force``, or somebody works at it
+    """
+    waiting = None if record.node else _waiting(backend, record.id, ATTACH)
+    if waiting is None:
+        return record
+    node = str(waiting.data["node"])
+    if not force:
+        raise Conflict(
+            f"operation `{waiting.id}` attaches it to node `{node}`; an administrator gives that up by `{FORCE}`"
+        )
+    claim = ordering.claim_operation(backend, waiting)
+    if claim is None:
+        raise Conflict(_BUSY.format(waiting.id))
+    found = replace(record, node=node, attachment=_attachment(backend, waiting))
+    claim.settle(Outcome(failed(claim.operation, backend.now(), f"it was given up by `{FORCE}`"), found))
+    return found
+
+
+def _attachment(backend: Backend, waiting: VolumeOperation) -> str:
+    """Cinder's id of what an attachment has made there; empty when it has not come so far."""
+    known = waiting.data.get("attachment")
+    if known:
+        return str(known)
+    made = service_cinder(backend).attachments(waiting.volume)
+    return next((one.id for one in made if one.status != ATTACHED), "")
 
 
 def _force(backend: Backend, waiting: VolumeOperation, given: Mapping[str, Any]) -> VolumeOperation:
@@ -102,7 +140,7 @@ def _force(backend: Backend, waiting: VolumeOperation, given: Mapping[str, Any])
     forced = replace(waiting, data={**waiting.data, **given})
     free = operations.is_free(waiting, backend.now())
     if not free or not backend.store.run(operations.replace_operation(backend.store.keys, waiting, forced)):
-        raise Conflict(f"operation `{waiting.id}` is being worked at, try again in a moment")
+        raise Conflict(_BUSY.format(waiting.id))
     return ordering.advance(backend, forced)
 
 

@@ -98,7 +98,7 @@ def order(backend: Backend, operation: VolumeOperation, ask: Ask) -> VolumeOpera
         operation = find(backend, operation.id)
         if operation.step or operation.state != UNDER_WAY:
             return advance(backend, operation)
-    claim = _claim(backend, operation)
+    claim = claim_operation(backend, operation)
     if claim is None:
         return find(backend, operation.id)
     try:
@@ -127,7 +127,7 @@ def find(backend: Backend, operation_id: str) -> VolumeOperation:
 
 def advance(backend: Backend, operation: VolumeOperation) -> VolumeOperation:
     """The operation as far as it can be brought now; as it is while somebody else works at it, or a peer is away."""
-    claim = _claim(backend, operation)
+    claim = claim_operation(backend, operation)
     if claim is None:
         return find(backend, operation.id)
     try:
@@ -140,7 +140,8 @@ def advance(backend: Backend, operation: VolumeOperation) -> VolumeOperation:
     return find(backend, operation.id)
 
 
-def _claim(backend: Backend, operation: VolumeOperation) -> Claim | None:
+def claim_operation(backend: Backend, operation: VolumeOperation) -> Claim | None:
+    """The operation for this request to work at; None while somebody else does."""
     if not operations.is_free(operation, backend.now()):
         return None
     claimed, write = operations.claim(backend.store.keys, operation, backend.now())

@@ -137,15 +137,15 @@ class Attachments:
         """
         :param away: why the konnector is not asked
         """
-        kind = str(operation.data[CONNECTION_TYPE])
-        fenced = kind in FENCING
+        kind, attachment = str(operation.data[CONNECTION_TYPE]), operation.data["attachment"]
+        fenced = not attachment or kind in FENCING
         if not fenced and not operation.data.get(MACHINE_IS_GONE):
             reason = (
                 f"{away}; and with a connection of type `{kind}` its machine could write to the volume although the "
                 f"attachment is deleted, so say `{MACHINE_IS_GONE}` when it is off and will not use it again"
             )
             return Outcome(failed(operation, self._now(), reason), record)
-        said = {**operation.data, FENCED: fenced, KONNECTOR_TOLD: False}
+        said = {**operation.data, FENCED: fenced, KONNECTOR_TOLD: not attachment}
         return self.complete_detach(replace(operation, data=said), record, cinder)
 
     def complete_detach(self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder) -> Outcome:
@@ -153,8 +153,10 @@ class Attachments:
 
         :param cinder: with whose rights
         """
+        attachment = str(operation.data["attachment"])
         try:
-            cinder.delete_attachment(str(operation.data["attachment"]))
+            if attachment:  # an attach that was given up may have made none yet
+                cinder.delete_attachment(attachment)
         except NotFound:
             pass
         except CallerError as error:

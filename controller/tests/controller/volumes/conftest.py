@@ -4,7 +4,7 @@ import pytest
 
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.volumes.messages import Pool
-from sluice_core.volumes.operations import write_pools
+from sluice_core.volumes.operations import read_record, write_pools
 from sluice_core.volumes.testing.fake_cinder import FakeCinder
 from sluice_core.volumes.testing.fake_konnector import FakeKonnector
 
@@ -68,3 +68,21 @@ def message(send):
         return send(method, path, body, status)["error"]["message"]
 
     return ask
+
+
+@pytest.fixture
+def volume(order, cinder):
+    """A volume of 1 GiB with the name ``data1``; its id."""
+    return order("post", "/volumes", {"size": 1, "name": "data1"})["volume"]
+
+
+@pytest.fixture
+def record(backend, volume):
+    """Reads what Sluice keeps of the volume."""
+    return lambda: backend.store.run(read_record(backend.store.keys, volume))
+
+
+@pytest.fixture
+def attach(order, konnector, volume):
+    """Has node ``n1`` attach the volume."""
+    return lambda state="done", **body: order("post", f"/volumes/{volume}/attach", {"node": "n1", **body}, state)

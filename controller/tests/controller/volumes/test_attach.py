@@ -8,27 +8,11 @@ from tests.support.shared_objects import shared_object
 
 from sluice_core.errors import CallerError, Conflict, PeerError
 from sluice_core.volumes.cinder.records import GIB
-from sluice_core.volumes.konnector_client import KonnectorAway
 from sluice_core.volumes.messages import StackStep
-from sluice_core.volumes.operations import read_record, replace_record
+from sluice_core.volumes.operations import replace_record
 from sluice_core.volumes.testing.fake_cinder import FakeCinder
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, render_ring
 from sluice_filters.encryption.keys.ring import Ring
-
-
-@pytest.fixture
-def volume(order, cinder):
-    return order("post", "/volumes", {"size": 1, "name": "data1"})["volume"]
-
-
-@pytest.fixture
-def record(backend, volume):
-    return lambda: backend.store.run(read_record(backend.store.keys, volume))
-
-
-@pytest.fixture
-def attach(order, konnector, volume):
-    return lambda state="done", **body: order("post", f"/volumes/{volume}/attach", {"node": "n1", **body}, state)
 
 
 @pytest.fixture
@@ -391,72 +375,3 @@ def test_a_detachment_whose_answer_was_lost_is_finished(attach, order, konnector
 def test_a_volume_attached_by_others_is_not_detached(message, cinder, konnector, volume):
     cinder.attach(volume, {"host": "nova"})
     assert "not attached through Sluice" in message("post", f"/volumes/{volume}/detach")
-
-
-@pytest.fixture
-def lost(attach, cinder, backend):
-    """A volume of a back end that ends its exports is attached, and its konnector does not answer any more."""
-    cinder.state.connection_type = "nbd"
-    attach()
-
-    def away(node):
-        raise KonnectorAway(f"node `{node}` has no konnector now")
-
-    object.__setattr__(backend, "konnectors", away)
-
-
-@pytest.fixture
-def detach(order, volume):
-    return lambda state="done", **body: order("post", f"/volumes/{volume}/detach", body, state)
-
-
-def test_a_volume_is_detached_by_force_where_the_back_end_keeps_its_machine_out(lost, detach, cinder, volume, record):
-    operation = detach(force=True)
-    assert (operation["data"]["fenced"], operation["data"]["konnector_told"]) == (True, False)
-    assert (cinder.volume(volume).status, cinder.state.attachments) == ("available", {})
-    assert (record().node, record().attachment) == ("", "")
-
-
-def test_a_machine_that_could_still_write_keeps_its_volume_until_it_is_said_to_be_gone(
-    lost, message, detach, cinder, volume, record
-):
-    (name, found), *_ = cinder.state.attachments.items()
-    cinder.state.attachments[name] = dataclasses.replace(found, connection={"driver_volume_type": "rbd"})
-    said = message("post", f"/volumes/{volume}/detach", {"force": True})
-    assert "type `rbd`" in said
-    assert "say `machine_is_gone`" in said
-    assert (cinder.volume(volume).status, record().node) == ("in-use", "n1")
-    assert detach(force=True, machine_is_gone=True)["data"]["fenced"] is False
-    assert cinder.volume(volume).status == "available"
-
-
-def test_a_konnector_that_answers_is_not_overruled(attach, message, detach, konnector, cinder, volume):
-    attach()
-    konnector.held.add(volume)
-    body = {"force": True, "machine_is_gone": True}
-    assert "process 4711 (fio)" in message("post", f"/volumes/{volume}/detach", body)
-    assert cinder.volume(volume).status == "in-use"
-    konnector.held.clear()
-    assert "konnector_told" not in detach(**body)["data"]
-    assert konnector.volumes == {}
-
-
-def test_a_konnector_that_answers_with_a_fault_is_asked_again(attach, detach, konnector):
-    attach()
-    konnector.faults["detach"] = PeerError("konnector of node `n1` answers 500")
-    assert "konnector_told" not in detach(force=True)["data"]
-    assert konnector.volumes == {}
-
-
-def test_a_detachment_that_waits_for_its_konnector_is_forced_on(lost, send, detach, cinder, volume):
-    waiting = send("post", f"/volumes/{volume}/detach", None, 202)
-    assert waiting["state"] == "under_way"
-    assert detach(force=True)["id"] == waiting["id"]
-    assert cinder.volume(volume).status == "available"
-
-
-def test_that_a_machine_is_gone_is_said_with_force_only(attach, message, volume):
-    attach()
-    assert "`machine_is_gone` without `force`" in message(
-        "post", f"/volumes/{volume}/detach", {"machine_is_gone": True}, 400
-    )
