@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from sluice_block.konnector import volume_changes
+from sluice_block.konnector.datapath import loop_devices
 from sluice_block.konnector.fio_measurement import FioMeasurement, check_measurable
 from sluice_block.konnector.records import BROKEN, DETACHING, VolumeAttachment, VolumeLimits
 from sluice_block.konnector.state_files import StateFiles
@@ -187,11 +188,12 @@ class Konnector:
 
     def check(self) -> None:
         """Bring back what has ended."""
+        devices = loop_devices.by_file()
         for volume in self.volumes():
             if volume.attachment.revoked:
                 self._try(volume, "is not forgotten", partial(self._drop_revoked, volume))
             else:
-                self._try(volume, "does not come back", volume.check)
+                self._try(volume, "does not come back", partial(volume.check, devices))
 
     def _drop_revoked(self, volume: AttachedVolume) -> bool:
         """Forget a revoked volume, unless somebody holds its device.

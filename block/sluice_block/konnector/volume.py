@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -180,9 +181,10 @@ class AttachedVolume:
             self._tear_down()
             self.attach()
 
-    def check(self) -> None:
+    def check(self, devices: Mapping[str, str]) -> None:
         """Bring back what has ended.
 
+        :param devices: the machine's loop devices, as of :func:`loop_devices.by_file`
         :raises SluiceError: as of :meth:`attach`
         """
         with self.lock:
@@ -193,6 +195,9 @@ class AttachedVolume:
                 return
             try:
                 self._bring_back()
+                if self._export.lacks_device(devices):
+                    log.warning("somebody took the device of volume `%s` away, it gets another", self.attachment.volume)
+                    self._export.start(self.stack.socket())
             except FilterFault as error:  # its users get errors at once, rather than wait
                 self._break(str(error))
                 self.front.end(patience=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,13 @@ class ExportedDevice:
         if self.front.process() is None:
             return False
         return self.export != BLOCK or self.mount.process() is not None
+
+    def lacks_device(self, devices: Mapping[str, str]) -> bool:
+        """Whether somebody took its block device away.
+
+        :param devices: as of :func:`loop_devices.by_file`, a moment ago
+        """
+        return self.export == BLOCK and str(self.mount.image) not in devices and not self.mount.device()
 
     def check_unused(self) -> None:
         """

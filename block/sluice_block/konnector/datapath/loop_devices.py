@@ -6,6 +6,7 @@ away.  So a device is ours only while the kernel says that its file is ours.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from pathlib import Path
@@ -31,15 +32,18 @@ def make(file: Path) -> str:
     ).strip()
 
 
+def by_file() -> dict[str, str]:
+    """File → the path of the loop device over it."""
+    found = {}
+    for backing in _SYSTEM.glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):  # it went meanwhile
+            found[backing.read_text(encoding="utf-8").rstrip("\n")] = str(_DEVICES / backing.parts[-3])
+    return found
+
+
 def find(file: Path) -> str:
     """The path of the loop device over ``file``; empty when there is none."""
-    for backing in _SYSTEM.glob("loop*/loop/backing_file"):
-        try:
-            if backing.read_text(encoding="utf-8").rstrip("\n") == str(file):
-                return str(_DEVICES / backing.parts[-3])
-        except OSError:  # it went meanwhile
-            continue
-    return ""
+    return by_file().get(str(file), "")
 
 
 def remove(device: str) -> None:
