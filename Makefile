@@ -36,7 +36,7 @@ demo: venv  ## bring up a cluster, let a live workload switch compression on and
 demo-block: everything  ## as root: a volume found by demand, attached, slowed by a sentence, the next one encrypted
 	@$(AIO) demo-block
 
-up: $(if $(WITH),everything,venv)  ## start a cluster on 127.0.0.1 and leave it running; WITH=block: with Cinder
+up: $(if $(WITH),everything,venv)  ## start a cluster on 127.0.0.1 and leave it running; WITH=block: with Cinder, WITH=horizon: the dashboard
 	@$(AIO) up $(if $(WITH),--with $(WITH))
 
 down:  ## stop the cluster

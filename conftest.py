@@ -8,7 +8,7 @@
 ``alone`` marks what measures rates: it runs without other tests beside it.
 
 Test processes run beside each other with ``--dist loadgroup``. The tests of a file stay together, and so do those that
-share the cluster of ``tests/conftest.py``, whatever their file: one process brings it up, others try what needs none.
+share a cluster of ``tests/conftest.py``, whatever their file: one process brings it up, others try what needs none.
 """
 
 import shutil
@@ -25,6 +25,8 @@ ROOT = Path(__file__).parent
 SHORT = pytest.StashKey()
 #: Fixtures that bring a server.
 SERVERS = frozenset({"redis_server", "rabbit_server", "cluster", "redis_url"})
+#: Clusters of ``tests/conftest.py``, each for all tests that use it.
+SHARED = ("cluster", "horizon_cluster", "horizon_alone")
 
 
 def pytest_configure(config):
@@ -53,9 +55,11 @@ def tier(item):
 
 
 def group(item):
-    """The tests that run in the same process one after the other: what shares the cluster, else one file."""
-    shared = "cluster" in item.fixturenames and not hasattr(item.module, "cluster")
-    return "cluster" if shared else str(item.path.relative_to(ROOT))
+    """The tests that run in the same process one after the other: what shares a cluster, else one file."""
+    for name in SHARED:
+        if name in item.fixturenames and not hasattr(item.module, name):
+            return name
+    return str(item.path.relative_to(ROOT))
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist writes the groups into the names

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from sluice_aio import play
 from sluice_aio.base.layout import DEFAULT_FOLDER, DEFAULT_PORT_BASE, Layout
 from sluice_aio.base.ports import probe
 from sluice_aio.base.setup import KEYSTONE, Setup
@@ -19,9 +19,6 @@ from sluice_aio.cluster import components
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.records import Record, Records
 from sluice_aio.cluster.shutdown import stop_recorded
-from sluice_aio.conf.common import USERS
-from sluice_aio.keystone import seed
-from sluice_aio.keystone.http import DOMAIN
 from sluice_core.errors import SluiceError
 
 #: Exit status of ``status``: all run, some run, none runs.
@@ -60,7 +57,12 @@ def parser() -> argparse.ArgumentParser:
     up = commands.add_parser("up", help="start a cluster and leave it running")
     up.add_argument("--plain", action="store_true", help="also a proxy without Sluice over the same storage")
     up.add_argument(
-        "--with", dest="profile", choices=components.PROFILES, help="also these services; block: Cinder, with Keystone"
+        "--with",
+        dest="profiles",
+        type=read_profiles,
+        default=frozenset(),
+        metavar="PROFILE[,PROFILE]",
+        help="with Keystone, and also: block, Cinder and volumes; horizon, the dashboard",
     )
     commands.add_parser("down", help="stop it")
     commands.add_parser("status", help="what runs: exit status 0 all, 1 some, 3 none")
@@ -69,6 +71,18 @@ def parser() -> argparse.ArgumentParser:
     for one in (demo, block):
         one.add_argument("--keep", action="store_true", help="leave the cluster running afterwards")
     return top
+
+
+def read_profiles(text: str) -> frozenset[str]:
+    """The profiles that ``--with`` names.
+
+    :raises ArgumentTypeError: for one that is none
+    """
+    names = frozenset(text.split(","))
+    for name in sorted(names - components.PROFILES.keys()):
+        known = ", ".join(components.PROFILES)
+        raise argparse.ArgumentTypeError(f"no profile `{name}`, expected some of {known}")
+    return names
 
 
 def layout_of(arguments: argparse.Namespace) -> Layout:
@@ -116,84 +130,22 @@ def show_status(layout: Layout) -> int:
     return PARTLY if running else STOPPED
 
 
-def up(layout: Layout, plain: bool, profile: str | None = None) -> int:
+def up(layout: Layout, plain: bool, profiles: frozenset[str] = frozenset()) -> int:
     """Start a cluster and say how to use it."""
     Cluster(layout.for_demo()).refuse_when_running()  # a kept demo holds the same ports
     names = components.DEFAULT | {"rewriter"}
-    if profile is None:
+    if not profiles:
         cluster = Cluster(layout, names, plain=plain)
     else:
-        cluster = Cluster(layout, names | components.PROFILES[profile], plain=plain, setup=Setup(auth=KEYSTONE))
+        names = names.union(*(components.PROFILES[one] for one in profiles))
+        cluster = Cluster(layout, names, plain=plain, setup=Setup(auth=KEYSTONE))
     cluster.start(lambda line: print(line, flush=True))
-    if profile is None:
-        _show_tempauth(cluster, plain)
+    if profiles:
+        play.show_keystone(cluster, profiles)
     else:
-        _show_keystone(cluster)
+        play.show_tempauth(cluster, plain)
     print(f"logs       {layout.logs}, stop it with `make down`")
     return 0
-
-
-def _show_tempauth(cluster: Cluster, plain: bool) -> None:
-    layout = cluster.layout
-    user, (key, account) = next(iter(USERS.items()))
-    print(f"swift      {cluster.proxy_url}/auth/v1.0  user {user}, key {key}, account {account}")
-    print(f"s3         {cluster.proxy_url}  access key {user}, secret key {key}")
-    if plain:
-        print(f"plain      {cluster.plain_url}/auth/v1.0")
-    print(f"api        {cluster.api_url}  X-Auth-Token: $(cat {layout.token_file})")
-    print(f"play       . {write_playrc(layout)}")
-
-
-def _show_keystone(cluster: Cluster) -> None:
-    layout = cluster.layout
-    user = next(iter(seed.PEOPLE))
-    print(f"keystone   {layout.keystone_url}")
-    print(f"cinder     {layout.url('cinder')}/v3")
-    print(f"api        {cluster.api_url}  X-Auth-Token: $(openstack token issue -f value -c id)")
-    print(
-        f"play       . {write_openrc(layout, user)}  ({user}; as the administrator: {write_openrc(layout, seed.ADMIN)})"
-    )
-
-
-def write_playrc(layout: Layout) -> Path:
-    """A file to source in a shell: what ``curl`` and ``swift`` need; readable by its owner only."""
-    user, (key, _) = next(iter(USERS.items()))
-    lines = [
-        f"export SLUICE_URL={layout.url('api')}",
-        f"export SLUICE_TOKEN_FILE={shlex.quote(str(layout.token_file))}",
-        'TOKEN=$(cat "$SLUICE_TOKEN_FILE")',
-        f"export ST_AUTH={layout.url('proxy')}/auth/v1.0 ST_USER={user} ST_KEY={key}",
-        f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH",
-    ]
-    path = layout.folder / "playrc"
-    path.touch(mode=0o600)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
-def write_openrc(layout: Layout, user: str) -> Path:
-    """A file to source in a shell: what ``openstack`` and ``cinder`` need as ``user``; readable by its owner only."""
-    if user == seed.ADMIN:  # its project has the same name
-        password, project = seed.password(layout, user), user
-    else:
-        password, project, _ = seed.PEOPLE[user]
-    values = {
-        "OS_AUTH_URL": layout.keystone_url,
-        "OS_IDENTITY_API_VERSION": "3",
-        "OS_USERNAME": user,
-        "OS_PASSWORD": password,
-        "OS_PROJECT_NAME": project,
-        "OS_USER_DOMAIN_ID": DOMAIN,
-        "OS_PROJECT_DOMAIN_ID": DOMAIN,
-        "OS_REGION_NAME": "RegionOne",
-        "OS_VOLUME_API_VERSION": "3",
-    }
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in values.items()]
-    lines.append(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH")
-    path = layout.folder / f"openrc-{user}"
-    path.touch(mode=0o600)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
 
 
 def down(layout: Layout) -> int:
@@ -230,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         layout = layout_of(arguments)
         if arguments.command == "up":
-            return up(layout, arguments.plain, arguments.profile)
+            return up(layout, arguments.plain, arguments.profiles)
         if arguments.command == "down":
             return down(layout)
         if arguments.command == "status":

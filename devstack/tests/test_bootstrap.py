@@ -194,7 +194,19 @@ def test_what_only_the_tests_need_is_added_to_what_is_there(machine):
     machine.program("apt-get")
     slow_disks = ("mkfs.xfs", "mkfs.ext4", "nbdkit", "nbdfuse", "fusermount3")
     volumes = ("qemu-io", "qemu-storage-daemon", "fio")
-    for name in ("bwrap", "dockerd", "debootstrap", "gcc", "make", "rsync", *slow_disks, *volumes, "ip", "java"):
+    for name in (
+        "bwrap",
+        "dockerd",
+        "debootstrap",
+        "gcc",
+        "make",
+        "rsync",
+        *slow_disks,
+        *volumes,
+        "ip",
+        "java",
+        "chromium",
+    ):
         machine.program(name)
     assert machine.run().returncode == 0
     assert "pyspark" not in machine.noted()[0]

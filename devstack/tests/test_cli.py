@@ -49,3 +49,10 @@ def test_an_unknown_service_is_refused(tmp_path):
 
     with pytest.raises(LaunchError, match="`proxxy`, expected one of"):
         components.make_servers(Layout.at(tmp_path), {"proxxy"})
+
+
+def test_profiles_are_named_together_and_a_wrong_one_is_refused(capsys):
+    assert cli.parser().parse_args(["up", "--with", "block,horizon"]).profiles == {"block", "horizon"}
+    with pytest.raises(SystemExit):
+        cli.parser().parse_args(["up", "--with", "horizont"])
+    assert "no profile `horizont`, expected some of block, horizon" in capsys.readouterr().err

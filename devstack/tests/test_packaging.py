@@ -27,6 +27,8 @@ def packages_in_the_tree():
     found = set()
     for folder in CLONE.glob("*/sluice_*/"):
         for module in folder.rglob("*.py"):
+            if not module.parent.name.isidentifier():
+                continue  # a folder of snippets, as Horizon's local_settings.d
             found.add(".".join(module.parent.relative_to(folder.parent).parts))
     return found
 
@@ -54,15 +56,23 @@ def test_every_package_of_the_tree_is_installed_and_no_other():
 
 
 def test_every_data_file_of_a_package_is_installed():
-    """Data are JSON, and C with its Makefile, in folders that are packages or not."""
+    """Whatever is not Python, in folders that are packages or not, and snippets of settings."""
     rooms = list(CLONE.glob("*/sluice_*/"))
-    there = {path for room in rooms for kind in ("*.json", "*.c", "*.h", "Makefile") for path in room.rglob(kind)}
+    there = {
+        path
+        for room in rooms
+        for path in room.rglob("*")
+        if path.is_file()
+        and path.suffix not in (".md", ".pyc")
+        and (path.suffix != ".py" or not path.parent.name.isidentifier())
+    }
     folders = {room.name: room.parent for room in rooms}
     installed = {
         path
         for package, patterns in SETUPTOOLS["package-data"].items()
         for pattern in patterns
         for path in (folders[package.partition(".")[0]] / package.replace(".", "/")).glob(pattern)
+        if path.is_file()
     }
     assert installed == there
 

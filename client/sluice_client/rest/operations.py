@@ -27,6 +27,10 @@ class OperatorApi:
         """The code of the things at ``path``."""
         return Uploads(self._transport, path)
 
+    def get(self, path: str, **query: Any) -> Data:
+        """The resource at ``path``; empty values of ``query`` are left out."""
+        return self._transport.call("GET", path, query=make_query(**query))
+
     def put(self, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0, etag: str = "") -> Data:
         """Set the resource at ``path``; returns it."""
         return self._transport.call(

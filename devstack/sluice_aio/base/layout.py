@@ -41,6 +41,7 @@ OFFSETS: Final[Mapping[str, int]] = {
     "cinder": 19,
     "konnector": 20,
     "konnector2": 21,
+    "horizon": 22,
 }
 
 #: Devices of the account and container servers: three replicas on one server each.

@@ -28,6 +28,7 @@ from sluice_aio.cluster.shutdown import STOP_LIMIT, locked, stop_all, uninterrup
 from sluice_aio.conf.sluice import ensure_token, write_sluice
 from sluice_aio.conf.swift import write_swift
 from sluice_aio.errors import LaunchError
+from sluice_aio.horizon.conf import write_horizon
 from sluice_aio.keystone import barbican, seed, venv
 from sluice_core.errors import PeerError
 
@@ -52,6 +53,8 @@ class Cluster:
             self._names |= {"keystone"}
         if "barbican" in self._names and "keystone" not in self._names:
             raise LaunchError('barbican asks Keystone who asks it, use a set-up with `auth="keystone"`')
+        if "horizon" in self._names and "keystone" not in self._names:
+            raise LaunchError('horizon asks Keystone who logs in, use a set-up with `auth="keystone"`')
         if "cinder" in self._names:
             if "keystone" not in self._names:
                 raise LaunchError('cinder asks Keystone who asks it, use a set-up with `auth="keystone"`')
@@ -69,7 +72,7 @@ class Cluster:
         with locked(self._records):
             self.refuse_when_running()
             components.check_ports(self.layout, self._names)
-            for service in sorted(self._names & {"keystone", "barbican", "cinder"}):
+            for service in sorted(self._names & {"keystone", "barbican", "cinder", "horizon"}):
                 venv.python(say, service=service)
             if "cinder" in self._names:
                 backends.check_programs()
@@ -231,6 +234,8 @@ class Cluster:
             seed.password(self.layout, seed.ADMIN)
         if "barbican" in self._names:
             barbican.write_barbican(self.layout)
+        if "horizon" in self._names:
+            write_horizon(self.layout)
         if "cinder" in self._names:
             python = venv.python(service="cinder")
             write_cinder(self.layout, self._rabbit().url, python, self.setup.ceph_conf)

@@ -19,6 +19,7 @@ from sluice_aio.cinder import backends, konnector
 from sluice_aio.conf.storage import DAEMONS, kind_of
 from sluice_aio.conf.swift import PROXIES
 from sluice_aio.errors import LaunchError
+from sluice_aio.horizon import conf as horizon
 from sluice_aio.keystone import barbican, venv
 from sluice_sandbox.docker import locations
 
@@ -33,7 +34,7 @@ WAVES: Final = (
     ("keystone", "barbican", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
     ("agent", "agent2", *STORAGE_AGENTS, "actors", "api", "api2", "sandbox", "cinder", *KONNECTORS),
     PROXIES,
-    (*DAEMON_SERVICES, *REWRITERS),
+    (*DAEMON_SERVICES, *REWRITERS, "horizon"),
 )
 ALL: Final = tuple(name for wave in WAVES for name in wave)
 #: What ``up`` brings up: one node of each sort with Sluice.
@@ -41,7 +42,7 @@ DEFAULT: Final = frozenset(
     {"redis", "rabbit", "memcached", "account", "container", *OBJECT_DEVICES, "agent", "actors", "api", "proxy"}
 )
 #: What a profile of ``up`` brings up beside that.
-PROFILES: Final = {"block": frozenset({"cinder", "konnector"})}
+PROFILES: Final = {"block": frozenset({"cinder", "konnector"}), "horizon": frozenset({"horizon"})}
 #: A second proxy with an agent of its own, as another node would have.
 SECOND_NODE: Final = frozenset({"agent2", "proxy2"})
 #: Replicas of the API: they share nothing but Redis.
@@ -55,6 +56,7 @@ _HEALTHCHECK: Final = b"GET /healthcheck HTTP/1.0\r\n\r\n"
 _HEALTH: Final = b"GET /health HTTP/1.0\r\n\r\n"
 _VERSION: Final = b"GET /v3 HTTP/1.0\r\n\r\n"
 _VERSIONS: Final = b"GET / HTTP/1.0\r\n\r\n"
+_LOGIN: Final = b"GET /auth/login/ HTTP/1.0\r\n\r\n"
 #: Ports that a service takes beside the one of its own name.
 _MORE_PORTS: Final = {"rabbit": ("rabbit_dist", "epmd")}
 
@@ -207,6 +209,12 @@ def _cinder(layout: Layout) -> Server:
     return Program("cinder", port, layout.logs, command, lambda: _status(port, _VERSIONS) == b"300")
 
 
+def _horizon(layout: Layout) -> Server:
+    port = layout.ports["horizon"]
+    command = horizon.command(layout, venv.python(service="horizon"))
+    return Program("horizon", port, layout.logs, command, lambda: _status(port, _LOGIN) == b"200")
+
+
 def _server(layout: Layout, name: str) -> Server:
     ports = layout.ports
     if name == "keystone":
@@ -215,6 +223,8 @@ def _server(layout: Layout, name: str) -> Server:
         return _barbican(layout)
     if name == "cinder":
         return _cinder(layout)
+    if name == "horizon":
+        return _horizon(layout)
     if name in KONNECTORS:
         return _konnector(layout, name)
     if name == "redis":

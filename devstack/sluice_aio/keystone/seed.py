@@ -29,12 +29,13 @@ BELIEVED: Final = 10
 
 def password(layout: Layout, user: str) -> str:
     """The password of the administrator or of a service's user; made at the first call."""
-    path = _password_file(layout, user)
+    path = password_file(layout, user)
     path.parent.mkdir(parents=True, exist_ok=True)
     return ensure_secret(path, secrets.token_urlsafe(24).encode()).decode("ascii")
 
 
-def _password_file(layout: Layout, user: str) -> Path:
+def password_file(layout: Layout, user: str) -> Path:
+    """Where it is kept, readable by its owner only."""
     return layout.data / "keystone" / f"{user}.password"
 
 
@@ -60,7 +61,7 @@ def cinder_options(layout: Layout) -> dict[str, str]:
     return {
         "cinder_auth_url": layout.keystone_url,
         "cinder_user": f"{SERVICE_PROJECT}:sluice",
-        "cinder_password_file": str(_password_file(layout, "sluice")),
+        "cinderpassword_file": str(password_file(layout, "sluice")),
         "konnector_ca_file": str(layout.konnector_certificate),
     }
 

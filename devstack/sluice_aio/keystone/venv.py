@@ -1,4 +1,4 @@
-"""Virtual environments of Keystone's, Barbican's and Cinder's own: their dependencies are none of ours.
+"""Virtual environments of Keystone's, Barbican's, Cinder's and Horizon's own: their dependencies are none of ours.
 
 Each is made with pip at the first use, from the versions in ``devstack/<service>-constraints.txt``, and kept in the
 user's cache folder under a name that changes with that file.  It appears under its name when it is complete, so that
@@ -21,6 +21,8 @@ from sluice_aio.errors import LaunchError
 from sluice_sandbox.docker.locations import cache_folder
 
 CONSTRAINTS: Final = Path(__file__).resolve().parents[2] / "keystone-constraints.txt"
+#: What a service needs beside its package of the same name: Horizon, who serves it and its static files.
+_MORE: Final = {"horizon": ("gunicorn", "whitenoise")}
 #: What pip says of each package; the rest of its talk is kept for errors.
 _TOLD: Final = ("Collecting ", "Installing collected")
 
@@ -53,7 +55,7 @@ def _make(root: Path, constraints: Path, service: str, say: Callable[[str], None
     try:
         _run([sys.executable, "-m", "venv", str(fresh)], say)
         pip = [str(fresh / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-        _run([*pip, "--constraint", str(constraints), service], say)
+        _run([*pip, "--constraint", str(constraints), service, *_MORE.get(service, ())], say)
         fresh.rename(root)  # only its Python is used, which finds its packages from wherever it lies
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)

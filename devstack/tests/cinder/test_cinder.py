@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_aio import cli
+from sluice_aio import play
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cinder import backends
@@ -149,16 +149,10 @@ def test_mounts_are_found_in_the_folder_only_and_the_last_comes_first(tmp_path, 
     assert backends._mounted(Path("/a b")) == [Path("/a b/two"), Path("/a b/one")]
 
 
-def test_a_profile_is_chosen_by_name():
-    assert cli.parser().parse_args(["up", "--with", "block"]).profile == "block"
-    with pytest.raises(SystemExit):
-        cli.parser().parse_args(["up", "--with", "blocks"])
-
-
 @pytest.mark.parametrize(("user", "project"), [("alice", "acme"), ("admin", "admin")])
 def test_a_file_to_source_says_who_one_is(layout, user, project):
     layout.folder.mkdir()
-    path = cli.write_openrc(layout, user)
+    path = play.write_openrc(layout, user)
     text = path.read_text()
     assert f"export OS_USERNAME={user}\n" in text
     assert f"export OS_PROJECT_NAME={project}\n" in text

@@ -1,0 +1,1 @@
+"""Horizon with the panels of this clone, for one machine."""

@@ -1,0 +1,131 @@
+"""What Horizon reads: its settings, and where the panels of this clone lie."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from pathlib import Path
+from typing import Final
+
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.ports import HOST
+from sluice_aio.base.secret_files import ensure_secret
+from sluice_aio.errors import LaunchError
+
+_PROGRAM: Final = Path(__file__).with_name("horizon_program.py")
+_CLONE: Final = Path(__file__).resolve().parents[3]
+_PLUGIN: Final = _CLONE / "horizon_plugin"
+#: Source roots that Horizon imports from: the panels, and the client that they speak through.
+ROOTS: Final = (_PLUGIN, _CLONE / "client")
+#: What the compressed style sheets and scripts are made from, beside Horizon itself.
+_SOURCES: Final = (".css", ".html", ".js", ".py", ".scss")
+
+#: ``openstack_dashboard.settings`` imports this; what it lacks is Horizon's own default.
+_SETTINGS: Final = """\
+# all names without `_` become Horizon's settings
+import pathlib as _pathlib
+
+import sluice_dashboard as _sluice_dashboard
+from openstack_dashboard.local import enabled as _enabled
+
+_given = {given!r}
+_plugin = _pathlib.Path(_sluice_dashboard.__file__).parent
+# as if the plugin's enabled files were copied to Horizon's folder; the second folder is the launcher's
+_enabled.__path__.extend([str(_plugin / "enabled"), _given["enabled"]])
+for _snippet in sorted((_plugin / "local_settings.d").glob("_*.py")):
+    exec(_snippet.read_text(encoding="utf-8"))
+
+DEBUG = False
+WEBROOT = "/"
+ALLOWED_HOSTS = [_given["host"]]
+SECRET_KEY = _pathlib.Path(_given["secret"]).read_text(encoding="ascii")
+OPENSTACK_HOST = _given["host"]
+OPENSTACK_KEYSTONE_URL = _given["keystone"]
+OPENSTACK_KEYSTONE_DEFAULT_ROLE = "member"
+# shorter than a token lives, so that it is the session that ends when nobody clicks
+SESSION_TIMEOUT = 1800
+SESSION_ENGINE = "django.contrib.sessions.backends.cache"
+CACHES = {{
+    "default": {{
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {{"MAX_ENTRIES": 10000}},
+    }}
+}}
+AVAILABLE_THEMES = [("default", "Default", "themes/default"), ("material", "Material", "themes/material")]
+STATIC_ROOT = _given["static"]
+COMPRESS_OFFLINE = True
+LOGGING = {{
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {{"line": {{"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}}}},
+    "handlers": {{"console": {{"class": "logging.StreamHandler", "formatter": "line"}}}},
+    "root": {{"handlers": ["console"], "level": "INFO"}},
+}}
+"""
+
+#: Without Nova, Horizon's own first page has nothing to show.
+_ENABLED: Final = '''\
+"""Whoever logs in sees our pages first."""
+
+
+def _home(user):
+    from django.urls import reverse
+
+    dashboard = "sluice" if user.is_superuser else "sluice_project"
+    return reverse(f"horizon:{dashboard}:overview:index")
+
+
+FEATURE = "sluice_home"
+UPDATE_HORIZON_CONFIG = {"user_home": _home}
+'''
+
+
+def folder(layout: Layout) -> Path:
+    """Its settings, its style sheets and scripts."""
+    return layout.data / "horizon"
+
+
+def write_horizon(layout: Layout) -> None:
+    """The settings, and the secret that signs sessions, which is made at the first call.
+
+    :raises LaunchError: outside of a clone
+    """
+    if not _PLUGIN.is_dir():
+        raise LaunchError(f"`{_PLUGIN}` is not there: Horizon is started out of a clone")
+    home = folder(layout)
+    enabled = home / "enabled"
+    for made in (home / "local", enabled):
+        made.mkdir(parents=True, exist_ok=True)
+    ensure_secret(home / "secret", secrets.token_urlsafe(48).encode())
+    given = {
+        "host": HOST,
+        "keystone": layout.keystone_url,
+        "secret": str(home / "secret"),
+        "enabled": str(enabled),
+        "static": str(home / f"static-{_digest()}"),
+    }
+    (home / "local" / "__init__.py").touch()
+    (home / "local" / "local_settings.py").write_text(_SETTINGS.format(given=given), encoding="utf-8")
+    (enabled / "_9990_sluice_home.py").write_text(_ENABLED, encoding="utf-8")
+
+
+def command(layout: Layout, python: Path) -> list[str]:
+    """What starts it.
+
+    :param python: of Horizon's environment
+    """
+    roots = [str(root) for root in ROOTS]
+    # isolated: what lies in the folder we happen to be in, or in our own environment, is none of its business
+    return [str(python), "-I", str(_PROGRAM), str(folder(layout)), str(layout.ports["horizon"]), json.dumps(roots)]
+
+
+def _digest() -> str:
+    """Changes with everything that the compressed files are made from."""
+    seen = hashlib.sha256((_CLONE / "devstack" / "horizon-constraints.txt").read_bytes())
+    seen.update(_SETTINGS.encode())
+    for path in sorted(_PLUGIN.rglob("*")):
+        if path.suffix in _SOURCES and path.is_file():
+            seen.update(str(path.relative_to(_PLUGIN)).encode())
+            seen.update(path.read_bytes())
+    return seen.hexdigest()[:12]

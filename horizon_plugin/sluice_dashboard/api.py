@@ -1,0 +1,151 @@
+"""What the panels know of Sluice comes through here: a REST client with the identity of whoever is logged in.
+
+The token is Keystone's, which Horizon keeps in the session; the address is that of service type ``sluice`` in the
+catalogue.  Neither is logged.  Everything that goes wrong is a :class:`sluice_client.ClientError`, of which
+:func:`failure_of` makes what a page shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.cache import cache
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from horizon.exceptions import ServiceCatalogException
+from keystoneauth1.session import Session
+from keystoneauth1.token_endpoint import Token
+from openstack_dashboard.api import base
+
+from sluice_client import ApiError, Client, ClientError, Unreachable
+from sluice_client.rest.transport import Retries
+
+SERVICE: Final = "sluice"
+#: Seconds that the API has for an answer; ``SLUICE_TIMEOUT`` in Horizon's settings.
+TIMEOUT: Final = 5.0
+#: The same for what Horizon wants to know before it shows a page, also of other services.
+_SHORT_TIMEOUT: Final = 2.0
+#: Seconds for which permissions are believed, and for which an API that was away is not asked for them again.
+_BELIEVED: Final = 30
+_AWAY_FOR: Final = 10
+
+#: What a page does about a failure.
+AWAY: Final = "away"
+REFUSED: Final = "refused"
+CONFLICT: Final = "conflict"
+MISSING: Final = "missing"
+LOGIN: Final = "login"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why the API did not do what was asked: ``kind`` is :data:`AWAY`, :data:`REFUSED`, :data:`CONFLICT` …
+
+    ``problems`` are the errors in a policy's text as the API answers them (``message``, ``line``, ``column``,
+    ``end_column``, ``near_miss``); ``status`` is the one that a page of ours answers with.
+    """
+
+    kind: str
+    message: str
+    status: int
+    problems: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The same in two words."""
+        titles: dict[str, str] = {
+            AWAY: _("Sluice does not answer"),
+            CONFLICT: _("This was changed meanwhile"),
+            MISSING: _("Not found"),
+            LOGIN: _("Please log in again"),
+        }
+        return titles.get(self.kind) or str(_("Sluice refuses"))
+
+
+def client(request: HttpRequest, timeout: float = 0.0) -> Client:
+    """A client of the API as the user of ``request``; for this request only.
+
+    :param timeout: seconds for connecting, and for each answer; by default ``SLUICE_TIMEOUT``
+    :raises Unreachable: when the catalogue names no API
+    """
+    try:
+        endpoint = base.url_for(request, SERVICE)
+    except ServiceCatalogException as error:
+        raise Unreachable(_("the catalogue of Keystone has no service `sluice`")) from error
+    verify = not settings.OPENSTACK_SSL_NO_VERIFY and (settings.OPENSTACK_SSL_CACERT or True)
+    session = Session(auth=Token(endpoint, request.user.token.id), verify=verify)
+    timeout = timeout or getattr(settings, "SLUICE_TIMEOUT", TIMEOUT)
+    return Client.from_session(session, endpoint, timeout=timeout, retries=Retries(tries=2))
+
+
+def failure_of(error: ClientError) -> Failure:
+    """What a page shows of ``error``."""
+    if not isinstance(error, ApiError):
+        return Failure(AWAY, str(error), 503)
+    if error.status == 401:
+        return Failure(LOGIN, error.message, 401)
+    if error.status == 404:
+        return Failure(MISSING, error.message, 404)
+    if error.status in (409, 412):
+        return Failure(CONFLICT, error.message, 409)
+    if error.status >= 500:
+        return Failure(AWAY, error.message, 503)
+    return Failure(REFUSED, error.message, error.status, error.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What the API would not refuse; ``operations`` is empty while that is not ``known``."""
+
+    operations: Mapping[str, bool] = field(default_factory=dict)
+    known: bool = False
+
+    def allow(self, operation: str) -> bool:
+        """Whether ``operation``, as ``policies:create``, is allowed; everything is, while nothing is known."""
+        return self.operations.get(operation, False) if self.known else True
+
+    def allow_any(self, operations: Iterable[str]) -> bool:
+        """Whether one of ``operations`` is."""
+        return any(self.allow(operation) for operation in operations)
+
+
+def permissions(request: HttpRequest, target: str = "") -> Permissions:
+    """What the user may do, by the rules of the API.
+
+    They are asked for once per request and ``target``, and those without a target twice a minute.  An API that is away
+    forbids nothing here: it refuses what is not allowed when it is back.
+
+    :param target: an account, ``account/container`` or ``account/volume id``; empty for what needs none
+    """
+    known: dict[str, Permissions] = request.__dict__.setdefault("_sluice_permissions", {})
+    if target not in known:
+        known[target] = _ask(request, target) if target else _remembered(request)
+    return known[target]
+
+
+def _remembered(request: HttpRequest) -> Permissions:
+    # the token itself must not be readable in a cache that others share
+    key = f"sluice-permissions-{hashlib.sha256(request.user.token.id.encode()).hexdigest()}"
+    kept = cache.get(key)
+    if kept is not None:
+        return Permissions(**kept)
+    found = _ask(request, "")
+    cache.set(
+        key, {"operations": dict(found.operations), "known": found.known}, _BELIEVED if found.known else _AWAY_FOR
+    )
+    return found
+
+
+def _ask(request: HttpRequest, target: str) -> Permissions:
+    try:
+        answer = client(request, _SHORT_TIMEOUT).get("/permissions", target=target)
+    except ApiError as error:
+        # an API of before there were permissions
+        return Permissions() if error.status in (401, 404) or error.status >= 500 else Permissions({}, known=True)
+    except ClientError:
+        return Permissions()
+    return Permissions(answer["permissions"], known=True)

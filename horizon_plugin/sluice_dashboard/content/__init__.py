@@ -1,0 +1,1 @@
+"""The dashboards: one package each, and in it one package for each panel."""

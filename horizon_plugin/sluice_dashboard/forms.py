@@ -1,0 +1,72 @@
+"""Forms that change something, and the question before what cannot be undone.
+
+Each is a page of its own with a token against cross-site requests; what the API refuses is shown beside the fields,
+with all that was typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponseBase, HttpResponseRedirect
+from django.utils.translation import gettext_lazy as _
+from horizon import views
+
+from sluice_client import Client, ClientError
+from sluice_dashboard import api
+from sluice_dashboard.views import shown_failure
+
+
+class ActionView(views.HorizonFormView):
+    """A form that does something; a subclass says ``form_class``, ``page_title``, ``success_url``, and :meth:`act`."""
+
+    template_name = "sluice_dashboard/form.html"
+    submit_label = _("Save")
+    #: Where who changes his mind goes; by default where one goes afterwards.
+    cancel_url = ""
+    target = ""
+
+    def act(self, client: Client, data: Mapping[str, Any]) -> str:
+        """Do it; what is said about it afterwards, empty for nothing.
+
+        :raises ClientError: which the form then shows
+        """
+        raise NotImplementedError
+
+    def form_valid(self, form: forms.Form) -> HttpResponseBase:
+        """Called with what was typed, when it is what the fields expect."""
+        try:
+            done = self.act(api.client(self.request), form.cleaned_data)
+        except ClientError as error:
+            failure = shown_failure(error)
+            form.add_error(None, failure.message)
+            response: HttpResponseBase = self.render_to_response(self.get_context_data(form=form, failure=failure))
+            response.status_code = failure.status
+            return response
+        if done:
+            messages.success(self.request, done)
+        return HttpResponseRedirect(self.get_success_url())
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        context.setdefault("failure", None)
+        back = self.cancel_url or self.get_success_url()
+        return {**context, "submit_label": self.submit_label, "cancel_url": back, "target": self.target}
+
+
+class ConfirmView(ActionView):
+    """The question before a deletion; a subclass says ``page_title`` and overrides :meth:`question` and :meth:`act`."""
+
+    template_name = "sluice_dashboard/confirm.html"
+    form_class = forms.Form
+    submit_label = _("Delete")
+
+    def question(self) -> str:
+        """What is asked: names what is lost."""
+        raise NotImplementedError
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), "question": self.question()}

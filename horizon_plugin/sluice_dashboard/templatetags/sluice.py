@@ -1,0 +1,99 @@
+"""``{% load sluice %}``: permissions, values with units, links to panels, and plots."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django import template
+from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from sluice_dashboard import api
+from sluice_dashboard.plots import RANGES, STEPS
+
+register = template.Library()
+
+_PREFIXES: Final = ("", "k", "M", "G", "T", "P")
+_RANGE_NAMES: Final = (
+    gettext_lazy("10 minutes"),
+    gettext_lazy("1 hour"),
+    gettext_lazy("6 hours"),
+    gettext_lazy("24 hours"),
+    gettext_lazy("7 days"),
+)
+
+
+@register.simple_tag(takes_context=True)
+def permitted(context: template.Context, operation: str, target: str | None = None) -> bool:
+    """``{% permitted "policies:create" as may_create %}``: whether the API would not refuse that.
+
+    :param target: by default the page's
+    """
+    about = context.get("target", "") if target is None else target
+    return api.permissions(context["request"], about).allow(operation)
+
+
+@register.simple_tag
+def panel_url(panel: str, dashboard: str = "sluice", view: str = "index") -> str:
+    """The URL of a panel, empty where that panel is not installed."""
+    try:
+        return str(reverse(f"horizon:{dashboard}:{panel}:{view}"))
+    except NoReverseMatch:
+        return ""
+
+
+@register.filter
+def rate(value: float | None) -> str:
+    """Bytes per second, as ``12.3 MB/s``; a dash where nothing is known."""
+    return "–" if value is None else f"{_scaled(value)}B/s"
+
+
+@register.filter
+def size(value: float | None) -> str:
+    """Bytes, as ``12.3 GB``; a dash where nothing is known."""
+    return "–" if value is None else f"{_scaled(value)}B"
+
+
+def _scaled(value: float) -> str:
+    power = 0
+    while abs(value) >= 1000 and power < len(_PREFIXES) - 1:
+        value /= 1000
+        power += 1
+    return f"{value:.3g} {_PREFIXES[power]}"
+
+
+@register.filter
+def moment(value: float | str | None) -> datetime | None:
+    """A time of the API, unix seconds or ISO 8601, for Django's ``date`` and ``timesince``."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        return datetime.fromisoformat(value)
+    return datetime.fromtimestamp(value, UTC)
+
+
+@register.inclusion_tag("sluice_dashboard/_plot.html", takes_context=True)
+def plot(context: template.Context, url: str, title: str, group: str = "", seconds: int = 10) -> dict[str, Any]:
+    """``{% plot url title group %}``: what a :class:`~sluice_dashboard.views.PlotView` at ``url`` draws.
+
+    The page's time range goes with it.  Plots with the same ``group`` share their time axis.
+    """
+    query = context["request"].GET.urlencode()
+    mark = "&" if "?" in url else "?"
+    return {"url": f"{url}{mark}{query}", "title": title, "group": group, "seconds": seconds}
+
+
+@register.inclusion_tag("sluice_dashboard/_time_range.html", takes_context=True)
+def time_range(context: template.Context) -> dict[str, Any]:
+    """``{% time_range %}``: a form that chooses range and step of all plots of the page; both are in its URL."""
+    asked = context["request"].GET
+    ours = ("last", "step", "from", "to")
+    return {
+        "ranges": [(str(one), name) for one, name in zip(RANGES, _RANGE_NAMES, strict=True)],
+        "steps": [(str(one), _("as fine as fits") if one == 0 else _("%d s") % one) for one in STEPS],
+        "last": asked.get("last", str(RANGES[0])),
+        "step": asked.get("step", "0"),
+        "others": [(name, value) for name in asked if name not in ours for value in asked.getlist(name)],
+    }

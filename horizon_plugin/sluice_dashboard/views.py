@@ -1,0 +1,157 @@
+"""The base of our pages: what comes from the API, its failures, and the parts that follow by themselves.
+
+A page is rendered as a whole once.  Its *sections* are fetched again by ``live.js``, as HTML of the same template, so
+that escaping and translation stay here.  Fetching them does not extend the login session: Horizon's middleware sets
+the session's expiry at each request, and :meth:`PageView.dispatch` leaves such a session unsaved.
+
+An API that is away: the page is shown with its frame and says so (503); a section that was shown stays, and the page
+says since when it is old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+from django.views.generic import View
+from horizon import exceptions, views
+
+from sluice_client import Client, ClientError
+from sluice_dashboard import api
+from sluice_dashboard.plots import Plot, TimeRange
+
+#: The parameter of a page's URL that asks for one section of it.
+SECTION: Final = "section"
+#: Of an answer without the API.
+AWAY_STATUS: Final = 503
+_SECTION_TEMPLATE: Final = "sluice_dashboard/_section.html"
+_FAILURE_TEMPLATE: Final = "sluice_dashboard/_failure.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page that is fetched again every ``seconds``.
+
+    ``fetch(client, request, **parameters of the URL)`` gives the context of ``template``.
+    """
+
+    template: str
+    fetch: Callable[..., Mapping[str, Any]]
+    seconds: int = 5
+
+
+class UnsavedSession(View):
+    """A view that browsers ask by themselves, which must not keep anybody logged in."""
+
+    def asked_by_itself(self) -> bool:
+        """Whether no person asked."""
+        return True
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = super().dispatch(request, *args, **kwargs)
+        if self.asked_by_itself():
+            request.session.modified = False
+        return response
+
+
+class PageView(UnsavedSession, views.HorizonTemplateView):
+    """A page; a subclass says ``page_title``, ``template_name``, ``sections`` and overrides :meth:`fetch`.
+
+    The template extends ``sluice_dashboard/page.html`` and shows ``{{ sections.<name> }}``.
+    """
+
+    template_name = "sluice_dashboard/page.html"
+    sections: ClassVar[Mapping[str, Section]] = {}
+    #: What ``{% permitted %}`` is asked about; empty: what needs no target.
+    target = ""
+
+    def fetch(self, client: Client) -> Mapping[str, Any]:
+        """The context of what does not follow by itself.
+
+        :raises ClientError: which the page then shows in the place of its content
+        """
+        return {}
+
+    def asked_by_itself(self) -> bool:
+        return SECTION in self.request.GET
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        name = request.GET.get(SECTION)
+        if name is not None:
+            return self._section_response(name)
+        context = self.get_context_data(**kwargs)
+        response: HttpResponse = self.render_to_response(context)
+        response.status_code = context["status"]
+        return response
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        context |= {"target": self.target, "failure": None, "status": 200}
+        try:
+            client = api.client(self.request)
+            context |= self.fetch(client)
+        except ClientError as error:
+            failure = shown_failure(error)
+            return {**context, "failure": failure, "status": failure.status}
+        shown = {}
+        for name, section in self.sections.items():
+            if context["status"] != AWAY_STATUS:  # else the others would wait for it in vain, one after the other
+                content, context["status"] = self._content(client, section, context["status"])
+            given = {"name": name, "seconds": section.seconds, "content": content}
+            shown[name] = render_to_string(_SECTION_TEMPLATE, given, request=self.request)
+        return {**context, "sections": shown}
+
+    def _content(self, client: Client, section: Section, status: int = 200) -> tuple[SafeString, int]:
+        """The HTML of a section, and the status of the answer that it is in."""
+        try:
+            context = {"target": self.target, **section.fetch(client, self.request, **self.kwargs)}
+        except ClientError as error:
+            failure = shown_failure(error)
+            return render_to_string(_FAILURE_TEMPLATE, {"failure": failure}, request=self.request), failure.status
+        return render_to_string(section.template, context, request=self.request), status
+
+    def _section_response(self, name: str) -> HttpResponse:
+        if name not in self.sections:
+            raise Http404
+        try:
+            client = api.client(self.request)
+        except ClientError as error:
+            return HttpResponse(shown_failure(error).message, status=AWAY_STATUS)
+        content, status = self._content(client, self.sections[name])
+        return HttpResponse(content, status=status)
+
+
+class PlotView(UnsavedSession):
+    """The JSON that ``plots.js`` draws, or with ``?format=csv`` the same as a file."""
+
+    def plot(self, client: Client, wanted: TimeRange) -> Plot:
+        """What is drawn; the parameters of the URL are in ``self.kwargs``."""
+        raise NotImplementedError
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Called by the browser for each step of the plot."""
+        try:
+            plot = self.plot(api.client(request), TimeRange.read(request.GET))
+        except ClientError as error:
+            failure = shown_failure(error)
+            return JsonResponse({"message": failure.message}, status=failure.status)
+        if request.GET.get("format") == "csv":
+            headers = {"Content-Disposition": 'attachment; filename="plot.csv"'}
+            return HttpResponse(plot.to_csv(), content_type="text/csv; charset=utf-8", headers=headers)
+        return JsonResponse(plot.to_data())
+
+
+def shown_failure(error: ClientError) -> api.Failure:
+    """What a page shows of ``error``.
+
+    :raises NotAuthenticated: when logging in again is what helps
+    """
+    failure = api.failure_of(error)
+    if failure.kind == api.LOGIN:
+        raise exceptions.NotAuthenticated(_("Please log in to continue.")) from error
+    return failure

@@ -1,0 +1,108 @@
+"""Answers of an API whose cluster is well, for :class:`~tests.support.browser.fake_api.FakeApi`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tests.support.browser.fake_api import FakeApi
+
+
+def node(name: str, **changes: Any) -> dict[str, Any]:
+    """A node as ``GET /nodes`` shows it."""
+    return {
+        "node": name,
+        "state": "ok",
+        "detail": "",
+        "history": "h1",
+        "epoch": 7,
+        "refused": [],
+        "workers": 3,
+        "assignments": 2,
+        "dropped": 0,
+        "storage": "ready",
+        "code": {},
+        "sandbox": {},
+        "plugins": {},
+        "software": "0.1.0",
+        "started_at": "2026-01-01T00:00:00+00:00",
+        "reported_at": "2026-01-01T00:00:10+00:00",
+        **changes,
+    }
+
+
+def policy(number: int, **changes: Any) -> dict[str, Any]:
+    """A policy as ``GET /policies`` shows it."""
+    return {
+        "id": f"p{number}",
+        "version": 1,
+        "state": "active",
+        "enabled": True,
+        "reason": "",
+        "created_at": "2026-01-01T00:00:00+00:00",
+        "created_by": "ada@acme",
+        "origin": "",
+        "policy": f"FOR CONTAINER acme/c{number} DO SET compression",
+        "source": f"FOR CONTAINER acme/c{number} DO SET compression",
+        "dynamic": False,
+        "target": {"level": "container", "select": "name", "name": f"AUTH_x/c{number}", "label": f"acme/c{number}"},
+        "condition": "",
+        "sustained": 0.0,
+        "actions": [],
+        "epoch": 7,
+        "enforced": {"total": 2, "nodes": 2, "refused": [], "waiting": [], "away": []},
+        "firings": [],
+        "observed": None,
+        **changes,
+    }
+
+
+def flow(account: str, **changes: Any) -> dict[str, Any]:
+    """A flow as ``GET /bw/flows`` shows it."""
+    return {
+        "account": account,
+        "container": "",
+        "method": "GET",
+        "policy": 0,
+        "storage_policy": "gold",
+        "floor": 10e6,
+        "ceiling": 0.0,
+        "share": 20e6,
+        "measured": 11e6,
+        "met": 10e6,
+        "short": 0.0,
+        "waiting": 0.0,
+        "active": True,
+        "policies": [],
+        **changes,
+    }
+
+
+def event(number: int, **changes: Any) -> dict[str, Any]:
+    """An event as ``GET /events`` shows it."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
+    return {
+        "id": f"{number}-0",
+        "at": at,
+        "severity": "warning",
+        "kind": "refused",
+        "node": "node1",
+        "policy": "p1",
+        "subject": "",
+        "text": f"event {number}",
+        "source": "node1",
+        "fields": {},
+        **changes,
+    }
+
+
+def well(api: FakeApi) -> None:
+    """Two nodes, two policies, one floor, one event; all is well."""
+    parts = ("redis", "actors", "broker", "nodes", "keystone")
+    api.say("GET /health", {"status": "ok", "dependencies": dict.fromkeys(parts, "ok")})
+    nodes = [node("node1"), node("node2")]
+    api.say("GET /nodes", {"nodes": nodes, "next_marker": None, "head": {"history": "h1", "epoch": 7}})
+    api.say("GET /policies", {"policies": [policy(1), policy(2)], "next_marker": None})
+    measured = {"at": None, "stale": False, "left_out": 0, "controllers": {}, "next_marker": None}
+    api.say("GET /bw/flows", {"flows": [flow("AUTH_x")], **measured})
+    api.say("GET /events", {"events": [event(1)], "next_marker": None, "last": "1-0"})

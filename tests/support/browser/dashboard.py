@@ -1,0 +1,76 @@
+"""Horizon as its users see it: log in and out, open our pages, look at them with axe."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from playwright.sync_api import BrowserContext, Page
+from tests.support.browser.browser import Findings
+
+from sluice_aio.base.layout import Layout
+from sluice_aio.keystone import seed
+from sluice_aio.keystone.http import KeystoneHttp
+from sluice_client import Client
+
+AXE: Final = Path(__file__).with_name("axe.min.js")
+#: What of a page is ours.
+CONTENT: Final = ".sluice"
+
+
+def password_of(layout: Layout, user: str) -> str:
+    """Of ``admin``, or one of ``seed.PEOPLE``."""
+    return seed.password(layout, user) if user == seed.ADMIN else seed.PEOPLE[user][0]
+
+
+class Dashboard:
+    """A tab of ``context`` on the Horizon of the cluster at ``layout``; screenshots go to ``pictures``."""
+
+    def __init__(self, context: BrowserContext, layout: Layout, pictures: Path) -> None:
+        self.context = context
+        self.layout = layout
+        self.url = layout.url("horizon")
+        self.pictures = pictures
+        self.findings = Findings()
+        self.page: Page = context.new_page()
+        self.findings.watch(self.page)
+
+    def login(self, user: str) -> None:
+        """Log in as ``user`` in a browser that nobody is logged in with; ends on the user's first page."""
+        self.page.goto("about:blank")  # an answer to the last page must not bring its session back
+        self.context.clear_cookies()
+        self.page.goto(f"{self.url}/auth/login/")
+        self.page.fill("#id_username", user)
+        self.page.fill("#id_password", password_of(self.layout, user))
+        self.page.click("#loginBtn")
+        self.page.wait_for_url(lambda url: "/auth/" not in url)
+        self.page.wait_for_load_state("networkidle")
+
+    def client(self, user: str) -> Client:
+        """The API as ``user`` sees it, beside the browser."""
+        project = user if user == seed.ADMIN else seed.PEOPLE[user][1]
+        token = KeystoneHttp(self.layout.keystone_url).login(user, password_of(self.layout, user), project)
+        return Client(self.layout.url("api"), token.id)
+
+    def open(self, path: str) -> Any:
+        """Open ``path``, as ``/sluice/``; the response."""
+        response = self.page.goto(self.url + path)
+        self.page.wait_for_load_state()
+        return response
+
+    def violations(self, within: str = CONTENT) -> list[str]:
+        """What axe-core finds in what is ``within``, as ``rule: elements``."""
+        self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = self.page.evaluate("within => axe.run(within, {resultTypes: ['violations']})", within)
+        return [
+            f"{one['id']}: {json.dumps([node['html'][:120] for node in one['nodes']])}" for one in found["violations"]
+        ]
+
+    def picture(self, name: str) -> Path:
+        """A screenshot of the whole page."""
+        self.pictures.mkdir(parents=True, exist_ok=True)
+        path = self.pictures / f"{re.sub(r'[^a-z0-9-]+', '-', name.lower())}.png"
+        self.page.screenshot(path=path, full_page=True)
+        return path

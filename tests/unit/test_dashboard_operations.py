@@ -1,0 +1,27 @@
+"""The dashboard asks for operations that the API knows."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sluice_controller.identity.operations import BY_NAME
+
+PLUGIN = Path(__file__).resolve().parents[2] / "horizon_plugin" / "sluice_dashboard"
+TAG = re.compile(r'{%\s*permitted\s+"([^"]+)"')
+ATTRIBUTE = re.compile(r"^\s*operations = \(([^)]*)\)", re.MULTILINE)
+
+
+def asked():
+    for path in sorted(PLUGIN.rglob("*.html")):
+        for name in TAG.findall(path.read_text()):
+            yield name, str(path.relative_to(PLUGIN))
+    for path in sorted(PLUGIN.rglob("panel.py")):
+        for names in ATTRIBUTE.findall(path.read_text()):
+            for name in re.findall(r'"([^"]+)"', names):
+                yield name, str(path.relative_to(PLUGIN))
+
+
+@pytest.mark.parametrize(("name", "where"), list(asked()))
+def test_an_operation_that_the_dashboard_asks_for_exists(name, where):
+    assert f"sluice:{name}" in BY_NAME, where
