@@ -41,6 +41,7 @@ COMMANDS: Final[Mapping[str, type[SluiceCommand]]] = {
     "policy delete": policies.DeletePolicy,
     "policy firings": policies.ListFirings,
     "effective show": operations.ShowEffective,
+    "permission list": operations.ListPermissions,
     "filter list": filters.ListFilters,
     "filter show": filters.ShowFilter,
     "filter create": filters.CreateFilter,

@@ -1,4 +1,4 @@
-"""``effective``, ``change``, ``export``, ``import`` and ``health``: who decides, who changed what, all at once."""
+"""``effective``, ``permission``, ``change``, ``export``, ``import`` and ``health``: what holds for all resources."""
 
 from __future__ import annotations
 
@@ -50,6 +50,27 @@ class ShowEffective(ShowCommand):
     def fetch(self, args: Namespace) -> Data:
         """The verdict."""
         return self.client.effective(args.target, args.volume, **crud.given_values(_REQUEST, args))
+
+
+class ListPermissions(ListCommand):
+    """List what one may do."""
+
+    columns = registry.PERMISSION_LIST
+    arguments = (
+        Argument("--target", "only operations about things, to this target: a path, or what follows FOR in a sentence"),
+        Argument("--policy", "the same, to the policy with this id", {"metavar": "ID"}),
+        Argument("--filter", "the keyword that is set or deleted; without it one that is self-service"),
+        Argument("--stereotype", "the stereotype that is applied"),
+    )
+    examples = (
+        "--target AUTH_acme/logs --filter encryption",
+        "--target 'GROUP gold'",
+    )
+
+    def fetch(self, args: Namespace) -> Iterable[Data]:
+        """All operations, by name."""
+        found = self.client.permissions(**crud.given_values(self.arguments, args))
+        return [{"operation": name, "allowed": found[name]} for name in sorted(found)]
 
 
 class ListChanges(ListCommand):

@@ -126,6 +126,7 @@ OUTCOME: Final[Columns] = (
     *fields("plan", "epoch", "version", "create", "replace", "delete"),
     field("changes", human=lines(_difference)),
 )
+PERMISSION_LIST: Final[Columns] = fields("Operation", "Allowed")
 EFFECTIVE: Final[Columns] = (
     field("target", human=_place),
     *fields("request", "epoch"),

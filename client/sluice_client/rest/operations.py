@@ -56,6 +56,16 @@ class OperatorApi:
         }
         return self._transport.call("GET", "/effective", query=query)
 
+    def permissions(self, target: str = "", **about: str) -> dict[str, bool]:
+        """Whether one may do each operation: all of them, or those about things to ``target``.
+
+        :param target: a path, or what follows ``FOR`` in a sentence
+        :param about: ``policy``, an id, in place of a target; the ``filter`` that is set; the ``stereotype``
+        """
+        query = make_query(target=target, **about)
+        found: dict[str, bool] = self._transport.call("GET", "/permissions", query=query)["permissions"]
+        return found
+
     def changes(self, policy: str = "", by: str = "", since: str = "") -> Iterator[Data]:
         """Who changed what when, newest first."""
         return self.collection("/changes").list(policy=policy, by=by, since=since)

@@ -28,9 +28,15 @@ CALLS = {
     "known filters": (lambda c: c.known_filters(), "GET", "/registry/filters", None),
     "metrics": (lambda c: c.metrics(), "GET", "/registry/metrics", None),
     "terms": (lambda c: c.terms(), "GET", "/registry/terms", None),
+    "permissions": (
+        lambda c: c.permissions("GROUP gold", filter="noop"),
+        "GET",
+        "/permissions?target=GROUP+gold&filter=noop",
+        None,
+    ),
     "health": (lambda c: c.health(), "GET", "/health", None),
 }
-ANYTHING = {"policies": [], "nodes": [], "filters": [], "metrics": [], "terms": []}
+ANYTHING = {"policies": [], "nodes": [], "filters": [], "metrics": [], "terms": [], "permissions": {}}
 
 
 @pytest.fixture

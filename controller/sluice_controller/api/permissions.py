@@ -18,10 +18,10 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from sluice_controller.identity.caller import Identity
-from sluice_controller.identity.operations import BY_NAME, LIST, NOTHING
+from sluice_controller.identity.operations import BY_NAME, LIST, NOTHING, PREFIX, THING, Operation
 from sluice_controller.identity.rules import Rules, Target
 from sluice_core.errors import Forbidden
-from sluice_core.messages.policies import NAME
+from sluice_core.messages.policies import CONTAINER, NAME
 from sluice_core.messages.uploads import Upload
 from sluice_dsl.plan import Plan
 
@@ -59,22 +59,46 @@ def visible_accounts(request: Request, rule: str) -> frozenset[str] | None:
     return frozenset({settings.SLUICE.reseller_prefix + project} if project else ())
 
 
+def allowed_operations(identity: Identity, target: Target | None, known: Target) -> dict[str, bool]:
+    """Whether ``identity`` may do each operation, by the names of rules without their prefix.
+
+    :param target: a thing, for the operations about things; None for all operations, those about a thing or a list
+        as far as it is the identity's own
+    :param known: what rules about things see besides
+    """
+    rules = current_rules()
+    return {
+        name.removeprefix(PREFIX): rules.allows(
+            identity, name, _first_target(identity, one, known) if target is None else {**target, **known}
+        )
+        for name, one in BY_NAME.items()
+        if target is None or one.about == THING
+    }
+
+
 def plan_target(plan: Plan, uploads: Mapping[str, Upload]) -> dict[str, str]:
     """What rules see of a plan; only a target named by itself can belong to a project."""
-    found = {"level": plan.target.level if plan.target.select == NAME else plan.target.select}
+    keywords = self_service_target((one.keyword for one in plan.actions), uploads)
     if plan.target.select == NAME:
-        found |= project_target(plan.target.name.partition("/")[0])
-    vetted = settings.SLUICE.self_service_words | {word for word, one in uploads.items() if one.self_service}
-    others = list(dict.fromkeys(one.keyword for one in plan.actions if one.keyword not in vetted))
-    found["self_service"] = str(not others)
-    found["not_self_service"] = ", ".join(f"`{word}`" for word in others)
-    return found
+        return {**thing_target(plan.target.level, plan.target.name.partition("/")[0]), **keywords}
+    return {**thing_target(plan.target.select), **keywords}
 
 
-def project_target(account: str) -> dict[str, str]:
-    """``project_id`` of the project whose account it is; nothing for an account of no project."""
+def thing_target(level: str, account: str = "") -> dict[str, str]:
+    """What rules see of a thing that sets nothing.
+
+    ``project_id`` is that of the project whose account it is in; it is left out for an account of no project.
+    """
     project = account.removeprefix(settings.SLUICE.reseller_prefix)
-    return {"project_id": project} if project and project != account else {}
+    own = {"project_id": project} if project and project != account else {}
+    return {"level": level, "self_service": "True", **own}
+
+
+def self_service_target(keywords: Iterable[str], uploads: Mapping[str, Upload]) -> dict[str, str]:
+    """What rules see of the ``keywords`` that a thing sets or deletes."""
+    vetted = settings.SLUICE.self_service_words | {word for word, one in uploads.items() if one.self_service}
+    others = dict.fromkeys(word for word in keywords if word not in vetted)
+    return {"self_service": str(not others), "not_self_service": ", ".join(f"`{word}`" for word in others)}
 
 
 class RulePermission(BasePermission):
@@ -93,10 +117,9 @@ class RulePermission(BasePermission):
         operation = BY_NAME.get(rule)
         if operation is None:
             raise Forbidden(f"`{rule}` is no rule of this API")
+        _decide(request.user, rule, _first_target(request.user, operation, view.known_target()))
         if operation.about == NOTHING:
-            authorize(request, rule, {})
-        else:
-            _decide(request.user, rule, {**_best(request.user), **view.known_target()})
+            _decided(request).add(rule)
         return True
 
 
@@ -146,10 +169,12 @@ def _decide(identity: Identity, rule: str, target: Target) -> None:
         )
 
 
-def _best(identity: Identity) -> dict[str, str]:
-    """The target to which an identity has the most rights."""
+def _first_target(identity: Identity, operation: Operation, known: Target) -> Target:
+    """What a rule is asked about before the thing is known: the target to which an identity has the most rights."""
+    if operation.about == NOTHING:
+        return {}
     own = {"project_id": identity.project_id} if identity.project_id else {}
-    return {"level": "container", "self_service": "True", **own}
+    return {"level": CONTAINER, "self_service": "True", **own, **known}
 
 
 def _decided(request: Request) -> set[str]:

@@ -15,6 +15,7 @@ from oslo_config import cfg
 
 from sluice_controller.config import Config
 from sluice_controller.identity import rules
+from sluice_controller.identity.operations import PREFIX
 
 
 def keystone_faults(config: Config) -> Iterator[CheckMessage]:
@@ -82,7 +83,7 @@ def policy_file_faults(path: str) -> Iterator[CheckMessage]:
         return
     known = found.registered_rules
     for name in sorted(found.file_rules.keys() - known.keys()):
-        if name.startswith("sluice:"):
+        if name.startswith(PREFIX):
             text = f"option `policy_file`: `{path}` has a rule `{name}`, which nothing asks for{_near(name, known)}"
             yield Error(text, id="sluice.E016")
     if not whole:

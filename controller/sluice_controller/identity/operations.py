@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+#: Of the names of all operations.
+PREFIX: Final = "sluice:"
 NOTHING: Final = "nothing"
 THING: Final = "thing"
 LIST: Final = "list"
@@ -210,6 +212,7 @@ OPERATIONS: Final = (
     Operation("sluice:tiers:delete", _ADMIN, "delete a tier and its volume type"),
     Operation("sluice:pools:list", _ADMIN, "list Cinder's pools"),
     Operation("sluice:pools:calibrate", _ADMIN, "measure a pool, or say what was measured of it"),
+    Operation("sluice:permissions:show", "@", "ask what one may do oneself; everybody with a token"),
     Operation("sluice:schema:show", "@", "describe this API; everybody with a token"),
 )
 

@@ -55,6 +55,7 @@ OF_NOTHING = {
     "sluice:filters:show": READERS,
     "sluice:metrics:list": READERS,
     "sluice:metrics:show": READERS,
+    "sluice:permissions:show": {*READERS, NOBODY},
     "sluice:schema:show": {*READERS, NOBODY},
     "sluice:stereotypes:list": READERS,
     "sluice:stereotypes:show": READERS,

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import ETAG, GONE, LIST, WAIT, operation, operations, query_text, query_word
-from sluice_controller.api.permissions import authorize, project_target, visible_accounts
+from sluice_controller.api.permissions import authorize, thing_target, visible_accounts
 from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.views.bandwidth.iostack import ACCOUNT, POLICY
 from sluice_controller.api.views.base import View
@@ -100,7 +100,7 @@ class ObjectiveBase(View):
     def get(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective."""
         where = promises.read_scope(self.backend, account, policy)
-        authorize(request, self.rules["get"], project_target(where.target.name))
+        authorize(request, self.rules["get"], thing_target(where.target.level, where.target.name))
         found = promises.find_objective(self.backend.policy_cache.contents(), where, name)
         return render_entry(objective_data(found, bandwidth_report.current_report(self.backend)), found.policy.version)
 

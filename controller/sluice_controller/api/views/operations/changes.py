@@ -6,8 +6,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import MARKER, WAIT, header, operation, query_flag, query_limit, query_text
-from sluice_controller.api.serializers import changes as shapes
 from sluice_controller.api.serializers.effective import StepSerializer
+from sluice_controller.api.serializers.operations import changes as shapes
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.code.base import code_authorizer
 from sluice_controller.api.views.resources import render_entry

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import operation
-from sluice_controller.api.serializers.changes import OutcomeSerializer
+from sluice_controller.api.serializers.operations.changes import OutcomeSerializer
 from sluice_controller.api.views.operations.changes import REPLACING, VERSION, ReplacingView
 from sluice_controller.api.views.renderers import NonJSONView, YamlRenderer
 from sluice_controller.api.views.resources import render_entry

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import MARKER, operation, query_limit, query_text, query_wait, query_word
 from sluice_controller.api.permissions import visible_accounts
-from sluice_controller.api.serializers.events import EventPageSerializer
+from sluice_controller.api.serializers.operations.events import EventPageSerializer
 from sluice_controller.api.views.renderers import JSON_LINES, JsonLinesRenderer, NonJSONView
 from sluice_controller.catalog import events
 from sluice_core.messages.events import INFO, SEVERITIES

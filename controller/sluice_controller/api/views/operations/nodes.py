@@ -7,7 +7,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import MARKER, operation, query_flag, query_limit, query_word
-from sluice_controller.api.serializers.nodes import NODE_STATES, HeadSerializer, NodeListSerializer, NodeSerializer
+from sluice_controller.api.serializers.operations.nodes import (
+    NODE_STATES,
+    HeadSerializer,
+    NodeListSerializer,
+    NodeSerializer,
+)
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import no_content
 from sluice_controller.catalog import selectors

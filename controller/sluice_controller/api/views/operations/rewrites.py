@@ -18,7 +18,7 @@ from sluice_controller.api.openapi import (
     query_text,
     query_word,
 )
-from sluice_controller.api.serializers import rewrites as shapes
+from sluice_controller.api.serializers.operations import rewrites as shapes
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.policies.policies import REPEATED
 from sluice_controller.api.views.resources import no_content, url_path

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import operation
 from sluice_controller.api.permissions import OPEN
 from sluice_controller.api.prometheus.cluster import CONTENT_TYPE, exposition
-from sluice_controller.api.serializers.nodes import HealthSerializer
+from sluice_controller.api.serializers.operations.nodes import HealthSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.renderers import TEXT, NonJSONView, TextRenderer
 from sluice_controller.catalog.liveness import dependency_health

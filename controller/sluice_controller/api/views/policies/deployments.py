@@ -85,6 +85,8 @@ class UndeployView(View):
         """
         catalogue = self.backend.catalogue
         where = deployments.target_of(target, catalogue)
+        # whoever may not is not told whether it is deployed
+        self.authorize_target(request, where)
         done = deployments.undeploy(self.backend, where, keyword, request.user.name, self.plan_authorizer(request))
         self.wait_acknowledged(done.epoch)
         left = deployments.list_deployed(self.backend.policy_cache.contents(), where)

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import QueryParameter, operation, query_limit, query_text, query_word
-from sluice_controller.api.permissions import authorize, project_target
+from sluice_controller.api.permissions import authorize, thing_target
 from sluice_controller.api.serializers.effective import EffectiveSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.policies.affected_assignments import ResourcePath
@@ -70,8 +70,7 @@ class EffectiveView(View):
         """
         contents = self.backend.policy_cache.contents()
         place = read_place(self.given, contents.entries)
-        target = {"level": place.level, **project_target(place.account)}
-        authorize(request, self.rules["get"], target)
+        authorize(request, self.rules["get"], thing_target(place.level, place.account))
         found = effective(self.backend, place, read_facts(self.given, place))
         catalogue = self.backend.described(contents)
         return Response(EffectiveSerializer.render_effective(found, contents, catalogue, self.given["limit"]))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import header, in_path, query_wait
-from sluice_controller.api.permissions import authorize
+from sluice_controller.api.permissions import authorize, thing_target
 from sluice_controller.api.serializers.volumes import VolumeOperationSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import url_path
@@ -45,8 +46,8 @@ class VolumesBaseView(View):
 
         :raises Forbidden: when the rule does not allow it
         """
-        own = {"project_id": project} if project else {}
-        authorize(request, self.rule(request), {"level": VOLUME, **own})
+        account = settings.SLUICE.reseller_prefix + project if project else ""
+        authorize(request, self.rule(request), thing_target(VOLUME, account))
 
     def ordered(self, operation: VolumeOperation) -> Response:
         """The answer about an operation that was ordered, as late as the query says."""

@@ -8,7 +8,7 @@ from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import Serializer, UnixTimeField, computed
 from sluice_controller.api.serializers.effective import StepSerializer
-from sluice_controller.api.serializers.nodes import HeadSerializer
+from sluice_controller.api.serializers.operations.nodes import HeadSerializer
 from sluice_controller.configuration.changes import touched_policies
 from sluice_controller.configuration.configuration import HOWS, WHATS, ConfigurationChange
 from sluice_controller.configuration.export import CODE_SECTIONS

@@ -1,0 +1,1 @@
+"""Shapes of what operators look at: nodes, events, changes, rewrites, permissions."""
