@@ -55,7 +55,8 @@ def measure(scale: Scale) -> list[Figure]:
 
 
 def _figures(clients: Clients, policies: Sequence[Policy], scale: Scale) -> Iterator[Figure]:
-    repeat = {"show": 1000, "page": 200, "tenant": 400, "state": 200, "create": 500}
+    repeat = {"show": 1000, "page": 200, "newest": 200, "text": 200, "tenant": 400, "state": 200, "rare state": 200}
+    repeat |= {"overview": 200, "create": 500}
     for name, (what, asks) in questions(policies).items():
         clients.run(asks, WARM_UP, 1)
         for concurrency in CONCURRENCY:
@@ -82,6 +83,18 @@ def questions(policies: Sequence[Policy]) -> dict[str, tuple[str, Asks]]:
     def of_state(number: int) -> Ask:
         return Ask(f"/policies?limit={PAGE}&state=active", marks=min(PAGE, active))
 
+    def newest(number: int) -> Ask:
+        return Ask(f"/policies?limit={PAGE}&order=newest", marks=PAGE)
+
+    def with_text(number: int) -> Ask:
+        return Ask(f"/policies?limit={PAGE}&order=newest&text=puts_sec", marks=min(PAGE, count // 2))
+
+    def of_rare_state(number: int) -> Ask:
+        return Ask(f"/policies?limit={PAGE}&state=failed", mark=b'"total":0', marks=1)
+
+    def overview(number: int) -> Ask:
+        return Ask("/overview", mark=b'"total":%d' % count)
+
     def create(number: int) -> Ask:
         text = sentence(number, f"AUTH_new{number // OF_EACH_TENANT:029x}")
         return Ask("/policies", json.dumps({"policy": text}).encode(), 201)
@@ -89,8 +102,12 @@ def questions(policies: Sequence[Policy]) -> dict[str, tuple[str, Asks]]:
     return {
         "show": ("show one policy", show),
         "page": (f"a page of {PAGE} anywhere in the list", page),
+        "newest": (f"the newest {PAGE} policies", newest),
+        "text": (f"the newest {PAGE} of the policies with a text", with_text),
         "tenant": (f"list the {OF_EACH_TENANT} policies of one tenant", of_tenant),
         "state": (f"the first {PAGE} policies in one state", of_state),
+        "rare state": ("the policies in a state in which there are none", of_rare_state),
+        "overview": ("the counts of everything", overview),
         "create": ("create a policy, static and dynamic in turn", create),
     }
 
@@ -99,7 +116,8 @@ def figure(name: str, what: str, concurrency: int, taken: Taken) -> Figure:
     """A rate; there is no target, and the CPU beside it says what a quieter machine would do."""
     beside = (
         f"per request CPU {taken.cpu_ms('api'):.2f} ms of the API, {taken.cpu_ms('redis'):.2f} ms of Redis;"
-        f" latency p50 {taken.latency_ms(0.5):.1f}, p99 {taken.latency_ms(0.99):.1f} ms"
+        f" latency p50 {taken.latency_ms(0.5):.1f}, p95 {taken.latency_ms(0.95):.1f},"
+        f" p99 {taken.latency_ms(0.99):.1f} ms"
     )
     return Figure(
         f"api {name} c{concurrency}",

@@ -120,7 +120,7 @@ def test_what_requests_took_is_said_by_rate_cpu_and_latency():
     found = api.figure("show", "show one policy", 4, taken)
     assert (found.name, found.measured, found.reached) == ("api show c4", "8 /s", None)
     assert "CPU 2.00 ms of the API, 0.10 ms of Redis" in found.beside
-    assert "p50 2.0, p99 10.0 ms" in found.beside
+    assert "p50 2.0, p95 10.0, p99 10.0 ms" in found.beside
 
 
 def test_the_population_is_of_both_sorts_and_is_what_the_questions_expect(redis_url):

@@ -40,6 +40,7 @@ COMMANDS: Final[Mapping[str, type[SluiceCommand]]] = {
     "policy disable": policies.DisablePolicy,
     "policy delete": policies.DeletePolicy,
     "policy firings": policies.ListFirings,
+    "overview show": operations.ShowOverview,
     "effective show": operations.ShowEffective,
     "permission list": operations.ListPermissions,
     "filter list": filters.ListFilters,

@@ -1,4 +1,4 @@
-"""``effective``, ``permission``, ``change``, ``export``, ``import`` and ``health``: what holds for all resources."""
+"""Commands about all resources: overview, permissions, effective policies, changes, export, import and health."""
 
 from __future__ import annotations
 
@@ -50,6 +50,17 @@ class ShowEffective(ShowCommand):
     def fetch(self, args: Namespace) -> Data:
         """The verdict."""
         return self.client.effective(args.target, args.volume, **crud.given_values(_REQUEST, args))
+
+
+class ShowOverview(ShowCommand):
+    """Show whether all is well: policies, nodes and hosts by state, and floors that are not met."""
+
+    columns = registry.OVERVIEW
+    examples = ("-f json",)
+
+    def fetch(self, args: Namespace) -> Data:
+        """The counts."""
+        return self.client.overview()
 
 
 class ListPermissions(ListCommand):

@@ -20,7 +20,7 @@ from sluice_client.command_base.watch import Watch, watch_options
 from sluice_client.resources import policies as resources_policies
 from sluice_client.resources.columns import Data
 
-STATES: Final = ("active", "waiting", "failed")
+STATES: Final = ("active", "waiting", "failed", "disabled")
 FIRINGS: Final = ("set", "changed", "taken_back")
 _ID: Final = Argument("id", "a policy's id", {"metavar": "ID"})
 _TEXT: Final = Argument("text", "sentences, or - to read them from standard input", {"metavar": "TEXT"})
@@ -64,18 +64,24 @@ class CheckPolicy(ListCommand):
 
 
 class ListPolicies(ListCommand):
-    """List policies, oldest first."""
+    """List policies, by age."""
 
     columns = resources_policies.POLICY_LIST
     arguments = (
         Argument("--tenant", "only those about this tenant and what is in it", {"default": ""}),
         Argument("--state", "only those in this state", {"default": "", "choices": STATES}),
+        Argument("--text", "only those in whose sentence this stands, in any case", {"default": ""}),
+        Argument("--newest", "the newest first", {"action": "store_true"}),
     )
-    examples = ("--tenant AUTH_acme --state failed -f json",)
+    examples = (
+        "--tenant AUTH_acme --state failed -f json",
+        "--text compression --newest",
+    )
 
     def fetch(self, args: Namespace) -> Iterable[Data]:
         """All that fit."""
-        return self.client.policies(args.tenant, args.state, page=1000)
+        order = "newest" if args.newest else ""
+        return self.client.policies(args.tenant, args.state, args.text, order, page=1000)
 
 
 class ShowPolicy(ShowCommand):

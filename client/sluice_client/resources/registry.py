@@ -13,6 +13,7 @@ from sluice_client.resources.columns import (
     lines,
     params_text,
     printable,
+    rate_text,
     seconds_text,
 )
 from sluice_client.resources.policies import PERIOD, Columns
@@ -26,6 +27,16 @@ MADE_SHOWN: Final[Columns] = fields("created_at", "created_by")
 def _of_activation(title: str, key: str = "", long: bool = False, human: Callable[[Any], str] | None = None) -> Column:
     name = key or title.lower()
     return Column(title, lambda one: one["activation"][name], long, human)
+
+
+def _of_cluster(part: str) -> Callable[[Data], Any]:
+    return lambda overview: (overview["cluster"] or {}).get(part)
+
+
+def _floors(found: Any) -> str:
+    if found["stale"]:
+        return "nobody measures"
+    return f"{found['short']} not met, {rate_text(found['shortfall'])} are missing" if found["short"] else "all are met"
 
 
 def _location(one: Data) -> str:
@@ -125,6 +136,11 @@ CHANGE: Final[Columns] = (
 OUTCOME: Final[Columns] = (
     *fields("plan", "epoch", "version", "create", "replace", "delete"),
     field("changes", human=lines(_difference)),
+)
+OVERVIEW: Final[Columns] = (
+    field("policies"),
+    field("floors", human=_floors),
+    *(Column(part, _of_cluster(part)) for part in ("nodes", "hosts", "dependencies")),
 )
 PERMISSION_LIST: Final[Columns] = fields("Operation", "Allowed")
 EFFECTIVE: Final[Columns] = (

@@ -97,9 +97,21 @@ class Client(OperatorApi, VolumeApi):
         checked: list[Data] = self._transport.call("POST", "/policies/check", body={"policy": text})["policies"]
         return checked
 
-    def policies(self, tenant: str = "", state: str = "", page: int = PAGE) -> Iterator[Data]:
-        """All policies, oldest first, fetched ``page`` at a time."""
-        return self.collection("/policies").list(tenant=tenant, state=state, limit=page)
+    def policies(
+        self, tenant: str = "", state: str = "", text: str = "", order: str = "", page: int = PAGE
+    ) -> Iterator[Data]:
+        """All policies, oldest first unless ``order`` is ``newest``, fetched ``page`` at a time.
+
+        :param text: only those in whose sentence it stands, in any case
+        """
+        return self.collection("/policies").list(tenant=tenant, state=state, text=text, order=order, limit=page)
+
+    def policy_page(self, **query: Any) -> Data:
+        """One page of ``policies``, with the ``total``, the ``next_marker`` and the ``previous_marker``.
+
+        :param query: ``limit``, ``marker`` or ``before``, and what :meth:`policies` takes
+        """
+        return self._transport.call("GET", "/policies", query=make_query(**query))
 
     def policy(self, policy_id: str) -> Data:
         """One policy, what its actor observes, and which nodes enforce it."""

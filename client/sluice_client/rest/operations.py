@@ -56,6 +56,10 @@ class OperatorApi:
         }
         return self._transport.call("GET", "/effective", query=query)
 
+    def overview(self) -> Data:
+        """Policies, nodes and hosts by state, and floors that are not met, in counts."""
+        return self._transport.call("GET", "/overview")
+
     def permissions(self, target: str = "", **about: str) -> dict[str, bool]:
         """Whether one may do each operation: all of them, or those about things to ``target``.
 

@@ -28,6 +28,7 @@ CALLS = {
     "known filters": (lambda c: c.known_filters(), "GET", "/registry/filters", None),
     "metrics": (lambda c: c.metrics(), "GET", "/registry/metrics", None),
     "terms": (lambda c: c.terms(), "GET", "/registry/terms", None),
+    "overview": (lambda c: c.overview(), "GET", "/overview", None),
     "permissions": (
         lambda c: c.permissions("GROUP gold", filter="noop"),
         "GET",

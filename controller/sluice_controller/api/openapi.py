@@ -23,8 +23,8 @@ from rest_framework.fields import empty
 from sluice_controller.api.permissions import OPEN, named_rules
 from sluice_controller.api.serializers.base import examples
 from sluice_controller.api.serializers.policies import ErrorSerializer
+from sluice_controller.catalog.cluster.waiting import LONGEST
 from sluice_controller.catalog.entries import LARGEST_PAGE
-from sluice_controller.catalog.waiting import LONGEST
 from sluice_controller.validation.bodies import empty_body
 from sluice_controller.validation.parameters import Query
 

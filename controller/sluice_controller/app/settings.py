@@ -47,7 +47,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
-        "PolicyStateEnum": "sluice_controller.catalog.selectors.STATES",
+        "PolicyStateEnum": "sluice_controller.catalog.policy_statuses.STATES",
         "NodeStateEnum": "sluice_controller.api.serializers.operations.nodes.NODE_STATES",
         "HealthEnum": "sluice_controller.api.serializers.operations.nodes.HEALTH",
         "PlaceEnum": "sluice_core.describe.PLACES",

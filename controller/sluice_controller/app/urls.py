@@ -7,7 +7,16 @@ from django.urls.converters import StringConverter
 
 from sluice_controller.api.views.bandwidth import iostack, measurements, slo
 from sluice_controller.api.views.code import controllers, dependencies, filters, uploaded_metrics
-from sluice_controller.api.views.operations import changes, configuration, events, nodes, permissions, rewrites, service
+from sluice_controller.api.views.operations import (
+    changes,
+    configuration,
+    events,
+    nodes,
+    overview,
+    permissions,
+    rewrites,
+    service,
+)
 from sluice_controller.api.views.policies import deployments, effective, policies
 from sluice_controller.api.views.registry import groups, placement, registry, stereotypes, vocabulary
 from sluice_controller.api.views.volumes import locality, metrics, tiers, volumes
@@ -39,6 +48,7 @@ urlpatterns = [
     path("policies/check", policies.CheckView.as_view()),
     path("policies/<str:policy_id>", policies.PolicyView.as_view()),
     path("policies/<str:policy_id>/firings", policies.FiringsView.as_view()),
+    path("overview", overview.OverviewView.as_view()),
     path("permissions", permissions.PermissionsView.as_view()),
     path("effective", effective.EffectiveView.as_view()),
     path("changes", changes.ChangesView.as_view()),

@@ -12,6 +12,7 @@ from django.conf import settings
 
 from sluice_controller.catalog.counters import CountedStore
 from sluice_controller.catalog.policy_cache import CacheContents, PolicyCache
+from sluice_controller.catalog.policy_statuses import PolicyStatuses
 from sluice_controller.catalog.vocabulary import KnownVolumes, build_catalogue, with_projects, with_uploads
 from sluice_controller.config import KEYSTONE, Config
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
@@ -40,6 +41,7 @@ class Backend:
     store: Store
     native: Catalogue
     policy_cache: PolicyCache
+    policy_statuses: PolicyStatuses
     waiters: threading.BoundedSemaphore
     now: Callable[[], float] = time.time
     code: SwiftCodeStore | None = None
@@ -86,6 +88,7 @@ def open_backend(config: Config) -> Backend:
         store,
         native,
         PolicyCache(store),
+        PolicyStatuses(store),
         waiters,
         code=code,
         volumes=KnownVolumes(store, None if cinder is None else partial(_named_volumes, cinder, config)),

@@ -23,7 +23,7 @@ from typing import Final
 
 from sluice_controller.catalog.vocabulary_index import VocabularyIndex
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import Change, Entry, Policy, policy_of_assignment
+from sluice_core.messages.policies import NAME, Change, Entry, Policy, policy_of_assignment
 from sluice_core.messages.registry import is_member
 from sluice_core.messages.uploads import Upload
 from sluice_core.store.history_check import HistoryCheck, change_digest
@@ -58,6 +58,19 @@ class CachedPolicy:
     def existing(self) -> ExistingPolicy:
         """The same as the compiler wants it."""
         return ExistingPolicy(self.policy.id, self.plan)
+
+    @cached_property
+    def tenants(self) -> tuple[str, ...]:
+        """The account that it is about or in, and how its sentence calls that; none of a group, ALL or the cluster."""
+        target = self.plan.target
+        if target.select != NAME:
+            return ()
+        return target.name.partition("/")[0], target.label.partition("/")[0]
+
+    @cached_property
+    def searchable(self) -> str:
+        """What a text is looked for in, in lower case: its sentence, as written too, and the account it is about."""
+        return "\n".join({self.policy.text, self.policy.source, self.plan.target.name}).casefold()
 
     def sentences(self) -> list[Sentence]:
         """Its canonical text, parsed; parsing takes a millisecond, and trees of all policies would fill the memory."""

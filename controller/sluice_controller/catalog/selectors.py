@@ -6,32 +6,22 @@ the nodes.  A change between two reads can make a policy look less enforced than
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
-from operator import attrgetter
 from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.enforcement import Cluster, Enforcement, enforcement
-from sluice_controller.catalog.entries import Page
+from sluice_controller.catalog.cluster.enforcement import Cluster, Enforcement, enforcement
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
+from sluice_controller.catalog.policy_statuses import policy_status
 from sluice_core.describe import OBJECTS, SERVICE
-from sluice_core.errors import CallerError, NotFound
+from sluice_core.errors import NotFound
 from sluice_core.messages.nodes import NodeReport
-from sluice_core.messages.policies import NAME, PolicyState
-from sluice_core.store.operation import Operation, decoded
-from sluice_core.store.store import Store
+from sluice_core.messages.policies import PolicyState
 from sluice_dsl.catalogue.base import Catalogue
 
 #: Seconds for which actors publish what they observe after somebody looked.
 WATCH_SECONDS: Final = 10.0
-ACTIVE: Final = "active"
-WAITING: Final = "waiting"
-DISABLED: Final = "disabled"
-STATES: Final = (ACTIVE, WAITING, "failed", DISABLED)
-LARGEST_PAGE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +37,8 @@ class PolicyView:
 
     @property
     def status(self) -> str:
-        """One of :data:`STATES`."""
-        return policy_status(self.cached, self.state)
-
-
-def policy_status(cached: CachedPolicy, state: PolicyState | None) -> str:
-    """A static policy is active; a dynamic one whose actor has not reported yet is waiting."""
-    if not cached.policy.enabled:
-        return DISABLED
-    if not cached.policy.dynamic:
-        return ACTIVE
-    return state.status if state else WAITING
+        """One of :data:`~sluice_controller.catalog.policy_statuses.STATES`."""
+        return policy_status(self.cached, self.state.status if self.state else None)
 
 
 def cluster_now(backend: Backend) -> Cluster:
@@ -123,89 +104,6 @@ def fresh_observation(backend: Backend, cached: CachedPolicy) -> dict[str, Any] 
     if not found or backend.now() - found["window"] > WATCH_SECONDS + 2 * period:
         return None
     return {**found, "units": {name: one.unit for name, one in metrics.items()}}
-
-
-def list_policies(
-    backend: Backend,
-    limit: int,
-    marker: str = "",
-    tenant: str = "",
-    state: str = "",
-    accounts: frozenset[str] | None = None,
-) -> Page[PolicyView]:
-    """Policies by age, those behind ``marker``, of one tenant or state if given.
-
-    :param accounts: only policies about these accounts and what is in them; None for all
-    """
-    ordered = backend.policy_cache.contents().ordered
-    behind = bisect_right(ordered, parse_marker(marker), key=attrgetter("position"))
-    candidates = (
-        one
-        for one in islice(ordered, behind, None)
-        if (not tenant or _is_of(one, tenant)) and (accounts is None or one.existing.account in accounts)
-    )
-    chosen, states = _chosen(backend, candidates, limit + 1, state)
-    contents = backend.policy_cache.contents()  # anew, so that epochs are not older than the states
-    cluster = cluster_now(backend)
-    catalogue = backend.described(contents)
-    views = [
-        PolicyView(one, states.get(name), epoch, policy_enforcement(one, epoch, cluster), catalogue)
-        for name in (one.policy.id for one in chosen[:limit])
-        if (one := contents.policies.get(name)) is not None and state in ("", policy_status(one, states.get(name)))
-        for epoch in (contents.epochs.get(name, 0),)
-    ]
-    return Page(views, page_marker(chosen[limit - 1]) if len(chosen) > limit else "")
-
-
-def _chosen(
-    backend: Backend, candidates: Iterator[CachedPolicy], count: int, state: str
-) -> tuple[list[CachedPolicy], dict[str, PolicyState]]:
-    """The first ``count`` of ``candidates`` that are in ``state``, if given; what actors wrote of those looked at."""
-    chosen: list[CachedPolicy] = []
-    states: dict[str, PolicyState] = {}
-    step = max(count, LARGEST_PAGE) if state else count
-    while len(chosen) < count and (some := list(islice(candidates, step))):
-        states |= states_of(backend.store, [one.policy.id for one in some])
-        chosen += [one for one in some if state in ("", policy_status(one, states.get(one.policy.id)))]
-    return chosen[:count], states
-
-
-def states_of(store: Store, policies: Sequence[str]) -> dict[str, PolicyState]:
-    """Policy id → what its actor wrote, of some policies; those of which nothing was written are left out.
-
-    :raises PeerError: when Redis is away
-    """
-
-    def parse(replies: list[Any]) -> dict[str, PolicyState]:
-        found = zip(policies, replies[0], strict=True)
-        read = ((name, decoded(PolicyState, name, raw)) for name, raw in found)
-        return {name: one for name, one in read if one is not None}
-
-    return store.run(Operation((("HMGET", store.keys.states, *policies),), parse))
-
-
-def _is_of(one: CachedPolicy, tenant: str) -> bool:
-    target = one.plan.target
-    return target.select == NAME and tenant in (target.name.partition("/")[0], target.label.partition("/")[0])
-
-
-def page_marker(one: CachedPolicy) -> str:
-    """A position in the list that stays valid when its policy is deleted."""
-    created, policy_id = one.position
-    return f"{created}-{policy_id}"
-
-
-def parse_marker(marker: str) -> tuple[int, str]:
-    """The position that ``marker`` names.
-
-    :raises CallerError: when it is not one of ours
-    """
-    if not marker:
-        return -1, ""
-    created, dash, policy_id = marker.partition("-")
-    if not (dash and created.isascii() and created.isdigit() and len(created) < 20):
-        raise CallerError(f"`marker` is `{marker}`, expected `next_marker` of the page before")
-    return int(created), policy_id
 
 
 @dataclass(frozen=True, slots=True)

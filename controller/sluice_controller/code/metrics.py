@@ -12,7 +12,7 @@ from typing import Final
 
 from sluice_controller.catalog import reference_guards, usage
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.enforcement import AWAY
+from sluice_controller.catalog.cluster.enforcement import AWAY
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.catalog.selectors import cluster_now
 from sluice_controller.code import revisions, rollout

@@ -143,6 +143,8 @@ OPERATIONS: Final = (
     Operation("sluice:terms:update", _ADMIN, "change a coined term"),
     Operation("sluice:terms:delete", _ADMIN, "forget a coined term"),
     Operation("sluice:effective:show", _READS_OWN, "show what is in force for a request", about=THING),
+    Operation("sluice:overview:show", _READS_OWN, "count policies by state, and floors that are not met", about=LIST),
+    Operation("sluice:overview:show_all", _ADMIN, "count those of everybody, and nodes and hosts by state"),
     Operation("sluice:changes:list", _ADMIN, "list changes"),
     Operation("sluice:changes:show", _ADMIN, "show a change"),
     Operation("sluice:changes:rollback", _ADMIN, "go back to an earlier configuration"),

@@ -33,6 +33,7 @@ WORDS = {
     "filter upload": ["scramble", "CODE"],
     "filter set": ["scramble", "--help-text", "new"],
     "filter delete": ["scramble"],
+    "overview show": [],
     "permission list": ["--target", "AUTH_a/logs"],
     "metric list": [],
     "term list": [],

@@ -10,6 +10,7 @@ from rest_framework import serializers as s
 from sluice_controller.api.serializers.base import (
     PARAMS_TEXT,
     MillisecondsField,
+    PageSerializer,
     Serializer,
     UnixTimeField,
     computed,
@@ -17,7 +18,8 @@ from sluice_controller.api.serializers.base import (
     page_of,
     params_text,
 )
-from sluice_controller.catalog.selectors import STATES, PolicyView
+from sluice_controller.catalog.policy_statuses import STATES
+from sluice_controller.catalog.selectors import PolicyView
 from sluice_core.describe import ALL_PLACES, KINDS, WORLDS
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.plan import Plan
@@ -211,7 +213,10 @@ class PolicySerializer(_OriginSerializer, SentenceSerializer):
 
     epoch = s.IntegerField(help_text="the change since which it stands as it does")
     enforced = EnforcedSerializer(source="enforcement")
-    firings = computed(lambda view: view.state.firings if view.state else (), FiringSerializer(many=True))
+    firings = computed(
+        lambda view: view.state.firings if view.state else (),
+        FiringSerializer(many=True, help_text="the last 20, newest last"),
+    )
     observed = ObservedSerializer(
         allow_null=True, help_text="only of a dynamic policy that is asked for by its id, and a second after that"
     )
@@ -225,7 +230,15 @@ class PolicySerializer(_OriginSerializer, SentenceSerializer):
         return super().render(thing, **sentence, **given)
 
 
-PolicyPageSerializer = page_of("policies", PolicySerializer, "A page of policies, oldest first.")
+class PolicyPageSerializer(PageSerializer):
+    """A page of policies."""
+
+    policies = PolicySerializer(many=True, source="records")
+    total = s.IntegerField(help_text="how many policies there are on all pages")
+    previous_marker = computed(
+        lambda page: page.previous_marker or None,
+        s.CharField(allow_null=True, help_text="`before` of the page before; null on the first one"),
+    )
 
 
 class CreatedSerializer(PolicySerializer):

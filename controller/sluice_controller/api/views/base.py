@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from sluice_controller.api.permissions import authorize, named_rules, plan_target, undecided_rule
 from sluice_controller.catalog.backend import Backend, current_backend
-from sluice_controller.catalog.waiting import wait_acknowledged
+from sluice_controller.catalog.cluster.waiting import wait_acknowledged
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Target
 from sluice_dsl.plan import Plan

@@ -18,7 +18,7 @@ from sluice_controller.api.prometheus.cluster import CONTENT_TYPE, exposition
 from sluice_controller.api.serializers.operations.nodes import HealthSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.renderers import TEXT, NonJSONView, TextRenderer
-from sluice_controller.catalog.liveness import dependency_health
+from sluice_controller.catalog.cluster.liveness import dependency_health
 from sluice_controller.errors import RETRY_AFTER
 
 

@@ -26,10 +26,12 @@ from sluice_controller.api.serializers import policies as shapes
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import no_content, render_entry
 from sluice_controller.catalog import selectors
+from sluice_controller.catalog.policy_statuses import STATES
 from sluice_controller.policies import (
     bandwidth_checks,
     firings,
     idempotency,
+    listing,
     policy_update,
     services,
     standing_warnings,
@@ -68,16 +70,20 @@ class PoliciesView(View):
         shapes.PolicyPageSerializer,
         query_limit("policies on a page"),
         MARKER,
+        query_text("before", "`previous_marker` of the page behind, in place of `marker`"),
+        query_word("order", "which ones come first", listing.ORDERS, default=listing.OLDEST),
         query_text("tenant", "only policies about this tenant and what is in it"),
-        query_word("state", "only policies in this state", selectors.STATES),
+        query_word("state", "only policies in this state", STATES),
+        query_text("text", "only policies in whose sentence this stands, in any case"),
     )
     def get(self, request: Request) -> Response:
-        """List policies, oldest first.
+        """List policies, by age.
 
         A page of policies.
         """
         accounts = visible_accounts(request, self.rules["get"])
-        page = selectors.list_policies(self.backend, **self.given, accounts=accounts)
+        chosen = {name: self.given.pop(name) for name in ("tenant", "state", "text")}
+        page = listing.list_policies(self.backend, listing.PolicyFilter(**chosen, accounts=accounts), **self.given)
         return Response(shapes.PolicyPageSerializer.render(page))
 
     @operation(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.enforcement import OK
+from sluice_controller.catalog.cluster.enforcement import OK
 from sluice_controller.catalog.selectors import cluster_now
 from sluice_controller.config import KEYSTONE
 from sluice_controller.identity.keystone_probe import probe_for

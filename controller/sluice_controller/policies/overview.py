@@ -1,0 +1,109 @@
+"""Counts of everything that can be amiss, for a page that says in one look whether all is well."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.bandwidth_report import current_report
+from sluice_controller.catalog.cluster.enforcement import Cluster
+from sluice_controller.catalog.cluster.liveness import dependency_health, is_alive
+from sluice_controller.catalog.selectors import cluster_now
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCounts:
+    """How many policies are in each state, and how many a node refuses, in whatever state they are."""
+
+    states: Mapping[str, int]
+    refused: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self.states.values())
+
+
+@dataclass(frozen=True, slots=True)
+class FloorCounts:
+    """How many policies promise what the cluster cannot carry now, and how many bytes per second are missing.
+
+    ``stale`` says that nobody measures, so that nothing is known.
+    """
+
+    short: int
+    shortfall: float
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCounts:
+    """How many nodes are in each state, and how many refuse something, in whatever state they are."""
+
+    states: Mapping[str, int]
+    refusing: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self.states.values())
+
+
+@dataclass(frozen=True, slots=True)
+class HostCounts:
+    """How many actor hosts have spoken lately, and how many have not."""
+
+    alive: int
+    away: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCounts:
+    """What is the whole cluster's, and no tenant's."""
+
+    nodes: NodeCounts
+    hosts: HostCounts
+    dependencies: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """All counts; ``cluster`` is None for whoever may see what is its own alone."""
+
+    policies: PolicyCounts
+    floors: FloorCounts
+    cluster: ClusterCounts | None
+
+
+def overview(backend: Backend, accounts: frozenset[str] | None) -> Overview:
+    """The counts of policies about ``accounts`` and what is in them; None for those of everything.
+
+    :raises PeerError: when Redis is away
+    """
+    contents = backend.policy_cache.contents()
+    statuses = backend.policy_statuses.current(contents)
+    if accounts is not None:
+        seen = {name for name, one in contents.policies.items() if one.existing.account in accounts}
+        statuses = {name: status for name, status in statuses.items() if name in seen}
+    cluster = cluster_now(backend)
+    policies = PolicyCounts(Counter(statuses.values()), len(cluster.groups.refusals.keys() & statuses.keys()))
+    return Overview(policies, _floors(backend, statuses), _cluster(backend, cluster) if accounts is None else None)
+
+
+def _floors(backend: Backend, policies: Mapping[str, str]) -> FloorCounts:
+    report = current_report(backend)
+    missing = {} if report is None else report.infeasible
+    short = [rate for name, rate in missing.items() if name in policies and rate > 0]
+    return FloorCounts(len(short), sum(short), report is None)
+
+
+def _cluster(backend: Backend, cluster: Cluster) -> ClusterCounts:
+    states = Counter(cluster.state(node) for node in cluster.nodes)
+    hosts = Counter(is_alive(backend, host) for host in backend.store.hosts().values())
+    return ClusterCounts(
+        NodeCounts(states, sum(bool(node.refused) for node in cluster.nodes)),
+        HostCounts(hosts[True], hosts[False]),
+        dependency_health(backend),
+    )
