@@ -39,17 +39,26 @@ _DOWNLOADS: Final = (FLOORS[GET], CEILINGS[GET], NODE_FLOORS[GET])
 
 
 def explain(compiled: Compiled, catalogue: Catalogue) -> str:
-    """What the sentence will do, to whom, when, where, in which order, and when it is taken back."""
-    plan = compiled.plan
-    lines = [
-        compiled.text,
-        f"  target: {_scope(plan)}",
-        f"  kind: {_kind(plan, catalogue)}",
-        f"  fires: {_fires(plan, catalogue)}",
-        *(f"  action {number}: {_action(action, plan, catalogue)}" for number, action in enumerate(plan.actions, 1)),
-    ]
+    """The sentence and, below it, what it will do."""
+    explained = explain_plan(compiled.plan, catalogue)
+    return "\n".join([compiled.text, *(f"  {about}: {words}" for about, words in explained.items())])
+
+
+def explain_plan(plan: Plan, catalogue: Catalogue) -> dict[str, str]:
+    """What a sentence will do in words, by what they are about.
+
+    ``target`` (to whom), ``kind`` (whether it watches metrics), ``fires`` (when), ``action 1`` and so on (what, where,
+    and when it is taken back), and, where there are several filters, their ``order``.
+    """
+    actions = {f"action {number}": _action(one, plan, catalogue) for number, one in enumerate(plan.actions, 1)}
     order = _order(plan, catalogue)
-    return "\n".join([*lines, f"  order: {order}"] if order else lines)
+    return {
+        "target": _scope(plan),
+        "kind": _kind(plan, catalogue),
+        "fires": _fires(plan, catalogue),
+        **actions,
+        **({"order": order} if order else {}),
+    }
 
 
 def _scope(plan: Plan) -> str:

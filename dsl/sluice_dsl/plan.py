@@ -13,14 +13,14 @@ without a value makes its clause false, and so silence satisfies no condition.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from sluice_core.describe import OBJECTS, Scalar
 from sluice_core.messages.base import Message
 from sluice_core.messages.bounds import Bounds
-from sluice_core.messages.policies import Target
+from sluice_core.messages.policies import CONTAINER, NAME, TENANT, VOLUME, Target
 from sluice_core.messages.predicate import OPERATORS, Predicate, all_of, any_of
 from sluice_core.metrics.reading import Reading
 
@@ -31,6 +31,8 @@ PERSISTENT: Final = "persistent"
 TRANSIENT: Final = "transient"
 
 Condition = bool | list[Any]
+#: Level → the parts of a path at it.
+_DEPTHS: Final = {TENANT: 1, CONTAINER: 2, VOLUME: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +81,40 @@ class Plan(Message):
         """True when an actor must watch metrics for it."""
         return bool(self.metrics)
 
+    def measured_at(self, reading: Reading) -> tuple[str, str]:
+        """Level and path of what a metric is read of; the path is empty for the cluster, a group and ALL."""
+        if reading.level:
+            return reading.level, reading.path
+        depth = _DEPTHS.get(self.granularity)
+        if self.target.select != NAME or depth is None:
+            return self.granularity, ""
+        return self.granularity, "/".join(self.target.name.split("/")[:depth])
+
     @property
     def columns(self) -> tuple[Reading, ...]:
         """What is read for the condition, also when ``readings`` is empty."""
         return self.readings or tuple(map(Reading, self.metrics))
+
+
+class MetricClause(NamedTuple):
+    """A metric that is compared with ``limit``, in its base unit."""
+
+    reading: Reading
+    operator: str
+    limit: float
+
+
+def metric_clauses(condition: Condition) -> Iterator[MetricClause]:
+    """The clauses of ``condition`` that are about metrics, from left to right."""
+    if isinstance(condition, bool):
+        return
+    word, *rest = condition
+    if word in ("metric", "metric_at"):
+        *where, op, limit = rest
+        yield MetricClause(Reading(*where), op, limit)
+    elif word in ("and", "or"):
+        for part in rest:
+            yield from metric_clauses(part)
 
 
 def residual(condition: Condition, values: Mapping[str, float | None]) -> Predicate:

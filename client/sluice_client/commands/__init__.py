@@ -35,6 +35,7 @@ COMMANDS: Final[Mapping[str, type[SluiceCommand]]] = {
     "policy list": policies.ListPolicies,
     "policy show": policies.ShowPolicy,
     "policy check": policies.CheckPolicy,
+    "policy complete": policies.CompletePolicy,
     "policy set": policies.SetPolicy,
     "policy enable": policies.EnablePolicy,
     "policy disable": policies.DisablePolicy,

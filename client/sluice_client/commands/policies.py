@@ -53,14 +53,38 @@ class CheckPolicy(ListCommand):
     """Check sentences; changes nothing."""
 
     columns = resources_policies.CHECKED_LIST
-    arguments = (_TEXT,)
-    examples = ("'FOR ALL TENANTS DO SET bandwidth WITH get_bw=30MBps' --long",)
+    arguments = (
+        _TEXT,
+        Argument("--replaces", "the policy whose text it shall be", {"default": "", "metavar": "ID"}),
+    )
+    examples = (
+        "'FOR ALL TENANTS DO SET bandwidth WITH get_bw=30MBps' --long",
+        "'FOR TENANT acme DO SET compression WITH engine=lz4' --replaces pol-1a2b3c",
+    )
 
     def fetch(self, args: Namespace) -> Iterable[Data]:
         """What they would become."""
-        checked = self.client.check_policy(read_text_argument(args.text))
+        checked = self.client.check_policy(read_text_argument(args.text), args.replaces)
         warn(self, checked)
         return checked
+
+
+class CompletePolicy(ListCommand):
+    """List what may be written next in a sentence."""
+
+    columns = resources_policies.CANDIDATE_LIST
+    arguments = (
+        _TEXT,
+        Argument("--position", "how many characters stand before the place; the end of TEXT without it", {"type": int}),
+    )
+    examples = ("'FOR TENANT acme WHEN PUT'",)
+
+    def fetch(self, args: Namespace) -> Iterable[Data]:
+        """The candidates."""
+        text = read_text_argument(args.text)
+        found = self.client.complete_policy(text, len(text) if args.position is None else args.position)
+        candidates: list[Data] = found["candidates"]
+        return candidates
 
 
 class ListPolicies(ListCommand):

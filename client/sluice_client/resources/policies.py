@@ -78,6 +78,10 @@ def _activation(one: Data) -> str:
     return f"{one['keyword']}: {one['url']}{undone}"
 
 
+def _overridden(one: Data) -> str:
+    return f"{one['keyword']} ({one['kind']}) of {one['policy']}: {one['reason']}"
+
+
 def _target(target: Any) -> str:
     return " ".join(filter(None, [target["level"], target["select"], target["name"]]))
 
@@ -125,7 +129,11 @@ CHECKED_LIST: Final[Columns] = (
     field("Target", long=True, human=_target),
     field("Condition", long=True),
     field("Actions", long=True, human=lines(_action)),
+    field("Explanation", long=True, human=lines(lambda one: f"{one['about']}: {one['text']}")),
+    field("Overrides", long=True, human=lines(_overridden)),
+    field("Overridden By", long=True, human=lines(_overridden)),
 )
+CANDIDATE_LIST: Final[Columns] = (*fields("Text", "Kind", "Help"), *fields("Label", long=True))
 NODE_LIST: Final[Columns] = (
     *fields("Node", "State", "Epoch", "Assignments", "Workers"),
     Column("Refused", lambda one: len(one["refused"])),

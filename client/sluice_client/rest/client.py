@@ -92,10 +92,18 @@ class Client(OperatorApi, VolumeApi):
         policies: list[Data] = created.get("policies", [created])
         return policies
 
-    def check_policy(self, text: str) -> list[Data]:
-        """What the sentences of ``text`` would become; nothing is changed."""
-        checked: list[Data] = self._transport.call("POST", "/policies/check", body={"policy": text})["policies"]
+    def check_policy(self, text: str, replaces: str = "") -> list[Data]:
+        """What the sentences of ``text`` would become, what they mean and whom they would override; changes nothing.
+
+        :param replaces: the id of the policy whose text it shall be
+        """
+        body = {"policy": text, **({"replaces": replaces} if replaces else {})}
+        checked: list[Data] = self._transport.call("POST", "/policies/check", body=body)["policies"]
         return checked
+
+    def complete_policy(self, text: str, position: int) -> Data:
+        """The ``candidates`` for what stands in ``text`` from ``start`` to ``end``, which are around ``position``."""
+        return self._transport.call("POST", "/policies/complete", body={"policy": text, "position": position})
 
     def policies(
         self, tenant: str = "", state: str = "", text: str = "", order: str = "", page: int = PAGE

@@ -83,7 +83,7 @@ def test_a_wrong_command_line_ends_with_two(run, words):
 
 
 def test_a_wrong_word_is_answered_with_what_there_is(run):
-    assert "  policy check\n  policy create\n" in run("policy", "drop")[1]
+    assert "  policy check\n  policy complete\n  policy create\n" in run("policy", "drop")[1]
     assert "  policy check\n" in run("polcy", "list")[1]
 
 
@@ -96,7 +96,7 @@ def test_every_command_has_help(run, words):
 
 
 def test_help_of_a_thing_and_of_all_lists_commands(run):
-    assert run("policy", "--help")[1].split("\n")[1:3] == ["  policy check", "  policy create"]
+    assert run("policy", "--help")[1].split("\n")[1:3] == ["  policy check", "  policy complete"]
     status, out, _ = run("--help")
     assert status == 0
     assert all(words in out for words in COMMANDS)

@@ -13,6 +13,18 @@ ERROR = {"error": {"code": 400, "title": "Bad Request", "message": "no", "proble
 CALLS = {
     "create": (lambda c: c.create_policy("FOR x", wait=2), "POST", "/policies?wait=2", {"policy": "FOR x"}),
     "check": (lambda c: c.check_policy("FOR x"), "POST", "/policies/check", {"policy": "FOR x"}),
+    "check another": (
+        lambda c: c.check_policy("FOR x", "p"),
+        "POST",
+        "/policies/check",
+        {"policy": "FOR x", "replaces": "p"},
+    ),
+    "complete": (
+        lambda c: c.complete_policy("FOR x", 4),
+        "POST",
+        "/policies/complete",
+        {"policy": "FOR x", "position": 4},
+    ),
     "show": (lambda c: c.policy("a/b?c"), "GET", "/policies/a%2Fb%3Fc", None),
     "delete": (lambda c: c.delete_policy("a"), "DELETE", "/policies/a", None),
     "keep": (lambda c: c.delete_policy("a", keep=True), "DELETE", "/policies/a?keep=true", None),

@@ -22,7 +22,7 @@ from rest_framework.fields import empty
 
 from sluice_controller.api.permissions import OPEN, named_rules
 from sluice_controller.api.serializers.base import examples
-from sluice_controller.api.serializers.policies import ErrorSerializer
+from sluice_controller.api.serializers.sentences import ErrorSerializer
 from sluice_controller.catalog.cluster.waiting import LONGEST
 from sluice_controller.catalog.entries import LARGEST_PAGE
 from sluice_controller.validation.bodies import empty_body

@@ -17,7 +17,7 @@ from sluice_controller.api.views.operations import (
     rewrites,
     service,
 )
-from sluice_controller.api.views.policies import deployments, effective, policies
+from sluice_controller.api.views.policies import deployments, effective, policies, sentences
 from sluice_controller.api.views.registry import groups, placement, registry, stereotypes, vocabulary
 from sluice_controller.api.views.volumes import locality, metrics, tiers, volumes
 from sluice_controller.api.views.volumes import operations as volume_operations
@@ -45,7 +45,8 @@ register_converter(RateConverter, "rate")
 
 urlpatterns = [
     path("policies", policies.PoliciesView.as_view()),
-    path("policies/check", policies.CheckView.as_view()),
+    path("policies/check", sentences.CheckView.as_view()),
+    path("policies/complete", sentences.CompletionView.as_view()),
     path("policies/<str:policy_id>", policies.PolicyView.as_view()),
     path("policies/<str:policy_id>/firings", policies.FiringsView.as_view()),
     path("overview", overview.OverviewView.as_view()),

@@ -48,6 +48,7 @@ OPERATIONS: Final = (
     Operation("sluice:policies:list_all", _ADMIN, "list the policies of everybody"),
     Operation("sluice:policies:create", _WRITES_OWN, "create policies", about=THING),
     Operation("sluice:policies:check", _READS_OWN, "check sentences", about=THING),
+    Operation("sluice:policies:complete", _READER, "ask what may be written at a place of a sentence"),
     Operation("sluice:policies:show", _READS_OWN, "show a policy", about=THING),
     Operation("sluice:policies:update", _WRITES_OWN, "give a policy another text, or switch it on or off", about=THING),
     Operation("sluice:policies:firings", _READS_OWN, "show what a policy's actor did", about=THING),

@@ -47,16 +47,6 @@ class WrittenPolicies:
         ]
 
 
-def check_text(backend: Backend, text: str) -> list[Compiled]:
-    """Compile the sentences of ``text`` without a change.
-
-    :raises PolicyErrors: all errors in it
-    """
-    contents = backend.policy_cache.contents()
-    compiled = compile_text(text, backend.vocabulary(contents), contents.existing)
-    return list(check_bandwidth(backend, text, compiled, contents.ordered))
-
-
 def create_policies(
     backend: Backend, text: str, by: str, allow: Authorize = allow_all, ids: Iterator[str] | None = None
 ) -> WrittenPolicies:

@@ -144,14 +144,14 @@ def shortened(value: Any) -> str:
     return shown.encode("utf-8", "replace").decode()
 
 
-def policy_text(body: Any, limit: int) -> str:
-    """The sentences in the body ``{"policy": "FOR …"}``.
+def policy_text(body: Any, limit: int, *others: str) -> str:
+    """The sentences in the body ``{"policy": "FOR …"}``, which may have ``others`` as fields besides.
 
     :raises CallerError: when the body has another shape, or its text cannot be one
     """
     if not isinstance(body, Mapping):
         raise CallerError('the body is no object, expected `{"policy": "FOR …"}`')
-    refuse_unknown(body, ("policy",), "field")
+    refuse_unknown(body, ("policy", *others), "field")
     text = body.get("policy")
     if not isinstance(text, str):
         raise CallerError("`policy` is missing, expected a sentence" if text is None else "`policy` is no text")

@@ -85,7 +85,7 @@ def test_a_bug_answers_with_an_id_and_is_logged(api, monkeypatch, caplog):
     def broken(*_):
         raise ZeroDivisionError("secret detail")
 
-    monkeypatch.setattr("sluice_controller.policies.services.check_text", broken)
+    monkeypatch.setattr("sluice_controller.policies.checking.check_text", broken)
     answer = api.post("/policies/check", STATIC, format="json")
     assert_error(answer, 500)
     assert "secret" not in answer.content.decode()

@@ -55,6 +55,11 @@ def check_conflicts(
             _check_crossing(plan, other, spans, catalogue, reporter, inherited=plan)
 
 
+def targets_overlap(one: Target, other: Target) -> bool:
+    """Whether something may be in both; of a group it is not asked who is in it."""
+    return _same_scope(one, other) or _narrower_and_inside(one, other) or _narrower_and_inside(other, one)
+
+
 def _account(target: Target) -> str:
     return target.name.partition("/")[0] if target.select == NAME else ""
 

@@ -282,3 +282,19 @@ def _build_actions(value: ParserElement, comma: ParserElement) -> ParserElement:
 
 
 _SENTENCE: Final = _build()
+
+
+#: A sign that no sentence has by itself.
+_NO_WORD: Final = "!"
+
+
+def expected_after(body: str) -> str:
+    """What may follow ``body``, the beginning of a sentence without comments, as errors say it.
+
+    Empty when no sentence begins so.
+    """
+    try:
+        _SENTENCE.parse_string(body + _NO_WORD)
+    except ParseBaseException as error:
+        return str(error.msg).removeprefix("Expected ") if error.loc >= len(body.rstrip()) else ""
+    raise AssertionError(f"a sentence ends in `{_NO_WORD}`")

@@ -24,6 +24,7 @@ CODE = b"\0asm" + bytes(range(256)) * 1000
 WORDS = {
     "policy create": [SENTENCE],
     "policy check": [SENTENCE],
+    "policy complete": ["FOR TEN"],
     "policy list": [],
     "policy show": ["POLICY"],
     "policy delete": ["POLICY"],

@@ -8,7 +8,7 @@ from typing import Any, Final
 from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import PARAMS_TEXT, Serializer, computed, params_text
-from sluice_controller.api.serializers.policies import TargetSerializer, condition_text
+from sluice_controller.api.serializers.sentences import TargetSerializer, condition_text
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.code.controllers import controller_of
 from sluice_controller.policies.effective import (

@@ -1,14 +1,12 @@
-"""The shapes of policies: sentences, what became of them, and what is wrong with them."""
+"""The shapes of policies: what became of sentences, and how it fares."""
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, NamedTuple
 
 from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import (
-    PARAMS_TEXT,
     MillisecondsField,
     PageSerializer,
     Serializer,
@@ -16,51 +14,17 @@ from sluice_controller.api.serializers.base import (
     computed,
     examples,
     page_of,
-    params_text,
+)
+from sluice_controller.api.serializers.sentences import (
+    ActionSerializer,
+    CompletedActivationSerializer,
+    ConditionSerializer,
+    ProblemSerializer,
+    SentenceSerializer,
 )
 from sluice_controller.catalog.policy_statuses import STATES
 from sluice_controller.catalog.selectors import PolicyView
-from sluice_core.describe import ALL_PLACES, KINDS, WORLDS
-from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.plan import Plan
-from sluice_dsl.syntax.keywords import QUOTED
-
-
-class ProblemSerializer(Serializer):
-    """One error or warning in a policy's text; line and columns count from 1."""
-
-    message = s.CharField()
-    line = s.IntegerField(min_value=1)
-    column = s.IntegerField(min_value=1)
-    end_column = computed(
-        lambda problem: problem.column + problem.length,
-        s.IntegerField(min_value=1, help_text="one behind the last character that is meant"),
-    )
-    caret = s.CharField(help_text="the line of the text and, below it, carets under what is meant")
-    near_miss = s.CharField(allow_blank=True, help_text="what was probably meant; empty when nothing is near")
-    severity = s.ChoiceField(("error", "warning"))
-    code = s.CharField(help_text="kind of the problem, for programs")
-
-
-class ErrorDetailSerializer(Serializer):
-    """What went wrong."""
-
-    code = s.IntegerField(help_text="the HTTP status")
-    title = s.CharField(help_text="the status in words")
-    message = s.CharField()
-    problems = ProblemSerializer(many=True, help_text="empty unless the text of a policy is at fault")
-
-
-class ErrorSerializer(Serializer):
-    """The body of every answer from 400 on."""
-
-    error = ErrorDetailSerializer()
-
-
-class PolicyTextSerializer(Serializer):
-    """One or several sentences; several are accepted all together, or not at all."""
-
-    policy = s.CharField()
 
 
 class RevisionSerializer(Serializer):
@@ -75,69 +39,6 @@ REVISIONS: Final = examples(
     ("switch it off", {"enabled": False}),
     ("another text", {"policy": "FOR TENANT AUTH_test DO SET compression WITH engine=lz4"}),
 )
-
-
-class TargetSerializer(Serializer):
-    """What a policy is about; `label` are the words of the sentence where they differ from `name`."""
-
-    level = s.ChoiceField(("object", "container", "tenant", "cluster", "volume"))
-    select = s.ChoiceField(("name", "group", "all"))
-    name = s.CharField(allow_blank=True)
-    label = s.CharField(allow_blank=True)
-
-
-class ActionSerializer(Serializer):
-    """One thing that a policy does."""
-
-    kind = s.ChoiceField(KINDS)
-    verb = s.ChoiceField(("set", "delete"))
-    keyword = s.CharField()
-    params = s.DictField(help_text="values in base units, by parameter name")
-    params_text = s.CharField(allow_blank=True, help_text=PARAMS_TEXT)
-    place = s.ChoiceField(ALL_PLACES)
-    about = s.ListField(child=s.ChoiceField(WORLDS), help_text="what of its target it holds for")
-    stage = s.IntegerField()
-    protective = s.BooleanField()
-    life = s.ChoiceField(("persistent", "transient"))
-
-    @classmethod
-    def render_actions(cls, plan: Plan, catalogue: Catalogue) -> list[dict[str, Any]]:
-        """The actions of ``plan``."""
-        return [cls.render(one, params_text=params_text(one, catalogue)) for one in plan.actions]
-
-
-#: Canonical text has its keywords in upper case, and quotes every name that looks like one.
-_KEYWORD: Final = re.compile(rf"{QUOTED}|(?<=\s)(WHEN|SUSTAINED|DO)(?=\s)")
-
-
-def condition_text(text: str) -> str:
-    """What stands behind WHEN in a canonical sentence; empty when it has no WHEN."""
-    begin = None
-    for match in _KEYWORD.finditer(text):
-        if match[1] == "WHEN":
-            begin = match.end()
-        elif match[1] in ("SUSTAINED", "DO"):
-            return "" if begin is None else text[begin : match.start()].strip()
-    return ""
-
-
-class SentenceSerializer(Serializer):
-    """What a sentence says."""
-
-    policy = s.CharField(source="text", help_text="canonical text")
-    source = s.CharField(help_text="the text as it was written")
-    dynamic = s.BooleanField(source="plan.dynamic", help_text="whether an actor watches metrics for it")
-    target = TargetSerializer(source="plan.target")
-    condition = computed(lambda compiled: condition_text(compiled.text), s.CharField(allow_blank=True))
-    sustained = s.FloatField(source="plan.sustained", help_text="seconds for which the condition must hold")
-    actions = ActionSerializer(source="plan.actions", many=True)
-
-
-class CheckedSerializer(SentenceSerializer):
-    """A sentence that was checked and not kept."""
-
-    plan = computed(lambda compiled: compiled.plan.to_data(), s.DictField(help_text="the compiled plan"))
-    warnings = ProblemSerializer(many=True)
 
 
 class RefusalSerializer(Serializer):
@@ -226,7 +127,9 @@ class PolicySerializer(_OriginSerializer, SentenceSerializer):
         """A policy, whose sentence is that of its text and plan."""
         policy, plan = thing.cached.policy, thing.cached.plan
         actions = ActionSerializer.render_actions(plan, thing.catalogue)
-        sentence = SentenceSerializer.render(_StoredSentence(policy.text, policy.source, plan), actions=actions)
+        conditions = ConditionSerializer.render_conditions(plan, thing.catalogue)
+        stored = _StoredSentence(policy.text, policy.source, plan)
+        sentence = SentenceSerializer.render(stored, actions=actions, conditions=conditions)
         return super().render(thing, **sentence, **given)
 
 
@@ -256,16 +159,6 @@ class CreatedListSerializer(Serializer):
 FiringPageSerializer = page_of("firings", FiringSerializer, "A page of firings, newest first.")
 
 
-class CompletedActivationSerializer(Serializer):
-    """What is called when an action is set and taken back; of a group or ALL `{target}` is each member."""
-
-    keyword = s.CharField()
-    url = s.CharField(allow_blank=True)
-    undo = s.CharField(allow_blank=True)
-    params = s.DictField()
-    place = s.ChoiceField(ALL_PLACES)
-
-
 class InfeasibleSerializer(Serializer):
     """What is missing to keep a promise."""
 
@@ -280,15 +173,3 @@ class ShownPolicySerializer(PolicySerializer):
         allow_null=True, help_text="of `bandwidth`: what the cluster cannot carry; else null"
     )
     warnings = ProblemSerializer(many=True, help_text="what keeps it from doing what it says")
-
-
-class CheckedPolicySerializer(CheckedSerializer):
-    """A sentence with the activation URL of each action."""
-
-    activations = CompletedActivationSerializer(many=True)
-
-
-class CheckResultSerializer(Serializer):
-    """One entry per sentence."""
-
-    policies = CheckedPolicySerializer(many=True)

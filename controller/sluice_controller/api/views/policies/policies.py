@@ -23,6 +23,7 @@ from sluice_controller.api.openapi import (
 )
 from sluice_controller.api.permissions import visible_accounts
 from sluice_controller.api.serializers import policies as shapes
+from sluice_controller.api.serializers import sentences
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import no_content, render_entry
 from sluice_controller.catalog import selectors
@@ -95,7 +96,7 @@ class PoliciesView(View):
         LOCATION,
         ETAG,
         errors=(409,),
-        takes=shapes.PolicyTextSerializer,
+        takes=sentences.PolicyTextSerializer,
         examples=SENTENCES,
     )
     def post(self, request: Request) -> Response:
@@ -114,43 +115,12 @@ class PoliciesView(View):
         self.wait_acknowledged(written.epoch)
         views = written.views(self.backend)
         data = [
-            shapes.CreatedSerializer.render(view, warnings=shapes.ProblemSerializer.render_all(warnings))
+            shapes.CreatedSerializer.render(view, warnings=sentences.ProblemSerializer.render_all(warnings))
             for view, warnings in zip(views, written.warnings, strict=True)
         ]
         if len(data) > 1:
             return Response({"policies": data}, HTTPStatus.CREATED, headers={"Location": "/policies"})
         return render_entry(data[0], data[0]["version"], f"/policies/{data[0]['id']}")
-
-
-class CheckView(View):
-    """Sentences that are only checked."""
-
-    @operation(
-        "sluice:policies:check",
-        "check_policies",
-        shapes.CheckResultSerializer,
-        errors=(409,),
-        takes=shapes.PolicyTextSerializer,
-        examples=SENTENCES,
-    )
-    def post(self, request: Request) -> Response:
-        """Check sentences; changes nothing.
-
-        What the sentences would become.
-        """
-        compiled = services.check_text(self.backend, read_text(request))
-        self.plan_authorizer(request)([one.plan for one in compiled])
-        contents = self.backend.policy_cache.contents()
-        catalogue = self.backend.described(contents)
-        checked = [
-            shapes.CheckedPolicySerializer.render(
-                one,
-                actions=shapes.ActionSerializer.render_actions(one.plan, catalogue),
-                activations=activations.activation_calls(one.plan, contents.entries),
-            )
-            for one in compiled
-        ]
-        return Response({"policies": checked})
 
 
 class PolicyView(View):
@@ -193,7 +163,9 @@ class PolicyView(View):
         self.wait_acknowledged(written.epoch)
         (view,) = written.views(self.backend)
         view = replace(view, state=self.backend.store.state(policy_id))
-        data = shapes.CreatedSerializer.render(view, warnings=shapes.ProblemSerializer.render_all(written.warnings[0]))
+        data = shapes.CreatedSerializer.render(
+            view, warnings=sentences.ProblemSerializer.render_all(written.warnings[0])
+        )
         return render_entry(data, data["version"])
 
     @operation(

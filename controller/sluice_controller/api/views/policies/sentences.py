@@ -1,0 +1,91 @@
+"""``/policies/check`` and ``/policies/complete``: sentences that are being written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import SENTENCES, operation
+from sluice_controller.api.permissions import current_rules
+from sluice_controller.api.serializers import sentences
+from sluice_controller.api.views.base import View
+from sluice_controller.identity.caller import Identity
+from sluice_controller.policies import checking
+from sluice_controller.registry import activations
+from sluice_controller.validation.bodies import Body, policy_text
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.completion import complete
+
+
+class CheckView(View):
+    """Sentences that are only checked."""
+
+    @operation(
+        "sluice:policies:check",
+        "check_policies",
+        sentences.CheckResultSerializer,
+        errors=(404, 409),
+        takes=sentences.CheckTextSerializer,
+        examples=SENTENCES,
+    )
+    def post(self, request: Request) -> Response:
+        """Check sentences; changes nothing.
+
+        What the sentences would become, what they mean in words, and which actions of which policies they would
+        override. `replaces` names the policy whose text is to be another.
+        """
+        body = request.data
+        text = policy_text(body, settings.SLUICE.text_limit, "replaces")
+        replaces = Body(body, "policy", "replaces").text("replaces", "")
+        checked = checking.check_text(self.backend, text, replaces, self.plan_authorizer(request))
+        contents = self.backend.policy_cache.contents()
+        catalogue = self.backend.described(contents)
+        data = [
+            sentences.CheckedPolicySerializer.render_checked(
+                one, activations.activation_calls(one.compiled.plan, contents.entries), catalogue
+            )
+            for one in checked
+        ]
+        return Response({"policies": data})
+
+
+class CompletionView(View):
+    """Sentences that are being written."""
+
+    @operation(
+        "sluice:policies:complete",
+        "complete_policy",
+        sentences.CompletionSerializer,
+        takes=sentences.CompletionTextSerializer,
+        examples=sentences.COMPLETIONS,
+    )
+    def post(self, request: Request) -> Response:
+        """Say what may be written at a place of a text.
+
+        Keywords and signs that the grammar allows there, and the names that may stand there: at most 100. Each can be
+        inserted without a syntax error at that place. Names of groups, nodes, tenants and volumes are shown to whom
+        the lists of these are.
+        """
+        body = Body(request.data, "policy", "position")
+        text = body.text("policy", "", settings.SLUICE.text_limit)
+        position = body.whole("position", 0, len(text))
+        catalogue = nameable_words(request.user, self.backend.catalogue)
+        return Response(sentences.CompletionSerializer.render(complete(text, position, catalogue)))
+
+
+def nameable_words(identity: Identity, catalogue: Catalogue) -> Catalogue:
+    """``catalogue`` without the names that the lists of groups, nodes, tenants and volumes would not show."""
+    rules = current_rules()
+    if not rules.allows(identity, "sluice:groups:list", {}):
+        catalogue = replace(catalogue, groups={})
+    if not rules.allows(identity, "sluice:nodes:list", {}):
+        catalogue = replace(catalogue, known_nodes=tuple)
+    if not rules.allows(identity, "sluice:volumes:list_all", {}):
+        catalogue = replace(catalogue, volume_names=tuple)
+    if not rules.allows(identity, "sluice:policies:list_all", {}):
+        own = identity.project_name
+        catalogue = replace(catalogue, tenants={own: own} if own else {})
+    return catalogue

@@ -1,0 +1,138 @@
+"""Sentences that are checked while somebody writes them: what is wrong, what they mean, and whom they would override.
+
+Each policy that concerns the same things is put beside the sentence, and both are resolved by the rules of the nodes
+(``sluice_core.resolve``) for a request for which all conditions hold.  So what is said is what happens wherever and
+while both hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.policy_cache import CachedPolicy
+from sluice_controller.catalog.selectors import find_cached
+from sluice_controller.policies.bandwidth_checks import check_bandwidth
+from sluice_controller.policies.effective import Overridden, explain_overridden
+from sluice_controller.policies.policy_update import PolicyUpdate, apply_update
+from sluice_controller.policies.services import Authorize
+from sluice_core.describe import WORLDS
+from sluice_core.messages.policies import Assignment
+from sluice_core.messages.predicate import Facts
+from sluice_core.resolve import Candidates
+from sluice_dsl.assignments import assignment_for
+from sluice_dsl.checks.conflicts import ExistingPolicy, targets_overlap
+from sluice_dsl.compile import Compiled, compile_text
+from sluice_dsl.explain import explain_plan
+from sluice_dsl.plan import Plan
+
+#: Actions of each sort that are named.
+MOST: Final = 100
+#: The id of the sentence, which has none yet.
+_NEW: Final = ""
+
+
+@dataclass(slots=True)
+class Preview:
+    """Actions of other policies that the sentence takes the place of, and actions of its that others do.
+
+    ``policy`` of each is the other one.  ``more`` says that there are others, which are not named.
+    """
+
+    overrides: list[Overridden] = field(default_factory=list)
+    overridden_by: list[Overridden] = field(default_factory=list)
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSentence:
+    """A sentence that could be accepted, in words by what they are about, and what it does to other policies."""
+
+    compiled: Compiled
+    explanation: dict[str, str]
+    preview: Preview
+
+
+def check_text(backend: Backend, text: str, replaces: str, allow: Authorize) -> list[CheckedSentence]:
+    """Check the sentences of ``text`` without a change.
+
+    :param replaces: the id of the policy whose text it shall be; empty for new policies
+    :param allow: called with the plans that are looked at, before anything is said of other policies
+
+    :raises PolicyErrors: all errors in it
+    :raises NotFound: when there is no policy ``replaces``
+    """
+    contents = backend.policy_cache.contents()
+    compiled: Sequence[Compiled]
+    others: Sequence[CachedPolicy] = contents.ordered
+    created = int(backend.now() * 1000)
+    if replaces:
+        old = find_cached(contents, replaces)
+        allow([old.plan])
+        others = [one for one in others if one is not old]
+        created = old.policy.created
+        compiled = apply_update(backend, contents, old, PolicyUpdate(text))[1]
+    else:
+        plain = compile_text(text, backend.vocabulary(contents), contents.existing)
+        compiled = check_bandwidth(backend, text, plain, others)
+    allow([one.plan for one in compiled])
+    catalogue = backend.described(contents)
+    return [
+        CheckedSentence(one, explain_plan(one.plan, catalogue), preview(one.plan, others, created)) for one in compiled
+    ]
+
+
+def preview(plan: Plan, others: Sequence[CachedPolicy], created: int) -> Preview:
+    """What the sentence of ``plan`` and ``others``, which stand, would do to each other.
+
+    :param created: unix time in milliseconds; of two policies of the same scope the newer one wins
+    """
+    found = Preview()
+    kinds = {action.kind for action in plan.actions}
+    account = ExistingPolicy(_NEW, plan).account
+    rank = plan.target.rank()
+    for one in others:
+        side = found.overridden_by if one.plan.target.rank() < rank else found.overrides
+        full = len(side) >= MOST
+        if full and found.more:  # of 10,000 containers inside, a few are looked at closely
+            continue
+        if account and one.existing.account not in (account, ""):
+            continue
+        if not one.policy.enabled or kinds.isdisjoint(action.kind for action in one.plan.actions):
+            continue
+        if not targets_overlap(plan.target, one.plan.target):
+            continue
+        if full:
+            found.more = True
+        else:
+            _add(found, plan, one, created)
+    return found
+
+
+def _add(found: Preview, plan: Plan, one: CachedPolicy, created: int) -> None:
+    new, old = _assignments(_NEW, plan, created), _assignments(one.policy.id, one.plan, one.policy.created)
+    seen: set[tuple[str, str, str]] = set()
+    for lost in _overridden(new, old):
+        theirs = lost.policy != _NEW
+        if (lost.policy, lost.kind, lost.keyword) not in seen:
+            seen.add((lost.policy, lost.kind, lost.keyword))
+            other = Overridden(one.policy.id, lost.kind, lost.keyword, lost.reason)
+            (found.overrides if theirs else found.overridden_by).append(other)
+
+
+def _assignments(policy_id: str, plan: Plan, created: int) -> list[Assignment]:
+    return [assignment_for(policy_id, plan, number, created, True) for number in range(len(plan.actions))]
+
+
+def _overridden(new: Iterable[Assignment], old: Iterable[Assignment]) -> Iterator[Overridden]:
+    """What does not hold of both where both are in force, of objects and of volumes."""
+    facts = Facts("PUT")  # which nothing asks for
+    for world in WORLDS:
+        both = [one for one in (*new, *old) if one.concerns(world)]
+        pipelines = Candidates(both).resolve(facts)
+        for kind in dict.fromkeys(one.kind for one in both):
+            mine = [one for one in both if one.kind == kind]
+            if len({one.policy for one in mine}) == 2:
+                yield from explain_overridden(mine, pipelines, facts)[1]
