@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from sluice_core.describe import ActionInfo, Parameter
 from sluice_core.messages.policies import CONTAINER, NAME, OBJECT, TENANT, VOLUME, Target
+from sluice_dsl.candidates import KINDS
 from sluice_dsl.catalogue.base import ActionAlias, MetricAlias
 from sluice_dsl.catalogue.vocabulary import default_catalogue
-from sluice_dsl.completion import KINDS, MOST, complete
+from sluice_dsl.completion import MOST, complete
 from sluice_dsl.diagnostics import ERROR, SYNTAX, Reporter
 from sluice_dsl.syntax.grammar import parse
 
@@ -131,6 +132,10 @@ def test_of_many_names_some_are_offered_and_it_says_so():
     found = complete("FOR TENANT ", 11, many)
     assert (len(found.candidates), found.more) == (MOST, True)
     assert texts("FOR TENANT t2999", catalogue=many) == ["t2999"]
+
+
+def test_a_sentence_that_is_very_long_is_not_completed():
+    assert texts("FOR acme WHEN " + "NOT " * 2000) == []
 
 
 def assert_no_error_in(text, since=0):

@@ -113,6 +113,18 @@ def test_an_administrator_names_projects_and_the_ids_are_kept_with_the_names(pol
     assert "there is no project `acne`" in text
 
 
+def test_a_member_is_told_what_it_may_do_and_nothing_of_others(api, login):
+    alice = api("alice")
+    own = alice.permissions("acme/logs")
+    assert (own["policies:create"], own == alice.permissions(f"AUTH_{login('alice').project_id}/logs")) == (True, True)
+    assert not alice.permissions("acme/logs", filter="encryption")["policies:create"]
+    assert not alice.permissions("acme")["policies:create"]
+    assert alice.permissions("umbrella/logs") == alice.permissions("nobody/logs") == dict.fromkeys(own, False)
+    assert not alice.permissions()["nodes:list"]
+    assert alice.overview()["cluster"] is None
+    assert all(api("admin").permissions("umbrella/logs", stereotype="x").values())
+
+
 def test_what_a_member_uploads_under_its_own_policy_is_stored_compressed(cluster, policies, login):
     made = policies("alice", OWN)
     assert made["created_by"] == "alice@acme"

@@ -41,6 +41,16 @@ def test_a_policy_is_switched_off_and_gone_back_to_on_every_node(call, policies)
     assert (shown["state"], shown["enforced"]["waiting"]) == ("active", [])
 
 
+def test_one_call_says_whether_all_is_well(call, policies):
+    policies("FOR TENANT AUTH_test WHEN PUTS_SEC > 1000 DO SET noop TRANSIENT")
+    found = call("GET", "/overview")
+    assert found["policies"]["total"] == call("GET", "/policies?limit=1")["total"] >= 1
+    assert found["policies"]["refused"] == 0
+    assert found["cluster"]["nodes"]["ok"] == found["cluster"]["nodes"]["total"] == len(call("GET", "/nodes")["nodes"])
+    assert found["cluster"]["hosts"]["alive"] >= 1
+    assert set(found["cluster"]["dependencies"].values()) == {"ok"}
+
+
 def test_what_was_exported_is_what_stands(call, policies):
     policies("FOR TENANT AUTH_test WHEN PUTS_SEC > 1000 DO SET noop TRANSIENT")
     document = call("GET", "/export")

@@ -59,7 +59,7 @@ SPECTACULAR_SETTINGS = {
         "TierStateEnum": "sluice_controller.volumes.tiers.STATES",
         "VolumeOperationStateEnum": "sluice_controller.api.serializers.volumes.OPERATION_STATES",
         "KindEnum": "sluice_core.describe.KINDS",
-        "CandidateKindEnum": "sluice_dsl.completion.KINDS",
+        "CandidateKindEnum": "sluice_dsl.candidates.KINDS",
         "FabricEnum": "sluice_core.volumes.tiers.FABRICS",
     },
 }

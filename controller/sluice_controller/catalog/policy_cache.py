@@ -60,7 +60,7 @@ class CachedPolicy:
         return ExistingPolicy(self.policy.id, self.plan)
 
     @cached_property
-    def tenants(self) -> tuple[str, ...]:
+    def tenants(self) -> tuple[str, str] | tuple[()]:
         """The account that it is about or in, and how its sentence calls that; none of a group, ALL or the cluster."""
         target = self.plan.target
         if target.select != NAME:

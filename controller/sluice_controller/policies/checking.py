@@ -30,6 +30,8 @@ from sluice_dsl.plan import Plan
 
 #: Actions of each sort that are named.
 MOST: Final = 100
+#: Sentences of one text that are put beside all policies.
+_PREVIEWED: Final = 20
 #: The id of the sentence, which has none yet.
 _NEW: Final = ""
 
@@ -38,7 +40,7 @@ _NEW: Final = ""
 class Preview:
     """Actions of other policies that the sentence takes the place of, and actions of its that others do.
 
-    ``policy`` of each is the other one.  ``more`` says that there are others, which are not named.
+    ``policy`` of each is the other one.  ``more`` says that there may be others, which are not named.
     """
 
     overrides: list[Overridden] = field(default_factory=list)
@@ -80,7 +82,12 @@ def check_text(backend: Backend, text: str, replaces: str, allow: Authorize) -> 
     allow([one.plan for one in compiled])
     catalogue = backend.described(contents)
     return [
-        CheckedSentence(one, explain_plan(one.plan, catalogue), preview(one.plan, others, created)) for one in compiled
+        CheckedSentence(
+            one,
+            explain_plan(one.plan, catalogue),
+            preview(one.plan, others, created) if number < _PREVIEWED else Preview(more=True),
+        )
+        for number, one in enumerate(compiled)
     ]
 
 

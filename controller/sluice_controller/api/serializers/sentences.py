@@ -13,8 +13,8 @@ from sluice_controller.policies.checking import CheckedSentence
 from sluice_controller.policies.effective import REASONS
 from sluice_core.describe import ALL_PLACES, KINDS, WORLDS
 from sluice_core.messages.predicate import OPERATORS
+from sluice_dsl.candidates import KINDS as KINDS_OF_WORDS
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.completion import KINDS as KINDS_OF_WORDS
 from sluice_dsl.plan import Plan, metric_clauses
 from sluice_dsl.syntax.keywords import QUOTED
 
@@ -185,7 +185,7 @@ class CheckedPolicySerializer(SentenceSerializer):
     overridden_by = OverriddenActionSerializer(
         many=True, help_text="its own actions that others take the place of, where they speak of less or are newer"
     )
-    more_overridden = s.BooleanField(help_text="whether there are others, which are not named")
+    more_overridden = s.BooleanField(help_text="whether there may be others, which are not named")
 
     @classmethod
     def render_checked(

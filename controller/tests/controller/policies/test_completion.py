@@ -40,6 +40,12 @@ def test_words_of_the_grammar_and_of_the_registry_are_offered(api, registry):
     assert offered(api, "FOR logs DO", 5) == ["logs"]
 
 
+def test_tenants_of_policies_are_offered(api, create):
+    create("FOR CONTAINER AUTH_b/c DO SET noop")
+    create("FOR ALL TENANTS DO SET noop")
+    assert offered(api, "FOR TENANT ") == ["AUTH_b"]
+
+
 def test_a_reader_is_offered_no_names_that_it_cannot_list(config, backend, registry):
     from django.test import override_settings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from django.conf import settings
@@ -12,6 +13,7 @@ from sluice_controller.api.openapi import SENTENCES, operation
 from sluice_controller.api.permissions import current_rules
 from sluice_controller.api.serializers import sentences
 from sluice_controller.api.views.base import View
+from sluice_controller.catalog.policy_cache import CachedPolicy
 from sluice_controller.identity.caller import Identity
 from sluice_controller.policies import checking
 from sluice_controller.registry import activations
@@ -72,12 +74,13 @@ class CompletionView(View):
         body = Body(request.data, "policy", "position")
         text = body.text("policy", "", settings.SLUICE.text_limit)
         position = body.whole("position", 0, len(text))
-        catalogue = nameable_words(request.user, self.backend.catalogue)
+        contents = self.backend.policy_cache.contents()
+        catalogue = nameable_words(request.user, self.backend.vocabulary(contents), contents.ordered)
         return Response(sentences.CompletionSerializer.render(complete(text, position, catalogue)))
 
 
-def nameable_words(identity: Identity, catalogue: Catalogue) -> Catalogue:
-    """``catalogue`` without the names that the lists of groups, nodes, tenants and volumes would not show."""
+def nameable_words(identity: Identity, catalogue: Catalogue, policies: Iterable[CachedPolicy]) -> Catalogue:
+    """``catalogue`` with the tenants of ``policies``, and without names that the lists of such things do not show."""
     rules = current_rules()
     if not rules.allows(identity, "sluice:groups:list", {}):
         catalogue = replace(catalogue, groups={})
@@ -87,5 +90,6 @@ def nameable_words(identity: Identity, catalogue: Catalogue) -> Catalogue:
         catalogue = replace(catalogue, volume_names=tuple)
     if not rules.allows(identity, "sluice:policies:list_all", {}):
         own = identity.project_name
-        catalogue = replace(catalogue, tenants={own: own} if own else {})
-    return catalogue
+        return replace(catalogue, tenants={own: own} if own else {})
+    named = {label or account: account for one in policies if one.tenants for account, label in (one.tenants,)}
+    return replace(catalogue, tenants={**dict.fromkeys(catalogue.tenants, ""), **named})
