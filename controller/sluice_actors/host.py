@@ -22,12 +22,14 @@ from sluice_actors.activations.calls import Activations
 from sluice_actors.activations.change_observer import ACTORS, ChangeObserver
 from sluice_actors.activations.existing_rewrites import ExistingRewrites
 from sluice_actors.activations.service_states import ServiceStates
+from sluice_actors.bandwidth.service import NAME as ALLOCATION
 from sluice_actors.bandwidth.service import AllocationService
 from sluice_actors.controllers.manager import ControllerManager
 from sluice_actors.events.event_log import EventLog
 from sluice_actors.events.node_watcher import NodeWatcher
 from sluice_actors.hosts.change_stream import ChangeStream
 from sluice_actors.hosts.cluster_services import ClusterServices
+from sluice_actors.metric_history.service import MetricHistory
 from sluice_actors.metrics.aggregator_pool import BatchReceiver
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import Context
@@ -106,8 +108,15 @@ class Host:
         self.status_publisher = StatusPublisher(
             self.name, self.store, self.system, self.router, self.policies.actors, self.report, clock
         )
+        self.metric_history = MetricHistory(settings, ownership, ALLOCATION, clock)
         self.bandwidth = AllocationService(
-            settings, self.store, ownership, self._groups, clock, log_event=self.events.add
+            settings,
+            self.store,
+            ownership,
+            self._groups,
+            clock,
+            log_event=self.events.add,
+            on_report=self.metric_history.add_report,
         )
         self.volumes = VolumeServices(
             settings, self.store, ownership, self._groups, self.router, clock, self.events.add
@@ -121,6 +130,7 @@ class Host:
             self.writer,
             self.system,
             self.receiver,
+            self.metric_history,
             self.bandwidth,
             self.controllers,
             self.service_states,
@@ -173,6 +183,7 @@ class Host:
             "metrics": self.router.aggregators.report(),
             "bandwidth": self.bandwidth.report(),
             "cinder": self.volumes.hears_cinder(),
+            "metric_history": self.metric_history.report(),
             **self.cluster.report(),
         }
 

@@ -29,6 +29,8 @@ OPTIONS: Final = (
     Option("transient_windows", 2, "false windows in a row after which a TRANSIENT action is taken back"),
     Option("close_delay_ms", 250, "how long after its end a window waits for the batches of all nodes"),
     Option("divide_delay_ms", 180, "how long after its end a second waits for all nodes before bandwidth is divided"),
+    Option("history_redis_url", "", "where the history of metrics is kept; redis_url when empty"),
+    Option("history_megabytes", 200, "what the history of metrics may take of that Redis; 0 to keep none"),
     Option("node_timeout", 15.0, "seconds without a report after which an event says that a node is away"),
     Option("commit_size", BATCH, "assignments and states written in one change at most"),
     Option(
@@ -49,6 +51,7 @@ _AT_LEAST: Final = {
     "close_delay_ms": 0,
     "divide_delay_ms": 0,
     "commit_size": 1,
+    "history_megabytes": 0,
     "node_timeout": 1,
     "heartbeat_ms": 50,
     "controller_memory_mb": 64,

@@ -42,6 +42,7 @@ from sluice_core.connections.exchanges import (
 from sluice_core.connections.publisher import Publisher
 from sluice_core.describe import BANDWIDTH, REPLICATION
 from sluice_core.errors import DecodeError
+from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.messages.controller_rates import ControllerRates
 from sluice_core.messages.policies import Assignment, Change
 from sluice_core.store import fencing
@@ -70,6 +71,7 @@ class AllocationService(Service):
 
     :param settings: of the host
     :param groups: the host updates it before it calls :meth:`apply`
+    :param on_report: called with what was measured and assigned in each second
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class AllocationService(Service):
         clock: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
         log_event: LogEvent = ignore_event,
+        on_report: Callable[[BandwidthReport], None] = lambda report: None,
     ) -> None:
         self._host: str = settings["host"]
         self._store = store
@@ -95,6 +98,7 @@ class AllocationService(Service):
         self._writer = ReportWriter(store, lambda: self._owns)
         self._allocator: Allocator | None = None
         self._log_event = log_event
+        self._on_report = on_report
         self._floors = FloorWatcher(log_event)
         self._ownership_changed = asyncio.Event()
         self._loaded = asyncio.Event()
@@ -288,6 +292,7 @@ class AllocationService(Service):
                 reports = await asyncio.to_thread(lambda: made.reports)
                 if allocator is self._allocator and self._owns:
                     self._writer.put(reports)
+                    self._on_report(reports[0].with_idle(reports[1]))
                     self._floors.update(reports[0].infeasible, now)
             await self._catch_up(allocator)
 

@@ -59,6 +59,7 @@ class Keys:
     pool_calibrations = _Key("Hash name of a pool → JSON: what was measured of it.")
     volume_report = _Key("String of JSON: what volumes did lately, for Prometheus; expires when nobody measures.")
     tiers = _Key("Hash name → JSON: classes of volumes, each a volume type of Cinder.")
+    metric_series = _Key("Hash metric, level and path → JSON: the series of the history of metrics.")
     bandwidth = _Key("String of JSON: what was measured and assigned in the last second; expires when nobody divides.")
 
     def promises(self, digest: str) -> str:
@@ -73,3 +74,11 @@ class Keys:
         (string: unix time up to which the rate is reserved), ``failures`` (list of JSON, newest first).
         """
         return f"{self.prefix}:rewrite:{job_id}:{part}"
+
+    def metric_points(self, step: int, series: str) -> str:
+        """String, a ring: the packed points of ``step`` seconds of one series of the history of metrics."""
+        return f"{self.prefix}:metric_points:{step}:{series}"
+
+    def metric_clock(self, step: int) -> str:
+        """String, a ring: the unix times whose points of ``step`` seconds were written, for all series."""
+        return f"{self.prefix}:metric_clock:{step}"

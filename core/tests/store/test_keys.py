@@ -32,6 +32,7 @@ KNOWN = {
     "events": "sluice:events",
     "event_sources": "sluice:event_sources",
     "node_problems": "sluice:node_problems",
+    "metric_series": "sluice:metric_series",
     "bandwidth": "sluice:bandwidth",
     "accounts": "sluice:accounts",
     "rewrites": "sluice:rewrites",

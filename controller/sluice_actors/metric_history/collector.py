@@ -1,0 +1,245 @@
+"""Decides which series are kept, and makes the rows that are written.  No I/O and no clock.
+
+Theory of operation
+
+* Samples come by groups (:class:`~sluice_actors.metric_history.group.Group`).  Each :data:`RANK_SECONDS` the room is
+  divided among groups, and each group keeps its busiest paths.  :attr:`Collector.changes` has what is to be done in
+  the directory then.
+* A row of a tier is due when its step is over and all windows of it have been closed.  Only steps that were seen from
+  their beginning are written: another host's half and ours would be no whole.
+* A new owner goes on with the series in the directory.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from sluice_actors.metric_history.group import Group
+from sluice_actors.metric_history.ranking import divide_room
+from sluice_actors.metric_history.sample_buffer import LONGEST_WINDOW, SampleBuffer
+from sluice_actors.metric_history.samples import GroupKey, Sample, silent
+from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow
+from sluice_core.messages.policies import CLUSTER
+from sluice_core.metric_history.bandwidth import FAMILIES
+from sluice_core.metric_history.records import OWNED, SeriesKey, SeriesRecord
+from sluice_core.metric_history.tiers import TIERS, Tier
+
+RANK_SECONDS: Final = 10
+#: Seconds behind the close delay of windows after which those of a second are all there.
+_MARGIN: Final = 0.35
+#: Seconds for which a minute waits longer than its last second: windows of a minute close later than short ones.
+_SLOW: Final = 1
+#: After a longer sleep everything begins anew.
+_LONGEST_SLEEP: Final = 25
+#: A group that was silent for so long is forgotten: nothing of it is kept any more.
+_FORGOTTEN: Final = TIERS[-1].seconds
+
+
+class Row(NamedTuple):
+    """The points of the step of ``tier`` that begins at ``at``, by the id of their series."""
+
+    tier: Tier
+    at: int
+    points: dict[str, bytes]
+
+
+@dataclass(slots=True)
+class Changes:
+    """Series that are to be put into the directory, and that are to be taken out of it with their points."""
+
+    put: dict[SeriesKey, SeriesRecord] = field(default_factory=dict)
+    forget: list[SeriesRecord] = field(default_factory=list)
+
+
+class Collector:
+    """:param room: series in all
+    :param now: unix time at which it begins to hear everything
+    :param known: the series in the directory
+    :param close_delay: seconds after its end at which a window is closed at the latest
+    """
+
+    def __init__(
+        self, room: int, now: float, known: Collection[SeriesRecord] = (), close_delay: float = CLOSE_DELAY
+    ) -> None:
+        self.changes = Changes()
+        self.room = room
+        #: Seconds after the end of a second at which it is finished.
+        self.delay = close_delay + _MARGIN
+        self._buffer = SampleBuffer(room)
+        self._free = list(range(room - 1, -1, -1))
+        self._columns: dict[SeriesKey, int] = {}
+        self._records: dict[SeriesKey, SeriesRecord] = {}
+        self._groups: dict[GroupKey, Group] = {}
+        self._since = int(now) + 1
+        self._finished = int(now)
+        for one in known:
+            self._adopt(one, now)
+        for key in [key for key in self._records if not key.rest and key.path not in self._group(key).paths]:
+            self._forget(key)
+
+    @property
+    def records(self) -> Mapping[SeriesKey, SeriesRecord]:
+        """The series that are kept."""
+        return self._records
+
+    # -- what comes
+
+    def add(self, sample: Sample) -> None:
+        """A window of one group."""
+        group = self._groups.get(sample.group)
+        if group is None:
+            group = self._groups[sample.group] = Group(sample.group, _finest(sample.period), sample.window)
+        group.put(sample, self._buffer)
+
+    def add_silence(self, closed: ClosedWindow) -> None:
+        """What adds up and is missing in a closed window was 0."""
+        for key, group in self._groups.items():
+            if key.metrics == (closed.metric,) and group.adds and key.level not in closed.values:
+                group.put(silent(key, closed, group.adds), self._buffer)
+
+    # -- what is written
+
+    def rows(self, now: float) -> Iterator[Row]:
+        """What is due, in the order of time; afterwards it is never due again."""
+        newest = int(now - self.delay) - 1
+        if newest - self._finished > _LONGEST_SLEEP:
+            self._buffer.clear()
+            self._since = int(now) + 1
+            self._finished = newest
+        while self._finished < newest:
+            second = self._finished = self._finished + 1
+            self._buffer.finish_second(second)
+            for tier in TIERS:
+                at = second + 1 - tier.step - (_SLOW if tier is TIERS[-1] else 0)
+                if at % tier.step == 0 and at >= self._since:
+                    yield self._row(tier, at)
+            if second % RANK_SECONDS == 0:
+                self._rank(second)
+
+    def reconcile(self, found: Mapping[SeriesKey, SeriesRecord]) -> None:
+        """Follow the directory: what others took out of it is kept no more, what others put in is forgotten."""
+        for key, record in list(self._records.items()):
+            there = found.get(key)
+            if there is None and key not in self.changes.put:
+                self._drop(key)
+            elif there is not None and there.id != record.id:
+                self.changes.forget.append(there)
+                self._put(record)
+        self.changes.forget += [one for key, one in found.items() if key not in self._records]
+
+    def _drop(self, key: SeriesKey) -> None:
+        """Keep a path no more of which somebody took a series out of the directory."""
+        if key not in self._records:
+            return  # with another metric of its path
+        self._release(key)
+        group = self._group(key)
+        if key.rest:
+            del group.rests[key.metric]
+        elif group.paths.pop(key.path, None) is not None:
+            for metric in group.key.metrics:
+                self._forget(SeriesKey(metric, key.level, key.path))
+
+    def _group(self, key: SeriesKey) -> Group:
+        return self._groups[_group_of(key)]
+
+    def _row(self, tier: Tier, at: int) -> Row:
+        points = self._buffer.points(tier, at)
+        kept = {one.id: points[self._columns[key]] for key, one in self._records.items() if one.step <= tier.step}
+        return Row(tier, at, kept)
+
+    # -- which series
+
+    def _rank(self, now: int) -> None:
+        for key, group in list(self._groups.items()):
+            if now - group.heard > _FORGOTTEN:
+                self._keep(group, (), now)
+                del self._groups[key]
+        rests = sum(len(group.adds) for group in self._groups.values() if group.key.level in OWNED)
+        room = divide_room(
+            max(self.room - rests, 0),
+            {str(key): group.wanted for key, group in self._groups.items()},
+            {str(key): len(key.metrics) for key in self._groups},
+        )
+        chosen = {key: group.ranking.choose(group.paths, room[str(key)]) for key, group in self._groups.items()}
+        for key, group in self._groups.items():  # first what goes, for the room of what comes
+            self._keep(group, group.paths.keys() & set(chosen[key]), now)
+        for key, group in self._groups.items():
+            self._keep(group, chosen[key], now)
+            self._keep_rest(group, now)
+
+    def _keep(self, group: Group, paths: Collection[str], now: int) -> None:
+        """Have series of exactly ``paths``."""
+        wanted = set(paths)
+        for path in [path for path in group.paths if path not in wanted]:
+            del group.paths[path]
+            for metric in group.key.metrics:
+                self._forget(SeriesKey(metric, group.key.level, path))
+        for path in paths:
+            if path not in group.paths and len(self._free) >= len(group.key.metrics):
+                keys = [SeriesKey(metric, group.key.level, path) for metric in group.key.metrics]
+                group.paths[path] = tuple(self._begin(key, group.step, now) for key in keys)
+
+    def _keep_rest(self, group: Group, now: int) -> None:
+        level = group.key.level
+        crowded = group.wanted > len(group.paths)
+        for metric in group.adds if level in OWNED and crowded else ():
+            key = SeriesKey(metric, level, "", rest=True)
+            if metric not in group.rests and self._free:
+                group.rests[metric] = self._begin(key, group.step, now)
+            record = self._records.get(key)
+            if record is not None and record.of != group.of:
+                self._put(replace(record, of=group.of))
+
+    def _begin(self, key: SeriesKey, step: int, now: int) -> int:
+        known = self._records.get(key)
+        if known is None:
+            known = SeriesRecord(secrets.token_hex(6), *key[:3], step=step, since=now, rest=key.rest)
+            self._columns[key] = self._free.pop()
+            self._put(known)
+        return self._columns[key]
+
+    def _put(self, record: SeriesRecord) -> None:
+        self._records[record.key] = self.changes.put[record.key] = record
+
+    def _forget(self, key: SeriesKey) -> None:
+        record = self._records.get(key)
+        if record is not None:
+            self._release(key)
+            self.changes.put.pop(key, None)
+            self.changes.forget.append(record)
+
+    def _release(self, key: SeriesKey) -> None:
+        self._records.pop(key, None)
+        column = self._columns.pop(key, None)
+        if column is not None:
+            self._buffer.clear_column(column)
+            self._free.append(column)
+
+    def _adopt(self, record: SeriesRecord, now: float) -> None:
+        """Go on with a series of an owner before us; one for which there is no room is forgotten."""
+        if not self._free:
+            self.changes.forget.append(record)
+            return
+        key, group_key = record.key, _group_of(record.key)
+        group = self._groups.setdefault(group_key, Group(group_key, record.step, now))
+        self._records[key] = record
+        self._columns[key] = column = self._free.pop()
+        if key.rest:
+            group.rests[key.metric], group.of = column, record.of
+            return
+        complete = [SeriesKey(metric, key.level, key.path) for metric in group_key.metrics]
+        if all(one in self._columns for one in complete):
+            group.paths[key.path] = tuple(self._columns[one] for one in complete)
+
+
+def _group_of(key: SeriesKey) -> GroupKey:
+    alone = (key.metric,)
+    return GroupKey(alone if key.level == CLUSTER else FAMILIES.get(key.metric, alone), key.level)
+
+
+def _finest(period: float) -> int:
+    """The step of the finest tier for windows of ``period`` seconds."""
+    return next(tier.step for tier in TIERS if tier.step >= min(period, LONGEST_WINDOW))

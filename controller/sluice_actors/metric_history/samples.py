@@ -1,0 +1,133 @@
+"""What is kept, as it comes: windows of metrics, and the report of bandwidth as metrics.
+
+The names of metrics of bandwidth say the method and what it is: ``GET_BW_MEASURED``, ``GET_BW_SHARE``,
+``GET_BW_FLOOR`` and ``GET_BW_CEILING`` of tenants and containers (of the cluster what is measured),
+``NODE_GET_BW_MEASURED``, ``_ASSIGNED`` and ``_CAPACITY`` of ``node/side``, and ``DEVICE_GET_BW_MEASURED`` and
+``_SHARE`` of ``node/device``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from sluice_actors.metrics.windows import ClosedWindow
+from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth_report import BandwidthReport
+from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
+from sluice_core.metric_history.bandwidth import DEVICE_QUANTITIES, FLOW_QUANTITIES, NODE_QUANTITIES, family
+from sluice_core.metric_history.records import DEVICE, OWNED
+from sluice_core.metrics.node_metrics import NODE
+
+Row = Mapping[str, Any]
+Values = dict[str, float]
+
+
+class GroupKey(NamedTuple):
+    """Metrics at one level, of which a path has all or none."""
+
+    metrics: tuple[str, ...]
+    level: str
+
+    def __str__(self) -> str:
+        return f"{self.metrics[0]} {self.level}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One window of a group.
+
+    :param values: one mapping of each metric, path → value
+    :param weights: path → by how much it is of interest
+    :param adds: metrics whose values add up: one without a value has 0, and a rest can be summed
+    """
+
+    group: GroupKey
+    window: int
+    period: float
+    values: tuple[Mapping[str, float], ...]
+    weights: Mapping[str, float]
+    adds: frozenset[str] = frozenset()
+
+
+def of_window(closed: ClosedWindow, adds: bool) -> Iterator[Sample]:
+    """A window by its levels; objects are too many to be kept.
+
+    :param adds: whether what several nodes counted adds up
+    """
+    tenants = closed.at(TENANT)
+    for level, values in closed.values.items():
+        if level == OBJECT:
+            continue
+        # the cluster's value is the sum of its tenants', but of a metric of nodes the highest
+        summed = adds and (level in OWNED or (level == CLUSTER and bool(tenants)))
+        metrics = frozenset({closed.metric}) if summed else frozenset()
+        yield Sample(GroupKey((closed.metric,), level), closed.window, closed.period, (values,), values, metrics)
+
+
+def silent(key: GroupKey, closed: ClosedWindow, adds: frozenset[str]) -> Sample:
+    """A window in which nothing happened at a level at which something did before."""
+    return Sample(key, closed.window, closed.period, ({},), {}, adds)
+
+
+def of_report(report: BandwidthReport) -> Iterator[Sample]:
+    """A second of bandwidth; nothing when no node was heard, since then nothing was measured."""
+    if not report.nodes:
+        return
+    window = int(report.at) - 1
+    for method in sorted({row["method"] for row in report.nodes}):
+        flows = [row for row in report.flows if row["method"] == method]
+        yield from _of_flows(method, window, flows)
+        nodes = [row for row in report.nodes if row["method"] == method]
+        yield _sample(family(method, NODE), NODE, window, nodes, NODE_QUANTITIES, _node_path)
+        parts = [row for row in report.parts if row["method"] == method and row["device"]]
+        parts = [row for row in parts if row["side"] == STORAGE_NODE]
+        yield _sample(family(method, DEVICE), DEVICE, window, parts, DEVICE_QUANTITIES, _device_path)
+
+
+def _of_flows(method: str, window: int, flows: Iterable[Row]) -> Iterator[Sample]:
+    metrics, rows = family(method, TENANT), list(flows)
+    for level, some in ((TENANT, False), (CONTAINER, True)):
+        chosen = [row for row in rows if bool(row["container"]) == some]
+        yield _sample(metrics, level, window, chosen, FLOW_QUANTITIES, _flow_path, metrics[:1])
+    total = {"": sum(row["measured"] for row in rows)}
+    yield Sample(GroupKey(metrics[:1], CLUSTER), window, 1.0, (total,), total, frozenset(metrics[:1]))
+
+
+def _sample(
+    metrics: tuple[str, ...],
+    level: str,
+    window: int,
+    rows: Iterable[Row],
+    quantities: tuple[str, ...],
+    path_of: Callable[[Row], str],
+    adds: Iterable[str] = (),
+) -> Sample:
+    """The sums of ``rows`` by path; what is unlimited or none has no value."""
+    found: tuple[Values, ...] = tuple({} for _ in quantities)
+    weights: Values = {}
+    for row in rows:
+        path = path_of(row)
+        weights[path] = weights.get(path, 0.0) + row["measured"] + row.get("floor", 0.0)
+        for values, quantity in zip(found, quantities, strict=True):
+            value = row[quantity]
+            if value > 0 or (value == 0 and quantity in _MAY_BE_ZERO):
+                values[path] = values.get(path, 0.0) + value
+    return Sample(GroupKey(metrics, level), window, 1.0, found, weights, frozenset(adds))
+
+
+#: What 0 is a value of; a floor, ceiling or capacity of 0 is none.
+_MAY_BE_ZERO: Final = frozenset({"measured", "share", "assigned"})
+
+
+def _flow_path(row: Row) -> str:
+    return f"{row['account']}/{row['container']}" if row["container"] else str(row["account"])
+
+
+def _node_path(row: Row) -> str:
+    return f"{row['node']}/{row['side']}"
+
+
+def _device_path(row: Row) -> str:
+    return f"{row['node']}/{row['device']}"

@@ -1,0 +1,54 @@
+"""A series of the history: what it is of, and where its points are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from sluice_core.messages.base import Message
+from sluice_core.messages.policies import CONTAINER, TENANT, VOLUME
+
+#: Levels whose paths begin with an account.
+OWNED: Final = (TENANT, CONTAINER, VOLUME)
+#: The level of devices, whose paths are ``node/device``.
+DEVICE: Final = "device"
+
+
+class SeriesKey(NamedTuple):
+    """``path`` at ``level``: empty for the cluster.
+
+    ``rest`` says that it is the sum of all paths of the level that have no series of their own.
+    """
+
+    metric: str
+    level: str
+    path: str
+    rest: bool = False
+
+    @property
+    def account(self) -> str:
+        """The account whose it is; empty when it is nobody's."""
+        return self.path.partition("/")[0] if self.level in OWNED else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesRecord(Message):
+    """A series that is kept.
+
+    ``id`` names its rings.  ``step`` is that of its finest tier, in seconds, and ``since`` the unix time of its
+    beginning.  ``of`` is how many paths the sum of a rest had last.
+    """
+
+    id: str
+    metric: str
+    level: str
+    path: str
+    step: int
+    since: int
+    rest: bool = False
+    of: int = 0
+
+    @property
+    def key(self) -> SeriesKey:
+        """What it is of."""
+        return SeriesKey(self.metric, self.level, self.path, self.rest)
