@@ -42,6 +42,12 @@ class Config:
     )
     redis_url: str = _option("redis://127.0.0.1:6379/0", "Redis that holds policies and assignments")
     redis_prefix: str = _option("sluice", "prefix of all keys; agents and actor hosts use the same one")
+    history_redis_url: str = _option(
+        "", "Redis with the history of metrics, as of the actor hosts; redis_url when empty"
+    )
+    history_url: str = _option(
+        "", "a Prometheus that scrapes this API, for the history of what is exported to it; empty: none"
+    )
     token_file: str = _option("/etc/sluice/token", "auth = token: file with the admin token; mode 0600")
     keystone_file: str = _option(
         "",

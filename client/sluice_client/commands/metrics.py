@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Any, Final
 
 from sluice_client.command_base import code_crud, crud
-from sluice_client.command_base.command import Argument, force_option, repeated_option, seconds_option
-from sluice_client.resources import code, policies
+from sluice_client.command_base.command import (
+    Argument,
+    EachCommand,
+    ListCommand,
+    force_option,
+    names_argument,
+    repeated_option,
+    seconds_option,
+)
+from sluice_client.resources import code, metric_history, policies
+from sluice_client.resources.columns import Data, printable
 
 METRIC: Final = crud.Resource(
     "metric",
@@ -92,3 +103,68 @@ class ListMetricInstances(code_crud.ListInstances, resource=METRIC):
 
     columns = code.METRIC_INSTANCE_LIST
     examples = ("HEADS_SEC",)
+
+
+class ShowMetricHistory(ListCommand):
+    """Show what a metric was, step by step; empty where nothing was measured."""
+
+    columns = metric_history.POINT_LIST
+    arguments = (
+        Argument("metric", "its name", {"metavar": "METRIC"}),
+        Argument(
+            "--target", "tenant, tenant/container, tenant/volume id, node, …; default: the cluster", {"default": ""}
+        ),
+        Argument(
+            "--rest",
+            "instead of a target the sum of those of a level that are not kept one by one",
+            {"choices": ("tenant", "container", "volume"), "default": ""},
+        ),
+        Argument(
+            "--from",
+            "ISO 8601, unix seconds, or --from=-3600 for an hour ago; default: ten minutes ago",
+            {"dest": "begin", "metavar": "TIME", "default": ""},
+        ),
+        Argument("--to", "the same; default: now", {"dest": "end", "metavar": "TIME", "default": ""}),
+        Argument(
+            "--step",
+            "1, 10, 60 or a multiple; default: what suits the range",
+            {"type": int, "default": 0, "metavar": "SECONDS"},
+        ),
+    )
+    examples = (
+        "PUTS_SEC --target acme",
+        "GET_BW_MEASURED --target acme --from=-86400 --step 600 -f csv",
+        "PUTS_SEC --rest container",
+    )
+
+    def fetch(self, args: Namespace) -> Iterable[Data]:
+        """A row of each step."""
+        found = self.client.metric_history(args.metric, args.target, args.rest, args.begin, args.end, args.step)
+        return map(metric_history.row_of, found["points"])
+
+
+class ListMetricSeries(ListCommand):
+    """List the metrics and targets of which history is kept."""
+
+    columns = metric_history.SERIES_LIST
+    arguments = (
+        Argument("--metric", "only of this one", {"default": ""}),
+        Argument("--target", "only of this one, as an account rather than the name of a project", {"default": ""}),
+    )
+    examples = ("--metric PUTS_SEC",)
+
+    def fetch(self, args: Namespace) -> Iterable[Data]:
+        """The series."""
+        return self.client.metric_series(args.metric, args.target)
+
+
+class DeleteMetricSeries(EachCommand):
+    """Forget the history of targets and of what is in them, as of a project that is no more."""
+
+    arguments = (names_argument("target", "an account or its project, a container, a volume, a node, …"),)
+    examples = ("AUTH_2f8a61d07be94a35",)
+
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
+        """Forget one."""
+        count = self.client.forget_metric_history(name)
+        return f"{printable(name)}: {count} series forgotten", {"target": name, "series": count}

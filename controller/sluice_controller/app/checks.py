@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
@@ -41,10 +42,13 @@ def faults(config: Config) -> Iterator[CheckMessage]:
     """One error per option that cannot work; ids are ``sluice.E001`` and on."""
     yield from auth_faults(config)
     yield from bind_faults(config.bind, loopback=config.auth != KEYSTONE)
-    try:
-        RedisAddress(config.redis_url)
-    except OptionError as error:
-        yield Error(f"option `redis_url`: {error}", id="sluice.E004")
+    for name in ("redis_url", "history_redis_url"):
+        try:
+            RedisAddress(getattr(config, name) or config.redis_url)
+        except OptionError as error:
+            yield Error(f"option `{name}`: {error}", id="sluice.E004")
+    if config.history_url and urlsplit(config.history_url).scheme not in ("http", "https"):
+        yield Error(f"option `history_url` is `{config.history_url}`, expected http://host:port", id="sluice.E023")
     for name, low, high in (("workers", 1, 64), ("threads", 2, 64), ("text_limit", 1, config.body_limit)):
         value = getattr(config, name)
         if not low <= value <= high:

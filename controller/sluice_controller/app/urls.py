@@ -11,6 +11,7 @@ from sluice_controller.api.views.operations import (
     changes,
     configuration,
     events,
+    metric_history,
     nodes,
     overview,
     permissions,
@@ -158,6 +159,8 @@ urlpatterns = [
     path("volumes/<name:volume>/snapshots/<name:snapshot>", volumes.SnapshotView.as_view()),
     path("health", service.HealthView.as_view()),
     path("metrics", service.MetricsView.as_view()),
+    path("metrics/history", metric_history.MetricSeriesView.as_view()),
+    path("metrics/<name:metric>/history", metric_history.MetricHistoryView.as_view()),
     path("schema", service.SchemaView.as_view()),
 ]
 

@@ -34,6 +34,7 @@ class Backend:
     None where nobody asks.
     ``cinder`` is Cinder as our service user sees it, ``konnectors`` gives the konnector of a node; None
     without a Cinder.
+    ``history`` is the Redis with the history of metrics.
     ``now`` is unix time in seconds; ``waiters`` are the places for requests that wait for a roll-out.
     """
 
@@ -43,6 +44,7 @@ class Backend:
     policy_cache: PolicyCache
     policy_statuses: PolicyStatuses
     waiters: threading.BoundedSemaphore
+    history: Store
     now: Callable[[], float] = time.time
     code: SwiftCodeStore | None = None
     volumes: KnownVolumes | None = None
@@ -83,6 +85,8 @@ def open_backend(config: Config) -> Backend:
     if config.auth == KEYSTONE:
         native = with_projects(native, config)
     cinder, konnectors = _open_cinder(config, store)
+    history_url = config.history_redis_url
+    history = CountedStore(history_url, config.redis_prefix) if history_url else store
     return Backend(
         config,
         store,
@@ -90,6 +94,7 @@ def open_backend(config: Config) -> Backend:
         PolicyCache(store),
         PolicyStatuses(store),
         waiters,
+        history,
         code=code,
         volumes=KnownVolumes(store, None if cinder is None else partial(_named_volumes, cinder, config)),
         cinder=cinder,

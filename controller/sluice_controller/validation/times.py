@@ -15,17 +15,24 @@ def iso_time(seconds: float) -> str:
 
 
 def read_since(text: str, otherwise: str = "") -> float:
-    """Unix time of ISO 8601 (without an offset it is UTC) or of seconds; 0 of an empty text.
+    """The time that the parameter ``since`` names; 0 of an empty text.
+
+    :param otherwise: what else may stand there, for the error
+    :raises CallerError: when it is none
+    """
+    return read_time("since", text, otherwise) if text else 0.0
+
+
+def read_time(name: str, text: str, otherwise: str = "") -> float:
+    """Unix time of ISO 8601 (without an offset it is UTC) or of seconds, in the parameter called ``name``.
 
     :param otherwise: what else may stand there, for the error
     :raises CallerError: when it is neither
     """
-    if not text:
-        return 0.0
     if text.isascii() and text.isdigit() and len(text) < 12:
         return float(text)
     try:
         found = datetime.fromisoformat(text)
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        raise CallerError(f"`since` is `{text}`, expected {_EXAMPLE}{otherwise}") from None
+        raise CallerError(f"`{name}` is `{text}`, expected {_EXAMPLE}{otherwise}") from None

@@ -30,7 +30,7 @@ def exposition(backend: Backend) -> bytes:
     return found
 
 
-class _Quantity(NamedTuple):
+class Quantity(NamedTuple):
     """What several metrics say of a level: ``label`` tells their series apart, and is empty where there is one."""
 
     name: str
@@ -52,8 +52,8 @@ class VolumeCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Called for each exposition."""
-        for level, prefix, labels in _LEVELS:
-            for quantity in _QUANTITIES:
+        for level, prefix, labels in LEVELS:
+            for quantity in QUANTITIES:
                 yield self._family(level, prefix, labels, quantity)
         report = self._report or VolumeReport(0.0, {})
         text = "volumes and tenants of a big cluster that have no series"
@@ -62,7 +62,7 @@ class VolumeCollector(Collector):
         yield GaugeMetricFamily("sluice_volume_report_age_seconds", text, self._age)
         yield from self._of_pools()
 
-    def _family(self, level: str, prefix: str, labels: tuple[str, ...], quantity: _Quantity) -> Metric:
+    def _family(self, level: str, prefix: str, labels: tuple[str, ...], quantity: Quantity) -> Metric:
         own = (quantity.label,) if quantity.label else ()
         family = GaugeMetricFamily(f"{prefix}_{quantity.name}", quantity.text, labels=(*labels, *own))
         values = self._report.values if self._report is not None else {}
@@ -79,38 +79,38 @@ class VolumeCollector(Collector):
 
     def _of_pools(self) -> Iterator[Metric]:
         values = metrics.pool_values(self._pools.values())
-        for metric, name in _POOL_GAUGES.items():
+        for metric, name in POOL_GAUGES.items():
             yield gauges(name, _HELP[metric], "pool", values[metric])
         ages = {name: max(self._now - one.seen, 0.0) for name, one in self._pools.items()}
         yield gauges("sluice_pool_report_age_seconds", "since Cinder told of a pool", "pool", ages)
 
 
-_POOL_GAUGES: Final = {metrics.POOL_FREE: "sluice_pool_free_ratio", metrics.POOL_USED: "sluice_pool_used_bytes"}
+POOL_GAUGES: Final = {metrics.POOL_FREE: "sluice_pool_free_ratio", metrics.POOL_USED: "sluice_pool_used_bytes"}
 _HELP: Final = {one.name: one.help for one in metrics.POOL_METRICS}
 #: Level → the prefix and the labels of its families.
-_LEVELS: Final = (
+LEVELS: Final = (
     (VOLUME, "sluice_volume", ("volume", "project", "pool")),
     (TENANT, "sluice_tenant_volumes", ("project",)),
     (CLUSTER, "sluice_cluster_volumes", ()),
 )
-_QUANTITIES: Final = (
-    _Quantity(
+QUANTITIES: Final = (
+    Quantity(
         "bytes_per_second",
         "read from and written to volumes",
         "operation",
         {metrics.VOLUME_READ_BW: "read", metrics.VOLUME_WRITE_BW: "write"},
     ),
-    _Quantity(
+    Quantity(
         "requests_per_second",
         "reads of and writes to volumes",
         "operation",
         {metrics.VOLUME_READ_IOPS: "read", metrics.VOLUME_WRITE_IOPS: "write"},
     ),
-    _Quantity(
+    Quantity(
         "latency_seconds",
         "time that this share of the requests to volumes does not exceed",
         "quantile",
         {metric: str(quantile) for metric, quantile in metrics.LATENCY_QUANTILES.items()},
     ),
-    _Quantity("queue", "requests to volumes under way", "", {metrics.VOLUME_QUEUE: ""}),
+    Quantity("queue", "requests to volumes under way", "", {metrics.VOLUME_QUEUE: ""}),
 )

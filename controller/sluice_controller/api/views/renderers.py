@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from http import HTTPStatus
 from typing import Any, ClassVar, Final
@@ -14,6 +16,7 @@ from sluice_controller.configuration import yaml_adapter
 
 TEXT: Final = "text/plain"
 JSON_LINES: Final = "application/x-ndjson"
+CSV: Final = "text/csv"
 
 
 class YamlRenderer(BaseRenderer):
@@ -43,6 +46,25 @@ class JsonLinesRenderer(BaseRenderer):
         """Called by REST framework with what the view answered."""
         rows = (json.dumps(one, separators=(",", ":")) for one in data[self.field])
         return "".join(f"{row}\n" for row in rows).encode()
+
+
+class CsvRenderer(BaseRenderer):
+    """The rows of a list as comma-separated values, below a line of titles; what is null is empty.
+
+    :param field: of the answer with the rows, each a list
+    """
+
+    media_type = CSV
+    format = "csv"
+    charset = "utf-8"
+    field: ClassVar[str]
+    titles: ClassVar[tuple[str, ...]]
+
+    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        """Called by REST framework with what the view answered."""
+        text = io.StringIO()
+        csv.writer(text).writerows([self.titles, *data[self.field]])
+        return text.getvalue().encode()
 
 
 class TextRenderer(BaseRenderer):

@@ -1,0 +1,109 @@
+"""The points of a series, out of Redis or a Prometheus; and what is kept at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.metric_history.prometheus_client import PrometheusClient
+from sluice_controller.metric_history.ranges import HistoryRange, Span
+from sluice_controller.metric_history.selection import Selection
+from sluice_core.errors import CallerError, NotFound
+from sluice_core.metric_history.operations import find_series, forget_series, read_directory, read_points
+from sluice_core.metric_history.records import SeriesRecord
+from sluice_core.metric_history.tiers import Point, combine
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The points of one series; None are gaps.  ``of`` is how many paths the sum of a rest has."""
+
+    selection: Selection
+    level: str
+    span: Span
+    points: list[Point | None]
+    of: int = 0
+
+
+def read_history(backend: Backend, selection: Selection, wanted: HistoryRange) -> History:
+    """The history of what was selected, as actor hosts keep it.
+
+    :raises NotFound: when it has no series
+    :raises PeerError: when Redis is away
+    """
+    store, now = backend.history, backend.now()
+    record = store.run(find_series(store.keys, selection.series))
+    if record is None:
+        what = f"of `{selection.target}`" if selection.target else "of the cluster"
+        why = "only the busiest have one of their own" if selection.path else "nothing of it was measured lately"
+        raise NotFound(f"no history of `{selection.metric.name}` {what} is kept: {why}")
+    span = wanted.span(now, record.step)
+    tier = span.tier
+    # the ring has no older ones
+    first = max(span.begin, (int(now) // tier.step + 1 - tier.slots) * tier.step)
+    missing: list[Point | None] = [None] * ((min(first, span.end) - span.begin) // tier.step)
+    points = missing
+    if first < span.end:
+        points = missing + store.run(read_points(store.keys, tier, record.id, first, span.end))
+    return History(selection, record.level, span, _in_steps(points, span.step // tier.step), record.of)
+
+
+def query_history(
+    client: PrometheusClient, expression: str, backend: Backend, selection: Selection, wanted: HistoryRange
+) -> History:
+    """The same as a Prometheus has it.
+
+    :param expression: in its language
+    :raises PeerError: when it is away
+    """
+    span = wanted.span(backend.now())
+    return History(selection, selection.level, span, client.points(expression, span.begin, span.end, span.step))
+
+
+def list_series(backend: Backend, accounts: frozenset[str] | None, metric: str, target: str) -> dict[str, SeriesRecord]:
+    """All series by their names, of ``metric`` and ``target`` where these are not empty.
+
+    :param accounts: only of these; None for all
+    """
+    store = backend.history
+    found = store.run(read_directory(store.keys)).values()
+    return {
+        name_of(one): one
+        for one in found
+        if (accounts is None or (one.key.account in accounts and not one.rest))
+        and metric in ("", one.metric)
+        and target in ("", one.path)
+    }
+
+
+def name_of(series: SeriesRecord) -> str:
+    """What orders series, and where a page begins: metric, level and path."""
+    return " ".join((series.metric, series.level, "*" if series.rest else series.path))
+
+
+def forget(backend: Backend, target: str) -> list[SeriesRecord]:
+    """Forget the series of ``target`` and of what is in it; those that were forgotten.
+
+    :param target: an account or the name of its project, a container, a volume, a node, …
+    :raises CallerError: when it is empty
+    """
+    if not target:
+        raise CallerError("expected `target`, whose history is to be forgotten")
+    store = backend.history
+    word, slash, name = target.partition("/")
+    paths = {target, f"{backend.native.account(word)}{slash}{name}"}
+    gone = [one for one in store.run(read_directory(store.keys)).values() if _is_in(one.path, paths)]
+    store.run(forget_series(store.keys, gone))
+    return gone
+
+
+def _is_in(path: str, places: Iterable[str]) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in places)
+
+
+def _in_steps(points: list[Point | None], size: int) -> list[Point | None]:
+    """Each ``size`` points as one."""
+    if size == 1:
+        return points
+    return [combine(points[place : place + size]) for place in range(0, len(points), size)]
