@@ -35,6 +35,7 @@ from benchmarks import (
     isolated,
     lookup,
     matched,
+    metric_history,
     overhead,
     pipelines,
     policy_actors,
@@ -78,6 +79,7 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "storlets": storlets.measure,
     "csv_link": csv_link.measure,
     "api": api.measure,
+    "metric_history": metric_history.measure,
     "rewrites": rewrites.measure,
     **volume_parts.PARTS,
 }

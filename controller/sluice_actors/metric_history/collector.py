@@ -29,7 +29,7 @@ from sluice_core.metric_history.tiers import TIERS, Tier
 
 RANK_SECONDS: Final = 10
 #: Seconds behind the close delay of windows after which those of a second are all there.
-_MARGIN: Final = 0.35
+MARGIN: Final = 0.35
 #: Seconds for which a minute waits longer than its last second: windows of a minute close later than short ones.
 _SLOW: Final = 1
 #: After a longer sleep everything begins anew.
@@ -67,7 +67,7 @@ class Collector:
         self.changes = Changes()
         self.room = room
         #: Seconds after the end of a second at which it is finished.
-        self.delay = close_delay + _MARGIN
+        self.delay = close_delay + MARGIN
         self._buffer = SampleBuffer(room)
         self._free = list(range(room - 1, -1, -1))
         self._columns: dict[SeriesKey, int] = {}

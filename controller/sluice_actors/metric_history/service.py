@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from sluice_actors.metric_history.collector import Changes, Collector, Row
+from sluice_actors.metric_history.collector import MARGIN, Changes, Collector, Row
 from sluice_actors.metric_history.samples import of_report, of_window
 from sluice_actors.metrics.aggregator_pool import AggregatorPool
 from sluice_actors.metrics.backlog import Backlog
@@ -58,7 +58,7 @@ class MetricHistory(Service):
         self._close_delay: float = settings["close_delay_ms"] / 1000
         url = settings["history_redis_url"] or settings["redis_url"]
         self._store = AsyncStore(url, settings["redis_prefix"], _TIMEOUT)
-        self._consumer = Consumer(settings["amqp_url"], self._receive, max_length=_MAX_QUEUED, ttl=_TTL)
+        self._consumer = Consumer(settings["amqp_url"], self.receive, max_length=_MAX_QUEUED, ttl=_TTL)
         self._collector: Collector | None = None
         self._pool = self._new_pool()
         # Metric → whether what nodes counted adds up.
@@ -98,20 +98,33 @@ class MetricHistory(Service):
             self._leave()
             await asyncio.sleep(_OWNERSHIP_CHECK_SECONDS)
             return
-        collector = self._collector or await self._enter()
-        now = self._clock()
-        await asyncio.sleep(1.0 - (now - collector.delay) % 1.0)
-        for row in list(collector.rows(self._clock())):
-            await self._attempt(row)
-        await self._update_directory(collector)
+        await self.enter()
+        await asyncio.sleep(1.0 - (self._clock() - self._close_delay - MARGIN) % 1.0)
+        await self.write_due()
 
-    async def _enter(self) -> Collector:
+    async def enter(self) -> None:
+        """Begin to keep history, with the series that are there.
+
+        :raises PeerError: when Redis is away
+        """
+        if self._collector is not None:
+            return
         known = await self._store.run(read_directory(self._store.keys))
         now = self._looked = self._clock()
         self._collector = Collector(self._room, now, known.values(), self._close_delay)
         self._consumer.bind(_BATCHES)
         log.info("keeping the history of metrics from now on, %d series so far", len(known))
-        return self._collector
+
+    async def write_due(self) -> None:
+        """Write the rows that are due, and what changed in the directory.
+
+        :raises PeerError: when the directory cannot be written, which is tried again later
+        """
+        collector = self._collector
+        if collector is not None:
+            for row in list(collector.rows(self._clock())):
+                await self._attempt(row)
+            await self._update_directory(collector)
 
     def _leave(self) -> None:
         if self._collector is not None:
@@ -162,7 +175,8 @@ class MetricHistory(Service):
     def _new_pool(self) -> AggregatorPool:
         return AggregatorPool(self._closed, self._close_delay, self._clock, Backlog())
 
-    def _receive(self, routing_key: str, body: bytes) -> None:
+    def receive(self, routing_key: str, body: bytes) -> None:
+        """Take the batch of a node."""
         if self._collector is None:
             return
         try:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from gunicorn.app.base import BaseApplication
 
+from sluice_controller.app.bearer_token import BearerToken
 from sluice_controller.app.logs import logging_settings
 from sluice_controller.config import CONFIG_VARIABLE, KEYSTONE, Config
 
@@ -103,10 +104,10 @@ def load_application(config: Config) -> Callable[..., Any]:
         from sluice_controller.api.permissions import load_rules
         from sluice_controller.identity.keystone import KeystoneMiddleware, read_conf
 
-        return KeystoneMiddleware(
+        application = KeystoneMiddleware(
             application, read_conf(config.keystone_source), load_rules(config.policy_file).is_admin
         )
-    return application
+    return BearerToken(application)
 
 
 def refuse_faulty_views() -> None:

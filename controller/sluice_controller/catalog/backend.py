@@ -13,8 +13,15 @@ from django.conf import settings
 from sluice_controller.catalog.counters import CountedStore
 from sluice_controller.catalog.policy_cache import CacheContents, PolicyCache
 from sluice_controller.catalog.policy_statuses import PolicyStatuses
-from sluice_controller.catalog.vocabulary import KnownVolumes, build_catalogue, with_projects, with_uploads
+from sluice_controller.catalog.vocabulary import (
+    KnownVolumes,
+    build_catalogue,
+    session_opener,
+    with_projects,
+    with_uploads,
+)
 from sluice_controller.config import KEYSTONE, Config
+from sluice_controller.identity.projects import DeletedProjects
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.errors import NotFound
 from sluice_core.store.store import Store
@@ -32,6 +39,7 @@ class Backend:
     ``native`` is the vocabulary of what is installed, :attr:`catalogue` that with what is registered.
     ``code`` is where the code of filters lies, None without such a place; ``volumes`` what sentences may call volumes,
     None where nobody asks.
+    ``deleted_projects`` says which projects are no more; None without Keystone.
     ``cinder`` is Cinder as our service user sees it, ``konnectors`` gives the konnector of a node; None
     without a Cinder.
     ``history`` is the Redis with the history of metrics.
@@ -50,6 +58,7 @@ class Backend:
     volumes: KnownVolumes | None = None
     cinder: CinderService | None = None
     konnectors: Callable[[str], Konnector] | None = None
+    deleted_projects: DeletedProjects | None = None
 
     @property
     def catalogue(self) -> Catalogue:
@@ -82,8 +91,10 @@ def open_backend(config: Config) -> Backend:
     place = SwiftCodeStoreSettings.from_options(asdict(config))
     code = None if place is None else SwiftCodeStore(place)
     native = build_catalogue(config.default_tenant, config.erasure_coded)
+    deleted = None
     if config.auth == KEYSTONE:
         native = with_projects(native, config)
+        deleted = DeletedProjects(session_opener(config), config.reseller_prefix)
     cinder, konnectors = _open_cinder(config, store)
     history_url = config.history_redis_url
     history = CountedStore(history_url, config.redis_prefix) if history_url else store
@@ -99,6 +110,7 @@ def open_backend(config: Config) -> Backend:
         volumes=KnownVolumes(store, None if cinder is None else partial(_named_volumes, cinder, config)),
         cinder=cinder,
         konnectors=konnectors,
+        deleted_projects=deleted,
     )
 
 

@@ -142,6 +142,12 @@ def _explicit(available: bool) -> dict[str, ActionInfo]:
 
 def with_projects(native: Catalogue, config: Config) -> Catalogue:
     """``native`` with the names of Keystone's projects as tenants; connects when the first one is looked up."""
+    prefix = config.reseller_prefix
+    return replace(native, tenants=ProjectAccounts(session_opener(config), prefix), account_prefix=prefix)
+
+
+def session_opener(config: Config) -> Callable[[], Session]:
+    """A function that opens a session of our service user, who may read all projects."""
 
     def open_session() -> Session:
         from sluice_controller.identity.keystone import read_conf, system_session
@@ -149,8 +155,7 @@ def with_projects(native: Catalogue, config: Config) -> Catalogue:
         found: Session = system_session(read_conf(config.keystone_source))
         return found
 
-    prefix = config.reseller_prefix
-    return replace(native, tenants=ProjectAccounts(open_session, prefix), account_prefix=prefix)
+    return open_session
 
 
 def build_catalogue(default_tenant: str = "", erasure_coded: str = "") -> Catalogue:

@@ -6,19 +6,26 @@ for :data:`REMEMBERED` seconds.  Unknown names are not cached, so that a new pro
 
 from __future__ import annotations
 
+import logging
+import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, Protocol
 
 from keystoneauth1 import exceptions as ksa
 
 from sluice_core.errors import CallerError, PeerError
 
+log = logging.getLogger(__name__)
+
 #: Seconds for which a name is remembered.
 REMEMBERED: Final = 60.0
 #: Characters of a project's name that Keystone takes.
 _LONGEST: Final = 64
+_IDENTITY: Final = {"service_type": "identity", "version": (3, 0)}
+#: What Keystone makes ids of projects of; an account of another kind is no project's.
+_PROJECT_ID: Final = re.compile("[0-9a-f]{32}")
 
 
 class Session(Protocol):
@@ -78,9 +85,7 @@ class ProjectAccounts(Mapping[str, str]):
         try:
             if self._session is None:
                 self._session = self._open_session()
-            answer = self._session.get(
-                "/projects", endpoint_filter={"service_type": "identity", "version": (3, 0)}, params={"name": name}
-            )
+            answer = self._session.get("/projects", endpoint_filter=_IDENTITY, params={"name": name})
             # some backends compare without regard to case
             found = [str(one["id"]) for one in answer.json()["projects"] if one["name"] == name]
         except ksa.BadRequest:
@@ -95,3 +100,52 @@ class ProjectAccounts(Mapping[str, str]):
             accounts = ", ".join(f"`{self._prefix}{one}`" for one in sorted(found)[:5])
             raise CallerError(f"project `{name}` is the name of {len(found)} projects, say one of {accounts}")
         return found
+
+
+class DeletedProjects:
+    """Which projects are no more.
+
+    Asks Keystone for all that there are, once in :data:`REMEMBERED` seconds, and for each that is missing by its id,
+    since a list may be cut short.
+    """
+
+    def __init__(
+        self, open_session: Callable[[], Session], prefix: str, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._open_session = open_session
+        self._prefix = prefix
+        self._now = now
+        self._lock = threading.Lock()
+        self._listed_at = float("-inf")
+        self._there: frozenset[str] = frozenset()
+
+    def among(self, accounts: Collection[str]) -> set[str]:
+        """The ``accounts`` whose project is no more; none while Keystone does not say."""
+        ids = {one: one.removeprefix(self._prefix) for one in accounts if one.startswith(self._prefix)}
+        ids = {account: name for account, name in ids.items() if _PROJECT_ID.fullmatch(name)}
+        if not ids:
+            return set()
+        try:
+            with self._lock:
+                session = self._open_session()
+                if self._now() - self._listed_at >= REMEMBERED:
+                    self._listed_at = self._now()
+                    self._there = _list_ids(session)
+                there = self._there
+            return {account for account, name in ids.items() if name not in there and _is_deleted(session, name)}
+        except (ksa.ClientException, ValueError, KeyError, TypeError) as error:
+            log.warning("keystone does not say which projects there are: %s", type(error).__name__)
+            return set()
+
+
+def _list_ids(session: Session) -> frozenset[str]:
+    answer = session.get("/projects", endpoint_filter=_IDENTITY)
+    return frozenset(str(one["id"]) for one in answer.json()["projects"])
+
+
+def _is_deleted(session: Session, project: str) -> bool:
+    try:
+        session.get(f"/projects/{project}", endpoint_filter=_IDENTITY)
+    except ksa.NotFound:
+        return True
+    return False

@@ -34,7 +34,7 @@ def read_history(backend: Backend, selection: Selection, wanted: HistoryRange) -
     """
     store, now = backend.history, backend.now()
     record = store.run(find_series(store.keys, selection.series))
-    if record is None:
+    if record is None or _without_deleted(backend, [record]) == []:
         what = f"of `{selection.target}`" if selection.target else "of the cluster"
         why = "only the busiest have one of their own" if selection.path else "nothing of it was measured lately"
         raise NotFound(f"no history of `{selection.metric.name}` {what} is kept: {why}")
@@ -70,7 +70,7 @@ def list_series(backend: Backend, accounts: frozenset[str] | None, metric: str, 
     found = store.run(read_directory(store.keys)).values()
     return {
         name_of(one): one
-        for one in found
+        for one in _without_deleted(backend, found)
         if (accounts is None or (one.key.account in accounts and not one.rest))
         and metric in ("", one.metric)
         and target in ("", one.path)
@@ -96,6 +96,17 @@ def forget(backend: Backend, target: str) -> list[SeriesRecord]:
     gone = [one for one in store.run(read_directory(store.keys)).values() if _is_in(one.path, paths)]
     store.run(forget_series(store.keys, gone))
     return gone
+
+
+def _without_deleted(backend: Backend, records: Iterable[SeriesRecord]) -> list[SeriesRecord]:
+    """``records`` but those of projects that are no more, which are forgotten."""
+    known = list(records)
+    if backend.deleted_projects is None:
+        return known
+    accounts = backend.deleted_projects.among({one.key.account for one in known})
+    gone = [one for one in known if one.key.account in accounts]
+    backend.history.run(forget_series(backend.history.keys, gone))
+    return [one for one in known if one.key.account not in accounts]
 
 
 def _is_in(path: str, places: Iterable[str]) -> bool:

@@ -4,9 +4,11 @@ import struct
 from dataclasses import replace
 
 import pytest
+from keystoneauth1.exceptions import NotFound
 from tests.support.controller.checked_client import CheckedClient
 
 from sluice_controller.identity.caller import IDENTITY, Identity
+from sluice_controller.identity.projects import DeletedProjects
 from sluice_core.metric_history.operations import write_row, write_series
 from sluice_core.metric_history.records import SeriesRecord
 from sluice_core.metric_history.tiers import TIERS, invert
@@ -211,3 +213,44 @@ def test_only_history_is_away_with_the_redis_of_its_own(api, kept, backend):
     object.__setattr__(backend, "history", Store("redis://127.0.0.1:1/0"))
     assert api.get("/metrics/PUTS_SEC/history").status_code == 503
     assert api.get("/policies").status_code == 200
+
+
+class Projects:
+    """As much of Keystone as says which projects there are: these, of which it lists some."""
+
+    def __init__(self, *names, listed=None):
+        self.names, self.listed, self.asked = names, names if listed is None else listed, []
+
+    def get(self, url, **_):
+        self.asked.append(url)
+        if url != "/projects" and url.rpartition("/")[2] not in self.names:
+            raise NotFound
+        return self
+
+    def json(self):
+        return {"projects": [{"id": one} for one in self.listed]}
+
+
+def follow_keystone(backend, keystone):
+    object.__setattr__(backend, "deleted_projects", DeletedProjects(lambda: keystone, "AUTH_"))
+
+
+def test_the_series_of_a_deleted_project_are_forgotten(api, kept, backend):
+    there, gone = "a" * 32, "b" * 32
+    for name in (there, gone):
+        kept.series("PUTS_SEC", "tenant", f"AUTH_{name}")
+    kept.series("PUTS_SEC", "tenant", "AUTH_test")
+    keystone = Projects(there)
+    follow_keystone(backend, keystone)
+    listed = [one["target"] for one in api.get("/metrics/history").json()["series"]]
+    assert listed == [f"AUTH_{there}", "AUTH_test"]
+    assert len(backend.store.client.keys("*:metric_points:1:*")) == 2
+    assert api.get(f"/metrics/PUTS_SEC/history?target=AUTH_{gone}").status_code == 404
+    assert api.get(f"/metrics/PUTS_SEC/history?target=AUTH_{there}").status_code == 200
+    assert keystone.asked == ["/projects", f"/projects/{gone}"]
+
+
+def test_a_list_of_projects_that_is_cut_short_deletes_nothing(api, kept, backend):
+    kept.series("PUTS_SEC", "tenant", f"AUTH_{'b' * 32}")
+    follow_keystone(backend, Projects("b" * 32, listed=()))
+    assert len(api.get("/metrics/history").json()["series"]) == 1
