@@ -26,7 +26,7 @@ from sluice_aio.base.setup import Setup
 from sluice_aio.cluster.cluster import Cluster
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.metric_history.tiers import SERIES_BYTES
+from sluice_core.metric_history.resolutions import SERIES_BYTES
 from sluice_core.store.store import Store
 
 METRICS: Final = (
@@ -99,13 +99,14 @@ class _Simulated:
         self.seconds = seconds
         self.now = self.begin - 0.5
         self.cpu = 0.0
+        self.report: dict[str, Any] = {}
         values = {option.name: option.default for option in OPTIONS} | {"redis_url": url, "host": "bench"}
         self.service = MetricHistory(checked(values, "bench"), _Owner(), "history", lambda: self.now)
 
     async def run(self) -> None:
         """Keep history; ``cpu`` are the seconds of this thread for what the service did."""
         await self.service.enter()
-        source = random.Random(1)  # noqa: S311 - loads
+        source = random.Random(1)
         for second in range(self.begin, self.begin + self.seconds):
             batches = [self._batch(metric, node, second, source) for metric in METRICS for node in range(NODES)]
             began = time.thread_time()
@@ -115,6 +116,7 @@ class _Simulated:
             self.now = second + 1 + _DUE
             await self.service.write_due()
             self.cpu += time.thread_time() - began
+        self.report = self.service.report()
         await self.service.close()
 
     def _batch(self, metric: str, node: int, second: int, source: random.Random) -> bytes:
@@ -129,7 +131,7 @@ def _memory(store: Store) -> int:
 
 
 def _written(history: _Simulated, redis_cpu: float, taken: int, seconds: int) -> Iterator[Figure]:
-    report = history.service.report()
+    report = history.report
     series = report["series"]
     if report["dropped"] or series < len(METRICS) * len(TENANTS):
         raise PeerError(f"{report['dropped']} rows were dropped, {series} series kept")

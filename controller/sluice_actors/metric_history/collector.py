@@ -5,8 +5,8 @@ Theory of operation
 * Samples come by groups (:class:`~sluice_actors.metric_history.group.Group`).  Each :data:`RANK_SECONDS` the room is
   divided among groups, and each group keeps its busiest paths.  :attr:`Collector.changes` has what is to be done in
   the directory then.
-* A row of a tier is due when its step is over and all windows of it have been closed.  Only steps that were seen from
-  their beginning are written: another host's half and ours would be no whole.
+* A row of a resolution is due when its step is over and all windows of it have been closed.  Only steps that were
+  seen from their beginning are written: another host's half and ours would be no whole.
 * A new owner goes on with the series in the directory.
 """
 
@@ -25,7 +25,7 @@ from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow
 from sluice_core.messages.policies import CLUSTER
 from sluice_core.metric_history.bandwidth import FAMILIES
 from sluice_core.metric_history.records import OWNED, SeriesKey, SeriesRecord
-from sluice_core.metric_history.tiers import TIERS, Tier
+from sluice_core.metric_history.resolutions import RESOLUTIONS, Resolution
 
 RANK_SECONDS: Final = 10
 #: Seconds behind the close delay of windows after which those of a second are all there.
@@ -35,13 +35,13 @@ _SLOW: Final = 1
 #: After a longer sleep everything begins anew.
 _LONGEST_SLEEP: Final = 25
 #: A group that was silent for so long is forgotten: nothing of it is kept any more.
-_FORGOTTEN: Final = TIERS[-1].seconds
+_FORGOTTEN: Final = RESOLUTIONS[-1].seconds
 
 
 class Row(NamedTuple):
-    """The points of the step of ``tier`` that begins at ``at``, by the id of their series."""
+    """The points of the step of ``resolution`` that begins at ``at``, by the id of their series."""
 
-    tier: Tier
+    resolution: Resolution
     at: int
     points: dict[str, bytes]
 
@@ -112,10 +112,10 @@ class Collector:
         while self._finished < newest:
             second = self._finished = self._finished + 1
             self._buffer.finish_second(second)
-            for tier in TIERS:
-                at = second + 1 - tier.step - (_SLOW if tier is TIERS[-1] else 0)
-                if at % tier.step == 0 and at >= self._since:
-                    yield self._row(tier, at)
+            for resolution in RESOLUTIONS:
+                at = second + 1 - resolution.step - (_SLOW if resolution is RESOLUTIONS[-1] else 0)
+                if at % resolution.step == 0 and at >= self._since:
+                    yield self._row(resolution, at)
             if second % RANK_SECONDS == 0:
                 self._rank(second)
 
@@ -145,10 +145,10 @@ class Collector:
     def _group(self, key: SeriesKey) -> Group:
         return self._groups[_group_of(key)]
 
-    def _row(self, tier: Tier, at: int) -> Row:
-        points = self._buffer.points(tier, at)
-        kept = {one.id: points[self._columns[key]] for key, one in self._records.items() if one.step <= tier.step}
-        return Row(tier, at, kept)
+    def _row(self, resolution: Resolution, at: int) -> Row:
+        points = self._buffer.points(resolution, at)
+        kept = {one.id: points[self._columns[key]] for key, one in self._records.items() if one.step <= resolution.step}
+        return Row(resolution, at, kept)
 
     # -- which series
 
@@ -241,5 +241,5 @@ def _group_of(key: SeriesKey) -> GroupKey:
 
 
 def _finest(period: float) -> int:
-    """The step of the finest tier for windows of ``period`` seconds."""
-    return next(tier.step for tier in TIERS if tier.step >= min(period, LONGEST_WINDOW))
+    """The step of the finest resolution for windows of ``period`` seconds."""
+    return next(resolution.step for resolution in RESOLUTIONS if resolution.step >= min(period, LONGEST_WINDOW))

@@ -19,7 +19,7 @@ _AT_LEAST: Final = 100
 
 @dataclass(slots=True)
 class Group:
-    """``step`` is that of the finest tier in which its series are kept, ``heard`` the time of its last window.
+    """``step`` is that of the finest resolution in which its series are kept, ``heard`` the time of its last window.
 
     ``paths`` has the columns of each path that is kept, one for each metric.  ``rests`` has the column of the rest of
     a metric that adds up, and ``of`` how many paths the rest had last.

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice_core.metric_history.tiers import FRACTIONS, Tier, invert
+from sluice_core.metric_history.resolutions import FRACTIONS, Resolution, invert
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.intp]
@@ -73,11 +73,11 @@ class SampleBuffer:
         self._values[:, column] = np.nan
         self._held_until[column] = 0
 
-    def points(self, tier: Tier, at: int) -> list[bytes]:
-        """The packed points of all columns in the step of ``tier`` that begins at ``at``."""
-        rows = self._values[[second % ROWS for second in range(at, at + tier.step)]]
-        packed = _values(rows[0]) if tier.step == 1 else _summaries(rows)
-        raw, size = invert(packed), tier.point_size
+    def points(self, resolution: Resolution, at: int) -> list[bytes]:
+        """The packed points of all columns in the step of ``resolution`` that begins at ``at``."""
+        rows = self._values[[second % ROWS for second in range(at, at + resolution.step)]]
+        packed = _values(rows[0]) if resolution.step == 1 else _summaries(rows)
+        raw, size = invert(packed), resolution.point_size
         return [raw[place : place + size] for place in range(0, len(raw), size)]
 
 

@@ -25,7 +25,7 @@ from sluice_core.errors import DecodeError, PeerError
 from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metric_history.operations import forget_series, read_directory, write_row, write_series
-from sluice_core.metric_history.tiers import SERIES_BYTES, TIERS
+from sluice_core.metric_history.resolutions import RESOLUTIONS, SERIES_BYTES
 from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
@@ -138,11 +138,11 @@ class MetricHistory(Service):
     async def _attempt(self, row: Row) -> None:
         """Write a row, or drop it."""
         renewed: list[str] = []
-        if row.tier is TIERS[-1]:
-            turn = row.at // row.tier.step % 60
+        if row.resolution is RESOLUTIONS[-1]:
+            turn = row.at // row.resolution.step % 60
             renewed = [name for number, name in enumerate(row.points) if number % 60 == turn]
         try:
-            await self._store.run(write_row(self._store.keys, row.tier, row.at, row.points, renewed))
+            await self._store.run(write_row(self._store.keys, row.resolution, row.at, row.points, renewed))
         except PeerError as error:
             self.dropped += 1
             if self.dropped == 1:

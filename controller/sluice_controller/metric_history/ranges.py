@@ -12,7 +12,7 @@ from typing import Final
 
 from sluice_controller.validation.times import read_time
 from sluice_core.errors import CallerError
-from sluice_core.metric_history.tiers import TIERS, Tier
+from sluice_core.metric_history.resolutions import RESOLUTIONS, Resolution
 
 #: Points of an answer.
 MOST_POINTS: Final = 3000
@@ -21,19 +21,22 @@ DEFAULT_SECONDS: Final = 600
 _SHOWN: Final = 1200
 #: What is chosen from where no step is named.
 _STEPS: Final = (1, 10, 60, 300, 600, 1800, 3600)
-_KEPT: Final = TIERS[-1].seconds
-#: Points of a tier go while somebody asks for them: what is older by less than this many seconds is no mistake.
+_KEPT: Final = RESOLUTIONS[-1].seconds
+#: Points of a resolution go while somebody asks for them: what is older by less than this many seconds is no mistake.
 _TOLERANCE: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Whole steps of ``step`` seconds from ``begin`` to before ``end``, unix time, made of the points of ``tier``."""
+    """Whole steps of ``step`` seconds from ``begin`` to before ``end``, unix time.
+
+    They are made of the points of ``resolution``.
+    """
 
     begin: int
     end: int
     step: int
-    tier: Tier
+    resolution: Resolution
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,11 @@ class HistoryRange:
         """
         step = self.step or self._default_step(now, finest)
         step = math.lcm(step, finest)
-        tier = next(one for one in reversed(TIERS) if step % one.step == 0)
-        oldest = now - tier.seconds - _TOLERANCE
-        if self.begin < oldest and tier is not TIERS[-1]:
-            coarser = TIERS[TIERS.index(tier) + 1].step
-            hours = f"{tier.seconds / 3600:.3g} h"
+        resolution = next(one for one in reversed(RESOLUTIONS) if step % one.step == 0)
+        oldest = now - resolution.seconds - _TOLERANCE
+        if self.begin < oldest and resolution is not RESOLUTIONS[-1]:
+            coarser = RESOLUTIONS[RESOLUTIONS.index(resolution) + 1].step
+            hours = f"{resolution.seconds / 3600:.3g} h"
             raise CallerError(f"`step` is `{step}`, expected a multiple of {coarser} for what is older than {hours}")
         begin = math.floor(max(self.begin, now - _KEPT) / step) * step
         end = min(math.ceil(self.end / step), math.floor(now / step)) * step
@@ -64,12 +67,12 @@ class HistoryRange:
             raise CallerError(
                 f"`step` is `{step}`, which makes more than {MOST_POINTS} points, expected {least} or more"
             )
-        return Span(begin, max(begin, end), step, tier)
+        return Span(begin, max(begin, end), step, resolution)
 
     def _default_step(self, now: float, finest: int) -> int:
         for step in _STEPS:
-            tier = next(one for one in reversed(TIERS) if step % one.step == 0)
-            if step >= finest and now - self.begin <= tier.seconds and self.end - self.begin <= step * _SHOWN:
+            resolution = next(one for one in reversed(RESOLUTIONS) if step % one.step == 0)
+            if step >= finest and now - self.begin <= resolution.seconds and self.end - self.begin <= step * _SHOWN:
                 return step
         return _STEPS[-1]
 

@@ -12,7 +12,7 @@ from sluice_controller.metric_history.selection import Selection
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.metric_history.operations import find_series, forget_series, read_directory, read_points
 from sluice_core.metric_history.records import SeriesRecord
-from sluice_core.metric_history.tiers import Point, combine
+from sluice_core.metric_history.resolutions import Point, combine
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ def read_history(backend: Backend, selection: Selection, wanted: HistoryRange) -
         why = "only the busiest have one of their own" if selection.path else "nothing of it was measured lately"
         raise NotFound(f"no history of `{selection.metric.name}` {what} is kept: {why}")
     span = wanted.span(now, record.step)
-    tier = span.tier
+    resolution = span.resolution
     # the ring has no older ones
-    first = max(span.begin, (int(now) // tier.step + 1 - tier.slots) * tier.step)
-    missing: list[Point | None] = [None] * ((min(first, span.end) - span.begin) // tier.step)
+    first = max(span.begin, (int(now) // resolution.step + 1 - resolution.slots) * resolution.step)
+    missing: list[Point | None] = [None] * ((min(first, span.end) - span.begin) // resolution.step)
     points = missing
     if first < span.end:
-        points = missing + store.run(read_points(store.keys, tier, record.id, first, span.end))
-    return History(selection, record.level, span, _in_steps(points, span.step // tier.step), record.of)
+        points = missing + store.run(read_points(store.keys, resolution, record.id, first, span.end))
+    return History(selection, record.level, span, _in_steps(points, span.step // resolution.step), record.of)
 
 
 def query_history(

@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from sluice_core.metric_history.records import SeriesKey, SeriesRecord
-from sluice_core.metric_history.tiers import TIERS, TIME, Point, Tier, times_of
+from sluice_core.metric_history.resolutions import RESOLUTIONS, TIME, Point, Resolution, times_of
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Command, Operation, decoded, nothing
 
 #: Seconds after which Redis deletes what nobody writes any more.
-RETENTION: Final = TIERS[-1].seconds + 86_400
+RETENTION: Final = RESOLUTIONS[-1].seconds + 86_400
 
 #: Series by what they are of.
 Directory = dict[SeriesKey, SeriesRecord]
@@ -58,29 +58,32 @@ def write_series(keys: Keys, records: Iterable[SeriesRecord]) -> Operation[None]
     pairs = [word for one in found for word in (field_of(one.key), one.encode())]
     commands: list[Command] = [("HSET", keys.metric_series, *pairs), ("EXPIRE", keys.metric_series, RETENTION)]
     for one in found:
-        for tier in tiers_of(one):
-            ring = keys.metric_points(tier.step, one.id)
-            commands += [("SETRANGE", ring, tier.slots * tier.point_size, b"\0"), ("EXPIRE", ring, RETENTION)]
+        for resolution in resolutions_of(one):
+            ring = keys.metric_points(resolution.step, one.id)
+            commands += [
+                ("SETRANGE", ring, resolution.slots * resolution.point_size, b"\0"),
+                ("EXPIRE", ring, RETENTION),
+            ]
     return Operation(tuple(commands), nothing, blocking=True)
 
 
-def tiers_of(record: SeriesRecord) -> tuple[Tier, ...]:
-    """The tiers in which a series is kept."""
-    return tuple(tier for tier in TIERS if tier.step >= record.step)
+def resolutions_of(record: SeriesRecord) -> tuple[Resolution, ...]:
+    """The resolutions in which a series is kept."""
+    return tuple(resolution for resolution in RESOLUTIONS if resolution.step >= record.step)
 
 
 def forget_series(keys: Keys, records: Collection[SeriesRecord]) -> Operation[None]:
     """Take series out of the directory, and delete their points."""
     if not records:
         return Operation((), nothing)
-    rings = [keys.metric_points(tier.step, one.id) for one in records for tier in TIERS]
+    rings = [keys.metric_points(resolution.step, one.id) for one in records for resolution in RESOLUTIONS]
     return Operation(
         (("HDEL", keys.metric_series, *(field_of(one.key) for one in records)), ("UNLINK", *rings)), nothing
     )
 
 
 def write_row(
-    keys: Keys, tier: Tier, at: int, points: Mapping[str, bytes], renewed: Iterable[str] = ()
+    keys: Keys, resolution: Resolution, at: int, points: Mapping[str, bytes], renewed: Iterable[str] = ()
 ) -> Operation[None]:
     """The points of all series in the step that begins at ``at``, unix time.
 
@@ -89,44 +92,44 @@ def write_row(
     :param points: id of a series → its packed point
     :param renewed: ids of series whose rings are kept for another :data:`RETENTION` seconds
     """
-    slot = tier.slot(at)
-    offset, clock = slot * tier.point_size, keys.metric_clock(tier.step)
-    prefix = keys.metric_points(tier.step, "")
+    slot = resolution.slot(at)
+    offset, clock = slot * resolution.point_size, keys.metric_clock(resolution.step)
+    prefix = keys.metric_points(resolution.step, "")
     commands: list[Command] = [("SETRANGE", prefix + name, offset, raw) for name, raw in points.items()]
     commands += [("EXPIRE", prefix + name, RETENTION) for name in renewed]
     commands += [("SETRANGE", clock, slot * TIME.size, TIME.pack(at)), ("EXPIRE", clock, RETENTION)]
     return Operation(tuple(commands), nothing, blocking=True)
 
 
-def read_points(keys: Keys, tier: Tier, name: str, begin: int, end: int) -> Operation[list[Point | None]]:
-    """The points of the steps from ``begin`` to before ``end``, at most :attr:`Tier.slots`.
+def read_points(keys: Keys, resolution: Resolution, name: str, begin: int, end: int) -> Operation[list[Point | None]]:
+    """The points of the steps from ``begin`` to before ``end``, at most :attr:`Resolution.slots`.
 
     :param name: id of a series
-    :param begin: unix time at which a step of the tier begins, as does ``end``
+    :param begin: unix time at which a step of the resolution begins, as does ``end``
     """
-    count = (end - begin) // tier.step
-    parts = _parts(tier, begin, count)
-    ring, clock = keys.metric_points(tier.step, name), keys.metric_clock(tier.step)
+    count = (end - begin) // resolution.step
+    parts = _parts(resolution, begin, count)
+    ring, clock = keys.metric_points(resolution.step, name), keys.metric_clock(resolution.step)
     commands: list[Command] = []
     for first, last in parts:
-        commands.append(("GETRANGE", ring, first * tier.point_size, last * tier.point_size - 1))
+        commands.append(("GETRANGE", ring, first * resolution.point_size, last * resolution.point_size - 1))
         commands.append(("GETRANGE", clock, first * TIME.size, last * TIME.size - 1))
 
     def parse(replies: list[Any]) -> list[Point | None]:
         points: list[Point | None] = []
         times: list[int] = []
         for (first, last), raw, written in zip(parts, replies[::2], replies[1::2], strict=True):
-            points += tier.unpack(raw.ljust((last - first) * tier.point_size, b"\0"))
+            points += resolution.unpack(raw.ljust((last - first) * resolution.point_size, b"\0"))
             times += times_of(written.ljust((last - first) * TIME.size, b"\0"))
-        wanted = range(begin, end, tier.step)
+        wanted = range(begin, end, resolution.step)
         return [point if at == time else None for at, time, point in zip(wanted, times, points, strict=True)]
 
     return Operation(tuple(commands), parse)
 
 
-def _parts(tier: Tier, begin: int, count: int) -> list[tuple[int, int]]:
+def _parts(resolution: Resolution, begin: int, count: int) -> list[tuple[int, int]]:
     """First slot and end of each part of a ring with ``count`` points from ``begin`` on, which may wrap."""
-    first = tier.slot(begin)
-    if first + count <= tier.slots:
+    first = resolution.slot(begin)
+    if first + count <= resolution.slots:
         return [(first, first + count)] if count else []
-    return [(first, tier.slots), (0, first + count - tier.slots)]
+    return [(first, resolution.slots), (0, first + count - resolution.slots)]

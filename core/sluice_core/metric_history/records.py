@@ -35,7 +35,7 @@ class SeriesKey(NamedTuple):
 class SeriesRecord(Message):
     """A series that is kept.
 
-    ``id`` names its rings.  ``step`` is that of its finest tier, in seconds, and ``since`` the unix time of its
+    ``id`` names its rings.  ``step`` is that of its finest resolution, in seconds, and ``since`` the unix time of its
     beginning.  ``of`` is how many paths the sum of a rest had last.
     """
 

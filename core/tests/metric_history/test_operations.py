@@ -11,9 +11,9 @@ from sluice_core.metric_history.operations import (
     write_series,
 )
 from sluice_core.metric_history.records import SeriesKey, SeriesRecord
-from sluice_core.metric_history.tiers import TIERS, invert
+from sluice_core.metric_history.resolutions import RESOLUTIONS, invert
 
-SECONDS, TENS, MINUTES = TIERS
+SECONDS, TENS, MINUTES = RESOLUTIONS
 #: Begins a round of all rings.
 START = 600 * 2160 * 10_080
 
@@ -30,14 +30,14 @@ def summary(number):
     return invert(struct.pack("<ffHH", number, number, 0, 0))
 
 
-def means(store, tier, begin, end, name="s1"):
-    points = store.run(read_points(store.keys, tier, name, begin, end))
+def means(store, resolution, begin, end, name="s1"):
+    points = store.run(read_points(store.keys, resolution, name, begin, end))
     return [None if one is None else one.mean for one in points]
 
 
-def write(store, tier, at, points):
+def write(store, resolution, at, points):
     """Rows are written by the asynchronous store; the commands are the same."""
-    store.run(write_row(store.keys, tier, at, points))
+    store.run(write_row(store.keys, resolution, at, points))
 
 
 def test_rows_are_read_back_and_what_was_not_written_is_a_gap(store):
@@ -69,16 +69,20 @@ def test_a_row_without_a_series_does_not_give_it_an_old_value(store):
 
 def test_a_new_series_has_whole_rings_which_its_points_do_not_make_larger(store):
     store.run(write_series(store.keys, [record("s1")]))
-    sizes = [store.client.strlen(store.keys.metric_points(tier.step, "s1")) for tier in TIERS]
-    for tier in TIERS:
-        write(store, tier, START - tier.step, {"s1": b"\1" * tier.point_size})
-    assert [store.client.strlen(store.keys.metric_points(tier.step, "s1")) for tier in TIERS] == sizes
+    sizes = [store.client.strlen(store.keys.metric_points(resolution.step, "s1")) for resolution in RESOLUTIONS]
+    for resolution in RESOLUTIONS:
+        write(store, resolution, START - resolution.step, {"s1": b"\1" * resolution.point_size})
+    assert [store.client.strlen(store.keys.metric_points(resolution.step, "s1")) for resolution in RESOLUTIONS] == sizes
     assert all(store.client.ttl(key) > MINUTES.seconds for key in store.client.scan_iter())
 
 
 def test_a_slow_series_has_no_ring_of_seconds(store):
     store.run(write_series(store.keys, [record("s1", step=60)]))
-    assert [store.client.exists(store.keys.metric_points(tier.step, "s1")) for tier in TIERS] == [0, 0, 1]
+    assert [store.client.exists(store.keys.metric_points(resolution.step, "s1")) for resolution in RESOLUTIONS] == [
+        0,
+        0,
+        1,
+    ]
 
 
 def test_series_are_found_by_what_they_are_of_whatever_their_names_are(store):

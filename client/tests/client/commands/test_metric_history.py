@@ -8,7 +8,7 @@ import pytest
 
 from sluice_core.metric_history.operations import write_row, write_series
 from sluice_core.metric_history.records import SeriesRecord
-from sluice_core.metric_history.tiers import TIERS, invert
+from sluice_core.metric_history.resolutions import RESOLUTIONS, invert
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def busy(store):
     rest = SeriesRecord("s2", "PUTS_SEC", "tenant", "", 1, minute, rest=True, of=3)
     store.run(write_series(store.keys, [record, rest]))
     point = invert(struct.pack("<ffHH", 2.5, 2.5, 0, 0))
-    store.run(write_row(store.keys, TIERS[-1], minute, {"s1": point, "s2": point}))
+    store.run(write_row(store.keys, RESOLUTIONS[-1], minute, {"s1": point, "s2": point}))
     return minute
 
 

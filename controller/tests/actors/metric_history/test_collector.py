@@ -7,9 +7,9 @@ from sluice_actors.metric_history.samples import of_report, of_window
 from sluice_actors.metrics.windows import ClosedWindow
 from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.metric_history.records import SeriesKey
-from sluice_core.metric_history.tiers import TIERS
+from sluice_core.metric_history.resolutions import RESOLUTIONS
 
-SECONDS, TENS, MINUTES = TIERS
+SECONDS, TENS, MINUTES = RESOLUTIONS
 START = 1_200_000_000
 #: Seconds after the end of a second at which its row is due.
 LATE = 0.7
@@ -32,7 +32,7 @@ class History:
         """Write all rows that are due when ``second`` is over."""
         for row in self.collector.rows(second + 1 + LATE):
             for name, raw in row.points.items():
-                self.written[row.tier.step, row.at, name] = next(row.tier.unpack(raw))
+                self.written[row.resolution.step, row.at, name] = next(row.resolution.unpack(raw))
 
     def seconds(self, values, metric="PUTS_SEC", **more):
         """A window with each of ``values`` (path → value) at the level of tenants, and rows."""

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sluice_actors.metric_history.sample_buffer import SampleBuffer
-from sluice_core.metric_history.tiers import TIERS
+from sluice_core.metric_history.resolutions import RESOLUTIONS
 
-SECONDS, TENS, MINUTES = TIERS
+SECONDS, TENS, MINUTES = RESOLUTIONS
 START = 1_200_000_000
 
 
@@ -16,8 +16,8 @@ def put(buffer, second, value, period=1.0, column=0):
     buffer.put(second, period, np.array([column]), np.array([value]))
 
 
-def points(buffer, tier, at=START):
-    return [next(tier.unpack(raw)) for raw in buffer.points(tier, at)]
+def points(buffer, resolution, at=START):
+    return [next(resolution.unpack(raw)) for raw in buffer.points(resolution, at)]
 
 
 def test_a_summary_has_mean_ends_and_95_of_100_values():

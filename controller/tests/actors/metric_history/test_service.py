@@ -10,7 +10,7 @@ from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metric_history.operations import find_series, forget_series, read_directory, read_points
 from sluice_core.metric_history.records import SeriesKey
-from sluice_core.metric_history.tiers import TIERS
+from sluice_core.metric_history.resolutions import RESOLUTIONS
 from sluice_core.store.store import AsyncStore
 
 START = 1_200_000_000
@@ -42,8 +42,8 @@ class World:
 
     async def line(self, key, first, last, step=1):
         record = await self.store.run(find_series(self.store.keys, [key]))
-        tier = next(one for one in TIERS if one.step == step)
-        points = await self.store.run(read_points(self.store.keys, tier, record.id, first, last))
+        resolution = next(one for one in RESOLUTIONS if one.step == step)
+        points = await self.store.run(read_points(self.store.keys, resolution, record.id, first, last))
         return [None if one is None else pytest.approx(one.mean, rel=1e-4) for one in points]
 
     async def close(self):

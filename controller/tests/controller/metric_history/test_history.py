@@ -11,10 +11,10 @@ from sluice_controller.identity.caller import IDENTITY, Identity
 from sluice_controller.identity.projects import DeletedProjects
 from sluice_core.metric_history.operations import write_row, write_series
 from sluice_core.metric_history.records import SeriesRecord
-from sluice_core.metric_history.tiers import TIERS, invert
+from sluice_core.metric_history.resolutions import RESOLUTIONS, invert
 from sluice_core.store.store import Store
 
-SECONDS, TENS, MINUTES = TIERS
+SECONDS, TENS, MINUTES = RESOLUTIONS
 NOW = 1_200_000_000
 RITA = Identity.from_user("u-rita", "rita", "acme-id", "acme", ("reader",))
 ULF = Identity.from_user("u-ulf", "ulf", "umbrella-id", "umbrella", ("member", "reader"))
@@ -40,12 +40,12 @@ class Kept:
             if value is not None:
                 self._row(SECONDS, second, record, struct.pack("<f", value))
 
-    def summary(self, tier, record, at, low, high):
-        self._row(tier, at, record, struct.pack("<ffHH", low, high, 0x8000, 0xFFFF))
+    def summary(self, resolution, record, at, low, high):
+        self._row(resolution, at, record, struct.pack("<ffHH", low, high, 0x8000, 0xFFFF))
 
-    def _row(self, tier, at, record, raw):
+    def _row(self, resolution, at, record, raw):
         store = self.backend.history
-        store.run(write_row(store.keys, tier, at, {record.id: invert(raw)}))
+        store.run(write_row(store.keys, resolution, at, {record.id: invert(raw)}))
 
 
 @pytest.fixture

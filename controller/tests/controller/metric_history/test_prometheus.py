@@ -11,7 +11,7 @@ from sluice_controller.api.prometheus.history import expression_of
 from sluice_controller.metric_history.prometheus_client import PrometheusClient
 from sluice_core.errors import PeerError
 from sluice_core.metric_history.records import SeriesKey
-from sluice_core.metric_history.tiers import Point
+from sluice_core.metric_history.resolutions import Point
 
 FLOW, NODE = "sluice_bandwidth_flow_bytes_per_second", "sluice_bandwidth_bytes_per_second"
 

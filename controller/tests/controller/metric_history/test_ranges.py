@@ -1,12 +1,12 @@
-"""Ranges of time: what may be said, whole steps, and which tier has them."""
+"""Ranges of time: what may be said, whole steps, and which resolution has them."""
 
 import pytest
 
 from sluice_controller.metric_history.ranges import MOST_POINTS, Span, read_range
 from sluice_core.errors import CallerError
-from sluice_core.metric_history.tiers import TIERS
+from sluice_core.metric_history.resolutions import RESOLUTIONS
 
-SECONDS, TENS, MINUTES = TIERS
+SECONDS, TENS, MINUTES = RESOLUTIONS
 NOW = 1_200_000_000
 HOUR, DAY = 3600, 86_400
 
@@ -34,7 +34,7 @@ def test_a_time_may_be_said_in_several_ways(begin, end):
 
 
 @pytest.mark.parametrize(
-    ("begin", "step", "tier"),
+    ("begin", "step", "resolution"),
     [
         ("-600", 1, SECONDS),
         ("-3600", 10, TENS),
@@ -43,17 +43,17 @@ def test_a_time_may_be_said_in_several_ways(begin, end):
         ("-604800", 600, MINUTES),
     ],
 )
-def test_a_step_suits_the_range(begin, step, tier):
+def test_a_step_suits_the_range(begin, step, resolution):
     found = span(begin)
-    assert (found.step, found.tier) == (step, tier)
+    assert (found.step, found.resolution) == (step, resolution)
     assert (found.end - found.begin) / found.step <= MOST_POINTS
 
 
 @pytest.mark.parametrize(
-    ("step", "tier"), [("1", SECONDS), ("7", SECONDS), ("30", TENS), ("60", MINUTES), ("120", MINUTES)]
+    ("step", "resolution"), [("1", SECONDS), ("7", SECONDS), ("30", TENS), ("60", MINUTES), ("120", MINUTES)]
 )
-def test_the_coarsest_tier_of_which_a_step_is_a_multiple_is_read(step, tier):
-    assert span("-300", step=step).tier is tier
+def test_the_coarsest_resolution_of_which_a_step_is_a_multiple_is_read(step, resolution):
+    assert span("-300", step=step).resolution is resolution
 
 
 def test_a_range_is_widened_to_whole_steps_and_ends_with_one_that_is_over():

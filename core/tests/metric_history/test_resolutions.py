@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_core.metric_history.tiers import FRACTIONS, TIERS, Point, combine, invert
+from sluice_core.metric_history.resolutions import FRACTIONS, RESOLUTIONS, Point, combine, invert
 
-SECONDS, TENS, MINUTES = TIERS
+SECONDS, TENS, MINUTES = RESOLUTIONS
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
 def test_a_slot_that_was_never_written_is_a_gap():
-    for tier in TIERS:
-        assert list(tier.unpack(bytes(3 * tier.point_size))) == [None] * 3
+    for resolution in RESOLUTIONS:
+        assert list(resolution.unpack(bytes(3 * resolution.point_size))) == [None] * 3
 
 
 @given(st.lists(st.one_of(FLOATS, st.just(math.nan)), max_size=5))
@@ -47,4 +47,4 @@ def test_steps_put_together_keep_the_ends_and_leave_gaps_out():
 
 
 def test_what_is_kept_is_ten_minutes_six_hours_and_a_week():
-    assert [(one.step, one.seconds) for one in TIERS] == [(1, 600), (10, 6 * 3600), (60, 7 * 86_400)]
+    assert [(one.step, one.seconds) for one in RESOLUTIONS] == [(1, 600), (10, 6 * 3600), (60, 7 * 86_400)]

@@ -2,13 +2,14 @@
 
 Theory of operation
 
-* A series has a *ring* in each tier: a Redis string with a slot for each step of the tier's time.  The slot of a time
-  is ``time // step % slots``, so a ring never grows and old points are overwritten.
-* Each tier has a *clock* beside its rings, which all series share: for each slot the time that was written there.  A
-  slot counts when the clock has its time.  Whatever else it holds is from a round before, when nobody wrote, and is a
-  gap.
-* A point of the finest tier is a float32.  One of the others is :data:`SUMMARY`: the lowest and the highest value as
-  float32, mean and 95th percentile as 16-bit fractions of the way between these.  So a line that is flat is exact.
+* A series has a *ring* in each resolution: a Redis string with a slot for each step of the time that it is kept for.
+  The slot of a time is ``time // step % slots``, so a ring never grows and old points are overwritten.
+* Each resolution has a *clock* beside its rings, which all series share: for each slot the time that was written
+  there.  A slot counts when the clock has its time.  Whatever else it holds is from a round before, when nobody
+  wrote, and is a gap.
+* A point of the finest resolution is a float32.  One of the others is :data:`SUMMARY`: the lowest and the highest
+  value as float32, mean and 95th percentile as 16-bit fractions of the way between these.  So a line that is flat is
+  exact.
 * All bits of a point are stored inverted.  A slot that was never written reads as zero bytes, which are a NaN then: a
   gap, as is the point of a step without a value.
 """
@@ -40,7 +41,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tier:
+class Resolution:
     """Points of ``step`` seconds, of which the newest ``slots`` are kept."""
 
     step: int
@@ -69,7 +70,7 @@ class Tier:
 
 
 #: Finest first; each step is a multiple of the one before.
-TIERS: Final = (Tier(1, 600), Tier(10, 2160), Tier(60, 10_080))
+RESOLUTIONS: Final = (Resolution(1, 600), Resolution(10, 2160), Resolution(60, 10_080))
 #: Bytes that a series costs in Redis, with its three keys and what the allocator adds; measured by
 #: ``benchmarks/metric_history.py``.
 SERIES_BYTES: Final = 170_000
