@@ -134,7 +134,7 @@ class Collector:
         """Keep a path no more of which somebody took a series out of the directory."""
         if key not in self._records:
             return  # with another metric of its path
-        self._release(key)
+        self._forget(key)  # what was written since then
         group = self._group(key)
         if key.rest:
             del group.rests[key.metric]

@@ -123,7 +123,8 @@ class MetricHistory(Service):
         collector = self._collector
         if collector is not None:
             for row in list(collector.rows(self._clock())):
-                await self._attempt(row)
+                if row.points:
+                    await self._attempt(row)
             await self._update_directory(collector)
 
     def _leave(self) -> None:

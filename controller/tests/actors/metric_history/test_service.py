@@ -74,7 +74,7 @@ def story(redis_server):
 def test_batches_of_nodes_become_points(story):
     async def scenario(world):
         await world.run(START, START + 32)
-        assert await world.line(PUTS, START + 28, START + 32) == [3.0] * 3 + [None]
+        assert await world.line(PUTS, START + 28, START + 33) == [3.0] * 4 + [None]
         assert await world.line(PUTS, START + 10, START + 30, step=10) == [3.0, 3.0]
         assert world.service.report() == {"keeping": True, "written": 34, "dropped": 0, "series": 2, "room": 58}
 
@@ -114,7 +114,7 @@ def test_a_redis_that_is_full_makes_a_gap_and_nothing_waits(story):
         await world.run(START + 20, START + 24)
         await world.store.client.config_set("maxmemory", 0)
         await world.run(START + 24, START + 28)
-        assert await world.line(PUTS, START + 17, START + 27) == [3.0] * 3 + [None] * 3 + [3.0] * 4
+        assert await world.line(PUTS, START + 17, START + 27) == [3.0] * 3 + [None] * 4 + [3.0] * 3
         assert world.service.report()["dropped"] == 4
 
     story(scenario)

@@ -95,7 +95,9 @@ class MetricSeriesView(View):
         "sluice:metrics:forget",
         "forget_metric_history",
         shapes.ForgottenSerializer,
-        query_text("target", "an account or its project, a container, a volume, a node, …; also what is in it"),
+        query_text(
+            "target", "an account or its project, a container, a volume, a node, …; also what is in it", required=True
+        ),
     )
     def delete(self, request: Request) -> Response:
         """Forget the history of a target, as of a project that is no more.
