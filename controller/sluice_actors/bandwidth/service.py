@@ -42,7 +42,7 @@ from sluice_core.connections.exchanges import (
 from sluice_core.connections.publisher import Publisher
 from sluice_core.describe import BANDWIDTH, REPLICATION
 from sluice_core.errors import DecodeError
-from sluice_core.messages.bandwidth_report import BandwidthReport
+from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 from sluice_core.messages.controller_rates import ControllerRates
 from sluice_core.messages.policies import Assignment, Change
 from sluice_core.store import fencing
@@ -83,7 +83,7 @@ class AllocationService(Service):
         clock: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
         log_event: LogEvent = ignore_event,
-        on_report: Callable[[BandwidthReport], None] = lambda report: None,
+        on_report: Callable[[BandwidthReport, IdleFlowReport], None] = lambda report, idle_flows: None,
     ) -> None:
         self._host: str = settings["host"]
         self._store = store
@@ -292,7 +292,7 @@ class AllocationService(Service):
                 reports = await asyncio.to_thread(lambda: made.reports)
                 if allocator is self._allocator and self._owns:
                     self._writer.put(reports)
-                    self._on_report(reports[0].with_idle(reports[1]))
+                    self._on_report(*reports)
                     self._floors.update(reports[0].infeasible, now)
             await self._catch_up(allocator)
 

@@ -15,6 +15,8 @@ from sluice_actors.metric_history.samples import GroupKey, Sample
 
 #: Paths that are looked at where a group has no room yet.
 _AT_LEAST: Final = 100
+#: Of a group with many paths only windows of such seconds count for the ranking.
+_RANKED_EVERY: Final = 5
 
 
 @dataclass(slots=True)
@@ -43,8 +45,10 @@ class Group:
         """Take the values of the paths that are kept, and the sum of those that are not."""
         self.heard = sample.window + sample.period
         self.adds = sample.adds
-        self.ranking.add(sample.weights, max(len(self.paths), _AT_LEAST))
-        self.of = len(sample.weights.keys() - self.paths.keys())
+        most = max(len(self.paths), _AT_LEAST)
+        if len(sample.weights) <= most or sample.window % _RANKED_EVERY == 0:
+            self.ranking.add(sample.weights, most)
+        self.of = len(sample.weights) - sum(path in sample.weights for path in self.paths)
         columns: list[int] = []
         found: list[float] = []
         for place, metric in enumerate(self.key.metrics):

@@ -22,7 +22,7 @@ from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.connections.consumer import Consumer
 from sluice_core.errors import DecodeError, PeerError
-from sluice_core.messages.bandwidth_report import BandwidthReport
+from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metric_history.operations import forget_series, read_directory, write_row, write_series
 from sluice_core.metric_history.resolutions import RESOLUTIONS, SERIES_BYTES
@@ -79,10 +79,10 @@ class MetricHistory(Service):
         await self._consumer.close()
         await self._store.close()
 
-    def add_report(self, report: BandwidthReport) -> None:
+    def add_report(self, report: BandwidthReport, idle_flows: IdleFlowReport) -> None:
         """Keep a second of bandwidth, if it is ours to keep."""
         if self._collector is not None:
-            for sample in of_report(report):
+            for sample in of_report(report.with_idle(idle_flows)):
                 self._collector.add(sample)
 
     def report(self) -> dict[str, Any]:
@@ -132,9 +132,9 @@ class MetricHistory(Service):
             log.info("keeping the history of metrics no more")
             self._collector = None
             self._consumer.unbind(_BATCHES)
-        self._pool.close()
-        self._pool = self._new_pool()
-        self._adds.clear()
+            self._pool.close()
+            self._pool = self._new_pool()
+            self._adds.clear()
 
     async def _attempt(self, row: Row) -> None:
         """Write a row, or drop it."""

@@ -6,7 +6,7 @@ import pytest
 from tests.support.actors.host import settings
 
 from sluice_actors.metric_history.service import MetricHistory
-from sluice_core.messages.bandwidth_report import BandwidthReport
+from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metric_history.operations import find_series, forget_series, read_directory, read_points
 from sluice_core.metric_history.records import SeriesKey
@@ -36,7 +36,7 @@ class World:
             values = batch or {"values": {"tenant": {"AUTH_a": 3.0}}}
             self.service.receive("", MetricBatch("n1", metric, second, second, **values).encode())
             if at:
-                self.service.add_report(at(second))
+                self.service.add_report(at(second), IdleFlowReport())
             self.now = second + 1.7
             await self.service.write_due()
 
