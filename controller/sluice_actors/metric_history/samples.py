@@ -2,8 +2,8 @@
 
 The names of metrics of bandwidth say the method and what it is: ``GET_BW_MEASURED``, ``GET_BW_SHARE``,
 ``GET_BW_FLOOR`` and ``GET_BW_CEILING`` of tenants and containers (of the cluster what is measured),
-``NODE_GET_BW_MEASURED``, ``_ASSIGNED`` and ``_CAPACITY`` of ``node/side``, and ``DEVICE_GET_BW_MEASURED`` and
-``_SHARE`` of ``node/device``.
+``NODE_GET_BW_MEASURED``, ``_ASSIGNED`` and ``_CAPACITY`` of ``node/side``, ``DEVICE_GET_BW_MEASURED`` and ``_SHARE``
+of ``node/device``, and ``PART_GET_BW_MEASURED`` and ``_SHARE`` of what a tenant does on one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sluice_actors.metrics.windows import ClosedWindow
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
-from sluice_core.metric_history.bandwidth import DEVICE_QUANTITIES, FLOW_QUANTITIES, NODE_QUANTITIES, family
-from sluice_core.metric_history.records import DEVICE, OWNED
+from sluice_core.metric_history.bandwidth import FLOW_QUANTITIES, NODE_QUANTITIES, PART_QUANTITIES, family
+from sluice_core.metric_history.records import DEVICE, OWNED, PART
 from sluice_core.metrics.node_metrics import NODE
 
 Row = Mapping[str, Any]
@@ -81,9 +81,10 @@ def of_report(report: BandwidthReport) -> Iterator[Sample]:
         yield from _of_flows(method, window, flows)
         nodes = [row for row in report.nodes if row["method"] == method]
         yield _sample(family(method, NODE), NODE, window, nodes, NODE_QUANTITIES, _node_path)
-        parts = [row for row in report.parts if row["method"] == method and row["device"]]
-        parts = [row for row in parts if row["side"] == STORAGE_NODE]
-        yield _sample(family(method, DEVICE), DEVICE, window, parts, DEVICE_QUANTITIES, _device_path)
+        parts = [row for row in report.parts if row["method"] == method]
+        devices = [row for row in parts if row["side"] == STORAGE_NODE]
+        yield _sample(family(method, DEVICE), DEVICE, window, devices, PART_QUANTITIES, _device_path)
+        yield _sample(family(method, PART), PART, window, parts, PART_QUANTITIES, _part_path)
 
 
 def _of_flows(method: str, window: int, flows: Iterable[Row]) -> Iterator[Sample]:
@@ -131,3 +132,7 @@ def _node_path(row: Row) -> str:
 
 def _device_path(row: Row) -> str:
     return f"{row['node']}/{row['device']}"
+
+
+def _part_path(row: Row) -> str:
+    return f"{row['node']}/{row['device'] or row['side']}/{row['account']}"

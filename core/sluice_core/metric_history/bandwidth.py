@@ -8,17 +8,18 @@ from typing import Final
 from sluice_core.describe import MetricInfo
 from sluice_core.messages.bandwidth import METHODS
 from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT
-from sluice_core.metric_history.records import DEVICE
+from sluice_core.metric_history.records import DEVICE, PART
 from sluice_core.metrics.node_metrics import NODE
 
 #: Fields of the rows of the report (``BandwidthReport``) that are kept, each as a metric of its own.
 FLOW_QUANTITIES: Final = ("measured", "share", "floor", "ceiling")
 NODE_QUANTITIES: Final = ("measured", "assigned", "capacity")
-DEVICE_QUANTITIES: Final = ("measured", "share")
+PART_QUANTITIES: Final = ("measured", "share")
 _KINDS: Final = (
     (TENANT, "", FLOW_QUANTITIES, (CONTAINER, TENANT, CLUSTER)),
     (NODE, "NODE_", NODE_QUANTITIES, (NODE,)),
-    (DEVICE, "DEVICE_", DEVICE_QUANTITIES, (DEVICE,)),
+    (DEVICE, "DEVICE_", PART_QUANTITIES, (DEVICE,)),
+    (PART, "PART_", PART_QUANTITIES, (PART,)),
 )
 _MEANING: Final = {
     "measured": "moved",
@@ -31,7 +32,7 @@ _MEANING: Final = {
 
 
 def family(method: str, level: str) -> tuple[str, ...]:
-    """The metrics of ``method`` of tenants and containers (``TENANT``), of nodes or of devices."""
+    """The metrics of ``method`` of tenants and containers (``TENANT``), of nodes, devices or parts."""
     for kind, prefix, quantities, _ in _KINDS:
         if kind == level:
             return tuple(f"{prefix}{method}_BW_{one.upper()}" for one in quantities)

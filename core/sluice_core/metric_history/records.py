@@ -12,6 +12,8 @@ from sluice_core.messages.policies import CONTAINER, TENANT, VOLUME
 OWNED: Final = (TENANT, CONTAINER, VOLUME)
 #: The level of devices, whose paths are ``node/device``.
 DEVICE: Final = "device"
+#: The level of what tenants do there and on proxies: ``node/device/account`` and ``node/proxy/account``.
+PART: Final = "part"
 
 
 class SeriesKey(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from sluice_controller.api.prometheus.volumes import LEVELS, POOL_GAUGES, QUANTITIES
-from sluice_core.describe import STORAGE_NODE
+from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import METHODS
 from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, VOLUME
 from sluice_core.metric_history.bandwidth import FAMILIES
-from sluice_core.metric_history.records import DEVICE, SeriesKey
+from sluice_core.metric_history.records import DEVICE, PART, SeriesKey
 from sluice_core.metrics.node_metrics import NODE, POOL
 
 _FLOWS: Final = "sluice_bandwidth_flow_bytes_per_second"
@@ -41,6 +41,10 @@ def _of_bandwidth(key: SeriesKey) -> str:
         return _sum(_NODES, node=first, side=second, **labels)
     if key.level == DEVICE:
         return _sum(_PARTS, node=first, side=STORAGE_NODE, device=second, **labels)
+    if key.level == PART:
+        device, _, account = second.partition("/")
+        side, device = (PROXY, "") if device == PROXY else (STORAGE_NODE, device)
+        return _sum(_PARTS, node=first, side=side, device=device, account=account, **labels)
     return _sum(_FLOWS, **labels)
 
 

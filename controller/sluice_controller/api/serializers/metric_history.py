@@ -32,7 +32,7 @@ class _HistoryBase(Serializer):
 
     metric = s.CharField(source="selection.metric.name")
     unit = s.CharField(source="selection.metric.unit")
-    level = s.CharField(help_text="tenant, container, volume, node, device, pool, storage_policy or cluster")
+    level = s.CharField(help_text="tenant, container, volume, node, device, part, pool, storage_policy or cluster")
     target = s.CharField(source="selection.target", allow_blank=True, help_text=_TARGET)
     rest = computed(
         lambda history: history.selection.series[0].rest,

@@ -215,10 +215,20 @@ def test_flows_have_measured_share_floor_and_ceiling_where_there_are_such():
     assert last("n1/proxy", "NODE_GET_BW_CAPACITY", "node") == [9.0]
 
 
-def test_devices_of_storage_nodes_add_up_what_flows_move_on_them():
-    part = {"node": "n1", "side": "storage_node", "device": "d1", "method": "GET", "share": 3.0, "measured": 2.0}
-    history = of_bandwidth(13, nodes=[node()], parts=[part, part, {**part, "side": "proxy", "device": ""}])
-    assert history.line("n1/d1", START + 12, START + 13, metric="DEVICE_GET_BW_MEASURED", level="device") == [4.0]
+def test_devices_add_up_what_flows_move_there_and_parts_tell_tenants_apart():
+    part = {"node": "n1", "side": "storage_node", "device": "d1", "method": "GET", "account": "AUTH_a"}
+    rates = {"share": 3.0, "measured": 2.0}
+    parts = [part | rates, part | rates, part | rates | {"account": "AUTH_b"}]
+    parts.append(part | rates | {"side": "proxy", "device": ""})
+    history = of_bandwidth(13, nodes=[node()], parts=parts)
+
+    def last(path, metric, level):
+        return history.line(path, START + 12, START + 13, metric=metric, level=level)
+
+    assert last("n1/d1", "DEVICE_GET_BW_MEASURED", "device") == [6.0]
+    assert last("n1/d1/AUTH_a", "PART_GET_BW_MEASURED", "part") == [4.0]
+    assert last("n1/d1/AUTH_b", "PART_GET_BW_SHARE", "part") == [3.0]
+    assert last("n1/proxy/AUTH_a", "PART_GET_BW_MEASURED", "part") == [2.0]
 
 
 def test_a_second_in_which_no_node_was_heard_is_a_gap():

@@ -38,6 +38,16 @@ FLOW, NODE = "sluice_bandwidth_flow_bytes_per_second", "sluice_bandwidth_bytes_p
             'what="measured"})',
         ),
         (
+            SeriesKey("PART_GET_BW_SHARE", "part", "n1/d1/AUTH_a"),
+            'sum(sluice_bandwidth_part_bytes_per_second{node="n1",side="storage_node",device="d1",account="AUTH_a",'
+            'method="GET",what="share"})',
+        ),
+        (
+            SeriesKey("PART_PUT_BW_MEASURED", "part", "n1/proxy/AUTH_a"),
+            'sum(sluice_bandwidth_part_bytes_per_second{node="n1",side="proxy",device="",account="AUTH_a",'
+            'method="PUT",what="measured"})',
+        ),
+        (
             SeriesKey("VOLUME_READ_BW", "volume", "AUTH_p/v1"),
             'sum(sluice_volume_bytes_per_second{volume="v1",project="p",operation="read"})',
         ),
