@@ -71,7 +71,7 @@ def list_series(backend: Backend, accounts: frozenset[str] | None, metric: str, 
     return {
         name_of(one): one
         for one in _without_deleted(backend, found)
-        if (accounts is None or (one.key.account in accounts and not one.rest))
+        if (accounts is None or (one.key.owner in accounts and not one.rest))
         and metric in ("", one.metric)
         and target in ("", one.path)
     }
@@ -83,7 +83,7 @@ def name_of(series: SeriesRecord) -> str:
 
 
 def forget(backend: Backend, target: str) -> list[SeriesRecord]:
-    """Forget the series of ``target`` and of what is in it; those that were forgotten.
+    """Forget the series of ``target``, of what is in it and of what it does on nodes; those that were forgotten.
 
     :param target: an account or the name of its project, a container, a volume, a node, …
     :raises CallerError: when it is empty
@@ -93,7 +93,11 @@ def forget(backend: Backend, target: str) -> list[SeriesRecord]:
     store = backend.history
     word, slash, name = target.partition("/")
     paths = {target, f"{backend.native.account(word)}{slash}{name}"}
-    gone = [one for one in store.run(read_directory(store.keys)).values() if _is_in(one.path, paths)]
+    gone = [
+        one
+        for one in store.run(read_directory(store.keys)).values()
+        if _is_in(one.path, paths) or one.key.account in paths
+    ]
     store.run(forget_series(store.keys, gone))
     return gone
 

@@ -28,9 +28,14 @@ class SeriesKey(NamedTuple):
     rest: bool = False
 
     @property
-    def account(self) -> str:
-        """The account whose it is; empty when it is nobody's."""
+    def owner(self) -> str:
+        """The account whose people may see it; empty when it is nobody's."""
         return self.path.partition("/")[0] if self.level in OWNED else ""
+
+    @property
+    def account(self) -> str:
+        """The account that it is about; empty when it is about none."""
+        return self.path.rpartition("/")[2] if self.level == PART else self.owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,13 +196,15 @@ def test_series_are_listed_by_pages_and_everybody_sees_their_own(people, kept):
     first, marker = listed(RITA, "?limit=1")
     assert first == own[:1]
     assert listed(RITA, f"?limit=1&marker={marker}") == (own[1:], None)
+    assert listed(ADA, "?prefix=PUTS_SEC tenant ")[0] == own[1:]
     assert listed(ADA, "?metric=gets_sec&target=AUTH_umbrella-id")[0] == [("GETS_SEC", "AUTH_umbrella-id")]
 
 
 def test_what_is_forgotten_is_gone_with_all_that_is_in_it(api, kept, backend):
     for path in ("AUTH_a", "AUTH_a/c", "AUTH_ab"):
         kept.series("PUTS_SEC", "container" if "/" in path else "tenant", path)
-    assert api.delete("/metrics/history?target=AUTH_a").json() == {"series": 2}
+    kept.series("PART_GET_BW_MEASURED", "part", "n1/d1/AUTH_a")
+    assert api.delete("/metrics/history?target=AUTH_a").json() == {"series": 3}
     assert [one["target"] for one in api.get("/metrics/history").json()["series"]] == ["AUTH_ab"]
     assert len(backend.store.client.keys("*:metric_points:1:*")) == 1
     assert api.delete("/metrics/history").status_code == 400

@@ -85,7 +85,8 @@ class MetricSeriesView(View):
     def get(self, request: Request) -> Response:
         """List the series of which history is kept.
 
-        Those of one's own project unless one may see all. What a Prometheus keeps is not among them.
+        Those of one's own project unless one may see all. What a Prometheus keeps is not among them. `prefix` and
+        `marker` are a metric, a level and a target with blanks between them.
         """
         accounts = visible_accounts(request, self.rules["get"])
         known = reading.list_series(self.backend, accounts, self.given["metric"].upper(), self.given["target"])
