@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Servers and tests start from bytecode, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv everything demo demo-block up down status test lint types imports names unit service functional probe roles repeat debian13 \
+.PHONY: help venv everything demo demo-block up down status test lint types imports names unit service functional probe browser-soak roles repeat debian13 \
     fuzz swift-suite swift-sample bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
@@ -82,6 +82,9 @@ functional: everything  ## one journey of every capability on a real cluster
 probe: everything  ## kill and cut things under load, and try what a journey does not; PROBES=… chooses modules
 	@$(PYTEST) $(PARALLEL) -n 2 -m "probe and not alone" $(PROBES) || [ $$? = $(NONE) ]
 	@$(PYTEST) -m "probe and alone" $(PROBES) || [ $$? = $(NONE) ]
+
+browser-soak: everything  ## ten minutes of a live page in a browser: its memory and its requests
+	@SLUICE_OPEN_SECONDS=600 $(PYTEST) -s tests/probe/horizon/test_open_for_long.py
 
 roles: everything  ## install each role alone and collect the tests of its room
 	@$(VENV)/bin/tox run --quiet -m roles -- --collect-only -qq

@@ -16,6 +16,8 @@ from sluice_aio.keystone.http import KeystoneHttp
 from sluice_client import Client
 
 AXE: Final = Path(__file__).with_name("axe.min.js")
+#: Of the panels, for figures that tests put into a page.
+TEMPLATES: Final = Path(__file__).parents[3] / "horizon_plugin" / "sluice_dashboard" / "templates"
 #: What of a page is ours.
 CONTENT: Final = ".sluice"
 
@@ -59,6 +61,10 @@ class Dashboard:
         response = self.page.goto(self.url + path)
         self.page.wait_for_load_state()
         return response
+
+    def choose_theme(self, name: str) -> None:
+        """Horizon's theme ``default`` or ``material`` from now on."""
+        self.context.add_cookies([{"name": "theme", "value": name, "url": self.url}])
 
     def violations(self, within: str = CONTENT) -> list[str]:
         """What axe-core finds in what is ``within``, as ``rule: elements``."""

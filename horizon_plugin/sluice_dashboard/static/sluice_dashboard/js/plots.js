@@ -10,15 +10,26 @@
   var COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#444444"];
   var PREFIXES = ["", "k", "M", "G", "T", "P"];
   var UNITS = { bytes_per_second: "B/s", bytes: "B", seconds: "s", percent: "%", requests_per_second: "/s" };
+  var UNSCALED = ["seconds", "percent"];
+  var DAY = 86400;
   var HEIGHT = 220;
   var AXIS = 80; // pixels left of the plot: the same for all, so that those of a group are aligned
 
   function format(value, unit) {
     if (value === null || value === undefined) { return "–"; }
     var power = 0;
-    while (Math.abs(value) >= 1000 && power < PREFIXES.length - 1) { value /= 1000; power += 1; }
+    while (UNSCALED.indexOf(unit) < 0 && Math.abs(value) >= 1000 && power < PREFIXES.length - 1) { value /= 1000; power += 1; }
     var name = UNITS[unit] === undefined ? unit : UNITS[unit];
     return (Number(value.toPrecision(3)) + " " + PREFIXES[power] + name).trim();
+  }
+
+  function localTime(at) { return new Date(at * 1000).toLocaleString(); }
+
+  function timeTicks(plot, ticks) {
+    var long = plot.scales.x.max - plot.scales.x.min > DAY;
+    var shown = long ? { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }
+      : { hour: "2-digit", minute: "2-digit", second: ticks[1] - ticks[0] < 60 ? "2-digit" : undefined };
+    return ticks.map(function (at) { return new Date(at * 1000).toLocaleString([], shown); });
   }
 
   /* One column of times and one for each series: null is a gap, undefined a time that only others have. */
@@ -87,11 +98,14 @@
           }
         }
       },
-      axes: [{}, {
+      axes: [{ values: timeTicks }, {
         size: AXIS,
         values: function (plot, ticks) { return ticks.map(function (tick) { return format(tick, unit); }); }
       }],
-      series: [{}].concat(shown.series.map(function (one, index) {
+      series: [{
+        label: figure.querySelector("th").textContent,
+        value: function (plot, at) { return at === null || at === undefined ? "–" : localTime(at); }
+      }].concat(shown.series.map(function (one, index) {
         var colour = COLOURS[index % COLOURS.length];
         return {
           label: one.label,
@@ -122,7 +136,7 @@
     var body = document.createElement("tbody");
     state.raw[0].forEach(function (at, index) {
       var row = body.insertRow();
-      cell(row, "th", new Date(at * 1000).toLocaleString()).scope = "row";
+      cell(row, "th", localTime(at)).scope = "row";
       state.shown.series.forEach(function (one, number) { cell(row, "td", format(state.raw[number + 1][index], one.unit)); });
     });
     table.replaceChild(body, table.tBodies[0]);
@@ -132,7 +146,7 @@
     var list = figure.querySelector("[data-plot-marks]");
     list.replaceChildren();
     shown.marks.forEach(function (mark) {
-      cell(list, "li", new Date(mark.at * 1000).toLocaleTimeString() + " " + mark.text);
+      cell(list, "li", localTime(mark.at) + " " + mark.text);
     });
     shown.thresholds.forEach(function (one) { cell(list, "li", one.label); });
     list.hidden = !list.children.length;

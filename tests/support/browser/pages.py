@@ -1,0 +1,52 @@
+"""All pages of the dashboard, as Horizon has registered them, and what the parameters of their URLs are in tests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sluice_aio.base.layout import Layout
+from sluice_aio.horizon import conf
+from sluice_aio.keystone import venv
+
+_PROGRAM: Final = Path(__file__).with_name("urls_program.py")
+#: Parameter of a URL → what it is in ``answers.py``; a panel adds its own.
+PARAMETERS: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredPage:
+    """One page: ``kind`` is ``PageView``, ``ActionView`` (a form), ``PlotView`` or ``other``."""
+
+    name: str
+    kind: str
+    path: str
+    parameters: tuple[str, ...]
+
+    def url(self, values: Mapping[str, str] = PARAMETERS) -> str:
+        """Its path with ``values`` in it.
+
+        :raises KeyError: naming a parameter that ``values`` lack
+        """
+        return self.path % {name: values[name] for name in self.parameters}
+
+
+def registered_pages(layout: Layout) -> list[RegisteredPage]:
+    """The pages of both dashboards of the Horizon at ``layout``."""
+    roots = json.dumps([str(root) for root in conf.ROOTS])
+    command = [
+        str(venv.python(service="horizon")),
+        "-W",
+        "ignore",
+        "-I",
+        str(_PROGRAM),
+        str(conf.folder(layout)),
+        roots,
+    ]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: list[dict[str, Any]] = json.loads(ran.stdout)
+    return [RegisteredPage(one["name"], one["kind"], one["path"], tuple(one["parameters"])) for one in found]
