@@ -113,39 +113,41 @@ class Permissions:
         return any(self.allow(operation) for operation in operations)
 
 
-def permissions(request: HttpRequest, target: str = "") -> Permissions:
+def permissions(request: HttpRequest, target: str = "", **about: str) -> Permissions:
     """What the user may do, by the rules of the API.
 
-    They are asked for once per request and ``target``, and those without a target twice a minute.  An API that is away
+    They are asked for once per request and target, and those without a target twice a minute.  An API that is away
     forbids nothing here: it refuses what is not allowed when it is back.
 
-    :param target: an account, ``account/container`` or ``account/volume id``; empty for what needs none
+    :param target: a path, or what follows ``FOR`` in a sentence; empty for what needs none
+    :param about: ``policy``, an id, in place of a target; the ``filter`` that is set; the ``stereotype``
     """
-    known: dict[str, Permissions] = request.__dict__.setdefault("_sluice_permissions", {})
-    if target not in known:
-        known[target] = _ask(request, target) if target else _remembered(request)
-    return known[target]
+    known: dict[object, Permissions] = request.__dict__.setdefault("_sluice_permissions", {})
+    if "" not in known:
+        known[""] = _remembered(request)
+    if not target and not about:
+        return known[""]
+    key = (target, *sorted(about.items()))
+    if key not in known:
+        found = _ask(request, target, **about)
+        # what is about no target is not in the answer
+        known[key] = Permissions({**known[""].operations, **found.operations}, known[""].known and found.known)
+    return known[key]
 
 
 def _remembered(request: HttpRequest) -> Permissions:
     # the token itself must not be readable in a cache that others share
     key = f"sluice-permissions-{hashlib.sha256(request.user.token.id.encode()).hexdigest()}"
     kept = cache.get(key)
-    if kept is not None:
-        return Permissions(**kept)
-    found = _ask(request, "")
-    cache.set(
-        key, {"operations": dict(found.operations), "known": found.known}, _BELIEVED if found.known else _AWAY_FOR
-    )
-    return found
+    if kept is None:
+        found = _ask(request)
+        kept = {"operations": found.operations, "known": found.known}
+        cache.set(key, kept, _BELIEVED if found.known else _AWAY_FOR)
+    return Permissions(**kept)
 
 
-def _ask(request: HttpRequest, target: str) -> Permissions:
+def _ask(request: HttpRequest, target: str = "", **about: str) -> Permissions:
     try:
-        answer = client(request, _SHORT_TIMEOUT).get("/permissions", target=target)
-    except ApiError as error:
-        # an API of before there were permissions
-        return Permissions() if error.status in (401, 404) or error.status >= 500 else Permissions({}, known=True)
+        return Permissions(client(request, _SHORT_TIMEOUT).permissions(target, **about), known=True)
     except ClientError:
         return Permissions()
-    return Permissions(answer["permissions"], known=True)

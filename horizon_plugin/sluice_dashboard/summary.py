@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -21,11 +21,9 @@ WARNING: Final = "warning"
 DANGER: Final = "danger"
 UNKNOWN: Final = "unknown"
 
-#: Policies that are counted; of a page of more it is said that there are more.
-_COUNTED: Final = 1000
 #: Things that a card names.
 _NAMED: Final = 5
-#: Seconds back, and number, of the events that are shown.
+#: Seconds back, and number, of the events that are shown; of how many that are read.
 _RECENT: Final = 3600
 _EVENTS: Final = 8
 _READ: Final = 1000
@@ -59,7 +57,20 @@ def link(dashboard: str, panel: str, query: str = "") -> str:
         return ""
 
 
-def service_card(client: Client) -> Card:
+def cards(client: Client, dashboard: str) -> list[Card]:
+    """What the API counts; the cluster's own parts only for whoever may see them.
+
+    :param dashboard: whose panels the cards lead to
+    """
+    counts = client.overview()
+    found = [policies_card(counts["policies"], dashboard), floors_card(client, counts["floors"], dashboard)]
+    cluster = counts["cluster"]
+    if cluster is None:
+        return found
+    return [service_card(cluster), nodes_card(client, cluster["nodes"], dashboard), *found]
+
+
+def service_card(cluster: Mapping[str, Any]) -> Card:
     """What the API depends on: Redis, actor hosts, the broker, nodes, Keystone."""
     names = {
         "redis": _("Redis"),
@@ -68,78 +79,80 @@ def service_card(client: Client) -> Card:
         "nodes": _("Nodes"),
         "keystone": _("Keystone"),
     }
-    found: Mapping[str, str] = client.health()["dependencies"]
-    bad = [name for name, state in found.items() if state != "ok"]
     lines = [
-        Line(
-            f"{names.get(name, name)}: {_('well') if state == 'ok' else _('not well')}",
-            level=DANGER if name in bad else OK,
-        )
-        for name, state in found.items()
+        Line(f"{names.get(name, name)}: {_('well')}")
+        if state == "ok"
+        else Line(f"{names.get(name, name)}: {_('not well')}", level=DANGER)
+        for name, state in cluster["dependencies"].items()
     ]
-    figure = _("well") if not bad else _("not well")
-    return Card(_("Services"), figure, DANGER if bad else OK, tuple(lines))
+    away = cluster["hosts"]["away"]
+    if away:
+        lines.append(Line(ngettext("%d actor host is silent", "%d actor hosts are silent", away) % away, level=WARNING))
+    bad = DANGER if any(line.level == DANGER for line in lines) else WARNING if away else OK
+    return Card(_("Services"), _("well") if bad == OK else _("not well"), bad, tuple(lines))
 
 
-def nodes_card(client: Client, dashboard: str) -> Card:
+def nodes_card(client: Client, counts: Mapping[str, Any], dashboard: str) -> Card:
     """How many nodes do what they should, and which do not."""
-    nodes = client.nodes()
-    bad = [node for node in nodes if node["state"] != "ok" or node["refused"]]
     url = link(dashboard, "monitoring")
-    lines = [
-        Line(
-            _("%(node)s: %(state)s %(detail)s")
-            % {"node": node["node"], "state": _state(node), "detail": node["detail"]},
-            url,
-            DANGER,
-        )
-        for node in bad[:_NAMED]
-    ]
-    level = DANGER if bad else OK if nodes else UNKNOWN
-    figure = _("%(well)d of %(all)d well") % {"well": len(nodes) - len(bad), "all": len(nodes)}
-    return Card(_("Nodes"), figure, level, (*lines, *_more(bad, url)), url)
+    total, well = counts["total"], counts["ok"]
+    bad: list[Line] = []
+    for state, text in _node_states().items():
+        nodes = _nodes(client, state=state) if counts[state] else ()
+        bad += [Line(text % {"node": node["node"], "detail": node["detail"]}, url, DANGER) for node in nodes]
+    if counts["refusing"]:
+        refusing = _("%(node)s refuses what a policy sets")
+        bad += [Line(refusing % {"node": node["node"]}, url, WARNING) for node in _nodes(client, refusing=True)]
+    level = DANGER if well < total else WARNING if bad else OK if total else UNKNOWN
+    figure = _("%(well)d of %(all)d well") % {"well": well, "all": total}
+    return Card(_("Nodes"), figure, level, tuple(bad), url)
 
 
-def _state(node: Mapping[str, Any]) -> str:
-    states = {
-        "ok": _("refuses what a policy sets"),
-        "stale_history": _("has an older history"),
-        "failed": _("failed"),
-        "away": _("does not report"),
+def _node_states() -> dict[str, str]:
+    return {
+        "away": _("%(node)s does not report %(detail)s"),
+        "failed": _("%(node)s failed: %(detail)s"),
+        "stale_history": _("%(node)s has an older history %(detail)s"),
     }
-    return str(states.get(node["state"], node["state"]))
 
 
-def policies_card(client: Client, dashboard: str) -> Card:
+def _nodes(client: Client, **query: Any) -> Iterable[Mapping[str, Any]]:
+    return islice(client.collection("/nodes").list(limit=_NAMED, **query), _NAMED)
+
+
+def policies_card(counts: Mapping[str, Any], dashboard: str) -> Card:
     """Policies by state."""
-    policies = client.collection("/policies")
-    rows = list(islice(policies.list(limit=_COUNTED), _COUNTED))
-    more = bool(policies.last_page.get("next_marker"))
-    tally = Counter(row["state"] for row in rows)
-    waiting = sum(1 for row in rows if row["enabled"] and row["enforced"]["nodes"] < row["enforced"]["total"])
+    states = {
+        "active": _("%d active"),
+        "waiting": _("%d wait for their condition"),
+        "failed": _("%d failed"),
+        "disabled": _("%d disabled"),
+    }
     lines = [
-        Line(f"{state}: {count}", link(dashboard, "policies", f"?state={state}"), DANGER if state == "failed" else OK)
-        for state, count in sorted(tally.items())
+        Line(text % counts[state], link(dashboard, "policies", f"?state={state}"), DANGER if state == "failed" else OK)
+        for state, text in states.items()
+        if counts[state]
     ]
-    if waiting:
-        text = ngettext("%d is not enforced everywhere", "%d are not enforced everywhere", waiting) % waiting
+    refused = counts["refused"]
+    if refused:
+        text = ngettext("%d is refused by a node", "%d are refused by nodes", refused) % refused
         lines.append(Line(text, link(dashboard, "policies"), WARNING))
-    level = DANGER if tally["failed"] else WARNING if waiting else OK
-    figure = _("more than %d") % len(rows) if more else str(len(rows))
-    return Card(_("Policies"), figure, level, tuple(lines), link(dashboard, "policies"))
+    level = DANGER if counts["failed"] else WARNING if refused else OK
+    return Card(_("Policies"), str(counts["total"]), level, tuple(lines), link(dashboard, "policies"))
 
 
-def floors_card(client: Client, dashboard: str) -> Card:
-    """Floors of bandwidth that are not met."""
-    flows = client.collection("/bw/flows", "flows")
-    rows = [row for row in islice(flows.list(limit=_COUNTED), _COUNTED) if row["floor"] > 0]
+def floors_card(client: Client, counts: Mapping[str, Any], dashboard: str) -> Card:
+    """Floors of bandwidth that are not met, and whose they are."""
     url = link(dashboard, "bandwidth")
-    if flows.last_page.get("stale"):
-        return Card(_("Bandwidth floors"), _("nobody measures now"), UNKNOWN, (), url)
-    short = sorted((row for row in rows if row["short"] > 0), key=lambda row: -row["short"])
-    lines = [Line(_lacks(row), url, WARNING) for row in short[:_NAMED]]
-    figure = _("%(met)d of %(all)d met") % {"met": len(rows) - len(short), "all": len(rows)}
-    return Card(_("Bandwidth floors"), figure, WARNING if short else OK, (*lines, *_more(short, url)), url)
+    title = _("Bandwidth floors")
+    if counts["stale"]:
+        return Card(title, _("nobody measures now"), UNKNOWN, (), url)
+    if not counts["short"]:
+        return Card(title, _("all met"), OK, (), url)
+    figure = _("%(count)d not met, %(rate)s lacking") % {"count": counts["short"], "rate": rate(counts["shortfall"])}
+    flows = islice(client.collection("/bw/flows", "flows").list(limit=_READ), _READ)
+    short = sorted((row for row in flows if row["short"] > 0), key=lambda row: -row["short"])
+    return Card(title, figure, WARNING, tuple(Line(_lacks(row), url, WARNING) for row in short[:_NAMED]), url)
 
 
 def _lacks(flow: Mapping[str, Any]) -> str:
@@ -152,8 +165,3 @@ def recent_events(client: Client) -> Sequence[Mapping[str, Any]]:
     """The last events of an hour, newest first."""
     since = f"{time.time() - _RECENT:.0f}"
     return list(deque(islice(client.collection("/events").list(since=since, limit=_READ), _READ), _EVENTS))[::-1]
-
-
-def _more(bad: Iterable[object], url: str) -> tuple[Line, ...]:
-    count = len(list(bad)) - _NAMED
-    return (Line(ngettext("and %d more", "and %d more", count) % count, url, DANGER),) if count > 0 else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,21 +22,23 @@ ROOTS: Final = (_PLUGIN, _CLONE / "client")
 #: What the compressed style sheets and scripts are made from, beside Horizon itself.
 _SOURCES: Final = (".css", ".html", ".js", ".py", ".scss")
 
+#: As if the plugin's files were copied to Horizon's folders; the second folder of enabled files is the launcher's.
+_PANELS: Final = """\
+import sluice_dashboard as _sluice_dashboard
+from openstack_dashboard.local import enabled as _enabled
+
+_plugin = _pathlib.Path(_sluice_dashboard.__file__).parent
+_enabled.__path__.extend([str(_plugin / "enabled"), _given["enabled"]])
+for _snippet in sorted((_plugin / "local_settings.d").glob("_*.py")):
+    exec(_snippet.read_text(encoding="utf-8"))
+"""
 #: ``openstack_dashboard.settings`` imports this; what it lacks is Horizon's own default.
 _SETTINGS: Final = """\
 # all names without `_` become Horizon's settings
 import pathlib as _pathlib
 
-import sluice_dashboard as _sluice_dashboard
-from openstack_dashboard.local import enabled as _enabled
-
 _given = {given!r}
-_plugin = _pathlib.Path(_sluice_dashboard.__file__).parent
-# as if the plugin's enabled files were copied to Horizon's folder; the second folder is the launcher's
-_enabled.__path__.extend([str(_plugin / "enabled"), _given["enabled"]])
-for _snippet in sorted((_plugin / "local_settings.d").glob("_*.py")):
-    exec(_snippet.read_text(encoding="utf-8"))
-
+{panels}
 DEBUG = False
 WEBROOT = "/"
 ALLOWED_HOSTS = [_given["host"]]
@@ -86,9 +89,10 @@ def folder(layout: Layout) -> Path:
     return layout.data / "horizon"
 
 
-def write_horizon(layout: Layout) -> None:
+def write_horizon(layout: Layout, panels: bool = True) -> None:
     """The settings, and the secret that signs sessions, which is made at the first call.
 
+    :param panels: whether it has those of this clone, else what is installed in its environment
     :raises LaunchError: outside of a clone
     """
     if not _PLUGIN.is_dir():
@@ -106,24 +110,27 @@ def write_horizon(layout: Layout) -> None:
         "static": str(home / f"static-{_digest()}"),
     }
     (home / "local" / "__init__.py").touch()
-    (home / "local" / "local_settings.py").write_text(_SETTINGS.format(given=given), encoding="utf-8")
+    (home / "local" / "local_settings.py").write_text(
+        _SETTINGS.format(given=given, panels=_PANELS if panels else ""), encoding="utf-8"
+    )
     (enabled / "_9990_sluice_home.py").write_text(_ENABLED, encoding="utf-8")
 
 
-def command(layout: Layout, python: Path) -> list[str]:
+def command(layout: Layout, python: Path, roots: Sequence[Path] = ROOTS) -> list[str]:
     """What starts it.
 
     :param python: of Horizon's environment
+    :param roots: what is imported from beside it
     """
-    roots = [str(root) for root in ROOTS]
+    given = [str(folder(layout)), str(layout.ports["horizon"]), json.dumps([str(root) for root in roots])]
     # isolated: what lies in the folder we happen to be in, or in our own environment, is none of its business
-    return [str(python), "-I", str(_PROGRAM), str(folder(layout)), str(layout.ports["horizon"]), json.dumps(roots)]
+    return [str(python), "-I", str(_PROGRAM), *given]
 
 
 def _digest() -> str:
     """Changes with everything that the compressed files are made from."""
     seen = hashlib.sha256((_CLONE / "devstack" / "horizon-constraints.txt").read_bytes())
-    seen.update(_SETTINGS.encode())
+    seen.update((_PANELS + _SETTINGS).encode())
     for path in sorted(_PLUGIN.rglob("*")):
         if path.suffix in _SOURCES and path.is_file():
             seen.update(str(path.relative_to(_PLUGIN)).encode())

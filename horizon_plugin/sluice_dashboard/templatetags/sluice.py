@@ -26,13 +26,15 @@ _RANGE_NAMES: Final = (
 
 
 @register.simple_tag(takes_context=True)
-def permitted(context: template.Context, operation: str, target: str | None = None) -> bool:
+def permitted(context: template.Context, operation: str, target: str | None = None, **about: str) -> bool:
     """``{% permitted "policies:create" as may_create %}``: whether the API would not refuse that.
 
     :param target: by default the page's
+    :param about: ``policy``, an id, in place of a target; the ``filter`` that is set; the ``stereotype``
     """
-    about = context.get("target", "") if target is None else target
-    return api.permissions(context["request"], about).allow(operation)
+    if target is None:
+        target = "" if about else context.get("target", "")
+    return api.permissions(context["request"], target, **about).allow(operation)
 
 
 @register.simple_tag

@@ -87,7 +87,8 @@ def test_who_is_not_logged_in_sees_no_page(horizon_alone, pages, chromium):
     chromium.clear_cookies()
     opened = []
     for page in pages:
-        response = chromium.request.get(layout.url("horizon") + page.url(), max_redirects=0)
-        if response.status != 302 or "/auth/login/" not in response.headers["location"]:
-            opened.append(f"{page.name}: {response.status}")
+        for url in page.urls():
+            response = chromium.request.get(layout.url("horizon") + url, max_redirects=0)
+            if response.status != 302 or "/auth/login/" not in response.headers["location"]:
+                opened.append(f"{url}: {response.status}")
     assert opened == []

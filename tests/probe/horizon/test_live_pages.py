@@ -8,16 +8,12 @@ import json
 import re
 
 import pytest
-from tests.support.browser.answers import event, node
+from tests.support.browser.answers import event, node, say_nodes
 from tests.support.browser.fake_api import error_body
 
 #: Milliseconds after which the overview has asked for each of its sections.
 ROUND = 7_000
 SCRIPT = '<img src=x onerror="document.title=666"><script>document.title=666</script>{$ 7*191 $}{{ 7*191 }}'
-
-
-def nodes(*them):
-    return {"nodes": list(them), "next_marker": None, "head": {"history": "h1", "epoch": 7}}
 
 
 @pytest.fixture
@@ -36,9 +32,9 @@ def banner(page, name):
 
 
 def test_a_section_follows_what_the_api_says(overview, fake_api):
-    fake_api.say("GET /nodes", nodes(node("node1"), node("node2", state="away", detail="since noon")))
+    say_nodes(fake_api, node("node1"), node("node2", state="away", detail="since noon"))
     state(overview).get_by_text("1 of 2 well").wait_for()
-    state(overview).get_by_text("node2: does not report since noon").wait_for()
+    state(overview).get_by_text("node2 does not report since noon").wait_for()
     assert "1 of 2 well" in overview.page.locator("#sluice-announcer").inner_text()
     assert overview.findings.faults == []
 
@@ -63,13 +59,13 @@ def test_a_page_that_begins_without_an_api_has_its_frame_and_fills_when_it_is_ba
 
 
 def test_a_refusal_is_shown_in_the_words_of_the_api(overview, fake_api):
-    fake_api.say("GET /nodes", error_body(403, "`sluice:nodes:list` is not allowed to `ada`"), 403)
+    fake_api.say("GET /overview", error_body(403, "`sluice:nodes:list` is not allowed to `ada`"), 403)
     assert overview.open("/sluice/").status == 403
     assert "is not allowed to `ada`" in state(overview).inner_text()
 
 
 def test_a_token_that_the_api_refuses_leads_to_the_login(overview, fake_api):
-    fake_api.say("GET /health", error_body(401, "the token was revoked"), 401)
+    fake_api.say("GET /overview", error_body(401, "the token was revoked"), 401)
     banner(overview.page, "login").wait_for()
     link = banner(overview.page, "login").get_by_role("link")
     assert link.get_attribute("href").endswith("?next=%2Fsluice%2F")
@@ -79,7 +75,7 @@ def test_a_token_that_the_api_refuses_leads_to_the_login(overview, fake_api):
 
 
 def test_text_of_tenants_is_shown_as_text(overview, fake_api):
-    fake_api.say("GET /nodes", nodes(node("node1", state="failed", detail=SCRIPT)))
+    say_nodes(fake_api, node("node1", state="failed", detail=SCRIPT))
     fake_api.say("GET /events", {"events": [event(1, text=SCRIPT)], "next_marker": None, "last": "1-0"})
     overview.open("/sluice/")
     overview.page.wait_for_timeout(ROUND)
@@ -125,7 +121,7 @@ def test_what_one_types_in_a_section_stays(overview, fake_api):
         " '<form id=mine><label>a<input id=word></label></form>')"
     )
     page.fill("#word", "half a sent")
-    fake_api.say("GET /nodes", nodes(node("node1"), node("node2"), node("node3")))
+    say_nodes(fake_api, node("node1"), node("node2"), node("node3"))
     state(overview).get_by_text("3 of 3 well").wait_for()
     assert page.input_value("#word") == "half a sent"
     assert page.evaluate("document.activeElement.id") == "word"

@@ -6,7 +6,7 @@ A minute by default, ten with ``make browser-soak``.
 import os
 import time
 
-from tests.support.browser.answers import event, node
+from tests.support.browser.answers import event, node, say_nodes
 
 SECONDS = float(os.environ.get("SLUICE_OPEN_SECONDS", "60"))
 #: Of the heap after garbage collection, beside what is noise in a browser.
@@ -40,8 +40,7 @@ def test_a_page_that_stays_open_neither_grows_nor_asks_more_than_once_a_second(f
 
 def change(api, turn):
     """Other values each second, as many of them."""
-    nodes = [node("node1"), node("node2", state=("ok", "away")[turn % 2])]
-    api.say("GET /nodes", {"nodes": nodes, "next_marker": None, "head": {"history": "h1", "epoch": 7}})
+    say_nodes(api, node("node1"), node("node2", state=("ok", "away")[turn % 2]))
     events = [event(number) for number in range(turn, turn + 8)]
     api.say("GET /events", {"events": events, "next_marker": None, "last": f"{turn}-0"})
 

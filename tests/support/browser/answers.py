@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
 
 from tests.support.browser.fake_api import FakeApi
+
+from sluice_controller.identity.operations import BY_NAME
+
+OPERATIONS: Final = tuple(name.removeprefix("sluice:") for name in BY_NAME)
 
 
 def node(name: str, **changes: Any) -> dict[str, Any]:
@@ -96,12 +102,40 @@ def event(number: int, **changes: Any) -> dict[str, Any]:
     }
 
 
+def overview(policies: int = 2, **cluster: Any) -> dict[str, Any]:
+    """``GET /overview`` of a cluster that is well but for ``cluster``: ``nodes``, ``hosts``, ``dependencies``."""
+    parts = ("redis", "actors", "broker", "nodes", "keystone")
+    return {
+        "policies": {"total": policies, "active": policies, "waiting": 0, "failed": 0, "disabled": 0, "refused": 0},
+        "floors": {"short": 0, "shortfall": 0.0, "stale": False},
+        "cluster": {
+            "hosts": {"alive": 1, "away": 0},
+            "dependencies": dict.fromkeys(parts, "ok"),
+            **cluster,
+        },
+    }
+
+
+def say_nodes(api: FakeApi, *nodes: Mapping[str, Any]) -> None:
+    """The cluster has these nodes, and the overview counts them."""
+    states = Counter(one["state"] for one in nodes)
+    counts = {state: states[state] for state in ("ok", "stale_history", "failed", "away")}
+    refusing = sum(1 for one in nodes if one["refused"])
+
+    def page(asked: Mapping[str, str]) -> dict[str, Any]:
+        shown = [one for one in nodes if asked.get("state", one["state"]) == one["state"]]
+        if "refusing" in asked:
+            shown = [one for one in shown if one["refused"]]
+        return {"nodes": shown, "next_marker": None, "head": {"history": "h1", "epoch": 7}}
+
+    api.say("GET /nodes", page)
+    api.say("GET /overview", overview(nodes={"total": len(nodes), **counts, "refusing": refusing}))
+
+
 def well(api: FakeApi) -> None:
     """Two nodes, two policies, one floor, one event; all is well."""
-    parts = ("redis", "actors", "broker", "nodes", "keystone")
-    api.say("GET /health", {"status": "ok", "dependencies": dict.fromkeys(parts, "ok")})
-    nodes = [node("node1"), node("node2")]
-    api.say("GET /nodes", {"nodes": nodes, "next_marker": None, "head": {"history": "h1", "epoch": 7}})
+    api.say("GET /permissions", {"permissions": dict.fromkeys(OPERATIONS, True)})
+    say_nodes(api, node("node1"), node("node2"))
     api.say("GET /policies", {"policies": [policy(1), policy(2)], "next_marker": None})
     measured = {"at": None, "stale": False, "left_out": 0, "controllers": {}, "next_marker": None}
     api.say("GET /bw/flows", {"flows": [flow("AUTH_x")], **measured})

@@ -10,14 +10,14 @@ import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from sluice_aio.base.ports import HOST
 
 
 @dataclass(slots=True)
 class Answer:
-    """The JSON ``body`` of an answer with ``status``."""
+    """The JSON ``body`` of an answer with ``status``; a function of the query's parameters gives one."""
 
     body: Any
     status: int = 200
@@ -61,8 +61,6 @@ class FakeApi(ThreadingHTTPServer):
 
     def answer_to(self, call: str) -> Answer:
         """What the next request of this call gets."""
-        if self.away and call == "GET /health":
-            return Answer({"status": "degraded", "dependencies": {"redis": "degraded"}}, 503)
         if self.away:
             return Answer(error_body(503, "redis does not answer"), 503)
         return self.answers.get(call, Answer(error_body(404, f"`{call}` is not known"), 404))
@@ -91,7 +89,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.requests.append(Received(self.command, self.path, body, self.headers.get("X-Auth-Token", "")))
         found = self.server.answer_to(f"{self.command} {urlsplit(self.path).path}")
-        raw = b"" if found.status == 204 else json.dumps(found.body).encode()
+        asked = dict(parse_qsl(urlsplit(self.path).query))
+        data = found.body(asked) if callable(found.body) else found.body
+        raw = b"" if found.status == 204 else json.dumps(data).encode()
         self.send_response(found.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(raw)))

@@ -20,12 +20,18 @@ PARAMETERS: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class RegisteredPage:
-    """One page: ``kind`` is ``PageView``, ``ActionView`` (a form), ``PlotView`` or ``other``."""
+    """One page with its ``sections``; ``kind`` is ``PageView``, ``ActionView`` (a form), ``PlotView`` or ``other``."""
 
     name: str
     kind: str
     path: str
     parameters: tuple[str, ...]
+    sections: tuple[str, ...]
+
+    def urls(self, values: Mapping[str, str] = PARAMETERS) -> list[str]:
+        """Its URL, and those of its sections."""
+        url = self.url(values)
+        return [url, *(f"{url}?section={name}" for name in self.sections)]
 
     def url(self, values: Mapping[str, str] = PARAMETERS) -> str:
         """Its path with ``values`` in it.
@@ -49,4 +55,7 @@ def registered_pages(layout: Layout) -> list[RegisteredPage]:
     ]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     found: list[dict[str, Any]] = json.loads(ran.stdout)
-    return [RegisteredPage(one["name"], one["kind"], one["path"], tuple(one["parameters"])) for one in found]
+    return [
+        RegisteredPage(one["name"], one["kind"], one["path"], tuple(one["parameters"]), tuple(one["sections"]))
+        for one in found
+    ]

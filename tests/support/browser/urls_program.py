@@ -2,7 +2,7 @@
 
 Run by the Python of Horizon's environment, with the settings in the cluster's folder; so it imports nothing of ours
 but the panels.  Each page has its ``name``, its ``kind`` (the base class), its ``path`` with ``%(parameter)s``, and
-the ``parameters``.
+the ``parameters``; ``sections`` are those that follow by themselves.
 """
 
 import json
@@ -33,23 +33,17 @@ def pages(resolver, prefix, name):
     for pattern in resolver.url_patterns:
         if getattr(pattern, "name", None) is None:
             continue
-        for (path, parameters), *_ in (one[0] + [()] for one in resolver.reverse_dict.getlist(pattern.name)):
-            found.append(
-                {
-                    "name": f"{name}:{pattern.name}",
-                    "kind": kind(pattern.callback),
-                    "path": prefix + path,
-                    "parameters": parameters,
-                }
-            )
+        view = getattr(pattern.callback, "view_class", object)
+        page = {"name": f"{name}:{pattern.name}", "kind": kind(view), "sections": list(getattr(view, "sections", ()))}
+        for path, parameters in (one for entry in resolver.reverse_dict.getlist(pattern.name) for one in entry[0]):
+            found.append({**page, "path": prefix + path, "parameters": parameters})
     return found
 
 
-def kind(callback):
+def kind(view):
     from sluice_dashboard.forms import ActionView
     from sluice_dashboard.views import PageView, PlotView
 
-    view = getattr(callback, "view_class", object)
     return next((base.__name__ for base in (ActionView, PageView, PlotView) if issubclass(view, base)), "other")
 
 

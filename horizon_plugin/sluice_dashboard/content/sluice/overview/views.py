@@ -15,14 +15,7 @@ from sluice_dashboard.views import PageView, Section
 
 def fetch_state(client: Client, request: HttpRequest) -> Mapping[str, Any]:
     """A card for each question."""
-    return {
-        "cards": [
-            summary.service_card(client),
-            summary.nodes_card(client, "sluice"),
-            summary.policies_card(client, "sluice"),
-            summary.floors_card(client, "sluice"),
-        ]
-    }
+    return {"cards": summary.cards(client, "sluice")}
 
 
 def fetch_events(client: Client, request: HttpRequest) -> Mapping[str, Any]:

@@ -15,8 +15,7 @@ from sluice_dashboard.views import PageView, Section
 
 def fetch_state(client: Client, request: HttpRequest) -> Mapping[str, Any]:
     """A card for each question."""
-    cards = [summary.policies_card(client, "sluice_project"), summary.floors_card(client, "sluice_project")]
-    return {"cards": cards}
+    return {"cards": summary.cards(client, "sluice_project")}
 
 
 def fetch_events(client: Client, request: HttpRequest) -> Mapping[str, Any]:

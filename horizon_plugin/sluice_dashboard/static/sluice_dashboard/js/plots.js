@@ -9,7 +9,8 @@
   // told apart by those who confuse red and green, too
   var COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#444444"];
   var PREFIXES = ["", "k", "M", "G", "T", "P"];
-  var UNITS = { bytes_per_second: "B/s", bytes: "B", seconds: "s", percent: "%", requests_per_second: "/s" };
+  var UNITS = { bytes_per_second: "B/s", bytes: "B", seconds: "s", percent: "%", requests_per_second: "/s", per_second: "/s",
+    count: "", fraction: "", ratio: "" };
   var UNSCALED = ["seconds", "percent"];
   var DAY = 86400;
   var HEIGHT = 220;

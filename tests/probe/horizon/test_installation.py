@@ -1,0 +1,134 @@
+"""The panels are installed into a stock Horizon as ``docs/dashboard.md`` says, and removed again.
+
+Given a copy of Horizon's environment, a wheel of this clone is installed into it with its extra, and enabled files are
+copied; and then all of that is taken back.
+"""
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import requests
+from tests.support.browser.dashboard import password_of
+
+from sluice_aio.base.ports import free_port, probe
+from sluice_aio.base.server import Server
+from sluice_aio.horizon import conf
+from sluice_aio.keystone import venv
+
+CLONE = Path(__file__).resolve().parents[3]
+PAGES = ("/sluice/", "/sluice_project/")
+
+
+class Horizon(Server):
+    """A Horizon of the environment with ``python``, with no panels but those in it."""
+
+    name = "horizon"
+    patience = 120.0
+
+    def __init__(self, layout, python):
+        super().__init__(layout.ports["horizon"], conf.folder(layout), tied=True)
+        self.python = python
+        conf.write_horizon(layout, panels=False)
+        self.command = conf.command(layout, python, roots=())
+
+    def argv(self):
+        return self.command
+
+    def answers(self):
+        return probe(self.port, b"GET /auth/login/ HTTP/1.0\r\n\r\n")[9:12] == b"200"
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The Python of a copy of Horizon's environment."""
+    original = venv.python(service="horizon").parents[1]
+    copy = tmp_path_factory.mktemp("horizon") / "env"
+    shutil.copytree(original, copy, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    yield copy / "bin" / "python"
+    shutil.rmtree(copy)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    tree = folder / "clone"
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=CLONE, capture_output=True, check=True, text=True).stdout
+    for name in filter(None, tracked.split("\0")):
+        if (CLONE / name).is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(CLONE / name, tree / name)
+    pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", str(folder), str(tree))
+    (made,) = folder.glob("sluice-*.whl")
+    return made
+
+
+def pip(python, *arguments):
+    command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def packages(python):
+    """The folder of an environment's packages."""
+    (found,) = python.parents[1].glob("lib/python3*/site-packages")
+    return found
+
+
+def content(python):
+    """Path and digest of every file, but those of bytecode."""
+    root = packages(python)
+    files = (path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def install(python, wheel):
+    """As the page says; what was copied."""
+    pip(python, "install", "--no-compile", f"{wheel}[horizon]")
+    plugin, local = packages(python) / "sluice_dashboard", packages(python) / "openstack_dashboard" / "local"
+    copied = []
+    for folder in ("enabled", "local_settings.d"):
+        for path in sorted((plugin / folder).glob("_6*.py")):
+            copied.append(Path(shutil.copy2(path, local / folder)))
+    return copied
+
+
+def statuses(layout, shared, user):
+    """Of the pages of the Horizon at ``layout``, which has Keystone in common with the one at ``shared``."""
+    with requests.Session() as session:
+        login = f"{layout.url('horizon')}/auth/login/"
+        page = session.get(login, timeout=30).text
+        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)[1]
+        who = {"username": user, "password": password_of(shared, user), "region": "default"}
+        session.post(login, {"csrfmiddlewaretoken": token, **who}, timeout=30, allow_redirects=False)
+        return [session.get(layout.url("horizon") + path, timeout=30).status_code for path in PAGES]
+
+
+def test_a_stock_horizon_gets_the_panels_and_is_as_before_when_they_are_removed(
+    horizon_alone, fake_api, environment, wheel, tmp_path
+):
+    shared, _ = horizon_alone
+    layout = replace(shared, folder=tmp_path / "a", ports={**shared.ports, "horizon": free_port()})
+    before, frozen = content(environment), pip(environment, "freeze")
+    with Horizon(layout, environment):
+        assert statuses(layout, shared, "admin") == [404, 404]
+    copied = install(environment, wheel)
+    shutil.rmtree(conf.folder(layout))
+    with Horizon(layout, environment):
+        assert statuses(layout, shared, "admin") == [200, 200]
+        assert statuses(layout, shared, "alice") == [403, 200]
+    for path in copied:
+        path.unlink()
+    pip(environment, "uninstall", "--yes", "sluice")
+    shutil.rmtree(conf.folder(layout))
+    with Horizon(layout, environment):
+        assert statuses(layout, shared, "admin") == [404, 404]
+    assert pip(environment, "freeze") == frozen
+    after = content(environment)
+    assert {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)} == set()
