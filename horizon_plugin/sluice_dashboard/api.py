@@ -29,6 +29,8 @@ SERVICE: Final = "sluice"
 TIMEOUT: Final = 5.0
 #: The same for what Horizon wants to know before it shows a page, also of other services.
 _SHORT_TIMEOUT: Final = 2.0
+#: Who waits for a page waits for no `Retry-After`.
+_RETRIES: Final = Retries(tries=2, longest=0.2)
 #: Seconds for which permissions are believed, and for which an API that was away is not asked for them again.
 _BELIEVED: Final = 30
 _AWAY_FOR: Final = 10
@@ -79,7 +81,12 @@ def client(request: HttpRequest, timeout: float = 0.0) -> Client:
     verify = not settings.OPENSTACK_SSL_NO_VERIFY and (settings.OPENSTACK_SSL_CACERT or True)
     session = Session(auth=Token(endpoint, request.user.token.id), verify=verify)
     timeout = timeout or getattr(settings, "SLUICE_TIMEOUT", TIMEOUT)
-    return Client.from_session(session, endpoint, timeout=timeout, retries=Retries(tries=2))
+    return Client.from_session(session, endpoint, timeout=timeout, retries=_RETRIES)
+
+
+def is_there(request: HttpRequest) -> bool:
+    """Whether the user's catalogue has the API."""
+    return bool(base.is_service_enabled(request, SERVICE))
 
 
 def failure_of(error: ClientError) -> Failure:

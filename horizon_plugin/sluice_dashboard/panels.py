@@ -16,9 +16,10 @@ class ProjectPanel(horizon.Panel):
 
     def allowed(self, context: Any) -> bool:
         """Asked for the menu, and before each view of the panel."""
-        if not super().allowed(context):
+        request = context["request"]
+        if not super().allowed(context) or not api.is_there(request):
             return False
-        known = api.permissions(context["request"])
+        known = api.permissions(request)
         if known.known and self.operations:
             return known.allow_any(self.operations)
         return self.allowed_unless_known(context)

@@ -53,10 +53,12 @@ class UnsavedSession(View):
         return True
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        response = super().dispatch(request, *args, **kwargs)
-        if self.asked_by_itself():
-            request.session.modified = False
-        return response
+        try:
+            response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
+            return response
+        finally:
+            if self.asked_by_itself():
+                request.session.modified = False
 
 
 class PageView(UnsavedSession, views.HorizonTemplateView):

@@ -82,7 +82,9 @@ def plot(context: template.Context, url: str, title: str, group: str = "", secon
 
     The page's time range goes with it.  Plots with the same ``group`` share their time axis.
     """
-    query = context["request"].GET.urlencode()
+    asked = context["request"].GET
+    query = asked.urlencode()
+    seconds = 0 if "to" in asked else seconds  # what is over does not change
     mark = "&" if "?" in url else "?"
     return {"url": f"{url}{mark}{query}", "title": title, "group": group, "seconds": seconds}
 
