@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Servers and tests start from bytecode, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv everything demo demo-block up down status test lint types imports names unit service functional probe browser-soak roles repeat debian13 \
+.PHONY: help venv everything demo demo-block up down status test lint types imports names scripts unit service functional probe browser-soak roles repeat debian13 \
     fuzz swift-suite swift-sample bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
@@ -49,7 +49,7 @@ test: everything lint  ## lint, types, import contracts, then the tiers unit, se
 	@$(PYTEST) $(PARALLEL) -m "not probe and not alone"
 	@$(PYTEST) -m "alone and not probe"
 
-lint: venv types imports names  ## ruff, mypy, import contracts, retired names
+lint: venv types imports names scripts  ## ruff, mypy, import contracts, retired names, shellcheck
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 
@@ -61,6 +61,9 @@ imports: venv
 
 names: venv
 	@$(PYTHON) tools/check-retired-names
+
+scripts: venv
+	@tools/check-scripts $(VENV)/bin/shellcheck
 
 unit: everything  ## the tests that start no server
 	@$(PYTEST) $(PARALLEL) -m unit

@@ -1,4 +1,4 @@
-"""The functional suite out of Swift's source distribution, of the version that is installed."""
+"""The functional suite and the sample configurations out of Swift's source distribution, of the installed version."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sluice_aio.errors import LaunchError
 from sluice_core.code.archives import unpack
 
 #: The distribution carries ``swift/`` as well, which would be tested instead of what is installed.
-_ONLY: Final = "test/"
+_ONLY: Final = ("test/", "etc/")
 _DIGEST: Final = "SHA256"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """``root`` holds ``test/`` and nothing else of Swift; ``sha256`` is that of the distribution."""
+    """``root`` holds ``test/`` and ``etc/``, nothing else of Swift; ``sha256`` is that of the distribution."""
 
     root: Path
     version: str
@@ -35,7 +35,7 @@ def fetch(cache: Path) -> Source:
     :raises LaunchError: when pip cannot have it
     """
     wanted = version("swift")
-    root = cache / f"swift-{wanted}"
+    root = cache / f"swift-source-{wanted}"
     if not root.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as work:
@@ -58,7 +58,7 @@ def _download(wanted: str, folder: Path) -> Path:
 
 
 def _unpack(archive: Path, top: str, into: Path) -> None:
-    unpack(archive, into, lambda name: name.startswith(top + _ONLY))
+    unpack(archive, into, lambda name: name.removeprefix(top).startswith(_ONLY))
     for folder in (into / top).iterdir():
         shutil.move(folder, into / folder.name)
     (into / top).rmdir()

@@ -1,0 +1,99 @@
+"""What the functions of the DevStack plugin do by themselves; tests/probe/test_devstack.py runs its phases."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+DEVSTACK = Path(__file__).parents[1]
+#: Stands in for DevStack's library, as far as these functions need it.
+STUBS = """
+function die { shift; echo "$*" >&2; exit 1; }
+function is_service_enabled {
+    local name
+    for name in "$@"; do if [[ " $ENABLED " == *" $name "* ]]; then return 0; fi; done
+    return 1
+}
+function trueorfalse { echo "${!2:-$1}"; }
+function get_python_exec_prefix { echo /venv/bin; }
+function define_plugin { :; }
+function enable_service { ENABLED+=" $*"; }
+DEST=/opt/stack DATA_DIR=/opt/stack/data HORIZON_DIR=/opt/stack/horizon SWIFT_CONF_DIR=/etc/swift SERVICE_PROTOCOL=http
+SERVICE_HOST=192.0.2.1 SERVICE_LOCAL_HOST=127.0.0.1 SERVICE_LISTEN_ADDRESS=0.0.0.0
+RABBIT_HOST=192.0.2.1 RABBIT_PASSWORD=x
+ENABLED="key s-proxy s-object"
+"""
+
+
+def call(script, *libraries):
+    """What a function says, with the settings and these libraries; a refusal when it fails."""
+    sources = "\n".join(f'source "{DEVSTACK}/{name}"' for name in ("settings", *libraries))
+    ended = subprocess.run(
+        ["/bin/bash", "-euo", "pipefail", "-c", f"{STUBS}\n{sources}\n{script}"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    return ended.stdout.strip() if ended.returncode == 0 else f"refused: {ended.stderr.strip()}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "healthcheck cache keystoneauth copy slo dlo versioned_writes symlink proxy-logging proxy-server",
+            "healthcheck list-endpoints cache keystoneauth copy sluice-reads slo dlo versioned_writes symlink sluice "
+            "proxy-logging proxy-server",
+        ),
+        (
+            "s3api keystoneauth slo dlo proxy-server",
+            "sluice-s3select s3api keystoneauth sluice-reads slo dlo sluice proxy-server",
+        ),
+        ("symlink proxy-logging ceilometer proxy-server", "symlink sluice proxy-logging ceilometer proxy-server"),
+        ("copy symlink keymaster encryption proxy-server", "copy symlink sluice keymaster encryption proxy-server"),
+    ],
+    ids=["of devstack", "s3", "middleware of others", "swift's encryption"],
+)
+def test_a_pipeline_gets_sluice_where_it_belongs_however_often(before, after):
+    assert call(f'add_sluice_to_pipeline "{before}"', "lib/sluice_swift") == after
+    assert call(f'add_sluice_to_pipeline "{after}"', "lib/sluice_swift") == after
+
+
+def test_a_pipeline_without_large_objects_is_refused():
+    said = call('add_sluice_to_pipeline "cache proxy-server"', "lib/sluice_swift")
+    assert said.startswith("refused: the pipeline `cache proxy-server` has none of copy")
+
+
+def test_behind_the_tls_proxy_the_api_listens_on_loopback():
+    assert call("get_sluice_bind", "lib/sluice_conf") == "0.0.0.0:8877"
+    assert call("ENABLED+=' tls-proxy'; get_sluice_bind", "lib/sluice_conf") == "127.0.0.1:18877"
+
+
+@pytest.mark.parametrize(
+    ("setting", "word"),
+    [
+        ("SWIFT_USE_MOD_WSGI=True", "SWIFT_USE_MOD_WSGI"),
+        ("RABBIT_PASSWORD=", "RabbitMQ"),
+        ("ENABLED=sluice-api", "Keystone"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(setting, word):
+    functions = "lib/sluice"
+    assert call("ENABLED+=' keystone'; check_sluice_settings", functions) == ""
+    assert word in call(f"{setting}; check_sluice_settings", functions)
+
+
+def test_redis_of_another_node_is_not_installed_here():
+    assert call("is_sluice_redis_local && echo local", "lib/sluice") == "local"
+    other = "SLUICE_REDIS_URL=redis://:x@192.0.2.7:6379/0; is_sluice_redis_local || echo other"
+    assert call(other, "lib/sluice") == "other"
+
+
+def test_the_docs_have_every_option_with_its_default():
+    settings = (DEVSTACK / "settings").read_text(encoding="utf-8")
+    options = dict(re.findall(r"^(SLUICE_\w+)=\$\{\1:-(.*)\}$", settings, re.MULTILINE))
+    page = (DEVSTACK.parent / "docs" / "devstack.md").read_text(encoding="utf-8")
+    assert dict(re.findall(r"^\| `(SLUICE_\w+)` \| `(.*?)` \|", page, re.MULTILINE)) == options
