@@ -100,10 +100,13 @@ class ScratchRoot:
     def stack(self, mode: str) -> str:
         """Run stack.sh in ``mode``; what it said.
 
-        :raises AssertionError: when it fails, with the end of its log
+        :raises AssertionError: when it fails, with the end of what it and its last phase said
         """
         ended = self._enter("stack", ["/bin/bash", "/opt/stack/sluice/tests/support/devstack/stack.sh", mode])
-        assert ended.returncode == 0, f"{mode}: {ended.stdout[-4000:]}"
+        if ended.returncode != 0:
+            logs = sorted((self.stack_dir / "logs").glob(f"{mode}-*.log"), key=lambda path: path.stat().st_mtime)
+            phase = "".join(f"\n{path.name}: {path.read_text(errors='replace')[-4000:]}" for path in logs[-1:])
+            raise AssertionError(f"{mode}: {ended.stdout[-4000:]}{phase}")
         return ended.stdout
 
     def run(self, *command: str, user: str = "stack", cloud: str = "devstack-admin") -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 UNITS = (Path("/etc/systemd/system"), Path("/lib/systemd/system"))
 STATE = Path("/run/units")
-LOGS = Path("/var/log/units")
+LOGS = Path("/opt/stack/logs/units")
 #: Seconds for a service to say that it is ready, and to end.
 PATIENCE = 120.0
 
