@@ -18,6 +18,7 @@ function is_service_enabled {
 function trueorfalse { echo "${!2:-$1}"; }
 function get_python_exec_prefix { echo /venv/bin; }
 function define_plugin { :; }
+function is_ubuntu { :; }
 function enable_service { ENABLED+=" $*"; }
 DEST=/opt/stack DATA_DIR=/opt/stack/data HORIZON_DIR=/opt/stack/horizon SWIFT_CONF_DIR=/etc/swift SERVICE_PROTOCOL=http
 SERVICE_HOST=192.0.2.1 SERVICE_LOCAL_HOST=127.0.0.1 SERVICE_LISTEN_ADDRESS=0.0.0.0
