@@ -87,7 +87,8 @@ def test_another_text_of_a_policy_is_checked_without_that_policy(check, create):
     assert (words(found["overridden_by"]), found["overrides"]) == ([(newer, "compression", "newer")], [])
     assert "one sentence" in check(f"{text}; FOR CLUSTER DO SET noop", 400, replaces=mine)["message"]
     assert "there is no policy `none`" in check(text, 404, replaces="none")["message"]
-    assert check(text, 400, replaces=5)["message"]
+    assert "`replaces` is empty" in check(text, 400, replaces="")["message"]
+    assert "`replaces` is `5`, expected a text" in check(text, 400, replaces=5)["message"]
 
 
 def test_metrics_are_compared_with_numbers_that_programs_can_read(check, create):

@@ -39,9 +39,9 @@ class CheckView(View):
         What the sentences would become, what they mean in words, and which actions of which policies they would
         override. `replaces` names the policy whose text is to be another.
         """
-        body = request.data
-        text = policy_text(body, settings.SLUICE.text_limit, "replaces")
-        replaces = Body(body, "policy", "replaces").text("replaces", "")
+        text = policy_text(request.data, settings.SLUICE.text_limit, "replaces")
+        body = Body(request.data, "policy", "replaces")
+        replaces = body.text("replaces") if body.has("replaces") else ""
         checked = checking.check_text(self.backend, text, replaces, self.plan_authorizer(request))
         contents = self.backend.policy_cache.contents()
         catalogue = self.backend.described(contents)
