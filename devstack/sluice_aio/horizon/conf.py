@@ -55,7 +55,11 @@ CACHES = {{
         "OPTIONS": {{"MAX_ENTRIES": 10000}},
     }}
 }}
-AVAILABLE_THEMES = [("default", "Default", "themes/default"), ("material", "Material", "themes/material")]
+# what is compressed offline has the colours of the first; all others build on `default`
+_themes = dict.fromkeys([_given["theme"], "default"])
+AVAILABLE_THEMES = [(_name, _name.title(), "themes/" + _name) for _name in _themes]
+SELECTABLE_THEMES = AVAILABLE_THEMES[:1]
+DEFAULT_THEME = _given["theme"]
 STATIC_ROOT = _given["static"]
 COMPRESS_OFFLINE = True
 LOGGING = {{
@@ -89,10 +93,11 @@ def folder(layout: Layout) -> Path:
     return layout.data / "horizon"
 
 
-def write_horizon(layout: Layout, panels: bool = True) -> None:
+def write_horizon(layout: Layout, panels: bool = True, theme: str = "default") -> None:
     """The settings, and the secret that signs sessions, which is made at the first call.
 
     :param panels: whether it has those of this clone, else what is installed in its environment
+    :param theme: one that Horizon ships: ``default`` or ``material``
     :raises LaunchError: outside of a clone
     """
     if not _PLUGIN.is_dir():
@@ -107,7 +112,8 @@ def write_horizon(layout: Layout, panels: bool = True) -> None:
         "keystone": layout.keystone_url,
         "secret": str(home / "secret"),
         "enabled": str(enabled),
-        "static": str(home / f"static-{_digest()}"),
+        "static": str(home / f"static-{theme}-{_digest()}"),
+        "theme": theme,
     }
     (home / "local" / "__init__.py").touch()
     (home / "local" / "local_settings.py").write_text(

@@ -9,39 +9,17 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import requests
 from tests.support.browser.dashboard import password_of
+from tests.support.browser.horizon_server import HorizonServer
 
-from sluice_aio.base.ports import free_port, probe
-from sluice_aio.base.server import Server
-from sluice_aio.horizon import conf
-from sluice_aio.keystone import venv
+from sluice_aio.keystone import seed, venv
 
 CLONE = Path(__file__).resolve().parents[3]
 PAGES = ("/sluice/", "/sluice_project/")
-
-
-class Horizon(Server):
-    """A Horizon of the environment with ``python``, with no panels but those in it."""
-
-    name = "horizon"
-    patience = 120.0
-
-    def __init__(self, layout, python):
-        super().__init__(layout.ports["horizon"], conf.folder(layout), tied=True)
-        self.python = python
-        conf.write_horizon(layout, panels=False)
-        self.command = conf.command(layout, python, roots=())
-
-    def argv(self):
-        return self.command
-
-    def answers(self):
-        return probe(self.port, b"GET /auth/login/ HTTP/1.0\r\n\r\n")[9:12] == b"200"
 
 
 @pytest.fixture(scope="module")
@@ -99,35 +77,32 @@ def install(python, wheel):
     return copied
 
 
-def statuses(layout, shared, user):
-    """Of the pages of the Horizon at ``layout``, which has Keystone in common with the one at ``shared``."""
+def statuses(horizon, shared):
+    """Of the pages for the administrator of the cluster at ``shared``, whose Keystone ``horizon`` asks."""
+    address = horizon.layout.url("horizon")
     with requests.Session() as session:
-        login = f"{layout.url('horizon')}/auth/login/"
-        page = session.get(login, timeout=30).text
+        page = session.get(f"{address}/auth/login/", timeout=30).text
         token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)[1]
-        who = {"username": user, "password": password_of(shared, user), "region": "default"}
-        session.post(login, {"csrfmiddlewaretoken": token, **who}, timeout=30, allow_redirects=False)
-        return [session.get(layout.url("horizon") + path, timeout=30).status_code for path in PAGES]
+        who = {"username": seed.ADMIN, "password": password_of(shared, seed.ADMIN), "region": "default"}
+        session.post(f"{address}/auth/login/", {"csrfmiddlewaretoken": token, **who}, timeout=30, allow_redirects=False)
+        return [session.get(address + path, timeout=30).status_code for path in PAGES]
 
 
 def test_a_stock_horizon_gets_the_panels_and_is_as_before_when_they_are_removed(
     horizon_alone, fake_api, environment, wheel, tmp_path
 ):
     shared, _ = horizon_alone
-    layout = replace(shared, folder=tmp_path / "a", ports={**shared.ports, "horizon": free_port()})
     before, frozen = content(environment), pip(environment, "freeze")
-    with Horizon(layout, environment):
-        assert statuses(layout, shared, "admin") == [404, 404]
+    with HorizonServer(tmp_path / "before", shared, python=environment) as horizon:
+        assert statuses(horizon, shared) == [404, 404]
     copied = install(environment, wheel)
-    shutil.rmtree(conf.folder(layout))
-    with Horizon(layout, environment):
-        assert statuses(layout, shared, "admin") == [200, 200]
+    with HorizonServer(tmp_path / "with", shared, python=environment) as horizon:
+        assert statuses(horizon, shared) == [200, 200]
     for path in copied:
         path.unlink()
     pip(environment, "uninstall", "--yes", "sluice")
-    shutil.rmtree(conf.folder(layout))
-    with Horizon(layout, environment):
-        assert statuses(layout, shared, "admin") == [404, 404]
+    with HorizonServer(tmp_path / "after", shared, python=environment) as horizon:
+        assert statuses(horizon, shared) == [404, 404]
     assert pip(environment, "freeze") == frozen
     after = content(environment)
     assert {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)} == set()

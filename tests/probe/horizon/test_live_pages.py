@@ -97,6 +97,13 @@ def test_polling_does_not_extend_the_login_session(overview):
     assert session_of(overview)["expires"] > before["expires"]
 
 
+def test_no_token_is_in_the_log(overview, fake_api, horizon_alone):
+    tokens = {one.token for one in fake_api.requests}
+    log = (horizon_alone[0].logs / "horizon.log").read_text(encoding="utf-8")
+    assert "Login successful" in log
+    assert [token for token in tokens if token in log] == []
+
+
 def session_of(dashboard):
     """The session's cookie, whose end Horizon moves when the session is extended."""
     (found,) = (one for one in dashboard.context.cookies() if one["name"] == "sessionid")

@@ -25,6 +25,7 @@ _FLAGS: Final = (
     "--proxy-server=direct://",
     f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {HOST}",
 )
+_REFUSED: Final = "Failed to load resource: the server responded with a status"
 #: Widths at which pages are looked at, in pixels.
 WIDE: Final = {"width": 1280, "height": 900}
 NARROW: Final = {"width": 400, "height": 800}
@@ -44,10 +45,15 @@ class Findings:
 
     def watch(self, page: Page) -> None:
         """Begin to collect."""
-        page.on("console", lambda one: self.console.append(one.text) if one.type == "error" else None)
+        page.on("console", self._note_console)
         page.on("pageerror", lambda error: self.exceptions.append(str(error)))
         page.on("response", lambda one: self.refused.append(f"{one.status} {one.url}") if one.status >= 400 else None)
         page.on("request", self._note)
+
+    def _note_console(self, message: Any) -> None:
+        # of an answer from 400 on `refused` knows the address, too
+        if message.type == "error" and not message.text.startswith(_REFUSED):
+            self.console.append(message.text)
 
     def _note(self, request: Any) -> None:
         parts = urlsplit(request.url)

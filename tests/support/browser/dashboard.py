@@ -28,12 +28,15 @@ def password_of(layout: Layout, user: str) -> str:
 
 
 class Dashboard:
-    """A tab of ``context`` on the Horizon of the cluster at ``layout``; screenshots go to ``pictures``."""
+    """A tab of ``context`` on the Horizon of the cluster at ``layout``; screenshots go to ``pictures``.
 
-    def __init__(self, context: BrowserContext, layout: Layout, pictures: Path) -> None:
+    :param url: of another Horizon before the same Keystone
+    """
+
+    def __init__(self, context: BrowserContext, layout: Layout, pictures: Path, url: str = "") -> None:
         self.context = context
         self.layout = layout
-        self.url = layout.url("horizon")
+        self.url = url or layout.url("horizon")
         self.pictures = pictures
         self.findings = Findings()
         self.page: Page = context.new_page()
@@ -61,10 +64,6 @@ class Dashboard:
         response = self.page.goto(self.url + path)
         self.page.wait_for_load_state()
         return response
-
-    def choose_theme(self, name: str) -> None:
-        """Horizon's theme ``default`` or ``material`` from now on."""
-        self.context.add_cookies([{"name": "theme", "value": name, "url": self.url}])
 
     def violations(self, within: str = CONTENT) -> list[str]:
         """What axe-core finds in what is ``within``, as ``rule: elements``."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -36,7 +37,8 @@ class Received:
 class FakeApi(ThreadingHTTPServer):
     """Answers ``METHOD /path`` (without query) from ``answers``, 404 to the rest; a context manager.
 
-    ``requests`` are those that came; while ``away`` is set it answers 503, as an API without Redis.
+    ``requests`` are those that came; while ``away`` is set it answers 503, as an API without Redis; ``alter`` makes
+    the body of each answer from the one that was said.
     """
 
     daemon_threads = True
@@ -47,6 +49,7 @@ class FakeApi(ThreadingHTTPServer):
         self.answers: dict[str, Answer] = {}
         self.requests: list[Received] = []
         self.away = False
+        self.alter: Callable[[Any], Any] = lambda body: body
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05})
 
     def reset(self) -> None:
@@ -54,6 +57,7 @@ class FakeApi(ThreadingHTTPServer):
         self.answers.clear()
         self.requests.clear()
         self.away = False
+        self.alter = lambda body: body
 
     def say(self, call: str, body: Any, status: int = 200) -> None:
         """From now on ``call``, as ``GET /nodes``, is answered so."""
@@ -91,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
         found = self.server.answer_to(f"{self.command} {urlsplit(self.path).path}")
         asked = dict(parse_qsl(urlsplit(self.path).query))
         data = found.body(asked) if callable(found.body) else found.body
-        raw = b"" if found.status == 204 else json.dumps(data).encode()
+        raw = b"" if found.status == 204 else json.dumps(self.server.alter(data)).encode()
         self.send_response(found.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(raw)))
