@@ -139,6 +139,7 @@ class Collector:
         if key.rest:
             del group.rests[key.metric]
         elif group.paths.pop(key.path, None) is not None:
+            group.ranking.forget(key.path)
             for metric in group.key.metrics:
                 self._forget(SeriesKey(metric, key.level, key.path))
 

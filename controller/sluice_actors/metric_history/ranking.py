@@ -40,6 +40,10 @@ class Ranking:
         for path in top:
             scores[path] = scores.get(path, 0.0) + abs(weights[path])
 
+    def forget(self, path: str) -> None:
+        """``path`` has a score no more, until it moves again."""
+        self._scores.pop(path, None)
+
     def known(self, kept: Iterable[str]) -> set[str]:
         """The paths that could have series: those with a score, and those that have some now."""
         return {*self._scores, *kept}

@@ -13,6 +13,7 @@ from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, VOLUME
 from sluice_core.metric_history.bandwidth import BANDWIDTH_METRICS
 from sluice_core.metric_history.records import OWNED, SeriesKey
+from sluice_core.volumes.metrics import POOL_METRICS, VOLUME_METRICS
 from sluice_dsl.diagnostics import closest_match
 
 
@@ -44,13 +45,13 @@ def find_metric(backend: Backend, name: str) -> MetricInfo:
 
     :raises NotFound: when there is none
     """
-    known = BANDWIDTH_METRICS.get(name.upper())
+    known = _NOT_REGISTERED.get(name.upper())
     if known is not None:
         return known
     try:
         return metrics.find(backend, name).info
     except NotFound:
-        near = closest_match(name.upper(), [*BANDWIDTH_METRICS, *metrics.list_all(backend)])
+        near = closest_match(name.upper(), [*_NOT_REGISTERED, *metrics.list_all(backend)])
         hint = f", did you mean `{near}`" if near else ""
         raise NotFound(f"no metric `{name}`{hint}") from None
 
@@ -76,6 +77,11 @@ def select(backend: Backend, name: str, target: str, rest: str) -> Selection:
     return Selection(metric, target, found)
 
 
+#: Metrics that the registry does not list: of bandwidth, and of volumes, which a cluster need not have.
+_NOT_REGISTERED: Final = {
+    **BANDWIDTH_METRICS,
+    **{name: one for one in (*VOLUME_METRICS, *POOL_METRICS) for name in (one.name, *one.aliases)},
+}
 #: Objects have no history: there are too many.
 _NOT_KEPT: Final = ("object",)
 

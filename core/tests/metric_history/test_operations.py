@@ -15,7 +15,7 @@ from sluice_core.metric_history.resolutions import RESOLUTIONS, invert
 
 SECONDS, TENS, MINUTES = RESOLUTIONS
 #: Begins a round of all rings.
-START = 600 * 2160 * 10_080
+START = 2000 * MINUTES.seconds
 
 
 def record(name, path="AUTH_a", step=1, **more):

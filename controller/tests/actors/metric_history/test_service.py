@@ -76,7 +76,7 @@ def test_batches_of_nodes_become_points(story):
         await world.run(START, START + 32)
         assert await world.line(PUTS, START + 28, START + 33) == [3.0] * 4 + [None]
         assert await world.line(PUTS, START + 10, START + 30, step=10) == [3.0, 3.0]
-        assert world.service.report() == {"keeping": True, "written": 34, "dropped": 0, "series": 2, "room": 58}
+        assert world.service.report() == {"keeping": True, "written": 23, "dropped": 0, "series": 2, "room": 58}
 
     story(scenario)
 

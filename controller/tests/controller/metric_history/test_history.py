@@ -54,11 +54,15 @@ def kept(backend):
 
 
 @pytest.fixture
-def people(backend, config):
+def people(kept, config):
     """A function that gives the client of somebody of Keystone's."""
     from django.test import override_settings
 
+    from sluice_controller.catalog.backend import current_backend
+
     with override_settings(SLUICE=replace(config, auth="keystone")):
+        object.__setattr__(current_backend(), "now", kept.backend.now)
+        object.__setattr__(current_backend(), "deleted_projects", None)  # there is no Keystone to ask
         yield lambda identity: CheckedClient(**{IDENTITY: identity})
 
 
