@@ -11,6 +11,7 @@ from sluice_aio.base.ports import free_port
 from sluice_client import Client
 
 PAGE = (Path(__file__).parents[2] / "docs" / "history.md").read_text(encoding="utf-8")
+QUERIES = re.findall(r"^```promql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 #: Series appear with the next ranking, each ten seconds.
 LIMIT = 40.0
 BODY = b"x" * 10_000
@@ -77,7 +78,7 @@ def test_a_real_prometheus_scrapes_everything_and_answers_the_same_calls(
             assert all(low <= mean <= high for _, mean, low, high, _ in points)
             # what is not exported is answered out of our own
             assert asked.metric_history("PUTS_SEC", "AUTH_test")["points"]
-        examples = re.findall(r"^    ((?:sum|max|min|topk|histogram|1|100|rate|sluice).*)$", PAGE, re.MULTILINE)
-        assert len(examples) > 4
-        for example in examples:
+        (first, *others) = [line for block in QUERIES for line in block.splitlines()]
+        assert prometheus.query(first)
+        for example in others:
             assert isinstance(prometheus.query(example), list), example

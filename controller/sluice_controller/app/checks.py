@@ -43,12 +43,14 @@ def faults(config: Config) -> Iterator[CheckMessage]:
     yield from auth_faults(config)
     yield from bind_faults(config.bind, loopback=config.auth != KEYSTONE)
     for name in ("redis_url", "history_redis_url"):
+        url = getattr(config, name)
         try:
-            RedisAddress(getattr(config, name) or config.redis_url)
+            if url or name == "redis_url":
+                RedisAddress(url)
         except OptionError as error:
             yield Error(f"option `{name}`: {error}", id="sluice.E004")
     if config.history_url and urlsplit(config.history_url).scheme not in ("http", "https"):
-        yield Error(f"option `history_url` is `{config.history_url}`, expected http://host:port", id="sluice.E023")
+        yield Error("option `history_url` is no URL of a Prometheus, expected http://host:port", id="sluice.E023")
     for name, low, high in (("workers", 1, 64), ("threads", 2, 64), ("text_limit", 1, config.body_limit)):
         value = getattr(config, name)
         if not low <= value <= high:

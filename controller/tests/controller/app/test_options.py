@@ -26,6 +26,8 @@ def test_the_defaults_with_a_token_are_usable(good):
 BAD = {
     "bind": ("127.0.0.1", "sluice.E002", "address:port"),
     "redis_url": ("http://secret@127.0.0.1", "sluice.E004", "redis://"),
+    "history_redis_url": ("http://secret@127.0.0.1", "sluice.E004", "redis://"),
+    "history_url": ("secret@127.0.0.1:9090", "sluice.E023", "http://host:port"),
     "workers": (0, "sluice.E005", "expected 1 to 64"),
     "threads": (1, "sluice.E005", "expected 2 to 64"),
     "text_limit": (0, "sluice.E005", "expected 1 to"),
