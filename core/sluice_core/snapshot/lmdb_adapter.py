@@ -154,6 +154,9 @@ def release(path: Path) -> None:
 
 def _open_checked(path: Path, write: bool) -> Any:
     with lmdb_errors(path):
+        if write:
+            # lmdb would give the folder the mode of its files, so that root alone can enter it
+            path.mkdir(mode=0o755, exist_ok=True)
         environment = lmdb.open(
             str(path),
             map_size=FIRST_MAP_SIZE if write else 0,

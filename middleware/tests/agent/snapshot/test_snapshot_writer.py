@@ -215,6 +215,13 @@ def test_only_the_writer_may_write_but_any_reader_may_take_a_slot(writer):
     }
 
 
+def test_a_new_generation_can_be_entered_by_an_agent_that_is_not_root(tmp_path):
+    folder = tmp_path / "gen-1"
+    open_environment(folder, write=True)
+    assert folder.stat().st_mode & 0o777 == 0o755
+    release(folder)
+
+
 def test_old_generations_are_swept(writer):
     writer.reload(loaded(assignment()))
     writer.close()
