@@ -68,7 +68,7 @@ def test_services_run_as_the_user_stack_and_the_konnector_as_root(stacked):
     root, _, _ = stacked
     assert our_programs(root) == SERVICES
     (node,) = sluice(root, "node", "list")
-    assert node["State"] == "alive", node
+    assert node["State"] == "ok", node
     health = root.run("curl", "-s", "--unix-socket", "/var/run/sluice/api.sock", "http://konnector/health", user="root")
     assert json.loads(health)["status"] == "ok"
 
@@ -95,21 +95,21 @@ def test_secrets_are_for_their_owner_alone(stacked):
 
 def test_a_policy_made_through_keystones_catalogue_compresses_what_is_stored(stacked):
     root, _, _ = stacked
-    made = sluice(root, "policy", "create", "FOR TENANT demo DO SET compression", "--wait", "60")
+    made = sluice(root, "policy", "create", "FOR TENANT demo DO SET compression", "--wait", "30")
     assert store(root, "proxied") < len(TEXT) / 2, made
 
 
 def test_a_storage_node_compresses_inside_its_disk_files(stacked):
     root, _, _ = stacked
     made = sluice(
-        root, "policy", "create", "FOR CONTAINER demo/disks DO SET compression ON STORAGE_NODE", "--wait", "60"
+        root, "policy", "create", "FOR CONTAINER demo/disks DO SET compression ON STORAGE_NODE", "--wait", "30"
     )
     assert store(root, "disks") < len(TEXT) / 2, made
 
 
 def test_a_member_may_set_a_self_service_filter_for_a_container_of_its_own(stacked):
     root, _, _ = stacked
-    sluice(root, "policy", "create", "FOR CONTAINER demo/own DO SET compression", "--wait", "60", cloud=MEMBER)
+    sluice(root, "policy", "create", "FOR CONTAINER demo/own DO SET compression", "--wait", "30", cloud=MEMBER)
 
 
 def test_horizon_finds_the_panels(stacked):
