@@ -194,6 +194,7 @@ def test_what_only_the_tests_need_is_added_to_what_is_there(machine):
     machine.program("apt-get")
     slow_disks = ("mkfs.xfs", "mkfs.ext4", "nbdkit", "nbdfuse", "fusermount3")
     volumes = ("qemu-io", "qemu-storage-daemon", "fio")
+    devstack = ("sudo", "curl", "gawk", "lsb_release")
     for name in (
         "bwrap",
         "dockerd",
@@ -203,11 +204,14 @@ def test_what_only_the_tests_need_is_added_to_what_is_there(machine):
         "rsync",
         *slow_disks,
         *volumes,
+        *devstack,
         "ip",
         "java",
         "chromium",
     ):
         machine.program(name)
+    assert machine.run("packages").returncode == 0
+    assert not (machine.clone / ".venv").exists()
     assert machine.run().returncode == 0
     assert "pyspark" not in machine.noted()[0]
     assert machine.run("everything").returncode == 0
