@@ -11,6 +11,7 @@ from tests.support.devstack.scratch import ScratchRoot
 
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))
 MEMBER = "devstack"
+VOLUME = "11111111-2222-3333-4444-555555555555"
 SERVICES = {
     ("stack", "sluice-agent"),
     ("stack", "sluice-actors"),
@@ -56,6 +57,12 @@ def store(root, container):
     return stored.stat().st_size
 
 
+def konnector(root, *words):
+    """An answer of this machine's konnector."""
+    socket = "/var/run/sluice/api.sock"
+    return root.run("curl", "--silent", "--fail-with-body", "--unix-socket", socket, *words, user="root")
+
+
 def our_programs(root):
     """Who runs which of Sluice's programs."""
     found = set()
@@ -69,8 +76,7 @@ def test_services_run_as_the_user_stack_and_the_konnector_as_root(stacked):
     assert our_programs(root) == SERVICES
     (node,) = sluice(root, "node", "list")
     assert node["State"] == "ok", node
-    health = root.run("curl", "-s", "--unix-socket", "/var/run/sluice/api.sock", "http://konnector/health", user="root")
-    assert json.loads(health)["status"] == "ok"
+    assert json.loads(konnector(root, "http://konnector/health"))["status"] == "ok"
 
 
 def test_a_second_run_changes_nothing_of_swifts_configuration(stacked):
@@ -122,11 +128,15 @@ def test_horizon_finds_the_panels(stacked):
             root.run("test", "-r", f"/opt/stack/horizon/openstack_dashboard/local/{folder}/{link.name}")
 
 
-def test_unstack_ends_every_process_of_sluice(stacked):
+def test_unstack_detaches_volumes_and_ends_every_process_of_sluice(stacked):
     root, _, _ = stacked
+    (root.stack_dir / "volume").write_bytes(bytes(16 << 20))
+    connection = {"driver_volume_type": "local", "data": {"device_path": "/opt/stack/volume"}}
+    attach = json.dumps({"project": "demo", "connection": connection, "export": "nbd"})
+    konnector(root, "-X", "PUT", "--data", attach, f"http://konnector/volumes/{VOLUME}")
+    assert [words for _, words in root.processes().values() if words[0].endswith("nbdkit")]
     root.stack("unstack")
-    assert our_programs(root) == set()
-    left = [words for user, words in root.processes().values() if "sluice" in " ".join(words[1:])]
+    left = [words for _, words in root.processes().values() if "nbdkit" in words[0] or "sluice" in " ".join(words[1:])]
     assert left == []
 
 
@@ -135,5 +145,6 @@ def test_clean_leaves_swift_as_it_was_and_no_file_of_sluice(stacked):
     root.stack("clean")
     assert root.run("diff", "--recursive", "/opt/stack/swift-before", "/etc/swift") == ""
     places = ("/etc", "/var", "/run", "/usr/local", "/home", "/opt/stack/data", "/opt/stack/horizon")
-    assert root.run("find", *places, "-xdev", "-name", "*sluice*", user="root") == ""
+    found = root.run("find", *places, "-xdev", "-name", "*sluice*", "!", "-path", "/run/units/*", user="root")
+    assert found == ""
     assert root.run("redis-cli", "--scan", "--pattern", "sluice:*") == ""
