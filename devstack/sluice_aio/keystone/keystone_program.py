@@ -8,11 +8,15 @@ administrator's password comes from the file ``admin.password`` in the folder.
 One process with threads: Keystone's cache is in memory, and coherent only so.
 """
 
+import contextlib
 import os
 import socketserver
 import sys
+import threading
+from collections.abc import Iterable
 from pathlib import Path
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 HOST = "127.0.0.1"
 REGION = "RegionOne"
@@ -58,6 +62,20 @@ class Handler(WSGIRequestHandler):
     def address_string(self) -> str:
         """Who asks."""
         return str(self.client_address[0])
+
+
+def one_writer(application: WSGIApplication) -> WSGIApplication:
+    """``application``, in which requests that may write take turns.
+
+    SQLite refuses a transaction that has read and begins to write while another one writes (``database is locked``).
+    """
+    turn = threading.Lock()
+
+    def call(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        with contextlib.nullcontext() if environ["REQUEST_METHOD"] in ("GET", "HEAD") else turn:
+            return application(environ, start_response)
+
+    return call
 
 
 def configure(folder: Path) -> str:
@@ -106,7 +124,7 @@ def main(folder: Path, port: int) -> None:
     from keystone.server.flask import core  # type: ignore[import-not-found]
 
     application = core.initialize_application(name="public", config_files=[config])
-    with make_server(HOST, port, application, ThreadingServer, Handler) as server:
+    with make_server(HOST, port, one_writer(application), ThreadingServer, Handler) as server:
         server.serve_forever()
 
 
