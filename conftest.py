@@ -21,6 +21,8 @@ from sluice_aio.base.server import Child
 
 TIERS = ("unit", "service", "functional", "probe")
 ROOT = Path(__file__).parent
+#: Tests that Tempest runs; ours run it.
+collect_ignore = ["devstack/sluice_tempest_plugin"]
 #: Where the temporary folder of a parallel run is noted, to be removed when all tests passed.
 SHORT = pytest.StashKey()
 #: Fixtures that bring a server.

@@ -1,0 +1,1 @@
+"""Tests that Tempest runs against a cloud."""

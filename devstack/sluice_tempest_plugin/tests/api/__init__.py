@@ -1,0 +1,1 @@
+"""Single calls of the API and what they are answered."""

@@ -1,0 +1,81 @@
+"""What all tests share: three users of one project, a user of another, and things that are taken back afterwards.
+
+A cloud may have other policies, groups and projects, and other tests run beside these: a test creates things under
+names of its own, speaks of its own projects alone, and asserts nothing about how many things there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tempest import config, test
+from tempest.lib.common.utils import data_utils, test_utils
+
+CONF = config.CONF
+
+#: Seconds for which the API waits for nodes at most.
+LONGEST_WAIT: Final = 30
+
+
+class BaseSluiceTest(test.BaseTestCase):
+    """``admin``, ``member``, ``reader`` and the ``stranger`` of another project call the API."""
+
+    credentials = ["project_admin", "project_member", "project_reader", "project_alt_member"]
+
+    @classmethod
+    def skip_checks(cls) -> None:
+        super().skip_checks()
+        if not CONF.service_available.sluice:
+            raise cls.skipException("sluice is not available")
+
+    @classmethod
+    def setup_credentials(cls) -> None:
+        cls.set_network_resources()  # none
+        super().setup_credentials()
+
+    @classmethod
+    def setup_clients(cls) -> None:
+        super().setup_clients()
+        cls.admin = cls.os_project_admin.sluice.SluiceClient()
+        cls.member = cls.os_project_member.sluice.SluiceClient()
+        cls.reader = cls.os_project_reader.sluice.SluiceClient()
+        cls.stranger = cls.os_project_alt_member.sluice.SluiceClient()
+        cls.account = cls.account_of(cls.os_project_member)
+        cls.strangers_account = cls.account_of(cls.os_project_alt_member)
+
+    @staticmethod
+    def account_of(manager: Any) -> str:
+        """The account of a user's project in Swift."""
+        return f"{CONF.sluice.reseller_prefix}{manager.credentials.project_id}"
+
+    def name(self, what: str) -> str:
+        """A name that nobody else uses."""
+        return str(data_utils.rand_name(what, prefix=CONF.resource_name_prefix))
+
+    def keyword(self, what: str) -> str:
+        """The same for a filter."""
+        return self.name(what).replace("-", "_").lower()
+
+    def undo(self, call: Callable[..., Any], *arguments: Any, **parameters: Any) -> None:
+        """Have ``call`` made when the test is over; what is gone already may be gone."""
+        self.addCleanup(test_utils.call_and_ignore_notfound_exc, call, *arguments, **parameters)
+
+    def create_policy(self, sentence: str, client: Any = None) -> Any:
+        """A policy of the administrator's or the ``client``'s, when all live nodes have acknowledged it."""
+        client = client or self.admin
+        wait = min(LONGEST_WAIT, CONF.sluice.build_timeout)
+        created = client.create_policies(body={"policy": sentence}, wait=wait)
+        self.undo(self.admin.delete_policy, policy_id=created["id"], wait=wait)
+        self.assertEqual([], created["enforced"]["waiting"])
+        self.assertEqual([], created["enforced"]["refused"])
+        return created
+
+    def wait_until(self, condition: Callable[[], bool], what: str) -> None:
+        """Ask until ``condition`` is true; ``what`` is what fails to happen in the build timeout."""
+        if not test_utils.call_until_true(condition, CONF.sluice.build_timeout, CONF.sluice.build_interval):
+            self.fail(f"not within {CONF.sluice.build_timeout} s: {what}")
+
+    def assert_refused(self, error: type[Exception], call: Callable[..., Any], **parameters: Any) -> Any:
+        """The body of the error that a call is answered with."""
+        return self.assertRaises(error, call, **parameters).resp_body

@@ -1,0 +1,1 @@
+"""What policies do to the requests and objects of a project."""

@@ -1,0 +1,63 @@
+"""A member's containers and objects, and how they are stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tempest import config
+from tempest.lib.common import http
+
+from sluice_tempest_plugin.tests.base import BaseSluiceTest
+
+CONF = config.CONF
+
+
+class BaseScenarioTest(BaseSluiceTest):
+    """Uploads and downloads with Tempest's own clients of Swift, found in the catalogue."""
+
+    @classmethod
+    def skip_checks(cls) -> None:
+        super().skip_checks()
+        if not CONF.service_available.swift:
+            raise cls.skipException("swift is not available")
+
+    @classmethod
+    def setup_clients(cls) -> None:
+        super().setup_clients()
+        cls.containers = cls.os_project_member.container_client
+        cls.objects = cls.os_project_member.object_client
+
+    def create_container(self) -> str:
+        """The name of a new container of the member's project."""
+        container = self.name("container")
+        self.containers.create_container(container)
+        self.undo(self.containers.delete_container, container)
+        return container
+
+    def upload(self, container: str, data: bytes, name: str = "") -> str:
+        """The name of an object that holds ``data``."""
+        name = name or self.name("object")
+        self.objects.create_object(container, name, data)
+        self.undo(self.objects.delete_object, container, name)
+        return name
+
+    def assert_reads_back(self, container: str, name: str, data: bytes, client: Any = None) -> None:
+        """An object is what was uploaded, also from its middle."""
+        client = client or self.objects
+        self.assertEqual(data, client.get_object(container, name)[1])
+        start, end = len(data) // 3, len(data) // 2
+        middle = client.get_object(container, name, metadata={"Range": f"bytes={start}-{end}"})[1]
+        self.assertEqual(data[start : end + 1], middle)
+
+    def stored_sizes(self, container: str, name: str) -> list[int]:
+        """Bytes of each replica that is stored of an object, as the object servers say them."""
+        found = self.admin.show_locality(account=self.account, container=container, object_name=name)
+        headers = {"X-Backend-Storage-Policy-Index": str(found["storage_policy_index"])}
+        connection = http.ClosingHttp()
+        sizes = []
+        for one in found["locations"]:
+            response, _ = connection.request(one["url"], "HEAD", headers=headers)
+            if response.status == 200:
+                sizes.append(int(response["content-length"]))
+        self.assertNotEqual([], sizes, f"no object server has {container}/{name}")
+        return sizes
