@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 from tests.support.sandbox.process import compiled
+from tests.support.tempest_run import FEATURES, PLUGIN, SUCCESS, Tempest
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import KEYSTONE, Setup
@@ -235,6 +236,14 @@ def test_keystone_away_is_503_and_tokens_in_the_cache_go_on(cluster, login, even
     finally:
         cluster.restart("keystone")
     eventually(lambda: ask(cluster, unknown)[0] == 200, limit=20)
+
+
+def test_tempest_finds_the_plugin_and_runs_a_scenario(cluster, api, tmp_path):
+    tempest = Tempest(cluster, tmp_path, dict.fromkeys(FEATURES, "true"))
+    assert PLUGIN in tempest.plugins()
+    outcomes, said = tempest.run(rf"{PLUGIN}\.tests\.scenario\.test_compressed_object")
+    assert [one.status for one in outcomes] == [SUCCESS] * 3, said
+    assert list(api("admin").policies()) == []
 
 
 def test_no_log_of_ours_holds_a_secret(cluster, login):

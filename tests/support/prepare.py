@@ -1,8 +1,8 @@
 """``python -m tests.support.prepare``: makes ahead what tests else make when they first need it.
 
-The environments of Keystone, Cinder and Horizon and the root file system of containers take minutes the first time, and
-are kept in the cache folder (``$SLUICE_CACHE``). What cannot be made here is named; the tests that need it fail with
-the same reason.
+The environments of Keystone, Cinder, Horizon and Tempest and the root file system of containers take minutes the first
+time, and are kept in the cache folder (``$SLUICE_CACHE``). What cannot be made here is named; the tests that need it
+fail with the same reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def say(line: str) -> None:
 
 
 def main() -> None:
-    services = [functools.partial(venv.python, say, service=name) for name in ("keystone", "cinder", "horizon")]
+    services = [functools.partial(venv.python, say, service=name) for name in ("keystone", "cinder", "horizon", "tempest")]
     for make in (*services, lambda: image.root_file_system(image.PYTHON, cache_folder(), say)):
         try:
             make()
