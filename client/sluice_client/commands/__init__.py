@@ -40,6 +40,7 @@ COMMANDS: Final[Mapping[str, type[SluiceCommand]]] = {
     "policy enable": policies.EnablePolicy,
     "policy disable": policies.DisablePolicy,
     "policy delete": policies.DeletePolicy,
+    "policy undo": policies.UndoPolicy,
     "policy firings": policies.ListFirings,
     "overview show": operations.ShowOverview,
     "effective show": operations.ShowEffective,

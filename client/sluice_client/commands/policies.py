@@ -18,6 +18,7 @@ from sluice_client.command_base.command import (
 )
 from sluice_client.command_base.watch import Watch, watch_options
 from sluice_client.resources import policies as resources_policies
+from sluice_client.resources import registry
 from sluice_client.resources.columns import Data
 
 STATES: Final = ("active", "waiting", "failed", "disabled")
@@ -191,6 +192,18 @@ class DeletePolicy(EachCommand):
         kept = self.client.delete_policy(name, keep=args.keep, wait=args.wait)
         left = f", policy {kept['id']} keeps what was in force: {kept['policy']}" if kept else ""
         return f"policy {name} is deleted{left}", kept
+
+
+class UndoPolicy(ShowCommand):
+    """Undo the last change of a policy, also its deletion; undone twice, the change is there again."""
+
+    columns = registry.OUTCOME
+    arguments = (_ID, Argument("--plan", "only say what would change", {"action": "store_true"}), WAIT)
+    examples = ("pol-1a2b3c --plan",)
+
+    def fetch(self, args: Namespace) -> Data:
+        """What was changed, or would be."""
+        return self.client.undo_policy(args.id, args.plan, wait=args.wait)
 
 
 class ListFirings(ListCommand):

@@ -45,6 +45,19 @@ class OperatorApi:
         """Change ``policy``, its sentence, or ``enabled``; what is not named stays."""
         return self.put(join_path("policies", policy_id), changes, wait, etag)
 
+    def undo_policy(self, policy_id: str, plan: bool = False, etag: str = "", wait: float = 0.0) -> Data:
+        """Undo the last change of a policy; with ``plan`` only say what that means.
+
+        :param etag: refuse (412) when the configuration has another ``version`` meanwhile
+        """
+        return self._transport.call(
+            "POST",
+            join_path("policies", policy_id, "undo"),
+            query=make_query(plan=plan, wait=wait),
+            headers=if_match(etag),
+            patience=wait,
+        )
+
     def effective(self, target: str, volume: bool = False, **request: Any) -> Data:
         """What decides for a request: ``method``, ``size``, ``type``, ``tag``; the unknown is left out.
 

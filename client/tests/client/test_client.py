@@ -27,6 +27,7 @@ CALLS = {
     ),
     "show": (lambda c: c.policy("a/b?c"), "GET", "/policies/a%2Fb%3Fc", None),
     "delete": (lambda c: c.delete_policy("a"), "DELETE", "/policies/a", None),
+    "undo": (lambda c: c.undo_policy("a", plan=True), "POST", "/policies/a/undo?plan=true", None),
     "keep": (lambda c: c.delete_policy("a", keep=True), "DELETE", "/policies/a?keep=true", None),
     "nodes": (lambda c: c.nodes(), "GET", "/nodes", None),
     "node": (lambda c: c.node("rack 1"), "GET", "/nodes/rack%201", None),

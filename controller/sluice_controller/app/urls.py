@@ -18,7 +18,7 @@ from sluice_controller.api.views.operations import (
     rewrites,
     service,
 )
-from sluice_controller.api.views.policies import deployments, effective, policies, sentences
+from sluice_controller.api.views.policies import deployments, effective, policies, sentences, undo
 from sluice_controller.api.views.registry import groups, placement, registry, stereotypes, vocabulary
 from sluice_controller.api.views.volumes import locality, metrics, tiers, volumes
 from sluice_controller.api.views.volumes import operations as volume_operations
@@ -50,6 +50,7 @@ urlpatterns = [
     path("policies/complete", sentences.CompletionView.as_view()),
     path("policies/<str:policy_id>", policies.PolicyView.as_view()),
     path("policies/<str:policy_id>/firings", policies.FiringsView.as_view()),
+    path("policies/<str:policy_id>/undo", undo.UndoView.as_view()),
     path("overview", overview.OverviewView.as_view()),
     path("permissions", permissions.PermissionsView.as_view()),
     path("effective", effective.EffectiveView.as_view()),

@@ -53,6 +53,7 @@ OPERATIONS: Final = (
     Operation("sluice:policies:update", _WRITES_OWN, "give a policy another text, or switch it on or off", about=THING),
     Operation("sluice:policies:firings", _READS_OWN, "show what a policy's actor did", about=THING),
     Operation("sluice:policies:delete", _WRITES_OWN, "delete a policy", about=THING),
+    Operation("sluice:policies:undo", _WRITES_OWN, "undo the last change of a policy", about=THING),
     Operation("sluice:nodes:list", _ADMIN, "list nodes"),
     Operation("sluice:nodes:show", _ADMIN, "show a node"),
     Operation("sluice:nodes:forget", _ADMIN, "forget a node"),

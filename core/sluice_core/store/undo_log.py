@@ -68,6 +68,22 @@ def replaced_since(keys: Keys, epoch: int) -> Operation[ReplacedDocuments]:
     return Operation(commands, parse, atomic=True)
 
 
+def replaced_before(keys: Keys, entry: str, count: int) -> Operation[list[tuple[str, Documents]]]:
+    """At most ``count`` entries of the stream before ``entry``, newest first, with the documents that each replaced.
+
+    :param entry: the last one of the call before; empty for the newest
+    """
+
+    def parse(replies: list[Any]) -> list[tuple[str, Documents]]:
+        return [
+            (place.decode(), {name.decode(): raw for name, raw in stream_fields(fields).items() if name != _BEFORE})
+            for place, fields in replies[0]
+        ]
+
+    newest = f"({entry}" if entry else "+"
+    return Operation((("XREVRANGE", keys.past, newest, "-", "COUNT", count),), parse)
+
+
 def _since(oldest: list[Any], head: Head) -> int:
     if not oldest:
         return head.epoch

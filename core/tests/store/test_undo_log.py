@@ -6,7 +6,7 @@ from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Entry, PolicyState
 from sluice_core.store.change_stream import changes_before, oldest_change
 from sluice_core.store.records import Draft
-from sluice_core.store.undo_log import CONFIGURATION, replaced_since
+from sluice_core.store.undo_log import CONFIGURATION, replaced_before, replaced_since
 from sluice_core.testing import assignment, policy
 
 
@@ -32,6 +32,15 @@ def test_what_actors_do_is_not_remembered_and_leaves_no_gap(store):
     store.commit(Draft("me", policies=(policy("a", 2),)))
     past = store.run(replaced_since(store.keys, 5))
     assert (past.since, list(past.first), past.later) == (0, ["policy/a"], {})
+
+
+def test_what_was_replaced_is_read_backwards_in_pages(store):
+    for number in range(3):
+        store.commit(Draft("me", policies=(policy("a", number),)))
+    newest, second = store.run(replaced_before(store.keys, "", 2))
+    assert [newest[1], second[1]] == [{"policy/a": policy("a", number).encode()} for number in (1, 0)]
+    ((_, oldest),) = store.run(replaced_before(store.keys, second[0], 2))
+    assert oldest == {"policy/a": b""}
 
 
 def test_a_history_that_began_before_anything_was_remembered_reaches_back_to_there(store):

@@ -69,6 +69,15 @@ def test_a_policy_shows_what_is_called_for_it(sluice, client):
     assert "noop: /filters/AUTH_a/deploy/noop, taken back by " in sluice("policy", "show", made["id"]).out
 
 
+def test_the_last_change_of_a_policy_is_planned_and_undone(sluice, client):
+    made = client.create_policy("FOR TENANT AUTH_a DO SET noop")["id"]
+    client.delete_policy(made)
+    assert as_json(sluice("policy", "undo", made, "--plan", "-f", "json"))["create"] == 1
+    assert list(client.policies()) == []
+    sluice("policy", "undo", made)
+    assert [one["id"] for one in client.policies()] == [made]
+
+
 def test_the_firings_of_a_policy_are_listed_and_narrowed(sluice, client, store):
     made = client.create_policy("FOR ALL TENANTS WHEN PUTS_SEC > 3 DO SET noop")["id"]
     fired = (Firing(2.0, "taken_back", "AUTH_a", 2), Firing(1.0, "set", "AUTH_a", 1), Firing(0.0, "set", "AUTH_b"))

@@ -28,6 +28,7 @@ ABOUT_THINGS = {
     "policies:show": ("GET", "/policies/{policy}", None),
     "policies:update": ("PUT", "/policies/{policy}", "FOR CONTAINER {target} DO SET {filter} ON PROXY"),
     "policies:firings": ("GET", "/policies/{policy}/firings", None),
+    "policies:undo": ("POST", "/policies/{policy}/undo", None),
     "policies:delete": ("DELETE", "/policies/{policy}", None),
     "deployments:list": ("GET", "/filters/{target}/deploy", None),
     "deployments:deploy": ("PUT", "/filters/{target}/deploy/{filter}", ""),
