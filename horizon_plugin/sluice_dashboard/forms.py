@@ -11,7 +11,8 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
 from horizon import views
 
@@ -36,14 +37,27 @@ class ActionView(views.HorizonFormView):
         """
         raise NotImplementedError
 
+    def add_failure(self, form: forms.Form, failure: api.Failure) -> None:
+        """Say in ``form`` why it was not done; a subclass may name the field that it is about."""
+        form.add_error(None, failure.message)
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Show what keeps the form from being shown in its place."""
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        except ClientError as error:
+            failure = shown_failure(error)
+            context = {"failure": failure, "page_title": self.page_title}
+            return render(request, "sluice_dashboard/page.html", context, status=failure.status)
+
     def form_valid(self, form: forms.Form) -> HttpResponseBase:
         """Called with what was typed, when it is what the fields expect."""
         try:
             done = self.act(api.client(self.request), form.cleaned_data)
         except ClientError as error:
             failure = shown_failure(error)
-            form.add_error(None, failure.message)
-            response: HttpResponseBase = self.render_to_response(self.get_context_data(form=form, failure=failure))
+            self.add_failure(form, failure)
+            response: HttpResponseBase = self.render_to_response(self.get_context_data(form=form, refusal=failure))
             response.status_code = failure.status
             return response
         if done:
@@ -52,7 +66,6 @@ class ActionView(views.HorizonFormView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        context.setdefault("failure", None)
         back = self.cancel_url or self.get_success_url()
         return {**context, "submit_label": self.submit_label, "cancel_url": back, "target": self.target}
 

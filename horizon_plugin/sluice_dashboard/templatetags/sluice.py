@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from django import template
+from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -44,6 +45,17 @@ def panel_url(panel: str, dashboard: str = "sluice", view: str = "index") -> str
         return str(reverse(f"horizon:{dashboard}:{panel}:{view}"))
     except NoReverseMatch:
         return ""
+
+
+@register.simple_tag(takes_context=True)
+def panel_page(context: template.Context, view: str, *args: Any) -> str:
+    """``{% panel_page "detail" policy.id %}``: the URL of a view of the panel that is shown."""
+    return url_in_panel(context["request"], view, *args)
+
+
+def url_in_panel(request: HttpRequest, view: str, *args: Any) -> str:
+    """The URL of a view of the panel that ``request`` is in."""
+    return str(reverse(f"{request.resolver_match.namespace}:{view}", args=args))
 
 
 @register.filter
