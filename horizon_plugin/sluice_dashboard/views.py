@@ -148,6 +148,28 @@ class PlotView(UnsavedSession):
         return JsonResponse(plot.to_data())
 
 
+class ScriptView(View):
+    """What a script of ours asks by POST while somebody types, so that it may well extend the login session."""
+
+    def answer(self, client: Client, asked: Mapping[str, str]) -> HttpResponseBase:
+        """The answer to the form ``asked``.
+
+        :raises ClientError: see :meth:`failed`
+        """
+        raise NotImplementedError
+
+    def failed(self, failure: api.Failure) -> HttpResponseBase:
+        """The answer where the API does not answer, or refuses."""
+        raise NotImplementedError
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Called by the script."""
+        try:
+            return self.answer(api.client(request), request.POST)
+        except ClientError as error:
+            return self.failed(shown_failure(error))
+
+
 def shown_failure(error: ClientError) -> api.Failure:
     """What a page shows of ``error``.
 
