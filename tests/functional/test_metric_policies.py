@@ -2,43 +2,14 @@
 
 import http.client
 import random
-import threading
 import time
+
+from tests.support.cluster.steady_requests import Steadily
 
 from sluice_aio.cluster.disks import stored_sizes
 
 TEXT = b"".join(b"%d: a line that compresses\n" % n for n in range(5000))
 NOISE = random.Random(7).randbytes(len(TEXT))
-
-
-class Steadily:
-    """Does something several times a second until told to stop."""
-
-    def __init__(self, client, rate, *asks, statuses=(200, 201)):
-        self._client = client
-        self._statuses = statuses
-        self._pause = 1 / rate
-        self._asks = asks
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self.failures = []
-
-    def _run(self):
-        while not self._over.wait(self._pause):
-            for ask in self._asks:
-                answer = ask()
-                if answer.status not in self._statuses:
-                    self.failures.append(answer)
-        self._client.close()  # this thread's connection
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._over.set()
-        self._thread.join()
-        assert not self.failures
 
 
 def sizes(cluster, container, name):
