@@ -16,6 +16,8 @@ from sluice_dashboard.plots import RANGES, STEPS
 
 register = template.Library()
 
+#: Units of the API → their signs; what is missing has none.
+_UNITS: Final = {"bytes_per_second": "B/s", "bytes": "B", "seconds": "s", "per_second": "/s"}
 _PREFIXES: Final = ("", "k", "M", "G", "T", "P")
 _RANGE_NAMES: Final = (
     gettext_lazy("10 minutes"),
@@ -68,6 +70,14 @@ def rate(value: float | None) -> str:
 def size(value: float | None) -> str:
     """Bytes, as ``12.3 GB``; a dash where nothing is known."""
     return "–" if value is None else f"{_scaled(value)}B"
+
+
+@register.filter
+def quantity(value: float | None, unit: str) -> str:
+    """A value in a unit of the API, as ``12.3 MB/s`` for ``bytes_per_second``; a dash where nothing is known."""
+    if value is None:
+        return "–"
+    return f"{_scaled(value)}{_UNITS.get(unit, '')}".rstrip()
 
 
 def _scaled(value: float) -> str:

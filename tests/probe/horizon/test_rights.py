@@ -28,7 +28,7 @@ def things(dashboard):
 def walk(dashboard, pages, things):
     """URL → status and text of every page, section and plot."""
     for page in pages:
-        for url in page.urls(things):
+        for url in page.urls(things) if page.kind != "ScriptView" else ():
             response = dashboard.page.request.get(dashboard.url + url, max_redirects=0)
             yield url, response.status, response.text()
 

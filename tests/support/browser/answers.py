@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tests.support.browser import policy_answers
 from tests.support.browser.fake_api import FakeApi
 
 from sluice_controller.identity.operations import BY_NAME
@@ -33,32 +34,6 @@ def node(name: str, **changes: Any) -> dict[str, Any]:
         "software": "0.1.0",
         "started_at": "2026-01-01T00:00:00+00:00",
         "reported_at": "2026-01-01T00:00:10+00:00",
-        **changes,
-    }
-
-
-def policy(number: int, **changes: Any) -> dict[str, Any]:
-    """A policy as ``GET /policies`` shows it."""
-    return {
-        "id": f"p{number}",
-        "version": 1,
-        "state": "active",
-        "enabled": True,
-        "reason": "",
-        "created_at": "2026-01-01T00:00:00+00:00",
-        "created_by": "ada@acme",
-        "origin": "",
-        "policy": f"FOR CONTAINER acme/c{number} DO SET compression",
-        "source": f"FOR CONTAINER acme/c{number} DO SET compression",
-        "dynamic": False,
-        "target": {"level": "container", "select": "name", "name": f"AUTH_x/c{number}", "label": f"acme/c{number}"},
-        "condition": "",
-        "sustained": 0.0,
-        "actions": [],
-        "epoch": 7,
-        "enforced": {"total": 2, "nodes": 2, "refused": [], "waiting": [], "away": []},
-        "firings": [],
-        "observed": None,
         **changes,
     }
 
@@ -136,7 +111,7 @@ def well(api: FakeApi) -> None:
     """Two nodes, two policies, one floor, one event; all is well."""
     api.say("GET /permissions", {"permissions": dict.fromkeys(OPERATIONS, True)})
     say_nodes(api, node("node1"), node("node2"))
-    api.say("GET /policies", {"policies": [policy(1), policy(2)], "next_marker": None})
+    policy_answers.policies(api)
     measured = {"at": None, "stale": False, "left_out": 0, "controllers": {}, "next_marker": None}
     api.say("GET /bw/flows", {"flows": [flow("AUTH_x")], **measured})
     api.say("GET /events", {"events": [event(1)], "next_marker": None, "last": "1-0"})

@@ -15,12 +15,15 @@ from sluice_aio.keystone import venv
 
 _PROGRAM: Final = Path(__file__).with_name("urls_program.py")
 #: Parameter of a URL → what it is in ``answers.py``; a panel adds its own.
-PARAMETERS: Final[Mapping[str, str]] = {}
+PARAMETERS: Final[Mapping[str, str]] = {"policy_id": "p1", "number": "0"}
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredPage:
-    """One page with its ``sections``; ``kind`` is ``PageView``, ``ActionView`` (a form), ``PlotView`` or ``other``."""
+    """One page with its ``sections``.
+
+    ``kind`` is ``PageView``, ``ActionView`` (a form), ``PlotView``, ``ScriptView`` (answers POST alone) or ``other``.
+    """
 
     name: str
     kind: str

@@ -42,9 +42,10 @@ def pages(resolver, prefix, name):
 
 def kind(view):
     from sluice_dashboard.forms import ActionView
-    from sluice_dashboard.views import PageView, PlotView
+    from sluice_dashboard.views import PageView, PlotView, ScriptView
 
-    return next((base.__name__ for base in (ActionView, PageView, PlotView) if issubclass(view, base)), "other")
+    kinds = (ActionView, PageView, PlotView, ScriptView)
+    return next((base.__name__ for base in kinds if issubclass(view, base)), "other")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Policies: what storage shall do, in sentences."""

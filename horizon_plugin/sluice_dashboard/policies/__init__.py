@@ -1,0 +1,1 @@
+"""The pages of policies, which both dashboards have."""

@@ -1,0 +1,148 @@
+"""One policy: how it fares, what it observes, what it did, and which nodes enforce it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from sluice_client import ApiError, Client
+from sluice_dashboard import api
+from sluice_dashboard.plots import Mark, Plot, Point, Series, Threshold, TimeRange
+from sluice_dashboard.policies import checking
+from sluice_dashboard.policies.listing import policy_row
+from sluice_dashboard.policies.names import FIRINGS, name_of
+from sluice_dashboard.policies.observation import measured_targets, node_rows, readings, target_name
+from sluice_dashboard.templatetags.sluice import quantity
+from sluice_dashboard.views import PageView, PlotView, Section
+
+#: Lines of a plot: as many as can be told apart.
+_LINES: Final = 8
+#: Column of a point of history: the mean, and what a comparison meets first.
+_MEAN: Final = 1
+_EXTREMES: Final[Mapping[str, tuple[int, Any]]] = {
+    "<": (2, _("lowest")),
+    "<=": (2, _("lowest")),
+    ">": (3, _("highest")),
+    ">=": (3, _("highest")),
+}
+
+
+def fetch_state(client: Client, request: HttpRequest, policy_id: str) -> Mapping[str, Any]:
+    """How it fares now."""
+    policy = client.policy(policy_id)
+    return {
+        "row": policy_row(policy),
+        "policy": policy,
+        "readings": readings(policy),
+        "firings": [{**one, "name": name_of(FIRINGS, one["what"])} for one in reversed(policy["firings"])],
+    }
+
+
+def fetch_nodes(client: Client, request: HttpRequest, policy_id: str) -> Mapping[str, Any]:
+    """Which nodes enforce it; without the names of those that do for whoever may not know them."""
+    enforced = client.policy(policy_id)["enforced"]
+    known = api.permissions(request).allow("nodes:list")
+    try:
+        names = [one["node"] for one in client.nodes()] if known else []
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        names = []
+    return {"rows": node_rows(enforced, names), "enforced": enforced, "named": bool(names)}
+
+
+class DetailView(PageView):
+    """One policy."""
+
+    page_title = _("Policy")
+    template_name = "sluice_dashboard/policies/detail.html"
+    sections = {
+        "state": Section("sluice_dashboard/policies/_state.html", fetch_state, seconds=3),
+        "nodes": Section("sluice_dashboard/policies/_nodes.html", fetch_nodes, seconds=5),
+    }
+
+    def fetch(self, client: Client) -> Mapping[str, Any]:
+        """Its sentence, what that means, and what its condition compares."""
+        policy = client.policy(self.kwargs["policy_id"])
+        return {
+            "policy": policy,
+            "changed": self.request.GET.get("changed", ""),
+            "conditions": [(number, condition_text(one)) for number, one in enumerate(policy["conditions"])],
+            "sentences": meaning(client, policy),
+        }
+
+
+def meaning(client: Client, policy: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a policy means; empty where its sentence would not be accepted any more."""
+    try:
+        found: list[dict[str, Any]] = checking.check(client, policy["source"], policy["id"])["sentences"]
+    except ApiError as error:
+        if error.status == 401 or error.status >= 500:
+            raise
+        return []
+    return found
+
+
+def condition_text(condition: Mapping[str, Any]) -> str:
+    """A part of a condition, as ``PUTS_SEC > 3/s``."""
+    return f"{condition['metric']} {condition['operator']} {quantity(condition['value'], condition['unit'])}"
+
+
+class ConditionPlotView(PlotView):
+    """The metric of one part of a condition over time, its threshold, and the firings."""
+
+    def plot(self, client: Client, wanted: TimeRange) -> Plot:
+        """Of a group or ALL a line for each member, the first few."""
+        policy = client.policy(self.kwargs["policy_id"])
+        conditions = policy["conditions"][int(self.kwargs["number"]) :][:1]
+        return Plot(
+            series=[line for one in conditions for line in condition_lines(client, policy, one, wanted)],
+            marks=list(firing_marks(policy, wanted)),
+            thresholds=[Threshold(one["value"], condition_text(one)) for one in conditions],
+            begin=wanted.begin,
+            end=wanted.end,
+        )
+
+
+def condition_lines(
+    client: Client, policy: Mapping[str, Any], condition: Mapping[str, Any], wanted: TimeRange
+) -> Iterator[Series]:
+    """The mean of the metric for each target; of a single one besides what the comparison meets first within a step."""
+    targets = measured_targets(policy, condition, _LINES)
+    for target in targets:
+        points = fetch_history(client, condition["metric"], target, wanted)
+        label = f"{condition['metric']} {target_name(policy, target)}".strip()
+        yield Series(label, condition["unit"], column(points, _MEAN))
+        extreme = _EXTREMES.get(condition["operator"])
+        if extreme and len(targets) == 1 and wanted.step > 1:
+            number, name = extreme
+            yield Series(f"{label}: {name}", condition["unit"], column(points, number))
+
+
+def fetch_history(client: Client, metric: str, target: str, wanted: TimeRange) -> list[list[Any]]:
+    """The points of a metric; none where no history of it is kept, or it is nothing that one may see."""
+    query = {"from": f"{wanted.begin:.0f}", "to": f"{wanted.end:.0f}", "step": wanted.step}
+    try:
+        found: list[list[Any]] = client.get(f"/metrics/{metric}/history", target=target, **query)["points"]
+    except ApiError as error:
+        if error.status not in (403, 404):
+            raise
+        return []
+    return found
+
+
+def column(points: list[list[Any]], number: int) -> list[Point]:
+    """One value of each point over time."""
+    return [(point[0], point[number]) for point in points]
+
+
+def firing_marks(policy: Mapping[str, Any], wanted: TimeRange) -> Iterator[Mark]:
+    """What the policy's actor did in that time."""
+    for one in policy["firings"]:
+        at = datetime.fromisoformat(one["at"]).timestamp()
+        if wanted.begin <= at <= wanted.end:
+            yield Mark(at, f"{name_of(FIRINGS, one['what'])} {one['member']}".strip())

@@ -1,0 +1,151 @@
+"""The editor of policies: checks and completes while one types, says what a sentence means before it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django import forms
+from django.http import HttpResponse, HttpResponseBase, JsonResponse
+from django.template.loader import render_to_string
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from sluice_client import Client
+from sluice_dashboard import api
+from sluice_dashboard.forms import ActionView
+from sluice_dashboard.policies import checking
+from sluice_dashboard.templatetags.sluice import url_in_panel
+from sluice_dashboard.views import ScriptView
+
+_CHECK_TEMPLATE: Final = "sluice_dashboard/policies/_check.html"
+#: A sentence as one may write it.
+_EXAMPLE: Final = "FOR TENANT acme WHEN PUTS_SEC > 3 DO SET compression"
+
+
+def unix_lines(text: str) -> str:
+    """``text`` of a form, whose lines browsers end by two characters: errors name columns of what was typed."""
+    return text.replace("\r\n", "\n")
+
+
+def etag_of(version: int | None) -> str:
+    """The ``ETag`` of a version that a form carried; empty without one."""
+    return "" if version is None else f'"{version}"'
+
+
+class PolicyForm(forms.Form):
+    """The text; ``version`` is that of the policy which it replaces."""
+
+    policy = forms.CharField(
+        label=_("Policy"),
+        strip=False,
+        widget=forms.Textarea(
+            attrs={
+                "class": "form-control",
+                "rows": 3,
+                "spellcheck": "false",
+                "autocomplete": "off",
+                "autocapitalize": "off",
+                "aria-autocomplete": "list",
+                "aria-controls": "policy-words",
+                "aria-describedby": "policy-help policy-problems",
+            }
+        ),
+    )
+    version = forms.IntegerField(required=False, widget=forms.HiddenInput)
+
+    def clean_policy(self) -> str:
+        """The text as it was typed."""
+        return unix_lines(self.cleaned_data["policy"])
+
+
+class EditorView(ActionView):
+    """Where a policy is written."""
+
+    form_class = PolicyForm
+    template_name = "sluice_dashboard/policies/editor.html"
+    #: the policy whose text is written; empty for new ones
+    policy_id = ""
+
+    def add_failure(self, form: forms.Form, failure: api.Failure) -> None:
+        """What is wrong with the text is shown below it, with carets in it."""
+        if failure.problems:
+            errors = sum(one["severity"] == "error" for one in failure.problems)
+            form.add_error("policy", ngettext("not saved: %d error", "not saved: %d errors", errors) % errors)
+        else:
+            super().add_failure(form, failure)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = super().get_context_data(**kwargs)
+        refusal: api.Failure | None = kwargs.get("refusal")
+        problems = list(refusal.problems) if refusal else []
+        return {**context, "problems": problems, "replaces": self.policy_id, "example": _EXAMPLE}
+
+
+class CreateView(EditorView):
+    """A new policy, or several."""
+
+    page_title = _("Write a policy")
+    submit_label = _("Save")
+
+    def get_success_url(self) -> str:
+        return self.success_url or url_in_panel(self.request, "index")
+
+    def act(self, client: Client, data: Mapping[str, Any]) -> str:
+        """Create what the text says, all or nothing; one goes to the new policy, or to the list of several."""
+        made = client.create_policies(data["policy"])
+        if len(made) == 1:
+            self.success_url = f"{url_in_panel(self.request, 'detail', made[0]['id'])}?changed={made[0]['id']}"
+        return str(ngettext("%d policy is saved.", "%d policies are saved.", len(made)) % len(made))
+
+
+class EditView(EditorView):
+    """Another text for a policy, unless somebody changed it meanwhile."""
+
+    page_title = _("Change a policy")
+    submit_label = _("Save")
+
+    def get_initial(self) -> dict[str, Any]:
+        if self.request.method == "POST":  # what was typed counts, whatever became of the policy
+            return {}
+        found = api.client(self.request).policy(self.kwargs["policy_id"])
+        return {"policy": found["source"], "version": found["version"]}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        self.policy_id = self.kwargs["policy_id"]
+        return super().get_context_data(**kwargs)
+
+    def get_success_url(self) -> str:
+        policy_id = self.kwargs["policy_id"]
+        return f"{url_in_panel(self.request, 'detail', policy_id)}?changed={policy_id}"
+
+    def act(self, client: Client, data: Mapping[str, Any]) -> str:
+        """Give the policy the text."""
+        client.update_policy(self.kwargs["policy_id"], {"policy": data["policy"]}, etag_of(data["version"]))
+        return str(_("The policy is saved."))
+
+
+class CheckView(ScriptView):
+    """What is said of a text while it is typed, as parts of the page; asked by ``editor.js``."""
+
+    def answer(self, client: Client, asked: Mapping[str, str]) -> HttpResponseBase:
+        return self._parts(checking.check(client, unix_lines(asked.get("policy", "")), asked.get("replaces", "")))
+
+    def failed(self, failure: api.Failure) -> HttpResponseBase:
+        return self._parts(checking.refused(failure))
+
+    def _parts(self, shown: Mapping[str, Any]) -> HttpResponseBase:
+        return HttpResponse(render_to_string(_CHECK_TEMPLATE, shown, request=self.request))
+
+
+class WordsView(ScriptView):
+    """What may be written at a place of a text, as JSON; asked by ``words.js``."""
+
+    def answer(self, client: Client, asked: Mapping[str, str]) -> HttpResponseBase:
+        position = asked.get("position", "")
+        place = int(position) if position.isascii() and position.isdigit() and len(position) < 7 else 0
+        return JsonResponse(client.complete_policy(unix_lines(asked.get("policy", "")), place))
+
+    def failed(self, failure: api.Failure) -> HttpResponseBase:
+        """No words: what is checked says why."""
+        return JsonResponse({"start": 0, "end": 0, "candidates": [], "more": False})
