@@ -23,7 +23,9 @@ def say(line: str) -> None:
 
 
 def main() -> None:
-    services = [functools.partial(venv.python, say, service=name) for name in ("keystone", "cinder", "horizon", "tempest")]
+    services = [
+        functools.partial(venv.python, say, service=name) for name in ("keystone", "cinder", "horizon", "tempest")
+    ]
     for make in (*services, lambda: image.root_file_system(image.PYTHON, cache_folder(), say)):
         try:
             make()
