@@ -7,6 +7,7 @@ projects by name, a member rules its own containers, and what Keystone takes bac
 import http.client
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,6 +24,9 @@ from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import KeystoneHttp, swift_client
 from sluice_aio.keystone.seed import BELIEVED
 from sluice_client import ApiError, Client
+from sluice_core.metric_history.operations import forget_series, write_series
+from sluice_core.metric_history.records import SeriesRecord
+from sluice_core.store.store import Store
 
 OWN = "FOR CONTAINER acme/logs DO SET compression"
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))
@@ -124,6 +128,25 @@ def test_a_member_is_told_what_it_may_do_and_nothing_of_others(api, login):
     assert not alice.permissions()["nodes:list"]
     assert alice.overview()["cluster"] is None
     assert all(api("admin").permissions("umbrella/logs", stereotype="x").values())
+
+
+def test_the_history_of_a_project_that_is_no_more_is_forgotten(cluster, login, api):
+    acme, gone = f"AUTH_{login('alice').project_id}", f"AUTH_{'0' * 32}"
+    store, now = Store(cluster.redis_url), int(time.time())
+    try:
+        # of a metric that nothing measures here, so that nobody else writes it
+        made = [
+            SeriesRecord(f"test{number}", "POOL_USED", "tenant", path, 60, now)
+            for number, path in enumerate((acme, gone))
+        ]
+        store.run(write_series(store.keys, made))
+        assert [one["target"] for one in api("admin").metric_series("POOL_USED")] == [acme]
+        assert not store.client.keys("*:metric_points:60:test1")
+        assert [one["target"] for one in api("rita").metric_series("POOL_USED")] == [acme]
+        assert list(api("ulf").metric_series("POOL_USED")) == []
+    finally:
+        store.run(forget_series(store.keys, made))
+        store.close()
 
 
 def test_what_a_member_uploads_under_its_own_policy_is_stored_compressed(cluster, policies, login):

@@ -34,6 +34,8 @@ MARGIN: Final = 0.35
 _SLOW: Final = 1
 #: After a longer sleep everything begins anew.
 _LONGEST_SLEEP: Final = 25
+#: Seconds after which two hosts agree about who keeps history.
+_TAKEOVER: Final = 120
 #: A group that was silent for so long is forgotten: nothing of it is kept any more.
 _FORGOTTEN: Final = RESOLUTIONS[-1].seconds
 
@@ -119,8 +121,11 @@ class Collector:
             if second % RANK_SECONDS == 0:
                 self._rank(second)
 
-    def reconcile(self, found: Mapping[SeriesKey, SeriesRecord]) -> None:
-        """Follow the directory: what others took out of it is kept no more, what others put in is forgotten."""
+    def reconcile(self, found: Mapping[SeriesKey, SeriesRecord], now: float) -> None:
+        """Follow the directory: what others took out of it is kept no more, what others put in is forgotten.
+
+        A series that is new may be of a host that takes over now, or was the owner a moment ago.
+        """
         for key, record in list(self._records.items()):
             there = found.get(key)
             if there is None and key not in self.changes.put:
@@ -128,7 +133,9 @@ class Collector:
             elif there is not None and there.id != record.id:
                 self.changes.forget.append(there)
                 self._put(record)
-        self.changes.forget += [one for key, one in found.items() if key not in self._records]
+        self.changes.forget += [
+            one for key, one in found.items() if key not in self._records and now - one.since > _TAKEOVER
+        ]
 
     def _drop(self, key: SeriesKey) -> None:
         """Keep a path no more of which somebody took a series out of the directory."""

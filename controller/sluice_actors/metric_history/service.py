@@ -169,7 +169,7 @@ class MetricHistory(Service):
         if self._clock() - self._looked >= _DIRECTORY_SECONDS:
             self._looked = self._clock()
             found = await self._store.run(read_directory(keys))
-            collector.reconcile(found)
+            collector.reconcile(found, self._clock())
 
     # -- windows
 

@@ -6,7 +6,7 @@ from sluice_actors.metric_history.collector import Changes, Collector
 from sluice_actors.metric_history.samples import of_report, of_window
 from sluice_actors.metrics.windows import ClosedWindow
 from sluice_core.messages.bandwidth_report import BandwidthReport
-from sluice_core.metric_history.records import SeriesKey
+from sluice_core.metric_history.records import SeriesKey, SeriesRecord
 from sluice_core.metric_history.resolutions import RESOLUTIONS
 
 SECONDS, TENS, MINUTES = RESOLUTIONS
@@ -140,10 +140,18 @@ def test_a_series_that_somebody_forgot_is_kept_no_more_and_begins_anew_when_it_m
     old = history.collector.records[history.key("AUTH_a")]
     there = {key: one for key, one in history.collector.records.items() if key.path != "AUTH_a"}
     history.collector.changes = Changes()
-    history.collector.reconcile(there)
+    history.collector.reconcile(there, START + 12)
     assert history.key("AUTH_a") not in history.collector.records
     history.seconds(steady(START + 12, START + 22, AUTH_a=3.0))
     assert history.collector.records[history.key("AUTH_a")].id != old.id
+
+
+def test_a_series_that_another_host_left_is_forgotten_but_not_one_that_it_just_began():
+    history = History()
+    old = SeriesRecord("s1", "PUTS_SEC", "tenant", "AUTH_x", 1, START - 200)
+    new = SeriesRecord("s2", "PUTS_SEC", "tenant", "AUTH_y", 1, START - 20)
+    history.collector.reconcile({one.key: one for one in (old, new)}, START)
+    assert history.collector.changes.forget == [old]
 
 
 def test_after_a_long_sleep_everything_begins_anew():
