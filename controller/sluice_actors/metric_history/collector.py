@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from sluice_actors.metric_history.group import Group
 from sluice_actors.metric_history.ranking import divide_room
-from sluice_actors.metric_history.sample_buffer import LONGEST_WINDOW, SampleBuffer
+from sluice_actors.metric_history.sample_buffer import SampleBuffer, finest_step
 from sluice_actors.metric_history.samples import GroupKey, Sample, silent
 from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow
 from sluice_core.messages.policies import CLUSTER
@@ -93,7 +93,7 @@ class Collector:
         """A window of one group."""
         group = self._groups.get(sample.group)
         if group is None:
-            group = self._groups[sample.group] = Group(sample.group, _finest(sample.period), sample.window)
+            group = self._groups[sample.group] = Group(sample.group, finest_step(sample.period), sample.window)
         group.put(sample, self._buffer)
 
     def add_silence(self, closed: ClosedWindow) -> None:
@@ -246,8 +246,3 @@ class Collector:
 def _group_of(key: SeriesKey) -> GroupKey:
     alone = (key.metric,)
     return GroupKey(alone if key.level == CLUSTER else FAMILIES.get(key.metric, alone), key.level)
-
-
-def _finest(period: float) -> int:
-    """The step of the finest resolution for windows of ``period`` seconds."""
-    return next(resolution.step for resolution in RESOLUTIONS if resolution.step >= min(period, LONGEST_WINDOW))

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice_core.metric_history.resolutions import FRACTIONS, Resolution, invert
+from sluice_core.metric_history.resolutions import FRACTIONS, RESOLUTIONS, Resolution, invert
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.intp]
@@ -79,6 +79,11 @@ class SampleBuffer:
         packed = _values(rows[0]) if resolution.step == 1 else _summaries(rows)
         raw, size = invert(packed), resolution.point_size
         return [raw[place : place + size] for place in range(0, len(raw), size)]
+
+
+def finest_step(period: float) -> int:
+    """The step of the finest resolution that has a window of ``period`` seconds whole, or the coarsest one."""
+    return next(one.step for one in RESOLUTIONS if one.step >= min(period, LONGEST_WINDOW))
 
 
 def _values(row: Floats) -> bytes:
