@@ -93,6 +93,15 @@ def test_redis_of_another_node_is_not_installed_here():
     assert call(other, "lib/sluice") == "other"
 
 
+def test_tempest_is_told_what_its_plugin_has_an_option_for():
+    told = re.findall(
+        r'iniset "\$TEMPEST_CONFIG" (\S+) (\w+)', (DEVSTACK / "lib" / "sluice").read_text(encoding="utf-8")
+    )
+    plugin = (DEVSTACK / "sluice_tempest_plugin" / "config.py").read_text(encoding="utf-8")
+    assert {section for section, _ in told} == {"service_available", "sluice-feature-enabled"}
+    assert {name for _, name in told} == set(re.findall(r'cfg\.BoolOpt\(\s*"(\w+)"', plugin))
+
+
 def test_the_docs_have_every_option_with_its_default():
     settings = (DEVSTACK / "settings").read_text(encoding="utf-8")
     options = dict(re.findall(r"^(SLUICE_\w+)=\$\{\1:-(.*)\}$", settings, re.MULTILINE))

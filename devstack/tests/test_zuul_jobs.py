@@ -138,6 +138,14 @@ def test_every_tox_environment_is_there(jobs):
     assert jobs["sluice-tempest"]["vars"]["tox_envlist"] == "all"
 
 
+def test_tempest_installs_the_plugin_with_an_extra_that_is_there(jobs):
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(ROOT / "setup.cfg")
+    place, _, extra = jobs["sluice-tempest"]["vars"]["devstack_localrc"]["TEMPEST_PLUGINS"].partition("[")
+    assert place == "/opt/stack/sluice"
+    assert extra.rstrip("]") in parser["options.extras_require"]
+
+
 def test_programs_that_playbooks_run_are_there():
     text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "devstack" / "playbooks").glob("*.yaml"))
     named = re.findall(r"cmd: (tools/\S+)", text)
