@@ -208,6 +208,7 @@ def test_what_only_the_tests_need_is_added_to_what_is_there(machine):
         "ip",
         "java",
         "chromium",
+        "prometheus",
     ):
         machine.program(name)
     assert machine.run("packages").returncode == 0
