@@ -73,6 +73,8 @@ class ScratchRoot:
         self._init = 0
 
     def __enter__(self) -> ScratchRoot:
+        if os.geteuid():
+            raise PermissionError("only root can make namespaces and mounts: run this test as root")
         library, keystone = find_library(), venv.python()
         swift = swift_source.fetch(cache_folder()).root
         (self._folder / "layers").mkdir(parents=True)
