@@ -43,7 +43,7 @@ show() { # show PATH
 }
 for path in "$@"; do show "$path"; done
 
-chroot "$root" useradd --create-home --shell /bin/bash stack
+chroot "$root" id stack > /dev/null 2>&1 || chroot "$root" useradd --create-home --shell /bin/bash stack
 echo 'stack ALL=(root) NOPASSWD:ALL' > "$root/etc/sudoers.d/50_stack_sh"
 chmod 440 "$root/etc/sudoers.d/50_stack_sh"
 printf '127.0.0.1 localhost devstack\n' > "$root/etc/hosts"
