@@ -64,6 +64,12 @@ def test_a_refusal_is_shown_in_the_words_of_the_api(overview, fake_api):
     assert "is not allowed to `ada`" in state(overview).inner_text()
 
 
+def test_what_is_gone_is_no_reason_to_call_the_page_old(overview, fake_api):
+    fake_api.say("GET /overview", error_body(404, "no such cluster"), 404)
+    state(overview).get_by_text("no such cluster").wait_for()
+    assert banner(overview.page, "stale").is_hidden()
+
+
 def test_a_token_that_the_api_refuses_leads_to_the_login(overview, fake_api):
     fake_api.say("GET /overview", error_body(401, "the token was revoked"), 401)
     banner(overview.page, "login").wait_for()

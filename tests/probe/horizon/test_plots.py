@@ -33,7 +33,8 @@ def figure(fake_dashboard):
 
     def show(name, answers, group="", seconds=0):
         page.route(
-            re.compile(f"/plot-{name}$"), lambda route: route.fulfill(json=answers[-1], content_type="application/json")
+            re.compile(f"/plot-{name}$"),
+            lambda route: route.fulfill(json=answers[-1], status=answers[-1].get("status", 200)),
         )
         given = {"url": f"/plot-{name}", "title": f"the {name}", "group": group, "seconds": seconds}
         html = figure_html(given)
@@ -119,7 +120,16 @@ def test_plots_of_a_group_have_the_same_time_axis(figure, fake_dashboard):
 
 def test_a_plot_without_values_says_so(figure):
     shown = figure("empty", [plot()])
-    assert shown.locator("[data-plot-empty]").is_visible()
+    assert shown.locator("[data-plot-message]").inner_text() == "Nothing was measured in this time."
+
+
+def test_what_is_gone_is_said_in_the_words_of_the_api(figure, fake_dashboard):
+    answers = [plot(series("in", [1, 2]))]
+    shown = figure("gone", answers, seconds=1)
+    answers.append({"message": "no volume `v1`", "status": 404})
+    shown.get_by_text("no volume `v1`").wait_for()
+    assert fake_dashboard.page.locator("[data-sluice-stale]").is_hidden()
+    fake_dashboard.findings.clear()
 
 
 def test_stacked_values_are_shown_as_they_are(figure):

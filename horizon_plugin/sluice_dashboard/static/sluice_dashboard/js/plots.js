@@ -153,6 +153,12 @@
     list.hidden = !list.children.length;
   }
 
+  function say(figure, text) {
+    var place = figure.querySelector("[data-plot-message]");
+    place.textContent = text;
+    place.hidden = !text;
+  }
+
   function show(figure, state, shown) {
     var raw = columns(shown.series);
     var data = shown.stacked ? stack(raw) : raw;
@@ -171,7 +177,7 @@
       state.plot = new window.uPlot(
         options(figure, shown, state.rawShown), data, figure.querySelector("[data-plot-canvas]"));
     }
-    figure.querySelector("[data-plot-empty]").hidden = raw[0].length > 0;
+    say(figure, raw[0].length ? "" : figure.dataset.plotNothing);
     fillMarks(figure, shown);
     fillTable(figure.querySelector("[data-plot-table]"), state);
   }
@@ -190,7 +196,9 @@
       seconds: Number(figure.dataset.plotSeconds),
       now: true,
       done: function (response) {
-        return response.json().then(function (shown) { show(figure, state, shown); });
+        return response.json().then(function (shown) {
+          if (response.ok) { show(figure, state, shown); } else { say(figure, shown.message); }
+        });
       }
     });
   }

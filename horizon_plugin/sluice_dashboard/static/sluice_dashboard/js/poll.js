@@ -2,7 +2,8 @@
  *
  * All sections and plots of a page share one queue: there is never more than one request at a time, nor more than one a
  * second; fewer while the page is hidden.  One that fails is tried again after longer and longer pauses, and the page
- * says since when it is old.  After 401 or 403 nothing is asked any more, and the page says to log in.
+ * says since when it is old.  After 401 or 403 nothing is asked any more, and the page says to log in.  What else is
+ * refused, as what was deleted meanwhile, is an answer like any other: `done` shows it.
  */
 (function () {
   "use strict";
@@ -51,7 +52,7 @@
         stop();
         return null;
       }
-      if (!response.ok) { throw new Error("status " + response.status); }
+      if (response.status >= 500) { throw new Error("status " + response.status); }
       return task.done(response).then(function () { succeed(task); });
     }).catch(function () { fail(task); }).then(function () {
       clearTimeout(limit);
