@@ -45,8 +45,7 @@ class PolicyQuestionView(ConfirmView):
         return [self.policy["source"]]
 
     def get_success_url(self) -> str:
-        policy_id = self.kwargs["policy_id"]
-        return f"{url_in_panel(self.request, 'detail', policy_id)}?changed={policy_id}"
+        return url_in_panel(self.request, "detail", self.kwargs["policy_id"])
 
 
 class EnableView(PolicyQuestionView):

@@ -70,7 +70,6 @@ class DetailView(PageView):
         policy = client.policy(self.kwargs["policy_id"])
         return {
             "policy": policy,
-            "changed": self.request.GET.get("changed", ""),
             "conditions": [(number, condition_text(one)) for number, one in enumerate(policy["conditions"])],
             "sentences": meaning(client, policy),
         }

@@ -95,7 +95,7 @@ class CreateView(EditorView):
         """Create what the text says, all or nothing; one goes to the new policy, or to the list of several."""
         made = client.create_policies(data["policy"])
         if len(made) == 1:
-            self.success_url = f"{url_in_panel(self.request, 'detail', made[0]['id'])}?changed={made[0]['id']}"
+            self.success_url = url_in_panel(self.request, "detail", made[0]["id"])
         return str(ngettext("%d policy is saved.", "%d policies are saved.", len(made)) % len(made))
 
 
@@ -116,8 +116,7 @@ class EditView(EditorView):
         return super().get_context_data(**kwargs)
 
     def get_success_url(self) -> str:
-        policy_id = self.kwargs["policy_id"]
-        return f"{url_in_panel(self.request, 'detail', policy_id)}?changed={policy_id}"
+        return url_in_panel(self.request, "detail", self.kwargs["policy_id"])
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
         """Give the policy the text."""

@@ -57,7 +57,7 @@ def fetch_page(client: Client, request: HttpRequest) -> Mapping[str, Any]:
 
 
 class IndexView(PageView):
-    """The list; ``changed`` in its URL is a policy whose last change can be undone."""
+    """The list; ``changed`` in its URL is a policy that was just changed, and may have no page any more."""
 
     page_title = _("Policies")
     template_name = "sluice_dashboard/policies/index.html"
