@@ -6,7 +6,7 @@ names of its own, speaks of its own projects alone, and asserts nothing about ho
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from tempest import config, test
@@ -62,14 +62,26 @@ class BaseSluiceTest(test.BaseTestCase):
         self.addCleanup(test_utils.call_and_ignore_notfound_exc, call, *arguments, **parameters)
 
     def create_policy(self, sentence: str, client: Any = None) -> Any:
-        """A policy of the administrator's or the ``client``'s, when all live nodes have acknowledged it."""
-        client = client or self.admin
-        wait = min(LONGEST_WAIT, CONF.sluice.build_timeout)
-        created = client.create_policies(body={"policy": sentence}, wait=wait)
-        self.undo(self.admin.delete_policy, policy_id=created["id"], wait=wait)
-        self.assertEqual([], created["enforced"]["waiting"])
-        self.assertEqual([], created["enforced"]["refused"])
-        return created
+        """A policy of the administrator's or the ``client``'s, which all live nodes enforce."""
+        created = (client or self.admin).create_policies(body={"policy": sentence}, wait=LONGEST_WAIT)
+        self.undo(self.admin.delete_policy, policy_id=created["id"])
+        self.wait_for_nodes()
+        shown = self.admin.show_policy(policy_id=created["id"])
+        self.assertEqual([], shown["enforced"]["refused"])
+        return shown
+
+    def wait_for_nodes(self) -> None:
+        """Wait until all live nodes have applied what is in force now; ``wait`` of calls is no promise."""
+        epoch = self.admin.list_nodes(limit=1)["head"]["epoch"]
+        self.wait_until(lambda: all(one["epoch"] >= epoch for one in self.live_nodes()), f"nodes apply change {epoch}")
+
+    def live_nodes(self) -> Iterator[Any]:
+        """All nodes that report themselves and have no trouble."""
+        page = self.admin.list_nodes(state="ok")
+        yield from page["nodes"]
+        while page["next_marker"] is not None:
+            page = self.admin.list_nodes(state="ok", marker=page["next_marker"])
+            yield from page["nodes"]
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
         """Ask until ``condition`` is true; ``what`` is what fails to happen in the build timeout."""

@@ -30,6 +30,7 @@ class BandwidthCeilingTest(base.BaseScenarioTest):
         objective = {"account": self.account, "name": "max_get_bw"}
         self.admin.update_slo(**objective, body={"value": f"{CEILING}Bps"}, wait=LONGEST_WAIT)
         self.undo(self.admin.delete_slo, **objective)
+        self.wait_for_nodes()
         began = time.monotonic()
         self.assertEqual(data, self.objects.get_object(container, name)[1])
         self.assertGreater(time.monotonic() - began, SIZE / CEILING / TOLERANCE)

@@ -34,6 +34,7 @@ class CompressedObjectTest(base.BaseScenarioTest):
         under = self.upload(container, TEXT)
         self.assertLess(max(self.stored_sizes(container, under)), plain / 2)
         self.admin.delete_policy(policy_id=policy["id"], wait=LONGEST_WAIT)
+        self.wait_for_nodes()
         after = self.upload(container, TEXT)
         self.assertGreaterEqual(min(self.stored_sizes(container, after)), plain)
         for name in (before, under, after):
