@@ -246,8 +246,8 @@ class SnapshotWriter:
     def _build(self, contents: SnapshotContents, meta: Meta) -> None:
         """A new generation beside the old one, then the rename that makes it the current one."""
         path = lmdb_adapter.next_generation(self.folder, self._boot_id())
-        environment = lmdb_adapter.open_environment(path, write=True)
         try:
+            environment = lmdb_adapter.open_environment(path, write=True)
             lmdb_adapter.open_to_readers(path, self._group)
             self._meta = lmdb_adapter.write_transaction(
                 path, environment, lambda transaction: fill(transaction, contents.entries, meta)

@@ -336,7 +336,8 @@ print("fine")
     assert (child.returncode, out.strip()) == (0, "fine"), err
 
 
-def test_a_disk_too_full_for_a_new_generation_keeps_none(tmp_path):
+@pytest.mark.parametrize("room", [300_000, 1_000])
+def test_a_disk_too_full_for_a_new_generation_keeps_none(tmp_path, room):
     code = """
 import resource, sys
 from sluice_core.snapshot.reader import SnapshotError, SnapshotWriter
@@ -344,14 +345,14 @@ from sluice_core.store.records import FullState
 from sluice_core.testing import assignment
 writer = SnapshotWriter(sys.argv[1], boot="boot1")
 writer.open()
-resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, resource.RLIM_INFINITY))
 filler = {"text": "x" * 20_000}
 try:
     writer.reload(FullState("h", 1, tuple(assignment(f"q{n}.0", f"AUTH_{n}", params=filler) for n in range(100))))
 except SnapshotError as error:
     print(writer.position.history == "", len(list(writer.folder.glob("gen-*"))))
 """
-    child = python(code, tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = python(code.replace("ROOM", str(room)), tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     out, err = child.communicate(timeout=LIMIT)
     assert (child.returncode, out.strip()) == (0, "True 0"), err
 
