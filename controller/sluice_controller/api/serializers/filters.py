@@ -16,6 +16,7 @@ from sluice_controller.api.serializers.base import (
     page_of,
     params_text,
 )
+from sluice_controller.api.serializers.code.uploads import RolloutSerializer
 from sluice_controller.policies.deployments import Deployment
 from sluice_controller.registry.dependencies import UsedDependency
 from sluice_core.describe import ALL_PLACES, ENVIRONMENTS, KINDS, PARAMETER_TYPES, PLACES, WORLDS
@@ -72,7 +73,16 @@ class FilterSerializer(Serializer):
     about = s.ListField(child=s.ChoiceField(WORLDS))
 
 
-FilterPageSerializer = page_of("filters", FilterSerializer, "Filters by keyword.")
+class UsableFilterSerializer(FilterSerializer):
+    """A filter that policies can set, and of a registered one how far its code has come."""
+
+    installed = s.BooleanField(help_text="whether it is installed with the software of the nodes")
+    self_service = s.BooleanField(help_text="members may use it for their own containers")
+    revision = s.IntegerField(help_text="of its code; of an installed filter its version")
+    rollout = RolloutSerializer(allow_null=True, help_text="null for an installed filter")
+
+
+UsableFilterPageSerializer = page_of("filters", UsableFilterSerializer, "Filters by keyword.")
 
 
 class DeploymentSerializer(Serializer):

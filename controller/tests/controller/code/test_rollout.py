@@ -69,6 +69,18 @@ def test_a_refusal_of_the_revision_before_is_not_held_against_the_new_one(api, b
     assert api.get("/filters/scramble").json()["rollout"]["waiting"] == ["n1"]
 
 
+def test_the_list_of_filters_says_where_each_comes_from_and_how_far_its_code_has_come(api, backend, send_code):
+    api.post("/filters", {**SCRAMBLE, "self_service": True}, format="json")
+    send_code("/filters/scramble/data", "\0asm one")
+    head = backend.store.head()
+    backend.store.report(NodeReport("n1", head.history, head.epoch, at=time.time(), code={"scramble": 1}))
+    listed = {one["keyword"]: one for one in api.get("/filters").json()["filters"]}
+    scramble, installed = listed["scramble"], listed["compression"]
+    assert scramble["rollout"] == {"total": 1, "nodes": 1, "refused": [], "waiting": [], "away": []}
+    assert (scramble["installed"], scramble["self_service"], scramble["revision"]) == (False, True, 1)
+    assert (installed["installed"], installed["self_service"], installed["rollout"]) == (True, False, None)
+
+
 def test_waiting_ends_when_every_live_node_has_said_something(api, backend, send_code):
     api.post("/filters", SCRAMBLE, format="json")
     history = backend.store.head().history

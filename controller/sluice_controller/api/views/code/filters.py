@@ -6,6 +6,7 @@ refused with 405 before the method of the view is called (:meth:`RegistrationVie
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from drf_spectacular.utils import OpenApiResponse
@@ -15,14 +16,18 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import ETAG, IF_MATCH, LIST, header, operation, operations, query_flag
 from sluice_controller.api.permissions import authorize
 from sluice_controller.api.serializers.code import uploads as shapes
-from sluice_controller.api.serializers.filters import FilterPageSerializer, FilterSerializer
+from sluice_controller.api.serializers.filters import UsableFilterPageSerializer, UsableFilterSerializer
 from sluice_controller.api.views.code import base
 from sluice_controller.api.views.resources import no_content, render_entry, render_page
+from sluice_controller.catalog.cluster.enforcement import Cluster
+from sluice_controller.catalog.policy_cache import CacheContents
+from sluice_controller.catalog.selectors import cluster_now
 from sluice_controller.code import filters, installed_filters
 from sluice_controller.code.revisions import IncomingCode, RegisteredCode
-from sluice_controller.code.rollout import rollout_now
+from sluice_controller.code.rollout import rollout, rollout_now
+from sluice_controller.config import Config
 from sluice_controller.errors import Unchangeable
-from sluice_core.describe import TRIED
+from sluice_core.describe import TRIED, ActionInfo
 from sluice_core.messages.uploads import FILTER_CODE, Upload
 
 #: Asked besides the rule of the call where code is native, or filters volumes.
@@ -72,14 +77,15 @@ class RegistrationView(base.CodeView):
 class FiltersView(RegistrationView):
     """What can be used now."""
 
-    @operation("sluice:filters:list", "list_filters", FilterPageSerializer, *LIST)
+    @operation("sluice:filters:list", "list_filters", UsableFilterPageSerializer, *LIST)
     def get(self, request: Request) -> Response:
         """List the filters that this cluster can run.
 
         A page of installed and registered filters.
         """
         usable = installed_filters.list_usable(self.backend.catalogue)
-        return render_page(self.given, "filters", usable, FilterSerializer.render)
+        show = partial(_usable, self.backend.policy_cache.contents(), cluster_now(self.backend), self.backend.config)
+        return render_page(self.given, "filters", usable, show)
 
     @operation(
         "sluice:filters:register",
@@ -102,6 +108,22 @@ class FiltersView(RegistrationView):
         if filters.is_administrators(request.data):
             authorize(request, _NATIVE_RULE, {})
         return self.respond(filters.register(self.backend, request.data, request.user.name), new=True)
+
+
+def _usable(contents: CacheContents, cluster: Cluster, config: Config, info: ActionInfo) -> dict[str, Any]:
+    """A filter of the list; of a registered one with the nodes that can run its newest revision."""
+    word, upload = info.keyword, contents.uploads.get(info.keyword)
+    mine = word in config.self_service_words or (upload is not None and upload.self_service)
+    more: dict[str, Any] = {
+        "installed": upload is None,
+        "self_service": mine,
+        "revision": info.version,
+        "rollout": None,
+    }
+    if upload is not None:
+        found = RegisteredCode(upload, 0, contents.upload_epochs.get(word, 0))
+        more |= {"revision": upload.revision, "rollout": shapes.RolloutSerializer.render(rollout(found, cluster))}
+    return UsableFilterSerializer.render(info, **more)
 
 
 class FilterView(RegistrationView):
