@@ -6,8 +6,9 @@ with all that was typed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.contrib import messages
@@ -19,6 +20,8 @@ from horizon import views
 from sluice_client import Client, ClientError
 from sluice_dashboard import api
 from sluice_dashboard.views import shown_failure
+
+_WORD: Final = re.compile(r"`([^`]*)`")
 
 
 class ActionView(views.HorizonFormView):
@@ -37,9 +40,13 @@ class ActionView(views.HorizonFormView):
         """
         raise NotImplementedError
 
+    def field_of(self, failure: api.Failure, form: forms.Form) -> str | None:
+        """The field that ``failure`` is about: the first one that its message names in backticks; None for no field."""
+        return next((word for word in _WORD.findall(failure.message) if word in form.fields), None)
+
     def add_failure(self, form: forms.Form, failure: api.Failure) -> None:
-        """Say in ``form`` why it was not done; a subclass may name the field that it is about."""
-        form.add_error(None, failure.message)
+        """Say in ``form`` why it was not done."""
+        form.add_error(self.field_of(failure, form), failure.message)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Show what keeps the form from being shown in its place."""
@@ -47,7 +54,8 @@ class ActionView(views.HorizonFormView):
             return super().dispatch(request, *args, **kwargs)
         except ClientError as error:
             failure = shown_failure(error)
-            context = {"failure": failure, "page_title": self.page_title}
+            # the page's own title may be a template that needs the form's context
+            context = {"failure": failure, "page_title": failure.title}
             return render(request, "sluice_dashboard/page.html", context, status=failure.status)
 
     def form_valid(self, form: forms.Form) -> HttpResponseBase:
