@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice_controller.identity.operations import BY_NAME
+from sluice_dashboard.content.sluice.code.kinds import KINDS, NATIVE_OPERATION
 
 PLUGIN = Path(__file__).resolve().parents[2] / "horizon_plugin" / "sluice_dashboard"
 TAG = re.compile(r'{%\s*permitted\s+"([^"]+)"')
@@ -20,6 +21,10 @@ def asked():
         for names in ATTRIBUTE.findall(path.read_text()):
             for name in re.findall(r'"([^"]+)"', names):
                 yield name, str(path.relative_to(PLUGIN))
+
+    for kind in KINDS.values():
+        for name in (*kind.operations.values(), NATIVE_OPERATION):
+            yield name, kind.slug
 
 
 @pytest.mark.parametrize(("name", "where"), list(asked()))

@@ -16,7 +16,7 @@ from sluice_dashboard.policies import checking
 from sluice_dashboard.policies.listing import policy_row
 from sluice_dashboard.policies.names import FIRINGS, name_of
 from sluice_dashboard.policies.observation import measured_targets, node_rows, readings, target_name
-from sluice_dashboard.templatetags.sluice import quantity
+from sluice_dashboard.units import quantity
 from sluice_dashboard.views import PageView, PlotView, Section
 
 #: Lines of a plot: as many as can be told apart.

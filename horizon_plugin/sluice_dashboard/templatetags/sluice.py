@@ -13,12 +13,13 @@ from django.utils.translation import gettext_lazy
 
 from sluice_dashboard import api
 from sluice_dashboard.plots import RANGES, STEPS
+from sluice_dashboard.units import quantity, rate, size
 
 register = template.Library()
+register.filter(quantity)
+register.filter(rate)
+register.filter(size)
 
-#: Units of the API → their signs; what is missing has none.
-_UNITS: Final = {"bytes_per_second": "B/s", "bytes": "B", "seconds": "s", "per_second": "/s"}
-_PREFIXES: Final = ("", "k", "M", "G", "T", "P")
 _RANGE_NAMES: Final = (
     gettext_lazy("10 minutes"),
     gettext_lazy("1 hour"),
@@ -58,34 +59,6 @@ def panel_page(context: template.Context, view: str, *args: Any) -> str:
 def url_in_panel(request: HttpRequest, view: str, *args: Any) -> str:
     """The URL of a view of the panel that ``request`` is in."""
     return str(reverse(f"{request.resolver_match.namespace}:{view}", args=args))
-
-
-@register.filter
-def rate(value: float | None) -> str:
-    """Bytes per second, as ``12.3 MB/s``; a dash where nothing is known."""
-    return "–" if value is None else f"{_scaled(value)}B/s"
-
-
-@register.filter
-def size(value: float | None) -> str:
-    """Bytes, as ``12.3 GB``; a dash where nothing is known."""
-    return "–" if value is None else f"{_scaled(value)}B"
-
-
-@register.filter
-def quantity(value: float | None, unit: str) -> str:
-    """A value in a unit of the API, as ``12.3 MB/s`` for ``bytes_per_second``; a dash where nothing is known."""
-    if value is None:
-        return "–"
-    return f"{_scaled(value)}{_UNITS.get(unit, '')}".rstrip()
-
-
-def _scaled(value: float) -> str:
-    power = 0
-    while abs(value) >= 1000 and power < len(_PREFIXES) - 1:
-        value /= 1000
-        power += 1
-    return f"{value:.3g} {_PREFIXES[power]}"
 
 
 @register.filter

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tests.support.browser import policy_answers
+from tests.support.browser.code_answers import say_code
 from tests.support.browser.fake_api import FakeApi
 
 from sluice_controller.identity.operations import BY_NAME
@@ -115,3 +116,4 @@ def well(api: FakeApi) -> None:
     measured = {"at": None, "stale": False, "left_out": 0, "controllers": {}, "next_marker": None}
     api.say("GET /bw/flows", {"flows": [flow("AUTH_x")], **measured})
     api.say("GET /events", {"events": [event(1)], "next_marker": None, "last": "1-0"})
+    say_code(api)

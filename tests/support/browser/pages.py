@@ -9,13 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.browser import code_answers
+
 from sluice_aio.base.layout import Layout
 from sluice_aio.horizon import conf
 from sluice_aio.keystone import venv
 
 _PROGRAM: Final = Path(__file__).with_name("urls_program.py")
 #: Parameter of a URL → what it is in ``answers.py``; a panel adds its own.
-PARAMETERS: Final[Mapping[str, str]] = {"policy_id": "p1", "number": "0"}
+PARAMETERS: Final[Mapping[str, str]] = {
+    "policy_id": "p1",
+    "number": "0",
+    "filter": code_answers.FILTER,
+    "metric": code_answers.METRIC,
+    "controller": code_answers.CONTROLLER,
+    "dependency": code_answers.DEPENDENCY,
+    "revision": "1",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Filters, metrics and controllers: upload, roll-out, revisions, deployment."""

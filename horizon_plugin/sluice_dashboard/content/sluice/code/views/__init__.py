@@ -1,0 +1,1 @@
+"""Lists, descriptions, and what changes them."""

@@ -1,0 +1,1 @@
+"""Filters that a project may use, and what it has deployed."""
