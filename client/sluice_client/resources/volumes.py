@@ -68,7 +68,7 @@ VOLUME: Final[Columns] = (
     *fields("tier", "type", "pool", "node"),
     field("attachments", human=lines(_attachment)),
     field("filters", human=lines(_filter)),
-    *fields("filters_fixed_at", "header", "rates", "rates_in_force", "known", "created_at"),
+    *fields("filters_fixed_at", "header", "rates", "rates_in_force", "path", "known", "created_at"),
 )
 LOCALITY: Final[Columns] = (
     *fields("volume", "name", "project", "pool", "host", "back_end", "fabric"),
@@ -84,7 +84,7 @@ OPERATION_LIST: Final[Columns] = (
     field("Created By", long=True),
 )
 OPERATION: Final[Columns] = fields(
-    "id", "what", "state", "reason", "volume", "data", "created_at", "ended_at", "created_by"
+    "id", "what", "state", "step", "reason", "volume", "data", "created_at", "ended_at", "created_by"
 )
 SNAPSHOT_LIST: Final[Columns] = (
     field("ID", "id"),

@@ -91,10 +91,14 @@ class OperatorApi:
         """One change, with what it replaced."""
         return self.collection("/changes").get(epoch)
 
-    def roll_back(self, epoch: str, plan: bool = False, force: bool = False, wait: float = 0.0) -> Data:
-        """Go back to the configuration as it stood after a change; with ``plan`` only say what that means."""
+    def roll_back(self, epoch: str, plan: bool = False, force: bool = False, wait: float = 0.0, etag: str = "") -> Data:
+        """Go back to the configuration as it stood after a change; with ``plan`` only say what that means.
+
+        :param etag: refuse (412) when the configuration has another one meanwhile
+        """
         path = join_path("changes", epoch, "rollback")
-        return self._transport.call("POST", path, query=make_query(plan=plan, force=force, wait=wait), patience=wait)
+        query = make_query(plan=plan, force=force, wait=wait)
+        return self._transport.call("POST", path, query=query, headers=if_match(etag), patience=wait)
 
     def events(self, **wanted: str) -> Iterator[Data]:
         """What went wrong anywhere, oldest first.

@@ -121,9 +121,10 @@ def test_one_or_several_created_policies_are_a_list(client, stub):
 
 
 def test_an_expected_version_is_sent(client, stub):
-    stub.enqueue(204)
+    stub.enqueue(204).enqueue(200, {})
     assert client.delete_policy("a", version=7) is None
-    assert stub.requests[0].headers["If-Match"] == '"7"'
+    client.roll_back("12", etag='"8"')
+    assert [one.headers["If-Match"] for one in stub.requests] == ['"7"', '"8"']
 
 
 def test_a_degraded_health_is_an_answer(client, stub):

@@ -67,6 +67,12 @@ class VolumeSerializer(Serializer):
         lambda view: view.record.header if view.record else 0,
         s.IntegerField(help_text="bytes in Cinder that its user does not see"),
     )
+    path = computed(
+        lambda view: view.record.path if view.record else None,
+        s.CharField(
+            allow_null=True, help_text="account/id, as targets, metrics and effective policies call it; null: not known"
+        ),
+    )
     known = computed(
         lambda view: view.record is not None, s.BooleanField(help_text="whether Sluice made or adopted it")
     )
@@ -166,6 +172,7 @@ class VolumeOperationSerializer(Serializer):
     what = s.ChoiceField(OPERATIONS)
     state = s.ChoiceField(OPERATION_STATES)
     reason = s.CharField(allow_blank=True, help_text="why it failed")
+    step = s.CharField(allow_blank=True, help_text="what was done of it last; empty at first")
     volume = computed(lambda one: one.volume or None, s.CharField(allow_null=True, help_text="null: not known yet"))
     project = s.CharField(allow_blank=True, help_text="id")
     data = s.DictField(

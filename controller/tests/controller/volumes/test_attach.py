@@ -345,7 +345,7 @@ def test_an_attachment_that_the_konnector_never_saw_is_undone(attach, konnector,
 def test_while_the_konnector_is_away_an_attachment_waits_for_it(send, konnector, volume):
     konnector.faults |= {"attach": PeerError("away"), "volume": PeerError("away")}
     operation = send("post", f"/volumes/{volume}/attach", {"node": "n1"}, 202)
-    assert operation["state"] == "under_way"
+    assert (operation["state"], operation["step"]) == ("under_way", "exported")
     assert send("get", f"/volumes/operations/{operation['id']}")["state"] == "failed"
 
 

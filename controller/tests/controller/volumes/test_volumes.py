@@ -27,7 +27,8 @@ def test_a_volume_is_made_and_shown(send, api, cinder, run):
     assert (found["name"], found["size"], found["status"], found["pool"]) == ("my data", 3, "available", "h@nbd#fast")
     assert (found["filters"], found["filters_fixed_at"], found["known"], found["rates"]) == ([], None, True, {})
     record = run(read_record, operation["volume"])
-    assert (record.account, record.path, record.fixed) == ("AUTH_service", f"AUTH_service/{record.id}", 0.0)
+    assert (record.account, record.path, record.fixed) == ("AUTH_service", found["path"], 0.0)
+    assert found["path"] == f"AUTH_service/{record.id}"
     assert cinder.state.volumes[record.id].metadata == {OPERATION: operation["id"]}
     assert send("get", f"/volumes/operations/{operation['id']}") == operation
 
