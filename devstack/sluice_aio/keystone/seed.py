@@ -61,7 +61,7 @@ def cinder_options(layout: Layout) -> dict[str, str]:
     return {
         "cinder_auth_url": layout.keystone_url,
         "cinder_user": f"{SERVICE_PROJECT}:sluice",
-        "cinderpassword_file": str(password_file(layout, "sluice")),
+        "cinder_password_file": str(password_file(layout, "sluice")),
         "konnector_ca_file": str(layout.konnector_certificate),
     }
 
