@@ -11,7 +11,8 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import ApiError, Client
 from sluice_dashboard import api
-from sluice_dashboard.plots import Mark, Plot, Point, Series, Threshold, TimeRange
+from sluice_dashboard.history import MEAN, column, fetch_history
+from sluice_dashboard.plots import Mark, Plot, Series, Threshold, TimeRange
 from sluice_dashboard.policies import checking
 from sluice_dashboard.policies.listing import policy_row
 from sluice_dashboard.policies.names import FIRINGS, name_of
@@ -21,8 +22,7 @@ from sluice_dashboard.views import PageView, PlotView, Section
 
 #: Lines of a plot: as many as can be told apart.
 _LINES: Final = 8
-#: Column of a point of history: the mean, and what a comparison meets first.
-_MEAN: Final = 1
+#: Operator → column of a point of history with what the comparison meets first, and how it is called.
 _EXTREMES: Final[Mapping[str, tuple[int, Any]]] = {
     "<": (2, _("lowest")),
     "<=": (2, _("lowest")),
@@ -115,28 +115,11 @@ def condition_lines(
     for target in targets:
         points = fetch_history(client, condition["metric"], target, wanted)
         label = f"{condition['metric']} {target_name(policy, target)}".strip()
-        yield Series(label, condition["unit"], column(points, _MEAN))
+        yield Series(label, condition["unit"], column(points, MEAN))
         extreme = _EXTREMES.get(condition["operator"])
         if extreme and len(targets) == 1 and wanted.step > 1:
             number, name = extreme
             yield Series(f"{label}: {name}", condition["unit"], column(points, number))
-
-
-def fetch_history(client: Client, metric: str, target: str, wanted: TimeRange) -> list[list[Any]]:
-    """The points of a metric; none where no history of it is kept, or it is nothing that one may see."""
-    query = {"from": f"{wanted.begin:.0f}", "to": f"{wanted.end:.0f}", "step": wanted.step}
-    try:
-        found: list[list[Any]] = client.get(f"/metrics/{metric}/history", target=target, **query)["points"]
-    except ApiError as error:
-        if error.status not in (403, 404):
-            raise
-        return []
-    return found
-
-
-def column(points: list[list[Any]], number: int) -> list[Point]:
-    """One value of each point over time."""
-    return [(point[0], point[number]) for point in points]
 
 
 def firing_marks(policy: Mapping[str, Any], wanted: TimeRange) -> Iterator[Mark]:
