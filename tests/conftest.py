@@ -96,12 +96,14 @@ def horizon_cluster():
 @pytest.fixture(scope="session")
 def horizon_alone():
     """Keystone and Horizon, and an API whose answers a test writes; `fake_dashboard` is a browser on it."""
+    from tests.support.browser.dashboard import add_to_catalogue
     from tests.support.browser.fake_api import FakeApi
 
     layout = Layout.free(Path(tempfile.mkdtemp(prefix="sluice-")))
     setup = Setup(auth=KEYSTONE, parts=frozenset())
     try:
         with FakeApi(layout.ports["api"]) as api, Cluster(layout, {"keystone", "horizon"}, setup=setup):
+            add_to_catalogue(layout, "volumev3")
             yield layout, api
     finally:
         shutil.rmtree(layout.folder, ignore_errors=True)

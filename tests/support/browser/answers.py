@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tests.support.browser import policy_answers
+from tests.support.browser import policy_answers, volume_answers
 from tests.support.browser.code_answers import say_code
 from tests.support.browser.fake_api import FakeApi
 
@@ -117,3 +117,4 @@ def well(api: FakeApi) -> None:
     api.say("GET /bw/flows", {"flows": [flow("AUTH_x")], **measured})
     api.say("GET /events", {"events": [event(1)], "next_marker": None, "last": "1-0"})
     say_code(api)
+    volume_answers.well(api)

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
-from tests.support.browser import code_answers
+from tests.support.browser import code_answers, volume_answers
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.horizon import conf
@@ -25,6 +26,12 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "controller": code_answers.CONTROLLER,
     "dependency": code_answers.DEPENDENCY,
     "revision": "1",
+    "volume": volume_answers.VOLUME,
+    "plot": "bandwidth",
+    "snapshot": "s1",
+    "tier": "gold",
+    "pool": quote(volume_answers.POOL, safe="@"),
+    "epoch": "7",
 }
 
 

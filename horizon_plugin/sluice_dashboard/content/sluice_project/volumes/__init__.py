@@ -1,0 +1,1 @@
+"""Volumes of Cinder, what they lie in, and what is done with them."""

@@ -1,0 +1,1 @@
+"""What the panels *Volumes* of both dashboards show and do."""

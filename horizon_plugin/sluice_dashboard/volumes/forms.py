@@ -1,0 +1,147 @@
+"""What is asked before a volume, a tier or a pool is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from django import forms
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+_FABRICS: Final = ("nbd", "iscsi", "rbd", "nfs", "fc")
+_LONGEST_NAME: Final = 255
+_RATE_HELP: Final = _("with its unit, as 50MBps; a number alone is MB/s")
+
+
+class Suggesting(forms.TextInput):
+    """A text field that offers words, and takes others."""
+
+    words: Iterable[str] = ()
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        """Called by templates."""
+        known = f"{name}-words"
+        field = super().render(name, value, {**(attrs or {}), "list": known, "autocomplete": "off"}, renderer)
+        options = format_html_join("", '<option value="{}"></option>', ((one,) for one in self.words))
+        return format_html('{}<datalist id="{}">{}</datalist>', field, known, options)
+
+
+class DemandsForm(forms.Form):
+    """What a volume must have, or a tier promises."""
+
+    resiliency = forms.CharField(
+        label=_("Resiliency"), required=False, help_text=_("none, raid, or the number of replicas")
+    )
+    bandwidth = forms.CharField(label=_("Bandwidth"), required=False, help_text=_RATE_HELP)
+    iops = forms.FloatField(label=_("Operations per second"), required=False, min_value=1)
+    fabric = forms.ChoiceField(
+        label=_("Fabric"), required=False, choices=[("", _("any")), *((one, one) for one in _FABRICS)]
+    )
+
+
+def given(data: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """What was said of ``names``, all without any."""
+    return {name: data[name] for name in names or data if data[name] not in (None, "")}
+
+
+class TieredForm(DemandsForm):
+    """A tier by its name, or by demands."""
+
+    tier = forms.ChoiceField(label=_("Tier"), required=False)
+    field_order = ("name", "size", "tier")
+
+    def clean(self) -> dict[str, Any]:
+        """Called when all fields are right."""
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        demanded = given({name: data.get(name) for name in DemandsForm.base_fields})
+        if data.get("tier") and demanded:
+            self.add_error("tier", _("Choose a tier, or say what the volume must have, but not both."))
+        return data
+
+
+class CreateForm(TieredForm):
+    """A new volume."""
+
+    name = forms.CharField(label=_("Name"), required=False, max_length=_LONGEST_NAME, help_text=_("need not be unique"))
+    size = forms.IntegerField(label=_("Size in GiB"), min_value=1)
+
+
+class RetypeForm(TieredForm):
+    """Another tier of a volume."""
+
+
+class SizeForm(forms.Form):
+    """A larger size."""
+
+    size = forms.IntegerField(label=_("New size in GiB"), min_value=1)
+
+
+class SnapshotForm(forms.Form):
+    """A new snapshot."""
+
+    name = forms.CharField(label=_("Name"), required=False, max_length=_LONGEST_NAME)
+
+
+class AttachForm(forms.Form):
+    """Where a volume is to be used."""
+
+    node = forms.CharField(label=_("Node"), widget=Suggesting, help_text=_("a machine with a konnector"))
+    export = forms.ChoiceField(
+        label=_("Shown there as"),
+        choices=[("block", _("a block device")), ("nbd", _("an NBD socket for QEMU"))],
+    )
+    adopt = forms.BooleanField(
+        label=_("What it holds passed no filter"),
+        required=False,
+        help_text=_("Sluice did not make this volume, so you have to say that"),
+    )
+
+
+class DetachForm(forms.Form):
+    """How a volume is to be taken from its node."""
+
+    force = forms.BooleanField(
+        label=_("By force"),
+        required=False,
+        help_text=_("also when the konnector of its node does not answer; one that answers decides as always"),
+    )
+    machine_is_gone = forms.BooleanField(
+        label=_("The machine is off, and will not use the volume again"),
+        required=False,
+        help_text=_("This is believed. If it is not true, two machines may write, and data are lost."),
+    )
+
+
+class TierForm(DemandsForm):
+    """A new tier."""
+
+    name = forms.CharField(
+        label=_("Name"), max_length=_LONGEST_NAME, help_text=_("also the name of its volume type in Cinder")
+    )
+    cost = forms.FloatField(
+        label=_("Cost"), required=False, min_value=0, help_text=_("demands get the cheapest tier that meets them")
+    )
+    field_order = ("name", "cost")
+
+
+class MeasureForm(forms.Form):
+    """How a pool is measured."""
+
+    node = forms.CharField(
+        label=_("Node"), widget=Suggesting, help_text=_("its konnector attaches a new volume, and fio runs there")
+    )
+    size = forms.IntegerField(
+        label=_("Size of that volume in GiB"), min_value=1, initial=1, help_text=_("above caches it says more of disks")
+    )
+    seconds = forms.IntegerField(label=_("Seconds for each of the four figures"), min_value=1, initial=10)
+
+
+class FiguresForm(forms.Form):
+    """What somebody measured of a pool."""
+
+    read_bw = forms.CharField(label=_("Read bandwidth"), help_text=_RATE_HELP)
+    write_bw = forms.CharField(label=_("Write bandwidth"), help_text=_RATE_HELP)
+    read_iops = forms.FloatField(label=_("Reads per second"), min_value=1)
+    write_iops = forms.FloatField(label=_("Writes per second"), min_value=1)

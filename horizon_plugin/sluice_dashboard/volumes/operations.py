@@ -1,0 +1,147 @@
+"""Operations on volumes: what was ordered, how far it is, and what came of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
+
+from sluice_client import Client
+from sluice_dashboard.units import rate
+
+UNDER_WAY: Final = "under_way"
+FAILED: Final = "failed"
+#: Operations under way that are shown, and those of them that are brought further by being looked at.
+_SHOWN: Final = 20
+_ADVANCED: Final = 3
+#: Operations that have ended.
+_ENDED: Final = 10
+_READ: Final = 1000
+
+NAMES: Final = {
+    "create": gettext_lazy("Create volume"),
+    "extend": gettext_lazy("Extend volume"),
+    "retype": gettext_lazy("Change tier"),
+    "snapshot": gettext_lazy("Create snapshot"),
+    "delete_snapshot": gettext_lazy("Delete snapshot"),
+    "delete": gettext_lazy("Delete volume"),
+    "attach": gettext_lazy("Attach volume"),
+    "detach": gettext_lazy("Detach volume"),
+    "calibrate": gettext_lazy("Measure pool"),
+}
+_STATES: Final = {
+    UNDER_WAY: gettext_lazy("under way"),
+    "done": pgettext_lazy("an operation", "done"),
+    FAILED: gettext_lazy("failed"),
+}
+#: What is done last → what is waited for, in the order of the steps; the number of the step is the progress.
+_ASKED: Final = {"": gettext_lazy("asks Cinder"), "asked": gettext_lazy("waits for Cinder")}
+_STEPS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "attach": {
+        "": gettext_lazy("chooses the filters"),
+        "chosen": gettext_lazy("waits for an export of Cinder"),
+        "exported": gettext_lazy("waits for the konnector"),
+    },
+    "detach": {"": gettext_lazy("waits for the konnector"), "asked": gettext_lazy("waits for Cinder")},
+    "calibrate": {
+        "": gettext_lazy("makes a volume type"),
+        "typed": gettext_lazy("makes a volume"),
+        "asked": gettext_lazy("attaches the volume"),
+        "attached": gettext_lazy("begins to measure"),
+        "measuring": gettext_lazy("measures"),
+        "clearing": gettext_lazy("deletes what was made"),
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which operations; each is an id or a name, empty for all."""
+
+    volume: str = ""
+    pool: str = ""
+    project: str = ""
+
+    def includes(self, operation: Mapping[str, Any]) -> bool:
+        """Whether one on the volume is about the pool and the project."""
+        return self.pool in ("", operation["data"].get("pool")) and self.project in ("", operation["project"])
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRow:
+    """One operation as it is shown; ``step`` of ``steps`` are done, and ``detail`` says what it waits for or has done.
+
+    Of an operation that has ended both numbers are 0.
+    """
+
+    id: str
+    what: str
+    state: str
+    failed: bool
+    detail: str
+    volume: str
+    by: str
+    created_at: str
+    step: int = 0
+    steps: int = 0
+
+
+def operation_row(operation: Mapping[str, Any]) -> OperationRow:
+    """``operation`` as the API answers it, in words."""
+    what, state = operation["what"], operation["state"]
+    shown = {
+        "id": operation["id"],
+        "what": str(NAMES.get(what, what)),
+        "state": str(_STATES.get(state, state)),
+        "failed": state == FAILED,
+        "volume": operation["volume"] or "",
+        "by": operation["created_by"],
+        "created_at": operation["created_at"],
+    }
+    if state != UNDER_WAY:
+        return OperationRow(**shown, detail=operation["reason"] or result_text(operation["data"]))
+    steps = _STEPS.get(what, _ASKED)
+    at = operation["step"]
+    number = list(steps).index(at) if at in steps else 0
+    waits = str(steps.get(at, ""))
+    phase = operation["data"].get("phase")
+    detail = ": ".join(filter(None, (waits, phase, operation["reason"])))
+    return OperationRow(**shown, detail=detail, step=number, steps=len(steps))
+
+
+def result_text(data: Mapping[str, Any]) -> str:
+    """What came of an operation, or with what it was ordered."""
+    found = [
+        _("node %s") % data["node"] if data.get("node") else "",
+        _("device %s") % data["device"] if data.get("device") else "",
+        _("%d GiB") % data["size"] if data.get("size") else "",
+        _("tier %s") % data["tier"] if data.get("tier") else "",
+        _("the new size is seen %s") % data["size_seen"] if data.get("size_seen") else "",
+    ]
+    if data.get("read_bw") is not None:
+        figures = {name: rate(data[name]) for name in ("read_bw", "write_bw")}
+        found.append(_("reads %(read_bw)s, writes %(write_bw)s") % figures)
+    if "fenced" in data:
+        fenced = data["fenced"]
+        found.append(_("the back end has ended its access") if fenced else _("the back end has not ended its access"))
+    return ", ".join(filter(None, found))
+
+
+def under_way(client: Client, wanted: Wanted) -> list[OperationRow]:
+    """Those that have not ended, the newest first; looking at some brings them further."""
+    found = client.volume_operations(state=UNDER_WAY, volume=wanted.volume)
+    rows = [one for one in found if wanted.includes(one)][::-1][:_SHOWN]
+    rows[:_ADVANCED] = [client.volume_operation(one["id"]) for one in rows[:_ADVANCED]]
+    return [operation_row(one) for one in rows if one["state"] == UNDER_WAY]
+
+
+def ended(client: Client, wanted: Wanted) -> list[OperationRow]:
+    """The last ones that have ended, the newest first."""
+    rows = islice(client.collection("/volumes/operations").list(volume=wanted.volume, limit=_READ), _READ)
+    last = deque((one for one in rows if one["state"] != UNDER_WAY and wanted.includes(one)), _ENDED)
+    return [operation_row(one) for one in last][::-1]
