@@ -1,0 +1,1 @@
+"""Who changed what, the way back, and where data lie."""
