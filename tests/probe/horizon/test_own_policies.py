@@ -54,7 +54,7 @@ def test_a_policy_is_written_changed_switched_deleted_and_brought_back(panel):
 
 
 @pytest.mark.parametrize(
-    "text", ["FOR CONTAINER acme/own-papers DO SET encryption", "FOR CONTAINER umbrella/own-papers DO SET noop"]
+    "text", ["FOR CONTAINER acme/own-papers DO SET caching", "FOR CONTAINER umbrella/own-papers DO SET noop"]
 )
 def test_what_takes_an_administrator_is_said_before_it_is_saved_and_refused(panel, text):
     press(panel, "Write a policy")

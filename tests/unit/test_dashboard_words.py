@@ -1,0 +1,18 @@
+"""The dashboard has a name for each word that the API answers about policies."""
+
+from sluice_controller.catalog.policy_statuses import STATES
+from sluice_controller.configuration.configuration import HOWS
+from sluice_controller.policies.effective import REASONS
+from sluice_dashboard.policies import names
+
+
+def test_states_of_policies_have_names():
+    assert set(names.STATES) == set(STATES)
+
+
+def test_what_undoing_does_has_names():
+    assert set(names.HOWS) == set(HOWS)
+
+
+def test_reasons_of_the_api_are_named_alike():
+    assert set(names.REASONS) <= set(REASONS)
