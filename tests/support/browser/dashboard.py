@@ -84,5 +84,6 @@ class Dashboard:
         """A screenshot of the whole page."""
         self.pictures.mkdir(parents=True, exist_ok=True)
         path = self.pictures / f"{re.sub(r'[^a-z0-9-]+', '-', name.lower())}.png"
+        self.page.evaluate("scrollTo(0, 0)")  # else what stays at the top of the window lies over the page
         self.page.screenshot(path=path, full_page=True)
         return path
