@@ -161,12 +161,18 @@ def faults(views: Iterable[type]) -> Iterator[str]:
                 yield f"rule `{rule}` is about a list, but there is no `{rule}_all`"
 
 
-def _decide(identity: Identity, rule: str, target: Target) -> None:
+def refusal_of(identity: Identity, rule: str, target: Target) -> str:
+    """Why ``identity`` may not do what ``rule`` guards to ``target``; empty when it may."""
     found = current_rules()
-    if not found.allows(identity, rule, target):
-        raise Forbidden(
-            f"`{rule}` is not allowed to `{identity.name}`, it takes {found.missing_rights(identity, rule, target)}"
-        )
+    if found.allows(identity, rule, target):
+        return ""
+    return f"`{rule}` is not allowed to `{identity.name}`, it takes {found.missing_rights(identity, rule, target)}"
+
+
+def _decide(identity: Identity, rule: str, target: Target) -> None:
+    refusal = refusal_of(identity, rule, target)
+    if refusal:
+        raise Forbidden(refusal)
 
 
 def _first_target(identity: Identity, operation: Operation, known: Target) -> Target:

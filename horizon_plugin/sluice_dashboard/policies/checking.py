@@ -27,7 +27,12 @@ def check(client: Client, text: str, replaces: str = "") -> dict[str, Any]:
         return {}
     checked = client.check_policy(text, replaces)
     problems = [warning for one in checked for warning in one["warnings"]]
-    return {"problems": problems, "sentences": [explained(client, one) for one in checked], "checked": True}
+    return {
+        "problems": problems,
+        "refusals": list(filter(None, (one["refusal"] for one in checked))),
+        "sentences": [explained(client, one) for one in checked],
+        "checked": True,
+    }
 
 
 def refused(failure: api.Failure) -> dict[str, Any]:

@@ -147,6 +147,13 @@ def test_an_api_that_is_away_keeps_what_was_typed(editor, fake_api):
     assert "Traceback" not in editor.page.content()
 
 
+def test_a_login_that_has_ended_is_said_and_what_was_typed_is_kept(editor, fake_api):
+    fake_api.say("POST /policies/check", error_body(401, "the token was revoked"), 401)
+    field(editor).fill(TYPO)
+    editor.page.locator("[data-sluice-login]").get_by_role("link").wait_for()
+    assert field(editor).input_value() == TYPO
+
+
 def test_a_policy_that_somebody_changed_meanwhile_is_not_overwritten(panel, fake_api):
     fake_api.say("PUT /policies/p1", error_body(412, "policy `p1` is at version 2, not at 1"), 412)
     panel.open("/sluice/policies/p1/edit/")

@@ -59,6 +59,7 @@ def checked(**changes: Any) -> dict[str, Any]:
         "overrides": [{"policy": "p2", "kind": "filter", "keyword": "compression", "reason": "narrower"}],
         "overridden_by": [],
         "more_overridden": False,
+        "refusal": "",
         **changes,
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rest_framework import serializers as s
@@ -186,22 +185,21 @@ class CheckedPolicySerializer(SentenceSerializer):
         many=True, help_text="its own actions that others take the place of, where they speak of less or are newer"
     )
     more_overridden = s.BooleanField(help_text="whether there may be others, which are not named")
+    refusal = s.CharField(allow_blank=True, help_text="why the caller may not save it; empty when he may")
 
     @classmethod
-    def render_checked(
-        cls, checked: CheckedSentence, activations: Sequence[Mapping[str, Any]], catalogue: Catalogue
-    ) -> dict[str, Any]:
-        """A sentence with what it means."""
+    def render_checked(cls, checked: CheckedSentence, catalogue: Catalogue, **given: Any) -> dict[str, Any]:
+        """A sentence with what it means; ``activations`` and ``refusal`` are given."""
         compiled = checked.compiled
         return cls.render(
             compiled,
             actions=ActionSerializer.render_actions(compiled.plan, catalogue),
             conditions=ConditionSerializer.render_conditions(compiled.plan, catalogue),
-            activations=activations,
             explanation=[{"about": about, "text": text} for about, text in checked.explanation.items()],
             overrides=OverriddenActionSerializer.render_all(checked.preview.overrides),
             overridden_by=OverriddenActionSerializer.render_all(checked.preview.overridden_by),
             more_overridden=checked.preview.more,
+            **given,
         )
 
 

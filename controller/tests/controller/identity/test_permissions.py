@@ -136,6 +136,17 @@ def test_of_a_policy_it_says_what_its_actions_allow(keystone):
     assert not any(permissions(keystone(ULF), policy=ids["noop"]).values())
 
 
+def test_checking_says_why_one_may_not_save_a_sentence_by_the_rule_of_saving(keystone):
+    said = {}
+    for word in ("noop", "encryption"):
+        body = {"policy": f"FOR CONTAINER AUTH_acme-id/logs DO SET {word}"}
+        (found,) = keystone(ALICE).post("/policies/check", body, format="json").json()["policies"]
+        said[word] = found["refusal"]
+    assert said["noop"] == ""
+    refused = keystone(ALICE).post("/policies", body, format="json").json()["error"]["message"]
+    assert said["encryption"] == refused
+
+
 FOREIGN = [
     "AUTH_umbrella-id",
     "AUTH_umbrella-id/logs",

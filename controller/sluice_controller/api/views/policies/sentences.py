@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import SENTENCES, operation
-from sluice_controller.api.permissions import current_rules
+from sluice_controller.api.permissions import current_rules, plan_target, refusal_of
 from sluice_controller.api.serializers import sentences
 from sluice_controller.api.views.base import View
 from sluice_controller.catalog.policy_cache import CachedPolicy
@@ -37,7 +37,7 @@ class CheckView(View):
         """Check sentences; changes nothing.
 
         What the sentences would become, what they mean in words, and which actions of which policies they would
-        override. `replaces` names the policy whose text is to be another.
+        override, and whether the caller may save them. `replaces` names the policy whose text is to be another.
         """
         text = policy_text(request.data, settings.SLUICE.text_limit, "replaces")
         body = Body(request.data, "policy", "replaces")
@@ -45,9 +45,13 @@ class CheckView(View):
         checked = checking.check_text(self.backend, text, replaces, self.plan_authorizer(request))
         contents = self.backend.policy_cache.contents()
         catalogue = self.backend.described(contents)
+        saving = "sluice:policies:update" if replaces else "sluice:policies:create"
         data = [
             sentences.CheckedPolicySerializer.render_checked(
-                one, activations.activation_calls(one.compiled.plan, contents.entries), catalogue
+                one,
+                catalogue,
+                activations=activations.activation_calls(one.compiled.plan, contents.entries),
+                refusal=refusal_of(request.user, saving, plan_target(one.compiled.plan, contents.uploads)),
             )
             for one in checked
         ]

@@ -104,6 +104,7 @@
         headers: { "X-Requested-With": "XMLHttpRequest" },
         signal: ending.signal
       }).then(function (response) {
+        if (response.status === 401 || response.headers.has("X-Horizon-Location")) { window.sluice.stop(); }
         if (!response.ok || response.redirected) { throw new Error("status " + response.status); }
         return response.text();
       }).then(function (html) {

@@ -103,5 +103,5 @@
   }
 
   document.addEventListener("visibilitychange", plan);
-  window.sluice = { poll: add, announce: announce };
+  window.sluice = { poll: add, announce: announce, stop: stop };
 })();
