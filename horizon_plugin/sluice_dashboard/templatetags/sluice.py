@@ -52,8 +52,11 @@ def panel_url(panel: str, dashboard: str = "sluice", view: str = "index") -> str
 
 @register.simple_tag(takes_context=True)
 def panel_page(context: template.Context, view: str, *args: Any) -> str:
-    """``{% panel_page "detail" policy.id %}``: the URL of a view of the panel that is shown."""
-    return url_in_panel(context["request"], view, *args)
+    """``{% panel_page "detail" policy.id %}``: the URL of a view of the panel that is shown, empty for no such URL."""
+    try:
+        return url_in_panel(context["request"], view, *args)
+    except NoReverseMatch:  # a name that no URL can have
+        return ""
 
 
 def url_in_panel(request: HttpRequest, view: str, *args: Any) -> str:
