@@ -149,7 +149,7 @@ def test_a_metric_is_uploaded_measured_stopped_and_deleted(ada, client):
     page.fill("#id_name", "DELETES_SEC")
     choose(page, (EXAMPLES / "deletes_sec.py").read_text(), "deletes_sec.py")
     submit(page, "**/metrics/DELETES_SEC/")
-    state(page).get_by_text("stopped").wait_for()
+    state(page).get_by_text("State: stopped").wait_for()
     page.get_by_role("link", name="Start", exact=True).click()
     submit(page, "**/metrics/DELETES_SEC/")
     state(page).get_by_text("1 of 1 nodes have the newest revision").wait_for()
