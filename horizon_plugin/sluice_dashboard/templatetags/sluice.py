@@ -90,6 +90,16 @@ def plot(context: template.Context, url: str, title: str, group: str = "", secon
 @register.inclusion_tag("sluice_dashboard/_time_range.html", takes_context=True)
 def time_range(context: template.Context) -> dict[str, Any]:
     """``{% time_range %}``: a form that chooses range and step of all plots of the page; both are in its URL."""
+    return _time_choices(context)
+
+
+@register.inclusion_tag("sluice_dashboard/_time_range_fields.html", takes_context=True)
+def time_range_fields(context: template.Context) -> dict[str, Any]:
+    """``{% time_range_fields %}``: the same as fields, for a form that chooses more."""
+    return _time_choices(context)
+
+
+def _time_choices(context: template.Context) -> dict[str, Any]:
     asked = context["request"].GET
     ours = ("last", "step", "from", "to")
     return {

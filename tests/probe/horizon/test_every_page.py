@@ -29,7 +29,7 @@ CHOSEN = frozenset(
         "policy",
         "reason",
     }
-    | {"source", "subject", "text"}
+    | {"software", "source", "storage", "subject", "text"}
 )
 #: As those of policies in ``answers.py``.
 IDENTIFIER = re.compile(r"p\d+")

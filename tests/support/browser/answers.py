@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tests.support.browser import policy_answers, volume_answers
+from tests.support.browser import monitoring_answers, policy_answers, volume_answers
 from tests.support.browser.code_answers import say_code
 from tests.support.browser.fake_api import FakeApi
 
@@ -105,6 +105,8 @@ def say_nodes(api: FakeApi, *nodes: Mapping[str, Any]) -> None:
         return {"nodes": shown, "next_marker": None, "head": {"history": "h1", "epoch": 7}}
 
     api.say("GET /nodes", page)
+    for one in nodes:
+        api.say(f"GET /nodes/{one['node']}", one)
     api.say("GET /overview", overview(nodes={"total": len(nodes), **counts, "refusing": refusing}))
 
 
@@ -117,4 +119,5 @@ def well(api: FakeApi) -> None:
     api.say("GET /bw/flows", {"flows": [flow("AUTH_x")], **measured})
     api.say("GET /events", {"events": [event(1)], "next_marker": None, "last": "1-0"})
     say_code(api)
+    monitoring_answers.monitoring(api)
     volume_answers.well(api)

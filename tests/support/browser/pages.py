@@ -21,6 +21,7 @@ _PROGRAM: Final = Path(__file__).with_name("urls_program.py")
 PARAMETERS: Final[Mapping[str, str]] = {
     "policy_id": "p1",
     "number": "0",
+    "node": "node1",
     "filter": code_answers.FILTER,
     "metric": code_answers.METRIC,
     "controller": code_answers.CONTROLLER,

@@ -1,0 +1,1 @@
+"""Monitoring: nodes, and what they carry beside the loads of tenants."""

@@ -1,0 +1,1 @@
+"""Monitoring: the project's own metrics over time."""

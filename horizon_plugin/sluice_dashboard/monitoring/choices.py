@@ -1,0 +1,88 @@
+"""What a page's URL chooses: metrics, whose they are, and the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from django import forms
+from django.http import QueryDict
+from django.utils.translation import gettext_lazy as _
+
+from sluice_client import ApiError, Client
+from sluice_dashboard.plots import TimeRange
+
+#: Lines of a plot: as many as can be told apart.
+LINES: Final = 8
+#: Statuses of the API for a target that it cannot show.
+_REFUSALS: Final = (400, 403, 404)
+
+
+class ChoiceForm(forms.Form):
+    """Fields whose values stand in the page's URL; what does not stand there is the field's ``initial``."""
+
+    def __init__(self, query: Mapping[str, str]) -> None:
+        chosen = {name: query.get(name) or field.initial or "" for name, field in self.base_fields.items()}
+        super().__init__(chosen, auto_id="choice-%s")
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "form-control input-sm"
+            if isinstance(field.widget, forms.TextInput):
+                field.widget.attrs["list"] = "choice-known"
+
+    def value(self, name: str) -> str:
+        """What is chosen, also where it is no choice."""
+        return str(self.data[name]).strip()
+
+    def set_choices(self, name: str, choices: Iterable[tuple[str, str]]) -> None:
+        """What may be chosen."""
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = list(choices)
+
+
+def metric_field(label: Any, initial: str) -> forms.ChoiceField:
+    """Chooses a metric out of those that the API knows."""
+    wrong = {"invalid_choice": _("There is no metric of this name.")}
+    return forms.ChoiceField(label=label, initial=initial, required=False, error_messages=wrong)
+
+
+def typed_targets(text: str) -> list[str]:
+    """Targets as somebody typed them, with commas between them; the first :data:`LINES`."""
+    return list(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))[:LINES]
+
+
+def known_targets(client: Client, metric: str, level: str) -> list[str]:
+    """Of which targets of a level the history of ``metric`` is kept, by name."""
+    return [one["target"] for one in client.metric_series(metric) if one["level"] == level and not one["rest"]]
+
+
+def add_refusals(client: Client, form: ChoiceForm, field: str, metric: str, targets: Iterable[str]) -> None:
+    """Say at ``field`` which ``targets`` the API has no history of, and why.
+
+    :raises ClientError: when the API is away
+    """
+    for target in targets:
+        try:
+            client.metric_history(metric, target, begin="-60")
+        except ApiError as error:
+            if error.status not in _REFUSALS:
+                raise
+            form.add_error(field, error.message)
+
+
+def time_links(query: QueryDict) -> dict[str, Any]:
+    """Whether the page shows a fixed time, and the queries of the same page with and without one."""
+    wanted = TimeRange.read(query)
+    fixed, following = query.copy(), query.copy()
+    for name in ("last", "from", "to"):
+        fixed.pop(name, None)
+    for name in ("from", "to"):
+        following.pop(name, None)
+    fixed["from"], fixed["to"] = f"{wanted.begin:.0f}", f"{wanted.end:.0f}"
+    return {
+        "is_fixed": "to" in query,
+        "begin": wanted.begin,
+        "end": wanted.end,
+        "fixed_query": fixed.urlencode(),
+        "following_query": following.urlencode(),
+    }
