@@ -85,7 +85,9 @@ def eventually():
 def horizon_cluster():
     """A cluster with Keystone and Horizon; `dashboard` is a browser on it."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-"))
-    setup = Setup(auth=KEYSTONE, api_options={"self_service": "compression, noop"})
+    # its nodes hear what a CollectD would send
+    listens = {"agent": {"collectd": "true"}}
+    setup = Setup(auth=KEYSTONE, api_options={"self_service": "compression, noop"}, agent_options=listens)
     try:
         with Cluster(Layout.free(folder), DEFAULT | {"horizon"}, setup=setup) as running:
             yield running

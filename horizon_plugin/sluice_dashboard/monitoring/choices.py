@@ -23,7 +23,7 @@ class ChoiceForm(forms.Form):
 
     def __init__(self, query: Mapping[str, str]) -> None:
         chosen = {name: query.get(name) or field.initial or "" for name, field in self.base_fields.items()}
-        super().__init__(chosen, auto_id="choice-%s")
+        super().__init__(chosen, auto_id="choice-%s", label_suffix="")
         for field in self.fields.values():
             field.widget.attrs["class"] = "form-control input-sm"
             if isinstance(field.widget, forms.TextInput):

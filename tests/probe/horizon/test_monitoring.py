@@ -37,9 +37,9 @@ def test_nodes_and_loads_have_one_time_axis_and_other_metrics_are_chosen(panel):
     boxes = [figure.locator(".u-over").bounding_box() for figure in panel.page.locator("figure").all()]
     assert boxes[0]["x"] == boxes[1]["x"]
     assert boxes[0]["width"] == boxes[1]["width"]
-    panel.page.get_by_label("Nodes", exact=True).select_option("NODE_NET_OUT")
-    panel.page.get_by_label("of", exact=True).select_option("node2")
-    panel.page.get_by_label("of tenants or containers").fill("acme, acme/logs")
+    panel.page.get_by_label("Metric of nodes").select_option("NODE_NET_OUT")
+    panel.page.get_by_label("Node", exact=True).select_option("node2")
+    panel.page.get_by_label("Tenants or containers").fill("acme, acme/logs")
     panel.page.get_by_label("The last").select_option("3600")
     show(panel)
     assert labels(plot(panel, "Sent to the network")) == ["node2"]
@@ -50,7 +50,7 @@ def test_nodes_and_loads_have_one_time_axis_and_other_metrics_are_chosen(panel):
 
 
 def test_a_link_shows_the_same_view_at_the_same_time_to_others(panel, fake_api):
-    panel.page.get_by_label("beside loads").select_option("GET_BW")
+    panel.page.get_by_label("Load", exact=True).select_option("GET_BW")
     show(panel)
     panel.page.get_by_role("link", name="Link to this view at this time").click()
     panel.page.get_by_role("link", name="Follow what happens now").wait_for()
@@ -76,10 +76,12 @@ def test_values_are_downloaded_as_csv_with_gaps(panel):
 
 def test_a_target_that_the_api_does_not_know_is_said_at_its_field_and_stays_typed(panel, fake_api):
     fake_api.say("GET /metrics/GETS_SEC/history", error_body(404, "no project `acne`"), 404)
-    panel.page.get_by_label("of tenants or containers").fill("acne")
+    panel.page.get_by_label("Tenants or containers").fill("acne")
     show(panel)
     panel.page.locator("form [role=alert]", has_text="no project `acne`").wait_for()
-    assert panel.page.get_by_label("of tenants or containers").input_value() == "acne"
+    assert panel.page.get_by_label("Tenants or containers").input_value() == "acne"
+    assert panel.violations() == []
+    panel.picture("monitoring-refused")
 
 
 def test_a_node_that_is_no_more_is_forgotten(panel, fake_api):

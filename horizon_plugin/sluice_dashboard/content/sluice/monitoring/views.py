@@ -36,11 +36,11 @@ EACH: Final = "each"
 class ViewForm(ChoiceForm):
     """What is drawn: of nodes, and of tenants."""
 
-    node_metric = metric_field(gettext_lazy("Nodes"), "NODE_CPU")
-    node = forms.ChoiceField(label=gettext_lazy("of"), initial=EACH, required=False)
-    metric = metric_field(gettext_lazy("beside loads"), "GETS_SEC")
+    node_metric = metric_field(gettext_lazy("Metric of nodes"), "NODE_CPU")
+    node = forms.ChoiceField(label=gettext_lazy("Node"), initial=EACH, required=False)
+    metric = metric_field(gettext_lazy("Load"), "GETS_SEC")
     target = forms.CharField(
-        label=gettext_lazy("of tenants or containers"),
+        label=gettext_lazy("Tenants or containers"),
         required=False,
         help_text=gettext_lazy(
             "Names with commas between them, as acme, acme/logs. Empty: all together and each tenant."

@@ -31,10 +31,10 @@ _LEVELS: Final = frozenset({"tenant", "container"})
 class ViewForm(ChoiceForm):
     """What is drawn."""
 
-    metric = metric_field(gettext_lazy("Show"), "GETS_SEC")
-    beside = metric_field(gettext_lazy("beside"), "PUTS_SEC")
+    metric = metric_field(gettext_lazy("First metric"), "GETS_SEC")
+    beside = metric_field(gettext_lazy("Second metric"), "PUTS_SEC")
     container = forms.CharField(
-        label=gettext_lazy("of the containers"),
+        label=gettext_lazy("Containers"),
         required=False,
         help_text=gettext_lazy("Names with commas between them. Empty: the whole project and each container."),
     )
