@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.http import HttpRequest
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
@@ -39,7 +39,7 @@ class DeployForm(forms.Form):
         self.fields |= parameter_fields(described["parameters"])
         places = {"proxy": _("proxies"), "storage_node": _("storage nodes")}
         if len(described["places"]) > 1:
-            own = _now("the filter's own choice: %s") % places.get(described["default_place"], "")
+            own = gettext("the filter's own choice: %s") % places.get(described["default_place"], "")
             chosen = [("", own), *((one, places.get(one, one)) for one in described["places"])]
             self.fields["place"] = forms.ChoiceField(label=_("Where it runs"), choices=chosen, required=False)
 

@@ -73,4 +73,5 @@ def summary(rows: Sequence[Instance], total: int) -> str:
     has = sum(one.state == "running" for one in rows)
     refuse = sum(one.level == "danger" for one in rows)
     text = _("%(has)d of %(total)d nodes have the newest revision") % {"has": has, "total": total}
-    return f"{text}, {ngettext('%d refuses it', '%d refuse it', refuse) % refuse}" if refuse else str(text)
+    refusals = ngettext("%d refuses it", "%d refuse it", refuse) % refuse  # xgettext finds none in an f-string
+    return f"{text}, {refusals}" if refuse else str(text)
