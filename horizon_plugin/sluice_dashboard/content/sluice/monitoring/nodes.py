@@ -9,10 +9,10 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
+from sluice_dashboard.content.sluice.monitoring.reports import node_row, node_rows
 from sluice_dashboard.forms import ConfirmView
 from sluice_dashboard.monitoring.choices import time_links
 from sluice_dashboard.monitoring.lines import plot_metrics
-from sluice_dashboard.monitoring.names import NODE_STATES
 from sluice_dashboard.plots import Plot, TimeRange
 from sluice_dashboard.templatetags.sluice import url_in_panel
 from sluice_dashboard.views import PageView, PlotView, Section
@@ -28,28 +28,13 @@ _TITLES: Final = {
     "disks": _("Disks"),
     "network": _("Network"),
 }
-#: State of a node → how its sign looks; the first are shown first.
-_LEVELS: Final = {"failed": "failed", "away": "failed", "stale_history": "waiting", "ok": "active"}
-
-
-def node_row(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A node of the API with what is wrong with it: ``left_out`` are plugins and isolated code that do not run."""
-    left_out = {**node["plugins"], **{name: text for name, text in node["sandbox"].items() if text != "ok"}}
-    return {
-        **node,
-        "state_name": str(NODE_STATES.get(node["state"], node["state"])),
-        "level": _LEVELS.get(node["state"], "failed"),
-        "left_out": sorted(left_out.items()),
-    }
 
 
 def fetch_nodes(client: Client, request: HttpRequest) -> Mapping[str, Any]:
     """All nodes, first those that are not well or refuse something."""
     nodes = client.nodes()
-    order = {state: place for place, state in enumerate(_LEVELS)}
-    rows = sorted(nodes, key=lambda node: (order.get(node["state"], 0), not node["refused"], node["node"]))
     return {
-        "rows": [node_row(node) for node in rows],
+        "rows": node_rows(nodes),
         "well": sum(1 for node in nodes if node["state"] == "ok"),
         "stale": any(node["state"] == "stale_history" for node in nodes),
     }
