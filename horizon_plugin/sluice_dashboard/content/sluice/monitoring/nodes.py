@@ -36,6 +36,7 @@ def fetch_nodes(client: Client, request: HttpRequest) -> Mapping[str, Any]:
     return {
         "rows": node_rows(nodes),
         "well": sum(1 for node in nodes if node["state"] == "ok"),
+        "away": any(node["state"] == "away" for node in nodes),
         "stale": any(node["state"] == "stale_history" for node in nodes),
     }
 
