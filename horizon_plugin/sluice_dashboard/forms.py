@@ -41,8 +41,14 @@ class ActionView(views.HorizonFormView):
         raise NotImplementedError
 
     def field_of(self, failure: api.Failure, form: forms.Form) -> str | None:
-        """The field that ``failure`` is about: the first one that its message names in backticks; None for no field."""
-        return next((word for word in _WORD.findall(failure.message) if word in form.fields), None)
+        """The field that ``failure`` is about; None for no field.
+
+        It is the first one whose name, or what was typed in it (a line of that), the message has in backticks.
+        """
+        words = _WORD.findall(failure.message)
+        named = next((word for word in words if word in form.fields), None)
+        typed = ((name, line.strip()) for name in form.fields for line in str(form.data.get(name, "")).splitlines())
+        return named or next((name for name, line in typed if line in words), None)
 
     def add_failure(self, form: forms.Form, failure: api.Failure) -> None:
         """Say in ``form`` why it was not done."""
