@@ -59,6 +59,18 @@ def panel_page(context: template.Context, view: str, *args: Any) -> str:
         return ""
 
 
+@register.simple_tag(takes_context=True)
+def sibling_page(context: template.Context, panel: str, view: str, *args: Any) -> str:
+    """``{% sibling_page "policies" "detail" policy.id %}``: the URL of a view of another panel of the dashboard that is
+    shown, empty where that panel is not installed.
+    """
+    dashboard = context["request"].resolver_match.namespace.rpartition(":")[0]
+    try:
+        return str(reverse(f"{dashboard}:{panel}:{view}", args=args))
+    except NoReverseMatch:
+        return ""
+
+
 def url_in_panel(request: HttpRequest, view: str, *args: Any) -> str:
     """The URL of a view of the panel that ``request`` is in."""
     return str(reverse(f"{request.resolver_match.namespace}:{view}", args=args))
