@@ -118,6 +118,8 @@
           }
         };
       })),
+      // of what is stacked, each colour fills the space down to the series below
+      bands: shown.stacked ? shown.series.slice(1).map(function (one, index) { return { series: [index + 2, index + 1] }; }) : [],
       hooks: { draw: [drawLines(shown)] }
     };
   }
