@@ -7,6 +7,7 @@ import pytest
 
 from sluice_controller.identity.operations import BY_NAME
 from sluice_dashboard.content.sluice.code.kinds import KINDS, NATIVE_OPERATION
+from sluice_dashboard.registry.kinds import KINDS as REGISTERED
 
 PLUGIN = Path(__file__).resolve().parents[2] / "horizon_plugin" / "sluice_dashboard"
 TAG = re.compile(r'{%\s*permitted\s+"([^"]+)"')
@@ -30,3 +31,8 @@ def asked():
 @pytest.mark.parametrize(("name", "where"), list(asked()))
 def test_an_operation_that_the_dashboard_asks_for_exists(name, where):
     assert f"sluice:{name}" in BY_NAME, where
+
+
+@pytest.mark.parametrize("kind", REGISTERED.values(), ids=lambda kind: kind.slug)
+def test_what_is_registered_has_an_operation_for_each_button(kind):
+    assert {f"sluice:{kind.rule(verb)}" for verb in ("list", "create", "update", "delete")} <= BY_NAME.keys()

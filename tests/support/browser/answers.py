@@ -7,7 +7,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tests.support.browser import monitoring_answers, policy_answers, volume_answers
+from tests.support.browser import (
+    bandwidth_answers,
+    monitoring_answers,
+    policy_answers,
+    registry_answers,
+    volume_answers,
+)
 from tests.support.browser.code_answers import say_code
 from tests.support.browser.fake_api import FakeApi
 
@@ -115,9 +121,17 @@ def well(api: FakeApi) -> None:
     api.say("GET /permissions", {"permissions": dict.fromkeys(OPERATIONS, True)})
     say_nodes(api, node("node1"), node("node2"))
     policy_answers.policies(api)
+    bandwidth_answers.bandwidth(api)
+    registry_answers.registry(api)
     measured = {"at": None, "stale": False, "left_out": 0, "controllers": {}, "next_marker": None}
     api.say("GET /bw/flows", {"flows": [flow("AUTH_x")], **measured})
     api.say("GET /events", {"events": [event(1)], "next_marker": None, "last": "1-0"})
     say_code(api)
     monitoring_answers.monitoring(api)
+    api.say("GET /metrics/history", _series)
     volume_answers.well(api)
+
+
+def _series(asked: Mapping[str, str]) -> dict[str, Any]:
+    parts = asked.get("metric", "").startswith(("PART_", "DEVICE_"))
+    return bandwidth_answers.part_series(asked) if parts else monitoring_answers.series(asked)

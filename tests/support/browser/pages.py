@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from tests.support.browser import code_answers, volume_answers
+from tests.support.browser import code_answers, registry_answers, volume_answers
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.horizon import conf
@@ -33,6 +33,17 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "tier": "gold",
     "pool": quote(volume_answers.POOL, safe="@"),
     "epoch": "7",
+    "account": "AUTH_x",
+    "objective": "get_bw",
+    "tenant": "AUTH_x",
+    "side": "storage_node",
+    "device": "sdb1",
+    "method": "GET",
+    "kind": "terms",
+    "group": "gtenants",
+    "entry": registry_answers.NAME,
+    "member": "AUTH_x",
+    "applied_to": "AUTH_x",
 }
 
 

@@ -1,0 +1,156 @@
+"""Nodes and devices: what they can carry, and who moves how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final
+
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from sluice_client import Client
+from sluice_dashboard.bandwidth.listing import labels_of, objectives_of
+from sluice_dashboard.bandwidth.names import METHODS, SIDES, SOURCES, name_of
+from sluice_dashboard.bandwidth.stacks import Stack, stacked_series
+from sluice_dashboard.plots import Plot, Threshold, TimeRange
+from sluice_dashboard.templatetags.sluice import url_in_panel
+from sluice_dashboard.units import rate
+from sluice_dashboard.views import PageView, PlotView, Section
+
+#: Rows that are shown.
+_SHOWN: Final = 500
+STORAGE: Final = "storage_node"
+#: Sides and methods of a node that says nothing now.
+_PLACES: Final = (("proxy", "GET"), ("proxy", "PUT"), (STORAGE, "GET"), (STORAGE, "PUT"), (STORAGE, "REPLICATION"))
+#: Proxies do not replicate.
+_NOWHERE: Final = ("proxy", "REPLICATION")
+
+Row = Mapping[str, Any]
+
+
+def fetch_nodes(client: Client, request: HttpRequest, node: str = "") -> Mapping[str, Any]:
+    """What each side of each node can carry and carries; of one node if given."""
+    found = client.collection("/bw/nodes", "nodes")
+    rows = [
+        {
+            **one,
+            "side_name": name_of(SIDES, one["side"]),
+            "method_name": name_of(METHODS, one["method"]),
+            "source_name": name_of(SOURCES, one["source"]),
+        }
+        for one in islice(found.list(node=node, limit=_SHOWN), _SHOWN)
+        if (one["side"], one["method"]) != _NOWHERE
+    ]
+    return {"nodes": rows, "stale": found.last_page["stale"]}
+
+
+def fetch_devices(client: Client, request: HttpRequest, node: str = "", device: str = "") -> Mapping[str, Any]:
+    """What each device moves; of one node, or one of its devices, if given."""
+    found = client.collection("/bw/devices", "devices").list(node=node, device=device, limit=_SHOWN)
+    return {"devices": [{**one, "method_name": name_of(METHODS, one["method"])} for one in islice(found, _SHOWN)]}
+
+
+class NodesView(PageView):
+    """All nodes and devices."""
+
+    page_title = _("Bandwidth of nodes")
+    template_name = "sluice_dashboard/bandwidth/nodes.html"
+    sections = {
+        "nodes": Section("sluice_dashboard/bandwidth/_nodes.html", fetch_nodes, seconds=5),
+        "devices": Section("sluice_dashboard/bandwidth/_devices.html", fetch_devices, seconds=5),
+    }
+
+
+class NodeView(NodesView):
+    """One node with its devices; a plot for each side and method."""
+
+    page_title = _("Bandwidth of a node")
+    template_name = "sluice_dashboard/bandwidth/node.html"
+
+    def fetch(self, client: Client) -> Mapping[str, Any]:
+        """The sides and methods that it has."""
+        node = self.kwargs["node"]
+        rows = client.get("/bw/nodes", node=node)["nodes"]
+        known = [(one["side"], one["method"]) for one in rows]
+        places = [one for one in known if one != _NOWHERE] or _PLACES
+        titles = [(side, method, f"{name_of(METHODS, method)}, {name_of(SIDES, side)}") for side, method in places]
+        return {"node": node, "places": titles}
+
+
+class DeviceView(PageView):
+    """One device."""
+
+    page_title = _("Bandwidth of a device")
+    template_name = "sluice_dashboard/bandwidth/device.html"
+    sections = {"devices": Section("sluice_dashboard/bandwidth/_devices.html", fetch_devices, seconds=5)}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        node = self.kwargs["node"]
+        return {
+            **super().get_context_data(**kwargs),
+            **self.kwargs,
+            "methods": [(method, name_of(METHODS, method)) for side, method in _PLACES if side == STORAGE],
+            "custom_breadcrumb": [(node, url_in_panel(self.request, "node", node))],
+        }
+
+
+class NodePlotView(PlotView):
+    """What one side of a node moves: at a proxy by tenant, at a storage node by device."""
+
+    def plot(self, client: Client, wanted: TimeRange) -> Plot:
+        """Stacked, with the capacity as it is now."""
+        node, side, method = (self.kwargs[name] for name in ("node", "side", "method"))
+        place = f"{node}/{side}"
+        if side == STORAGE:
+            rows = client.get("/bw/devices", node=node, method=method, limit=_SHOWN)["devices"]
+            now = {one["device"]: one["measured"] for one in rows}
+            stack = Stack(f"NODE_{method}_BW_MEASURED", place, f"DEVICE_{method}_BW_MEASURED", "device", node, now)
+        else:
+            stack = tenant_stack(client, f"NODE_{method}_BW_MEASURED", place, node=node, side=side, method=method)
+        return stacked_plot(client, stack, wanted, capacity_of(client, node, side, method))
+
+
+class DevicePlotView(PlotView):
+    """What a device moves, by tenant."""
+
+    def plot(self, client: Client, wanted: TimeRange) -> Plot:
+        """Stacked, with the capacity of all devices of its node together."""
+        node, device, method = (self.kwargs[name] for name in ("node", "device", "method"))
+        place = f"{node}/{device}"
+        stack = tenant_stack(client, f"DEVICE_{method}_BW_MEASURED", place, node=node, device=device, method=method)
+        return stacked_plot(client, stack, wanted, capacity_of(client, node, STORAGE, method))
+
+
+def stacked_plot(client: Client, stack: Stack, wanted: TimeRange, thresholds: list[Threshold]) -> Plot:
+    """A stack below its thresholds."""
+    series = stacked_series(client, stack, wanted)
+    return Plot(series, thresholds=thresholds, stacked=True, begin=wanted.begin, end=wanted.end)
+
+
+def tenant_stack(client: Client, whole: str, place: str, **query: str) -> Stack:
+    """What tenants move at a ``place``, which ``query`` selects among parts; replication is everybody's."""
+    now: dict[str, float] = {}
+    for one in islice(client.collection("/bw/parts", "parts").list(limit=_SHOWN, **query), _SHOWN):
+        now[one["account"]] = now.get(one["account"], 0.0) + one["measured"]
+    labels = {"": str(_("everybody's")), **labels_of(objectives_of(client))}
+    return Stack(whole, place, f"PART_{query['method']}_BW_MEASURED", "part", place, now, labels)
+
+
+def capacity_of(client: Client, node: str, side: str, method: str) -> list[Threshold]:
+    """The capacity of one side of a node, where it is known."""
+    text = _("%(side)s %(node)s can carry %(rate)s (%(source)s)")
+    return [
+        Threshold(
+            one["capacity"],
+            str(text)
+            % {
+                "side": name_of(SIDES, side),
+                "node": node,
+                "rate": rate(one["capacity"]),
+                "source": name_of(SOURCES, one["source"]),
+            },
+        )
+        for one in client.get("/bw/nodes", node=node, side=side, method=method)["nodes"]
+        if one["capacity"] is not None
+    ]

@@ -1,0 +1,1 @@
+"""Bandwidth: what tenants are promised, get and move, and where."""

@@ -1,0 +1,1 @@
+"""Registry: what sentences may name beside filters and metrics."""

@@ -1,0 +1,1 @@
+"""The panel *Registry*, which both dashboards have: groups, terms, aliases and stereotypes."""

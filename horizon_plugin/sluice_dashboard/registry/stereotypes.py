@@ -1,0 +1,129 @@
+"""One stereotype: its sentences, where it is applied, and how that is done and taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from sluice_client import ApiError, Client
+from sluice_client.rest.collection import join_path
+from sluice_dashboard import api
+from sluice_dashboard.forms import ConfirmView
+from sluice_dashboard.registry.editing import KindView
+from sluice_dashboard.registry.forms import TargetForm
+from sluice_dashboard.registry.kinds import KINDS, STEREOTYPES, Kind
+from sluice_dashboard.templatetags.sluice import url_in_panel
+from sluice_dashboard.views import PageView, Section
+
+#: Targets on a page.
+PAGE: Final = 100
+
+
+def targets_path(entry: str, *target: str) -> str:
+    """The path of the targets of a stereotype, or of one of them."""
+    return join_path(STEREOTYPES, entry, "tenants", *target)
+
+
+def fetch_targets(client: Client, request: HttpRequest, entry: str) -> Mapping[str, Any]:
+    """Where it is applied; for whoever may not see all, whether to the own project."""
+    about = api.permissions(request, stereotype=entry)
+    may_undo = about.allow("stereotypes:take_back")
+    if about.allow("stereotypes:targets"):
+        page = client.get(targets_path(entry), limit=PAGE, marker=request.GET.get("marker", ""))
+        targets, following = page["targets"], page["next_marker"]
+    else:
+        targets, following = own_target(client, request, entry), None
+    return {
+        "entry": entry,
+        "targets": targets,
+        "may_undo": may_undo,
+        "first": "marker" in request.GET,
+        "following": urlencode({"marker": following}) if following else "",
+    }
+
+
+def own_target(client: Client, request: HttpRequest, entry: str) -> list[Mapping[str, Any]]:
+    """The user's project, if the stereotype is applied to it."""
+    try:
+        return [client.get(targets_path(entry, request.user.project_name))]
+    except ApiError as error:
+        if error.status not in (403, 404):
+            raise
+        return []
+
+
+class StereotypeView(PageView):
+    """One stereotype."""
+
+    page_title = _("Stereotype")
+    template_name = "sluice_dashboard/registry/stereotype.html"
+    sections = {"targets": Section("sluice_dashboard/registry/_targets.html", fetch_targets, seconds=10)}
+
+    def fetch(self, client: Client) -> Mapping[str, Any]:
+        """Its sentences, and what may be done with it."""
+        entry = self.kwargs["entry"]
+        about = api.permissions(self.request, stereotype=entry)
+        verbs = ("apply", "update", "delete")
+        return {
+            "stereotype": client.collection(KINDS[STEREOTYPES].path).get(entry),
+            "entry": entry,
+            "may": {verb: about.allow(f"stereotypes:{verb}") for verb in verbs},
+        }
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        breadcrumb = [(KINDS[STEREOTYPES].title, url_in_panel(self.request, "list", STEREOTYPES))]
+        return {**super().get_context_data(**kwargs), "custom_breadcrumb": breadcrumb}
+
+
+class TargetView(KindView):
+    """A form about the targets of a stereotype; afterwards one is at the stereotype."""
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[STEREOTYPES]
+
+    def get_success_url(self) -> str:
+        return url_in_panel(self.request, "stereotype", self.kwargs["entry"])
+
+
+class ApplyView(TargetView):
+    """Apply it to a tenant or a container."""
+
+    page_title = _("Apply a stereotype")
+    submit_label = _("Apply")
+    form_class = TargetForm
+    template_name = "sluice_dashboard/registry/form.html"
+
+    def get_initial(self) -> dict[str, Any]:
+        """Who may not see all begins with the own project."""
+        sees_all = api.permissions(self.request).allow("stereotypes:targets")
+        return {} if sees_all else {"target": self.request.user.project_name}
+
+    def act(self, client: Client, data: Mapping[str, Any]) -> str:
+        """Apply it: all of its sentences, or none."""
+        done = client.put(targets_path(self.kwargs["entry"], data["target"]))
+        words = {"name": self.kwargs["entry"], "target": data["target"]}
+        if done["changed"]:
+            return str(_("“%(name)s” is applied to %(target)s.") % words)
+        return str(_("“%(name)s” was applied to %(target)s already.") % words)
+
+
+class WithdrawView(TargetView, ConfirmView):
+    """Take back what it has set for a target."""
+
+    page_title = _("Take a stereotype back")
+    submit_label = _("Take back")
+    template_name = "sluice_dashboard/confirm.html"
+
+    def question(self) -> str:
+        words = {"name": self.kwargs["entry"], "target": self.kwargs["applied_to"]}
+        return str(_("Take back what “%(name)s” has set for %(target)s?") % words)
+
+    def act(self, client: Client, data: Mapping[str, Any]) -> str:
+        """Delete its policies there."""
+        client.delete(targets_path(self.kwargs["entry"], self.kwargs["applied_to"]))
+        return str(_("What the stereotype has set is taken back."))

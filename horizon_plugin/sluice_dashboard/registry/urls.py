@@ -1,0 +1,32 @@
+"""The URLs of the panel *Registry*."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, re_path
+
+from sluice_dashboard.registry import editing, groups, listing, stereotypes
+from sluice_dashboard.registry.kinds import KINDS
+
+
+def make_urlpatterns() -> list[URLPattern]:
+    """The patterns, made anew for each dashboard: Horizon puts the checks of the panel around their views."""
+    kind = rf"(?P<kind>{'|'.join(KINDS)})/"
+    changeable = rf"(?P<kind>{'|'.join(slug for slug, one in KINDS.items() if not one.members)})/"
+    group = rf"(?P<group>{'|'.join(slug for slug, one in KINDS.items() if one.members)})/"
+    # a thing may be called like a word of these paths, and whatever the API answers as a name has a URL
+    entry = r"named/(?P<entry>[\s\S]+)/"
+    one = rf"stereotypes/{entry}"
+    target, member = r"(?P<applied_to>[\s\S]+)/", r"(?P<member>[\s\S]+)/"
+    return [
+        re_path(r"^$", listing.ListView.as_view(), name="index"),
+        re_path(rf"^{kind}$", listing.ListView.as_view(), name="list"),
+        re_path(rf"^{kind}create/$", editing.CreateView.as_view(), name="create"),
+        re_path(rf"^{kind}{entry}delete/$", editing.DeleteView.as_view(), name="delete"),
+        re_path(rf"^{changeable}{entry}edit/$", editing.EditView.as_view(), name="edit"),
+        re_path(rf"^{group}{entry}members/add/$", groups.AddMemberView.as_view(), name="add"),
+        re_path(rf"^{group}{entry}members/{member}remove/$", groups.RemoveMemberView.as_view(), name="remove"),
+        re_path(rf"^{group}{entry}$", groups.GroupView.as_view(), name="group"),
+        re_path(rf"^{one}apply/$", stereotypes.ApplyView.as_view(), name="apply"),
+        re_path(rf"^{one}targets/{target}take-back/$", stereotypes.WithdrawView.as_view(), name="take-back"),
+        re_path(rf"^{one}$", stereotypes.StereotypeView.as_view(), name="stereotype"),
+    ]
