@@ -70,19 +70,10 @@ def add_refusals(client: Client, form: ChoiceForm, field: str, metric: str, targ
             form.add_error(field, error.message)
 
 
-def time_links(query: QueryDict) -> dict[str, Any]:
-    """Whether the page shows a fixed time, and the queries of the same page with and without one."""
-    wanted = TimeRange.read(query)
-    fixed, following = query.copy(), query.copy()
+def time_link(query: QueryDict) -> dict[str, Any]:
+    """Whether the page shows a fixed time, and the query of the same page with the time that it shows fixed."""
+    wanted, fixed = TimeRange.read(query), query.copy()
     for name in ("last", "from", "to"):
         fixed.pop(name, None)
-    for name in ("from", "to"):
-        following.pop(name, None)
     fixed["from"], fixed["to"] = f"{wanted.begin:.0f}", f"{wanted.end:.0f}"
-    return {
-        "is_fixed": "to" in query,
-        "begin": wanted.begin,
-        "end": wanted.end,
-        "fixed_query": fixed.urlencode(),
-        "following_query": following.urlencode(),
-    }
+    return {"is_fixed": "to" in query, "fixed_query": fixed.urlencode()}

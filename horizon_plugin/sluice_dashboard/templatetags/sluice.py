@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from sluice_dashboard import api
-from sluice_dashboard.plots import RANGES, STEPS
+from sluice_dashboard.plots import RANGES, STEPS, TimeRange
 from sluice_dashboard.units import quantity, rate, size
 
 register = template.Library()
@@ -101,7 +101,10 @@ def plot(context: template.Context, url: str, title: str, group: str = "", secon
 
 @register.inclusion_tag("sluice_dashboard/_time_range.html", takes_context=True)
 def time_range(context: template.Context) -> dict[str, Any]:
-    """``{% time_range %}``: a form that chooses range and step of all plots of the page; both are in its URL."""
+    """``{% time_range %}``: a form that chooses range and step of all plots of the page; both are in its URL.
+
+    A time that the URL fixes, ``from`` and ``to``, stays until one follows again.
+    """
     return _time_choices(context)
 
 
@@ -114,7 +117,14 @@ def time_range_fields(context: template.Context) -> dict[str, Any]:
 def _time_choices(context: template.Context) -> dict[str, Any]:
     asked = context["request"].GET
     ours = ("last", "step", "from", "to")
+    wanted, following = TimeRange.read(asked), asked.copy()
+    for name in ("from", "to"):
+        following.pop(name, None)
     return {
+        "is_fixed": "to" in asked,
+        "begin": round(wanted.begin),
+        "end": round(wanted.end),
+        "following": following.urlencode(),
         "ranges": [(str(one), name) for one, name in zip(RANGES, _RANGE_NAMES, strict=True)],
         "steps": [(str(one), _("as fine as fits") if one == 0 else _("%d s") % one) for one in STEPS],
         "last": asked.get("last", str(RANGES[0])),

@@ -8,7 +8,7 @@ from sluice_dashboard.monitoring.choices import (
     add_refusals,
     known_targets,
     metric_field,
-    time_links,
+    time_link,
     typed_targets,
 )
 from sluice_dashboard.monitoring.names import metric_choices
@@ -57,10 +57,9 @@ def test_what_the_api_refuses_is_said_at_the_field_of_the_target(stub, client):
 
 
 def test_a_link_keeps_the_view_and_fixes_its_time():
-    links = time_links(QueryDict("metric=GET_BW&last=3600&to=10000"))
-    assert links["fixed_query"] == "metric=GET_BW&from=6400&to=10000"
-    assert links["following_query"] == "metric=GET_BW&last=3600"
-    assert (links["is_fixed"], time_links(QueryDict(""))["is_fixed"]) == (True, False)
+    link = time_link(QueryDict("metric=GET_BW&last=3600&to=10000"))
+    assert link == {"is_fixed": True, "fixed_query": "metric=GET_BW&from=6400&to=10000"}
+    assert not time_link(QueryDict("last=600"))["is_fixed"]
 
 
 def test_metrics_with_a_name_come_first_and_those_of_other_levels_not_at_all():

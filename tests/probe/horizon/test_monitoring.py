@@ -63,6 +63,13 @@ def test_a_link_shows_the_same_view_at_the_same_time_to_others(panel, fake_api):
     asked = [one.path for one in fake_api.requests if one.path.startswith("/metrics/GET_BW/history")]
     assert asked
     assert all(f"from={begin}" in path and f"to={end}" in path for path in asked)
+    panel.page.get_by_label("Load", exact=True).select_option("GETS_SEC")
+    show(panel)
+    assert f"from={begin}&to={end}" in panel.page.url
+    assert panel.violations() == []
+    panel.picture("monitoring-fixed")
+    panel.page.get_by_role("link", name="Follow what happens now").click()
+    panel.page.get_by_label("The last").wait_for()
 
 
 def test_values_are_downloaded_as_csv_with_gaps(panel):

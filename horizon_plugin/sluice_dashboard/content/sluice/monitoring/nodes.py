@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from sluice_client import Client
 from sluice_dashboard.content.sluice.monitoring.reports import node_row, node_rows
 from sluice_dashboard.forms import ConfirmView
-from sluice_dashboard.monitoring.choices import time_links
+from sluice_dashboard.monitoring.choices import time_link
 from sluice_dashboard.monitoring.lines import plot_metrics
 from sluice_dashboard.plots import Plot, TimeRange
 from sluice_dashboard.templatetags.sluice import url_in_panel
@@ -58,7 +58,7 @@ class NodeView(PageView):
         name = self.kwargs["node"]
         client.node(name)
         plots = [(url_in_panel(self.request, f"node_{plot}", name), str(title)) for plot, title in _TITLES.items()]
-        return {"node": name, "plots": plots, **time_links(self.request.GET)}
+        return {"node": name, "plots": plots, **time_link(self.request.GET)}
 
 
 class NodePlotView(PlotView):

@@ -18,7 +18,7 @@ from sluice_dashboard.monitoring.choices import (
     add_refusals,
     known_targets,
     metric_field,
-    time_links,
+    time_link,
     typed_targets,
 )
 from sluice_dashboard.monitoring.lines import plot_targets
@@ -90,7 +90,7 @@ class IndexView(PageView):
             "known": known_targets(client, form.value("metric"), "tenant"),
             "node_title": metric_title(form.value("node_metric")),
             "load_title": metric_title(form.value("metric")),
-            **time_links(self.request.GET),
+            **time_link(self.request.GET),
         }
 
 

@@ -17,7 +17,7 @@ from sluice_dashboard.monitoring.choices import (
     add_refusals,
     known_targets,
     metric_field,
-    time_links,
+    time_link,
     typed_targets,
 )
 from sluice_dashboard.monitoring.lines import plot_targets
@@ -81,7 +81,7 @@ class IndexView(PageView):
             "known": own_places(client, self.request, form.value("metric"))[1],
             "first_title": metric_title(form.value("metric")),
             "second_title": metric_title(form.value("beside")),
-            **time_links(self.request.GET),
+            **time_link(self.request.GET),
         }
 
 
