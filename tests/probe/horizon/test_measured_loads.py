@@ -74,7 +74,7 @@ def test_a_project_sees_its_own_metrics_and_no_other_project_does(dashboard, loa
     assert drawn(dashboard, f"{first}?container=measured")["measured"]
     dashboard.login("ulf")
     assert drawn(dashboard, f"{first}?container=measured") == {"measured": []}
-    assert drawn(dashboard, f"{first}?container=../acme/measured")["../acme/measured"] == []
     assert "measured" not in drawn(dashboard, first)
-    for url in (ADMINISTRATORS, f"{ADMINISTRATORS}plots/loads/?target=acme"):
-        assert dashboard.page.request.get(dashboard.url + url, max_redirects=0).status == 403
+    refused = {f"{first}?container=../acme/measured": 400, ADMINISTRATORS: 403, f"{ADMINISTRATORS}plots/loads/": 403}
+    for url, status in refused.items():
+        assert dashboard.page.request.get(dashboard.url + url, max_redirects=0).status == status
