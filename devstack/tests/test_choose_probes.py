@@ -83,11 +83,26 @@ def test_folders_of_the_table_exist(script):
     ],
 )
 def test_what_changed_runs_and_the_others_take_turns(script, modules, changed, turn, budget, expected):
-    assert paths(script.choose(modules, changed, turn, budget)) == expected
+    assert paths(script.choose(modules, changed, turn, budget, 1000)) == expected
+
+
+@pytest.mark.parametrize(
+    ("changed", "turn", "limit", "expected"),
+    [
+        pytest.param(["constraints.txt"], 0, 320, "ab", id="the first two"),
+        pytest.param(["constraints.txt"], 2, 450, "acd", id="turns go round"),
+        pytest.param(
+            ["constraints.txt", "metrics/sluice_metrics/a.py"], 1, 250, "bd", id="what changed itself comes first"
+        ),
+        pytest.param(["filters/sluice_filters/chain.py", "dsl/sluice_dsl/plan.py"], 1, 310, "c", id="of those, too"),
+    ],
+)
+def test_due_modules_take_turns_beyond_the_limit(script, modules, changed, turn, limit, expected):
+    assert paths(script.choose(modules, changed, turn, 0, limit)) == expected
 
 
 def test_turns_reach_every_module(script, modules):
-    assert set("".join(paths(script.choose(modules, [], turn, 300)) for turn in range(4))) == set("abcd")
+    assert set("".join(paths(script.choose(modules, [], turn, 300, 1000)) for turn in range(4))) == set("abcd")
 
 
 def test_a_line_of_another_form_is_named(script):
