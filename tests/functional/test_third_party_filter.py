@@ -9,7 +9,8 @@ import threading
 import pytest
 from tests.functional.test_metric_policies import Steadily
 
-#: Counts what a host calls while a rate holds: on a busy machine the condition ends, and it calls once more.
+#: Failed twice beside others, each time with a call too many, and passed alone.  The cause is not known: it may be the
+#: load, or a fault in how hosts call services.
 pytestmark = pytest.mark.alone
 
 #: What the service answers first; a host calls three times, and begins anew after 2 s.
