@@ -91,6 +91,7 @@ browser-soak: everything  ## ten minutes of a live page in a browser: its memory
 
 roles: everything  ## install each role alone and collect the tests of its room
 	@$(VENV)/bin/tox run --quiet -m roles -- --collect-only -qq
+	@$(VENV)/bin/uv cache prune --quiet  # of wheels built from source it keeps each build, 0.9 GB a run, and uses the last
 
 repeat: everything  ## repeat one test: N=20 T=path::name
 	@for i in $$(seq $(N)); do echo "run $$i of $(N)"; $(PYTEST) "$(T)" || exit; done
