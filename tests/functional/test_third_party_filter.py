@@ -9,10 +9,6 @@ import threading
 import pytest
 from tests.functional.test_metric_policies import Steadily
 
-#: Failed twice beside others, each time with a call too many, and passed alone.  The cause is not known: it may be the
-#: load, or a fault in how hosts call services.
-pytestmark = pytest.mark.alone
-
 #: What the service answers first; a host calls three times, and begins anew after 2 s.
 REFUSALS = 4
 
@@ -81,7 +77,8 @@ def scan(api, service, calling):
 
 def test_a_service_is_called_while_a_tenant_uploads(api, swift, service, scan, eventually):
     swift.request("PUT", "scanned")
-    made = api.create_policy("FOR TENANT AUTH_test WHEN PUTS_SEC > 3 DO SET scan WITH depth=3 TRANSIENT")
+    # far below the rate of the test: a busy machine slows it, and the filter must not be taken back in between
+    made = api.create_policy("FOR TENANT AUTH_test WHEN PUTS_SEC > 0.5 DO SET scan WITH depth=3 TRANSIENT")
     try:
         with Steadily(swift, 8, lambda: swift.request("PUT", "scanned/o", b"bytes")):
             calls = [service.calls.get(timeout=30) for _ in range(REFUSALS + 1)]
