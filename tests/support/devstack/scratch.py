@@ -83,7 +83,8 @@ class ScratchRoot:
         shown = {CLONE, library, swift, Path(sys.prefix), Path(sys.base_prefix), keystone.parents[1]}
         command = ["unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child"]
         command += [str(HERE / "enter.sh"), str(self._folder), str(CLONE), sys.executable]
-        command += [str(path) for path in sorted(shown)]
+        # what lies in another one is shown with it
+        command += [str(path) for path in sorted(shown) if shown.isdisjoint(path.parents)]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "ready\n":
