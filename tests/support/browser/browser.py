@@ -30,7 +30,7 @@ _REFUSED: Final = "Failed to load resource: the server responded with a status"
 WIDE: Final = {"width": 1280, "height": 900}
 NARROW: Final = {"width": 400, "height": 800}
 #: Milliseconds that a page has for what a test expects of it.
-PATIENCE: Final = 60_000
+PATIENCE: Final = 20_000
 
 
 @dataclass

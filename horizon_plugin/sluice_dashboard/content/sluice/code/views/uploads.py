@@ -34,15 +34,18 @@ class UploadView(ActionView):
     name_field = ""
 
     def field_of(self, failure: api.Failure, form: django_forms.Form) -> str | None:
-        """What is about none of the other fields is about the file; that the API is away is about no field."""
+        """What is about none of the other fields is about the file; that the API is away is about no field.
+
+        Many a verdict about the code names the filter; it is about the name only where it begins with it.
+        """
         if failure.kind == api.AWAY:
             return None
+        if self.name_field:
+            name = f"`{form.cleaned_data[self.name_field]}`"
+            if failure.kind == api.CONFLICT or failure.message.startswith((name, f"keyword {name}")):
+                return self.name_field
         named = super().field_of(failure, form)
-        if named or not self.name_field:
-            return named or "code"
-        name = f"`{form.cleaned_data[self.name_field]}`"
-        is_taken = failure.kind == api.CONFLICT
-        return self.name_field if is_taken or failure.message.startswith((name, f"keyword {name}")) else "code"
+        return named if named and named != self.name_field else "code"
 
 
 class NewRevisionView(UploadView):
