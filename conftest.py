@@ -11,7 +11,10 @@ Test processes run beside each other with ``--dist loadgroup``. The tests of a f
 share a cluster of ``tests/conftest.py``, whatever their file: one process brings it up, others try what needs none.
 """
 
+import faulthandler
+import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -25,6 +28,8 @@ ROOT = Path(__file__).parent
 collect_ignore = ["devstack/sluice_tempest_plugin"]
 #: Where the temporary folder of a parallel run is noted, to be removed when all tests passed.
 SHORT = pytest.StashKey()
+#: A copy of standard error from before tests' output is captured.
+STDERR = pytest.StashKey()
 #: Fixtures that bring a server.
 SERVERS = frozenset({"redis_server", "rabbit_server", "cluster", "redis_url"})
 #: Clusters of ``tests/conftest.py``, each for all tests that use it.
@@ -33,6 +38,7 @@ SHARED = ("cluster", "horizon_cluster", "horizon_alone")
 
 def pytest_configure(config):
     """Give parallel workers short temporary folders: a unix socket's path has at most 107 bytes."""
+    config.stash[STDERR] = os.dup(sys.__stderr__.fileno())
     parallel = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if parallel and config.option.basetemp is None:
         config.option.basetemp = Path(tempfile.mkdtemp(prefix="s-")) / "t"
@@ -73,6 +79,13 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.xdist_group(group(item)))
     # what takes longest begins first
     items.sort(key=lambda item: item.get_closest_marker("functional") is None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item):
+    """Limit the time of a failed test's teardown, too: pytest's limit ends with the failure."""
+    limit = float(item.config.getini("faulthandler_timeout"))
+    faulthandler.dump_traceback_later(limit, exit=True, file=item.config.stash[STDERR])
 
 
 @pytest.hookimpl(wrapper=True)
