@@ -1,19 +1,22 @@
 """A filter of a third party: its service is called while a live cluster's load lasts, and until it accepts."""
 
 import configparser
-import http.server
 import json
 import queue
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from tests.functional.test_metric_policies import Steadily
+
+# A name that is imported from `http.server` is the real one. As an attribute of `http`, `server` is eventlet's once a
+# process has imported eventlet, and its green threads hang between real ones.
 
 #: What the service answers first; a host calls three times, and begins anew after 2 s.
 REFUSALS = 4
 
 
-class Service(http.server.ThreadingHTTPServer):
+class Service(ThreadingHTTPServer):
     """On loopback; ``calls`` are (path, document) of what it was asked, and it accepts all after ``REFUSALS``."""
 
     daemon_threads = True
@@ -24,7 +27,7 @@ class Service(http.server.ThreadingHTTPServer):
         self.refusals = REFUSALS
 
 
-class Answers(http.server.BaseHTTPRequestHandler):
+class Answers(BaseHTTPRequestHandler):
     def do_PUT(self):
         document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.refusals -= 1

@@ -5,9 +5,9 @@ import os
 import signal
 import sys
 import time
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -37,7 +37,7 @@ class JsonApi(Server):
         return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": str(self.folder)}
 
     def get(self, path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
+        with urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
             return answer.read().decode()
 
     def answers(self):

@@ -1,11 +1,11 @@
 """What an agent finds out of its node's isolated environments."""
 
 import asyncio
-import http.server
 import json
 import socket
 import socketserver
 import threading
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_a_supervisor_that_is_not_there_is_said(tmp_path):
     assert check_supervisor(tmp_path) == f"no sandbox supervisor at `{tmp_path}`: No such file or directory"
 
 
-class Engine(http.server.BaseHTTPRequestHandler):
+class Engine(BaseHTTPRequestHandler):
     """Answers a ping with what the server was told."""
 
     def do_GET(self):
