@@ -1,0 +1,1 @@
+"""Replacement policies: in which order the items of a space give up their bytes."""

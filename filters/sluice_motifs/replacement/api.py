@@ -1,0 +1,134 @@
+"""The contract of replacement policies.
+
+A policy orders the expanded items of one space: the first of ``victims`` is contracted first.  It knows neither names
+nor sizes nor time.  Items are *slots*: places in the caller's item table, small integers that are used again after
+``remove`` or ``evict``.  So the order is kept in typed arrays that grow with the highest slot, and costs some ten
+bytes an item.
+
+``victims`` changes nothing, so that a caller may skip items that must stay.  An item leaves in one of two ways:
+
+* ``evict``: it was contracted as a victim.  A policy that moves on while it searches (CLOCK) moves here, and only here.
+* ``remove``: it was deleted or overwritten, or contracted for another reason than its place in the order.
+
+All operations take constant time, on the average over many; an implementation says what its averages hide.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+
+class ReplacementPolicy(ABC):
+    """Base of all policies: keeps which slots there are, and calls the methods that an implementation overrides."""
+
+    #: What a policy is called in a sentence (``policy=lru``), in lower case.
+    keyword: ClassVar[str]
+    #: One line for whoever chooses.
+    help: ClassVar[str]
+    #: Bytes kept for each slot, this class's one byte included, before the spare room of growing arrays.
+    slot_bytes: ClassVar[int]
+
+    def __init__(self) -> None:
+        self._present = bytearray()
+        self._count = 0
+        self._changes = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, slot: int) -> bool:
+        return 0 <= slot < len(self._present) and self._present[slot] == 1
+
+    def insert(self, slot: int) -> None:
+        """An item was made or expanded.
+
+        :raises ValueError: when the slot is in use, or negative
+        """
+        if slot < 0 or slot in self:
+            raise ValueError(f"slot `{slot}` is {'negative' if slot < 0 else 'in use'}, expected a free one")
+        if slot >= len(self._present):
+            self._present.extend(bytes(grown(len(self._present), slot)))
+            self._grow(len(self._present))
+        self._present[slot] = 1
+        self._count += 1
+        self._changes += 1
+        self._insert(slot)
+
+    def touch(self, slot: int) -> None:
+        """An item was opened.
+
+        :raises ValueError: when the slot is not in use
+        """
+        self._check(slot)
+        self._changes += 1
+        self._touch(slot)
+
+    def remove(self, slot: int) -> None:
+        """An item is gone, or was contracted for another reason than its place in the order.
+
+        :raises ValueError: when the slot is not in use
+        """
+        self._check(slot)
+        self._changes += 1
+        self._remove(slot)
+        self._forget(slot)
+
+    def evict(self, slot: int) -> None:
+        """An item that ``victims`` yielded was contracted.
+
+        :raises ValueError: when the slot is not in use
+        """
+        self._check(slot)
+        self._evict(slot)
+        self._forget(slot)
+
+    def victims(self) -> Iterator[int]:
+        """All slots, in the order in which they should be contracted; the order stays as it is.
+
+        While it is iterated, those that it yielded may be evicted, and nothing else may be changed.
+
+        :raises RuntimeError: when something else was changed
+        """
+        changes = self._changes
+        for slot in self._victims():
+            yield slot
+            if self._changes != changes:
+                raise RuntimeError("the replacement order was changed while its victims were iterated")
+
+    @abstractmethod
+    def _grow(self, slots: int) -> None:
+        """Make room for so many slots."""
+
+    @abstractmethod
+    def _insert(self, slot: int) -> None:
+        """Give a place to a slot that has none."""
+
+    def _touch(self, slot: int) -> None:  # noqa: B027  not abstract: some policies do not care
+        """Give a better place to a slot; the default leaves it where it is."""
+
+    @abstractmethod
+    def _remove(self, slot: int) -> None:
+        """Take a slot out of the order."""
+
+    def _evict(self, slot: int) -> None:
+        """The same of a victim."""
+        self._remove(slot)
+
+    @abstractmethod
+    def _victims(self) -> Iterator[int]:
+        """As ``victims``; slots that it yielded may be evicted meanwhile."""
+
+    def _check(self, slot: int) -> None:
+        if slot not in self:
+            raise ValueError(f"slot `{slot}` is not in use, expected one of {self._count} that were inserted")
+
+    def _forget(self, slot: int) -> None:
+        self._present[slot] = 0
+        self._count -= 1
+
+
+def grown(slots: int, slot: int) -> int:
+    """By how many slots an array grows that must hold ``slot``: an eighth at least, so that few inserts copy it."""
+    return max(slot + 1, slots + slots // 8 + 8) - slots

@@ -1,0 +1,1 @@
+"""Contract suites of motifs, for ours and for those of others; they need hypothesis."""
