@@ -1,0 +1,145 @@
+"""Hit rates and byte miss rates of the replacement policies, on traces of three localities.
+
+An open is a hit when its item is expanded.  The first open of an item makes it, so it is neither hit nor miss.  A miss
+expands the item, and victims are contracted until all expanded items fit in a share of the trace's bytes; an item
+larger than that is contracted again at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from benchmarks.figures import Figure, at_least, reported
+from benchmarks.motifs.plots import paint
+from benchmarks.motifs.traces import Locality, Trace, make_trace
+from benchmarks.scale import Scale, say
+
+from sluice_motifs.replacement.api import ReplacementPolicy
+from sluice_motifs.replacement.lru import Lru
+from sluice_motifs.replacement.random import RandomReplacement
+from sluice_motifs.replacement.registry import BUILT_IN
+
+STRONG: Final = Locality("strong", repeats=0.99)
+LOCALITIES: Final = (STRONG, Locality("medium", repeats=0.9), Locality("none", repeats=0.0))
+#: Percent of the bytes of a trace.
+PERCENTS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+REPORTED: Final = (20.0, 50.0)
+#: Percent of hits that the paper has, with LRU.
+TARGET: Final = 99.5
+_SEED: Final = 1
+
+
+@dataclass(slots=True)
+class Replay:
+    """What a policy made of a trace."""
+
+    opens: int = 0
+    hits: int = 0
+    opened_bytes: int = 0
+    missed_bytes: int = 0
+
+    @property
+    def hit_percent(self) -> float:
+        return 100 * self.hits / self.opens
+
+    @property
+    def byte_miss_percent(self) -> float:
+        return 100 * self.missed_bytes / self.opened_bytes
+
+
+def measure(scale: Scale) -> list[Figure]:
+    """Six policies, three localities, ten sizes."""
+    opens = scale.pick(500_000, 20_000)
+    figures = []
+    for locality in LOCALITIES:
+        say(f"motif_replacement: {opens} opens, locality {locality.name}")
+        trace = make_trace(locality, opens, _SEED)
+        replays = {policy.keyword: _replays(policy, trace) for policy in BUILT_IN}
+        details = {"opens": opens, "seed": _SEED, "bytes": sum(trace.sizes), "locality": asdict(locality)}
+        figures += [_hit_rate(locality, replays, percent, details) for percent in REPORTED]
+        figures.append(_byte_misses(locality, replays, details))
+        if scale.pictures is not None:
+            scale.pictures.mkdir(parents=True, exist_ok=True)
+            paint(
+                scale.pictures / f"motif-byte-misses-{locality.name}.png",
+                f"{100 * locality.repeats:g} % of opens repeat a recent one",
+                {name: [replay.byte_miss_percent for replay in found.values()] for name, found in replays.items()},
+                PERCENTS,
+            )
+    return figures
+
+
+def replay(trace: Trace, policy: ReplacementPolicy, capacity: int) -> Replay:
+    """Open everything in ``trace`` while expanded items may have ``capacity`` bytes."""
+    made = bytearray(len(trace.sizes))
+    used = 0
+    found = Replay()
+    for slot in trace.opens:
+        size = trace.sizes[slot]
+        if made[slot]:
+            found.opens += 1
+            found.opened_bytes += size
+        if slot in policy:
+            found.hits += 1
+            policy.touch(slot)
+            continue
+        if made[slot]:
+            found.missed_bytes += size
+        made[slot] = 1
+        if size > capacity:
+            continue
+        used += size
+        for victim in policy.victims():
+            if used <= capacity:
+                break
+            policy.evict(victim)
+            used -= trace.sizes[victim]
+        policy.insert(slot)
+    return found
+
+
+def _replays(kind: type[ReplacementPolicy], trace: Trace) -> dict[float, Replay]:
+    """By percent of the trace's bytes."""
+    total = sum(trace.sizes)
+    found = {}
+    for percent in PERCENTS:
+        policy = RandomReplacement(_SEED) if kind is RandomReplacement else kind()
+        found[percent] = replay(trace, policy, int(total * percent / 100))
+    return found
+
+
+def _hit_rate(
+    locality: Locality, replays: Mapping[str, Mapping[float, Replay]], percent: float, details: Mapping[str, object]
+) -> Figure:
+    rates = {name: found[percent].hit_percent for name, found in replays.items()}
+    what = f"{_described(locality)}; {percent:g} % of the bytes: hits of LRU"
+    beside = ", ".join(f"{name} {rate:.2f}" for name, rate in rates.items() if name != Lru.keyword)
+    facts = {**details, "percent": percent, "hits": rates}
+    if locality is STRONG:
+        return at_least("motif hit rate", what, rates[Lru.keyword], TARGET, "%", beside, digits=2, **facts)
+    return reported("motif hit rate", what, rates[Lru.keyword], "%", beside, digits=2, **facts)
+
+
+def _byte_misses(
+    locality: Locality, replays: Mapping[str, Mapping[float, Replay]], details: Mapping[str, object]
+) -> Figure:
+    curves = {name: [one.byte_miss_percent for one in found.values()] for name, found in replays.items()}
+    beside = ", ".join(f"{percent:g}: {rate:.2f}" for percent, rate in zip(PERCENTS, curves[Lru.keyword], strict=True))
+    return reported(
+        "motif byte misses",
+        f"{_described(locality)}; 0.1 to 100 % of the bytes: byte misses of LRU at 1 %",
+        curves[Lru.keyword][PERCENTS.index(1.0)],
+        "%",
+        f"LRU by percent of the bytes: {beside}",
+        digits=2,
+        **details,
+        percents=PERCENTS,
+        byte_misses=curves,
+    )
+
+
+def _described(locality: Locality) -> str:
+    repeats = f"{100 * locality.repeats:g} % of opens repeat one of about the last {locality.distance}"
+    return f"{repeats}, others Zipf {locality.zipf:g}"

@@ -1,0 +1,48 @@
+import pytest
+from benchmarks.motifs import replacement
+from benchmarks.motifs.replacement import LOCALITIES, PERCENTS, STRONG, replay
+from benchmarks.motifs.traces import Trace, make_trace
+from benchmarks.scale import Scale
+
+from sluice_motifs.replacement.lru import Lru
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_first_opens_are_no_misses_and_victims_make_room_by_bytes():
+    trace = Trace(opens=[0, 1, 0, 2, 1, 0, 0], sizes=[10, 10, 15, 0])
+    found = replay(trace, Lru(), 25)  # 2 sends 1 away, 1 sends 0, 0 sends 2
+    assert (found.opens, found.hits) == (4, 2)
+    assert (found.opened_bytes, found.missed_bytes) == (40, 20)
+
+
+def test_an_item_larger_than_the_space_is_missed_each_time_and_sends_nobody_away():
+    found = replay(Trace(opens=[0, 1, 1, 0], sizes=[10, 50]), Lru(), 25)
+    assert (found.opens, found.hits, found.missed_bytes) == (2, 1, 50)
+
+
+def test_a_trace_is_the_same_for_the_same_seed_and_as_local_as_was_asked():
+    traces = {locality.name: make_trace(locality, 5000, seed=2) for locality in LOCALITIES}
+    assert make_trace(STRONG, 5000, seed=2) == traces["strong"]
+    assert make_trace(STRONG, 5000, seed=3) != traces["strong"]
+    items = {name: len(set(trace.opens)) for name, trace in traces.items()}
+    assert 5000 * 0.01 * 0.5 < items["strong"] < 5000 * 0.02
+    assert items["strong"] < items["medium"] / 4 < items["none"] / 8
+    assert all(
+        (size > 0) == (slot in set(traces["none"].opens)) for slot, size in enumerate(traces["none"].sizes[:100])
+    )
+
+
+@pytest.mark.parametrize("pictures", [False, True])
+def test_the_part_reports_hits_misses_and_a_picture_for_each_locality(tmp_path, monkeypatch, pictures):
+    monkeypatch.setattr(replacement, "LOCALITIES", (STRONG,))
+    figures = replacement.measure(Scale(tmp_path, quick=True, pictures=tmp_path / "p" if pictures else None))
+    assert [figure.name for figure in figures] == ["motif hit rate", "motif hit rate", "motif byte misses"]
+    assert [figure.details["percent"] for figure in figures[:2]] == [20.0, 50.0]
+    assert figures[0].value == figures[0].details["hits"]["lru"] <= figures[1].value
+    misses = figures[2].details["byte_misses"]
+    assert set(misses) == {"lru", "lfu", "fifo", "clock", "s4lru", "random"}
+    assert all(len(line) == len(PERCENTS) and line[-1] == 0.0 for line in misses.values())
+    painted = list(tmp_path.glob("p/*.png"))
+    assert [file.name for file in painted] == (["motif-byte-misses-strong.png"] if pictures else [])
+    assert all(file.read_bytes().startswith(PNG) for file in painted)
