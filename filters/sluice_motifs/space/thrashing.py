@@ -30,6 +30,7 @@ Theory of operation
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
@@ -39,7 +40,7 @@ _COHORTS: Final = 32
 _DECAY: Final = 0.5 ** (1 / _COHORTS)
 #: Budgets of debt; contraction rests for no more windows.
 _MOST_DEBT: Final = 8
-#: Ghosts that are kept: some 150 bytes each.
+#: Ghosts that are kept: less than 200 bytes each.
 CAPACITY: Final = 65_536
 
 
@@ -82,7 +83,8 @@ class GhostList:
         self._window = window
         self._capacity = capacity
         self._mask = 0
-        self._times: dict[int, float] = {}
+        # not a dict, which searches for its first key among those that were removed before it
+        self._times: OrderedDict[int, float] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._times)
@@ -93,11 +95,11 @@ class GhostList:
         name = _hash(item)
         if name & self._mask:
             return
-        self._times.pop(name, None)  # to the end
         self._times[name] = now
+        self._times.move_to_end(name)
         while len(self._times) > self._capacity:
             self._mask = 2 * self._mask + 1
-            self._times = {name: at for name, at in self._times.items() if not name & self._mask}
+            self._times = OrderedDict((name, at) for name, at in self._times.items() if not name & self._mask)
 
     def pop(self, item: str, now: float) -> tuple[int, float]:
         """An item was opened: forget it.
@@ -110,10 +112,9 @@ class GhostList:
 
     def _forget(self, now: float) -> None:
         while self._times:
-            oldest = next(iter(self._times))
-            if now - self._times[oldest] <= self._window:
+            if now - self._times[next(iter(self._times))] <= self._window:
                 return
-            del self._times[oldest]
+            self._times.popitem(last=False)
         self._mask = 0
 
 
