@@ -1,0 +1,133 @@
+"""The contract of motif templates.
+
+A *template* is code that makes the bytes of an item again; a *motif* is a template with parameters that is attached to
+one item (``records``).  Carillon (SYSTOR'16, section 3) calls both motifs.
+
+* ``expand`` yields the bytes of the item, in pieces of any size.  It reads other items through ``call.read``, which
+  gives their plain bytes and expands them first where that is needed.
+* ``sources`` names what ``expand`` reads.  What is not named there cannot be read.
+* An *exact* template makes the very same bytes again, which the item's digest proves; another one makes an item that is
+  as good (a thumbnail by a newer library), and what it makes takes the place of the old bytes.
+* A *derived* item is computed from its sources, and is out of date when one of them changes.  A *preserving* item holds
+  what was stored under its own name; its bytes must not be given up unless its source will stay.
+* ``contract`` is called before the bytes go, for templates that have to bring something up to date first.  It changes
+  no other item.
+
+A template keeps nothing between calls; one instance belongs to one configuration.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, Protocol
+
+from sluice_core.describe import ActionInfo, Scalar
+from sluice_core.errors import CallerError, SluiceError
+
+#: What an item is to its sources.
+DERIVED: Final = "derived"
+PRESERVING: Final = "preserving"
+RELATIONS: Final = (DERIVED, PRESERVING)
+
+
+class ExpansionError(SluiceError):
+    """A motif could not make its item; another one may, or the same one later."""
+
+    status = 503
+
+
+class SourceGone(ExpansionError):
+    """A source does not exist any more: the motif will never make its item again."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(f"source `{source}` does not exist any more")
+        self.source = source
+
+
+class NotContractible(CallerError):
+    """The bytes of the item must stay, and why."""
+
+    status = 409
+
+
+class TooDeep(CallerError):
+    """Expanding the item would expand too many others one through the other."""
+
+    status = 409
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something that a template reads.
+
+    :param external: it lies outside of the store (a URL, another cluster), is not watched, and is no item of ours
+    """
+
+    name: str
+    external: bool = False
+
+
+class TemplateCall(Protocol):
+    """What a template is given for one expansion or contraction of ``item``."""
+
+    @property
+    def item(self) -> str:
+        """The name of the item."""
+
+    @property
+    def size(self) -> int:
+        """Plain bytes that the item had."""
+
+    def read(self, source: str) -> Iterator[bytes]:
+        """The plain bytes of a source that ``Template.sources`` names; expands it when it is contracted.
+
+        :raises SourceGone: when it does not exist
+        :raises ExpansionError: when it cannot be read now, was not named, or is too deep
+        """
+
+    def own_bytes(self) -> Iterator[bytes]:
+        """The bytes of the item itself, while they are there: for ``Template.contract``."""
+
+    def check(self) -> None:
+        """To be called now and then by what computes for long without reading or yielding: it keeps the lease."""
+
+
+class Template(ABC):
+    """Base of all templates."""
+
+    #: Keyword, parameters and help, as of filters.
+    info: ClassVar[ActionInfo]
+    relation: ClassVar[str] = DERIVED
+    #: Whether ``expand`` makes the same bytes each time while its sources stay the same.
+    exact: ClassVar[bool] = True
+
+    def __init__(self, params: Mapping[str, Scalar]) -> None:
+        """
+        :param params: as ``info`` describes them, checked
+        """
+        self.params = params
+
+    @abstractmethod
+    def sources(self, item: str) -> Sequence[Source]:
+        """What is read to make ``item``; depends on its name and the parameters alone."""
+
+    @abstractmethod
+    def expand(self, call: TemplateCall) -> Iterator[bytes]:
+        """The bytes of the item.
+
+        :raises ExpansionError: when they cannot be made now
+        """
+
+    def verify(self, call: TemplateCall) -> None:
+        """Look whether ``expand`` would find what it needs outside of the store, at the price of a HEAD.
+
+        :raises ExpansionError: when it would not
+        """
+
+    def contract(self, call: TemplateCall) -> None:
+        """Do what must be done before the bytes may go; ``call.own_bytes`` reads them.
+
+        :raises ExpansionError: when it cannot be done, so that the bytes stay
+        """

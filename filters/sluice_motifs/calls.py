@@ -1,0 +1,59 @@
+"""What a template is given: its item, and its sources through the front door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sluice_motifs.api import ExpansionError, Template
+from sluice_motifs.graph import DEEPEST
+from sluice_motifs.records import ItemView, Motif
+from sluice_motifs.shim import Shim
+
+
+class Call:
+    """One expansion or contraction; implements ``TemplateCall``.
+
+    :param chain: the items whose expansions wait for this one, outermost first
+    :param alive: called whenever something came of it, to keep a lease
+    """
+
+    def __init__(
+        self,
+        shim: Shim,
+        view: ItemView,
+        template: Template,
+        motif: Motif,
+        chain: tuple[str, ...],
+        alive: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._shim = shim
+        self._view = view
+        self._named = {one.name for one in template.sources(view.name) if not one.external}
+        self._motif = motif
+        self._chain = (*chain, view.name)
+        self._alive = alive
+
+    @property
+    def item(self) -> str:
+        return self._view.name
+
+    @property
+    def size(self) -> int:
+        return self._view.plain.size
+
+    def read(self, source: str) -> Iterator[bytes]:
+        if source not in self._named:
+            raise ExpansionError(f"template `{self._motif.template}` reads `{source}`, which is none of its sources")
+        if source in self._chain:
+            raise ExpansionError(f"`{source}` would be needed to make itself")
+        if len(self._chain) > DEEPEST:
+            raise ExpansionError(f"more than {DEEPEST} items would be made one from the other")
+        for piece in self._shim.read(source, self._motif.identity, self._chain):
+            self._alive()
+            yield piece
+
+    def own_bytes(self) -> Iterator[bytes]:
+        return self._shim.own_bytes(self._view)
+
+    def check(self) -> None:
+        self._alive()

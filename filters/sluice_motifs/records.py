@@ -1,0 +1,118 @@
+"""What is kept with an item: its motifs, and while it is contracted what its bytes were.
+
+All that must survive lies with the item itself, as a short JSON text (system metadata, an extended attribute, a value
+under a prefix).  What is elsewhere makes things fast and can be rebuilt from it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from sluice_core.describe import Scalar
+from sluice_core.errors import CallerError, DecodeError
+
+#: The longest text of the motifs of an item: they travel in metadata, of which ext4 holds about 4 KB a file.
+LONGEST_TEXT: Final = 2048
+#: Motifs of one item.
+MOST_MOTIFS: Final = 4
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Motif:
+    """A template with parameters, attached to an item.
+
+    :param template: its keyword
+    :param identity: who attached it; sources are read with the rights that this identity has when they are read
+    """
+
+    template: str
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+    identity: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {"t": self.template, "p": dict(self.params), "i": self.identity}
+
+    @classmethod
+    def from_json(cls, found: Any) -> Self:
+        """
+        :raises DecodeError: when it is no motif
+        """
+        match found:
+            case {"t": str(template), "p": dict(params), "i": str(identity)}:
+                if all(isinstance(value, Scalar) for value in params.values()):
+                    return cls(template, params, identity)
+        raise DecodeError(f"`{found!r:.80}` is no motif")
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """What clients see of an item, whether its bytes are there or not.
+
+    :param version: changes whenever somebody else writes the item; giving up and making its bytes again keep it
+    :param size: plain bytes
+    :param digest: of the plain bytes, in hexadecimal; ``algorithm`` says of which kind
+    """
+
+    version: str
+    size: int
+    digest: str
+    algorithm: str = "md5"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An item's motifs and the versions of the sources from which its bytes were made.
+
+    :param made_from: version by source; empty when nobody recorded them
+    """
+
+    motifs: tuple[Motif, ...] = ()
+    made_from: Mapping[str, str] = field(default_factory=dict)
+
+    def encode(self) -> str:
+        """
+        :raises CallerError: when it is longer than what an item holds
+        """
+        content = {"v": _VERSION, "m": [one.as_json() for one in self.motifs], "f": dict(self.made_from)}
+        text = json.dumps(content, separators=(",", ":"), sort_keys=True)
+        if len(text) > LONGEST_TEXT:
+            raise CallerError(f"the motifs of an item take {len(text)} bytes, expected at most {LONGEST_TEXT}")
+        return text
+
+    @classmethod
+    def decode(cls, text: str) -> Self:
+        """
+        :raises DecodeError: when it is no record that this version knows
+        """
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise DecodeError("the record of an item's motifs is no JSON", text.encode()) from error
+        match content:
+            case {"v": int(version), "m": list(motifs), "f": dict(made_from)} if version == _VERSION:
+                if len(motifs) <= MOST_MOTIFS and all(isinstance(value, str) for value in made_from.values()):
+                    return cls(tuple(map(Motif.from_json, motifs)), made_from)
+        raise DecodeError("the record of an item's motifs is of another version, or damaged", text.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class ItemView:
+    """An item as a shim found it.
+
+    :param name: its name in the shim's storage
+    :param plain: what clients see
+    :param contracted: whether its bytes are gone
+    :param pinned: why its bytes must stay whatever its motifs are (a manifest, say); empty when nothing says so
+    :param opaque: what the shim needs to replace exactly this state, and nobody else looks at
+    """
+
+    name: str
+    plain: Plain
+    record: Record = field(default_factory=Record)
+    contracted: bool = False
+    pinned: str = ""
+    opaque: Any = None

@@ -1,0 +1,90 @@
+"""What the runtime asks of a storage: a shim implements it for Swift, a file system, a key-value store.
+
+Each state that a shim writes is complete in itself: an item is whole, or contracted with all that is needed to make it
+again.  So whichever of two writers comes last, nothing is lost; leases only save work.  A client's own write wins
+against everything that the runtime judged before it: ``replace`` is refused then, and the item is judged anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from sluice_motifs.records import ItemView, Record
+
+
+class Shim(Protocol):
+    """A storage of items.  All methods may block, and raise ``PeerError`` when the storage is away."""
+
+    def view(self, name: str) -> ItemView | None:
+        """The item as it is now; None when there is none."""
+
+    def version(self, name: str) -> str | None:
+        """The version of what is stored under a name now, from the newest copy; None when there is nothing."""
+
+    def unreliable(self, name: str) -> str:
+        """Why a source may vanish while a preserving item needs it (it expires, say); empty when it will stay."""
+
+    def read(self, name: str, reader: str, chain: tuple[str, ...]) -> Iterator[bytes]:
+        """The plain bytes of an item through the front door: contracted ones are expanded first.
+
+        :param reader: the identity whose rights decide
+        :param chain: the items whose expansions wait for this one, outermost first
+        :raises SourceGone: when there is no such item
+        :raises ExpansionError: when it cannot be read now, or by this identity
+        """
+
+    def own_bytes(self, seen: ItemView) -> Iterator[bytes]:
+        """The bytes of an item that is not contracted, below the front door.
+
+        :raises ExpansionError: when other bytes than those of ``seen`` are there now
+        """
+
+    def contract(self, seen: ItemView, record: Record) -> bool:
+        """Put a contracted item with ``record`` in the place of ``seen``, and keep all else that clients see.
+
+        False when something newer than ``seen`` is there, which stays.
+        """
+
+    def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
+        """Put the bytes of a contracted item in their place again; the same version, digest and size.
+
+        What ``pieces`` raises is raised, and then nothing is stored.  False when something newer is there.
+        """
+
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
+        """Make other bytes the new content of the item: size and digest are theirs, its version is ``began``.
+
+        :param began: from :meth:`now` before ``seen`` was looked at, so that whatever a client wrote since is newer
+        """
+
+    def now(self) -> str:
+        """A version for what is begun now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to work at an item.
+
+    :param token: greater than that of each earlier lease of the item
+    """
+
+    item: str
+    token: int
+
+
+class Leases(Protocol):
+    """Who works at which item, in the whole cluster."""
+
+    def acquire(self, item: str) -> Lease | None:
+        """A lease of the item; None while another one holds.
+
+        It ends by itself after some seconds unless it is renewed.
+        """
+
+    def renew(self, lease: Lease) -> bool:
+        """False when it is over, and somebody else may have begun."""
+
+    def release(self, lease: Lease) -> None:
+        """Give it back; nothing happens when it is over."""
