@@ -9,7 +9,8 @@ one item (``records``).  Carillon (SYSTOR'16, section 3) calls both motifs.
 * An *exact* template makes the very same bytes again, which the item's digest proves; another one makes an item that is
   as good (a thumbnail by a newer library), and what it makes takes the place of the old bytes.
 * A *derived* item is computed from its sources, and is out of date when one of them changes.  A *preserving* item holds
-  what was stored under its own name; its bytes must not be given up unless its source will stay.
+  what was stored under its own name; its bytes must not be given up unless its source will stay as it is.  Its template
+  is exact.
 * ``contract`` is called before the bytes go, for templates that have to bring something up to date first.  It changes
   no other item.
 
@@ -18,18 +19,28 @@ A template keeps nothing between calls; one instance belongs to one configuratio
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
 from sluice_core.describe import ActionInfo, Scalar
 from sluice_core.errors import CallerError, SluiceError
 
+log = logging.getLogger(__name__)
+
 #: What an item is to its sources.
 DERIVED: Final = "derived"
 PRESERVING: Final = "preserving"
 RELATIONS: Final = (DERIVED, PRESERVING)
+
+#: What a template mostly waits for.
+CPU: Final = "cpu"
+NETWORK: Final = "network"
+DISK: Final = "disk"
+RESOURCES: Final = (CPU, NETWORK, DISK)
 
 
 class ExpansionError(SluiceError):
@@ -53,7 +64,7 @@ class NotContractible(CallerError):
 
 
 class TooDeep(CallerError):
-    """Expanding the item would expand too many others one through the other."""
+    """Making the item again would take too many others, one made from the other."""
 
     status = 409
 
@@ -100,6 +111,8 @@ class Template(ABC):
     #: Keyword, parameters and help, as of filters.
     info: ClassVar[ActionInfo]
     relation: ClassVar[str] = DERIVED
+    #: What it mostly waits for, so that the load of that makes it dearer: one of ``RESOURCES``.
+    resource: ClassVar[str] = CPU
     #: Whether ``expand`` makes the same bytes each time while its sources stay the same.
     exact: ClassVar[bool] = True
 
@@ -120,14 +133,28 @@ class Template(ABC):
         :raises ExpansionError: when they cannot be made now
         """
 
-    def verify(self, call: TemplateCall) -> None:
+    def verify(self, call: TemplateCall) -> None:  # noqa: B027  not abstract: many need nothing from outside
         """Look whether ``expand`` would find what it needs outside of the store, at the price of a HEAD.
 
         :raises ExpansionError: when it would not
         """
 
-    def contract(self, call: TemplateCall) -> None:
+    def contract(self, call: TemplateCall) -> None:  # noqa: B027  not abstract: few have something to do
         """Do what must be done before the bytes may go; ``call.own_bytes`` reads them.
 
         :raises ExpansionError: when it cannot be done, so that the bytes stay
         """
+
+
+@contextmanager
+def contained(keyword: str) -> Iterator[None]:
+    """While a template's code runs: whatever it raises is an ``ExpansionError``, and a fault of it is logged."""
+    try:
+        yield
+    except ExpansionError:
+        raise
+    except SluiceError as error:
+        raise ExpansionError(f"{error}") from error
+    except Exception as error:  # a template may be anybody's code and raise anything
+        log.exception("template `%s` failed", keyword)
+        raise ExpansionError("the template failed") from error

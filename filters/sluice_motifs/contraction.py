@@ -1,25 +1,29 @@
 """Giving up the bytes of an item.
 
-Under the leases of the item and of all items on whose bytes the decision stands (its support), the item is judged once
-more and then replaced by its contracted form.  Two contractions whose decisions stand on each other's bytes need the
-same leases, so one of them is busy, and later judges what the other has left.
+1. Under the lease of the item, it is proven as asked that it can be made again, and the templates do what they must
+   before.
+2. Under the leases of all items on whose bytes that stands (its support) and of those that it preserves, too, the item
+   is judged once more and then replaced by its contracted form.  Two contractions whose decisions stand on each
+   other's bytes need the same leases, so one of them is busy, and later judges what the other has left.
 
 Only that rests on leases.  What a client writes meanwhile is newer for the storage, which refuses to replace it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from sluice_core.errors import NotFound
-from sluice_motifs.api import ExpansionError, NotContractible, Template
-from sluice_motifs.calls import Call
-from sluice_motifs.expansion import Expander
-from sluice_motifs.freshness import dependencies, differs
-from sluice_motifs.graph import Availability, Templates
-from sluice_motifs.leases import HeldLeases
-from sluice_motifs.records import ItemView, Motif, Record
-from sluice_motifs.shim import Leases, Shim
+from sluice_motifs.api import ExpansionError, NotContractible, contained
+from sluice_motifs.dependencies.availability import Availability
+from sluice_motifs.dependencies.freshness import Freshness, Templates, preserved_by
+from sluice_motifs.expansion.calls import Call
+from sluice_motifs.expansion.expander import Expander
+from sluice_motifs.leases import HeldLeases, Renewal
+from sluice_motifs.records import ItemView, Motif
+from sluice_motifs.shim import Dependents, Leases, Shim
 
 #: What is proven before bytes go: nothing; that what lies outside is there; that a motif makes the very same bytes.
 TRUST: Final = "trust"
@@ -37,73 +41,91 @@ ALREADY: Final = "already contracted"
 
 
 class Contractor:
-    """Contracts items; several may work beside each other."""
+    """Contracts items; several may work beside each other.
 
-    def __init__(self, shim: Shim, leases: Leases, templates: Templates) -> None:
+    :param dependents: told of preserving items and the sources that these need; None where no source makes its
+        writers wait (``Shim.unreliable`` says so of each)
+    """
+
+    def __init__(self, shim: Shim, leases: Leases, templates: Templates, dependents: Dependents | None = None) -> None:
         self._shim = shim
         self._leases = leases
         self._templates = templates
+        self._dependents = dependents
+        self._freshness = Freshness(shim, templates)
         self._expander = Expander(shim, templates)
-        self._availability = Availability(shim.view, shim.unreliable, templates)
+        self._availability = Availability(shim, templates)
 
     def contract(self, name: str, verify: str = HEAD) -> str:
         """Give up the bytes of an item if they can be made again; says what became of it.
 
+        What has changed since it was recorded is proven by making the bytes, whatever ``verify`` is.
+
         :param verify: one of ``VERIFICATIONS``
         :raises NotFound: when there is no such item
         :raises NotContractible: when its bytes must stay, and why
+        :raises TooDeep: when too many items would be made one from the other
         """
-        view = self._find(name)
-        if view.contracted:
+        if self._find(name).contracted:
             return ALREADY
         with HeldLeases(self._leases) as held:
-            if not held.acquire({name} | self._availability.support(view)):
+            if not held.acquire({name}):
                 return BUSY
-            view = self._find(name)
-            if view.contracted:
+            seen = self._find(name)
+            if seen.contracted:
                 return ALREADY
-            if not self._availability.support(view) <= held.items:
+            judged = self._prepare(seen, verify, Renewal(held.renew))
+            needed = preserved_by(judged.record.motifs, name, self._templates)
+            if not held.acquire({*self._availability.support(judged), *needed}):
+                return BUSY
+            if self._shim.view(name) != seen:
+                return CHANGED
+            if not self._availability.support(judged) <= held.items:
                 return BUSY  # others than a moment ago
-            record = self._prepare(view, verify)
+            if self._dependents is not None:
+                for source in needed:
+                    self._dependents.add(source, name)
             if not held.renew():
                 return BUSY
-            return CONTRACTED if self._shim.contract(view, record) else CHANGED
+            return CONTRACTED if self._shim.contract(seen, judged.record) else CHANGED
 
-    def _prepare(self, view: ItemView, verify: str) -> Record:
-        """Prove what is asked for and let the templates do what they must before; what is kept with the item."""
-        now = dependencies(self._shim, view, self._templates)
-        if differs(view.record.made_from, now):
-            raise NotContractible(f"`{view.name}` is not contracted: a source has changed since it was made")
-        try:
-            if verify == EXPAND:
-                self._expander.prove(view)
-        except ExpansionError as error:
-            raise NotContractible(f"`{view.name}` is not contracted: {error}") from error
-        ready, failures = False, []
-        for motif in view.record.motifs:
+    def _prepare(self, view: ItemView, verify: str, alive: Callable[[], None]) -> ItemView:
+        """Prove what is asked for and let the templates do what they must before; the item with the record to keep."""
+        state = self._freshness.look(view)
+        usable = self._freshness.usable(view, state)
+        if not state.stale and (verify == EXPAND or not usable):
             try:
-                self._ready(view, motif, verify)
-                ready = True
+                motif, before = self._expander.prove(view, alive)
+            except ExpansionError as error:
+                raise _refused(view, f"{error}") from error
+            view = replace(view, record=self._freshness.recorded(view, motif, before))
+            usable = [motif]
+        failures = []
+        for motif in usable:
+            try:
+                self._ready(view, motif, verify, alive)
             except ExpansionError as error:
                 failures.append(f"`{motif.template}`: {error}")
-        if not ready:
-            raise NotContractible(f"`{view.name}` is not contracted: {'; '.join(failures)}")
-        return Record(view.record.motifs, {**now, **view.record.made_from})
+        if len(failures) == len(usable):
+            raise _refused(view, "; ".join(failures) or "no motif reads what has changed")
+        return view
 
-    def _ready(self, view: ItemView, motif: Motif, verify: str) -> None:
-        kind = self._templates.get(motif.template)
-        if kind is None:
-            raise ExpansionError("no such template is installed")
-        template: Template = kind(motif.params)
-        call = Call(self._shim, view, template, motif, ())
-        template.contract(call)
-        if verify != TRUST:
-            template.verify(call)
+    def _ready(self, view: ItemView, motif: Motif, verify: str, alive: Callable[[], None]) -> None:
+        with contained(motif.template):
+            template = self._templates[motif.template](motif.params)
+            call = Call(self._shim, view, template, motif, (), alive)
+            template.contract(call)
+            if verify != TRUST:
+                template.verify(call)
 
     def _find(self, name: str) -> ItemView:
         view = self._shim.view(name)
         if view is None:
             raise NotFound(f"there is no item `{name}`")
         if view.pinned and not view.contracted:
-            raise NotContractible(f"`{name}` is not contracted: {view.pinned}")
+            raise _refused(view, view.pinned)
         return view
+
+
+def _refused(view: ItemView, reason: str) -> NotContractible:
+    return NotContractible(f"`{view.name}` is not contracted: {reason}")

@@ -1,14 +1,18 @@
-"""Leases of items within one process, and holding several of them at once."""
+"""Leases of items within one process, holding several of them at once, and keeping one during long work."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final, Self
 
+from sluice_core.errors import PeerError
 from sluice_motifs.shim import Lease, Leases
+
+log = logging.getLogger(__name__)
 
 #: Seconds that a lease lasts without being renewed.
 LASTS: Final = 10.0
@@ -48,7 +52,7 @@ class LocalLeases:
 
 
 class HeldLeases:
-    """All of some items' leases or none; a context manager that gives them back."""
+    """Leases of some items; a context manager that gives them back."""
 
     def __init__(self, leases: Leases) -> None:
         self._leases = leases
@@ -60,8 +64,8 @@ class HeldLeases:
         return frozenset(self._held)
 
     def acquire(self, items: Iterable[str]) -> bool:
-        """False when one of them is not to be had; those that are held stay."""
-        for item in sorted(items):
+        """Hold these, too; False when one of them is not to be had, and those that are held stay."""
+        for item in sorted(set(items) - self._held.keys()):
             lease = self._leases.acquire(item)
             if lease is None:
                 return False
@@ -69,8 +73,9 @@ class HeldLeases:
         return True
 
     def renew(self) -> bool:
-        """False when one of them is over."""
-        return all([self._leases.renew(lease) for lease in self._held.values()])
+        """Renew all of them; False when one of them is over."""
+        over = [lease for lease in self._held.values() if not self._leases.renew(lease)]
+        return not over
 
     def __enter__(self) -> Self:
         return self
@@ -79,19 +84,33 @@ class HeldLeases:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for lease in self._held.values():
-            self._leases.release(lease)
+            release(self._leases, lease)
+
+
+def release(leases: Leases, lease: Lease) -> None:
+    """Give a lease back; one that cannot be given back now ends by itself."""
+    try:
+        leases.release(lease)
+    except PeerError as error:
+        log.info("the lease of `%s` is not given back: %s", lease.item, error)
 
 
 class Renewal:
-    """Keeps a lease while it is called often enough; a lease that is lost all the same only costs double work."""
+    """Keeps what is held during long work, as long as it is called often enough.
 
-    def __init__(self, leases: Leases, lease: Lease, clock: Callable[[], float] = time.monotonic) -> None:
-        self._leases = leases
-        self._lease = lease
+    An expansion whose lease is lost all the same only costs double work; a contraction looks before it writes.
+    """
+
+    def __init__(self, renew: Callable[[], object], clock: Callable[[], float] = time.monotonic) -> None:
+        self._renew = renew
         self._clock = clock
         self._due = clock() + LASTS / 3
 
     def __call__(self) -> None:
-        if self._clock() >= self._due:
-            self._leases.renew(self._lease)
-            self._due = self._clock() + LASTS / 3
+        now = self._clock()
+        if now >= self._due:
+            self._due = now + LASTS / 3
+            try:
+                self._renew()
+            except PeerError as error:
+                log.info("leases are not renewed: %s", error)

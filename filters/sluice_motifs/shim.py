@@ -1,13 +1,13 @@
-"""What the runtime asks of a storage: a shim implements it for Swift, a file system, a key-value store.
+"""What the runtime asks of a storage and of the cluster around it: a shim for Swift, a file system, a key-value store.
 
 Each state that a shim writes is complete in itself: an item is whole, or contracted with all that is needed to make it
-again.  So whichever of two writers comes last, nothing is lost; leases only save work.  A client's own write wins
-against everything that the runtime judged before it: ``replace`` is refused then, and the item is judged anew.
+again.  So whichever of two writers comes last, nothing is lost.  A client's own write wins against everything that the
+runtime judged before it: the write of the runtime is refused then, and the item is judged anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,13 +18,16 @@ class Shim(Protocol):
     """A storage of items.  All methods may block, and raise ``PeerError`` when the storage is away."""
 
     def view(self, name: str) -> ItemView | None:
-        """The item as it is now; None when there is none."""
+        """The item as it is now, from the newest copy; None when there is none, and not when that is unknown."""
 
-    def version(self, name: str) -> str | None:
-        """The version of what is stored under a name now, from the newest copy; None when there is nothing."""
+    def scan(self) -> Iterator[ItemView]:
+        """All items that have motifs, in any order; what changes meanwhile may be left out or be old."""
 
     def unreliable(self, name: str) -> str:
-        """Why a source may vanish while a preserving item needs it (it expires, say); empty when it will stay."""
+        """Why a source may change or vanish without notice while a preserving item needs it; empty when it will not.
+
+        It expires, say, or nothing makes its writers wait for the runtime.
+        """
 
     def read(self, name: str, reader: str, chain: tuple[str, ...]) -> Iterator[bytes]:
         """The plain bytes of an item through the front door: contracted ones are expanded first.
@@ -41,6 +44,12 @@ class Shim(Protocol):
         :raises ExpansionError: when other bytes than those of ``seen`` are there now
         """
 
+    def annotate(self, seen: ItemView, record: Record) -> bool:
+        """Keep another record with an item, and leave the rest as it is.
+
+        False when something newer than ``seen`` is there, which stays.
+        """
+
     def contract(self, seen: ItemView, record: Record) -> bool:
         """Put a contracted item with ``record`` in the place of ``seen``, and keep all else that clients see.
 
@@ -55,6 +64,8 @@ class Shim(Protocol):
 
     def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
         """Make other bytes the new content of the item: size and digest are theirs, its version is ``began``.
+
+        What ``pieces`` raises is raised, and then nothing is stored.  False when something newer is there.
 
         :param began: from :meth:`now` before ``seen`` was looked at, so that whatever a client wrote since is newer
         """
@@ -75,7 +86,11 @@ class Lease:
 
 
 class Leases(Protocol):
-    """Who works at which item, in the whole cluster."""
+    """Who works at which item, in the whole cluster; raises ``PeerError`` when that cannot be known.
+
+    Expansions save work by them, and go on without.  Contractions and changes of sources need them: what forgets its
+    leases (a lost Redis) grants none before those that it may have granted have ended.
+    """
 
     def acquire(self, item: str) -> Lease | None:
         """A lease of the item; None while another one holds.
@@ -88,3 +103,16 @@ class Leases(Protocol):
 
     def release(self, lease: Lease) -> None:
         """Give it back; nothing happens when it is over."""
+
+
+class Dependents(Protocol):
+    """Which preserving items may need a source; it may name too many, and never too few."""
+
+    def add(self, source: str, item: str) -> None:
+        """Note, before the item is contracted, that it needs the source; raises ``PeerError`` when it is not noted."""
+
+    def remove(self, source: str, item: str) -> None:
+        """The item is there, and does not need the source."""
+
+    def find(self, source: str) -> Iterable[str]:
+        """The items that may need the source."""

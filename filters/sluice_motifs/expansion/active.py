@@ -5,17 +5,27 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from sluice_motifs.dependencies.freshness import SourceState
+from sluice_motifs.expansion.stream import SharedStream
 from sluice_motifs.records import ItemView
-from sluice_motifs.stream import SharedStream
 
 
 @dataclass(slots=True, eq=False)
 class ActiveExpansion:
-    """One expansion; ``view`` is what it makes again, ``users`` are its maker and all who read it."""
+    """One expansion; ``view`` is what it makes again, ``users`` are its maker and all who read it.
+
+    :param state: its sources as they were before any of them was read
+    """
 
     view: ItemView
+    state: SourceState
     stream: SharedStream = field(default_factory=SharedStream)
-    users: int = 1
+    users: int = 2
+
+    def serves(self, view: ItemView, state: SourceState) -> bool:
+        """Whether it makes what somebody needs who has just looked: nothing has changed since it began."""
+        same = self.view.plain.version == view.plain.version and self.view.record.motifs == view.record.motifs
+        return same and self.state.closure == state.closure and not self.stream.failed
 
 
 class ActiveExpansions:
@@ -33,19 +43,21 @@ class ActiveExpansions:
                 active.users += 1
             return active
 
-    def begin(self, view: ItemView) -> ActiveExpansion:
+    def begin(self, active: ActiveExpansion) -> None:
         """Take note of a new one, for its maker and one reader."""
-        active = ActiveExpansion(view, users=2)
         with self._mutex:
-            self._active[view.name] = active
-        return active
+            self._active[active.view.name] = active
 
     def end(self, active: ActiveExpansion) -> None:
-        """It is made: who opens the item from now on looks at it anew."""
+        """Its maker has finished: who opens the item from now on looks at it anew."""
+        self.forget(active)
+        self.leave(active)
+
+    def forget(self, active: ActiveExpansion) -> None:
+        """Let nobody join it any more."""
         with self._mutex:
             if self._active.get(active.view.name) is active:
                 del self._active[active.view.name]
-        self.leave(active)
 
     def leave(self, active: ActiveExpansion) -> None:
         """One who makes or reads it less; the last one closes it."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sluice_motifs.api import ExpansionError, Template
-from sluice_motifs.graph import DEEPEST
+from sluice_core.errors import PeerError
+from sluice_motifs.api import ExpansionError, Template, contained
+from sluice_motifs.dependencies.availability import DEEPEST
 from sluice_motifs.records import ItemView, Motif
 from sluice_motifs.shim import Shim
 
@@ -14,7 +15,7 @@ class Call:
     """One expansion or contraction; implements ``TemplateCall``.
 
     :param chain: the items whose expansions wait for this one, outermost first
-    :param alive: called whenever something came of it, to keep a lease
+    :param alive: called whenever something came of it: keeps a lease, raises ``ExpansionError`` to end it
     """
 
     def __init__(
@@ -48,12 +49,25 @@ class Call:
             raise ExpansionError(f"`{source}` would be needed to make itself")
         if len(self._chain) > DEEPEST:
             raise ExpansionError(f"more than {DEEPEST} items would be made one from the other")
-        for piece in self._shim.read(source, self._motif.identity, self._chain):
-            self._alive()
-            yield piece
+        try:
+            for piece in self._shim.read(source, self._motif.identity, self._chain):
+                self._alive()
+                yield piece
+        except PeerError as error:
+            raise ExpansionError(f"`{source}` cannot be read: {error}") from error
 
     def own_bytes(self) -> Iterator[bytes]:
         return self._shim.own_bytes(self._view)
 
     def check(self) -> None:
         self._alive()
+
+
+def pieces_of(template: Template, call: Call, motif: Motif) -> Iterator[bytes]:
+    """What ``expand`` yields."""
+    with contained(motif.template):
+        for piece in template.expand(call):
+            if not isinstance(piece, bytes | bytearray | memoryview):
+                raise ExpansionError(f"the template made a piece of type `{type(piece).__name__}`, expected bytes")
+            if piece:
+                yield bytes(piece)

@@ -1,0 +1,124 @@
+"""Whether an item could be made again: motifs whose sources are items with motifs form a graph that may have cycles.
+
+An item is *available* when its bytes are there, or one of its motifs that still fit (``Freshness.usable``) has all its
+sources available; external sources count as available.  Circular pairs are useful (a file and its compressed twin), so
+cycles are allowed, and what matters is that not all members are contracted.
+
+Contracting an item keeps every other item available if the item itself is available without its own bytes: whoever
+used them has them made again.  So one search from this item is enough.  It finds the *support*: items whose bytes are
+there and on which the answer stands.  Two contractions at once could each stand on the other's bytes; so a contraction
+holds the leases of its item and its support while it judges and writes (``contraction``).
+
+A preserving item needs its source as it is.  Such a source must not be one that changes by itself: it may be derived
+from the item alone (the compressed twin), and from nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sluice_motifs.api import PRESERVING, NotContractible, TooDeep
+from sluice_motifs.dependencies.freshness import MOST_LOOKED_AT, Freshness, Templates, derived_from, internal_sources
+from sluice_motifs.records import ItemView, Motif
+from sluice_motifs.shim import Shim
+
+#: Items that are made one from the other.
+DEEPEST: Final = 8
+
+
+class Availability:
+    """Searches for what makes an item available."""
+
+    def __init__(self, shim: Shim, templates: Templates) -> None:
+        self._shim = shim
+        self._templates = templates
+
+    def support(self, item: ItemView) -> frozenset[str]:
+        """The items whose bytes make it possible to give up those of ``item``.
+
+        :raises NotContractible: when it could not be made again, with what stands in the way of each motif
+        :raises TooDeep: when that would take too many items, made one from the other
+        """
+        search = _Search(self._shim, self._templates)
+        found = search.item(item, ())
+        if found is not None:
+            return found
+        if search.cut:
+            raise TooDeep(f"`{item.name}` is not contracted: {search.cut}")
+        raise NotContractible(f"`{item.name}` is not contracted: {'; '.join(dict.fromkeys(search.reasons))}")
+
+
+class _Search:
+    """One search; an item is viewed once, ``reasons`` say what stood in the way."""
+
+    def __init__(self, shim: Shim, templates: Templates) -> None:
+        self._shim = shim
+        self._templates = templates
+        self._freshness = Freshness(shim, templates)
+        self._known: dict[str, ItemView | None] = {}
+        self.cut = ""
+        self.reasons: list[str] = []
+
+    def item(self, view: ItemView, path: tuple[str, ...]) -> frozenset[str] | None:
+        """The support of an item without its own bytes; None when it has none."""
+        if not view.record.motifs:
+            return self._none("it has no motif" if not path else f"`{view.name}` has no motif")
+        usable = self._freshness.usable(view, self._freshness.look(view))
+        for motif in view.record.motifs:
+            if motif.template not in self._templates:
+                self._none(f"no template `{motif.template}` is installed")
+            elif motif not in usable:
+                self._none(f"`{motif.template}` reads sources of `{view.name}` that changed or are not recorded")
+            elif (found := self._motif(motif, view.name, (*path, view.name))) is not None:
+                return found
+        return None
+
+    def _motif(self, motif: Motif, item: str, path: tuple[str, ...]) -> frozenset[str] | None:
+        preserving = self._templates[motif.template].relation == PRESERVING
+        support: set[str] = set()
+        for name in internal_sources(motif, item, self._templates):
+            found = self._source(name, path, item if preserving else "")
+            if found is None:
+                return None
+            support |= found
+        return frozenset(support)
+
+    def _source(self, name: str, path: tuple[str, ...], preserved: str) -> frozenset[str] | None:
+        """:param preserved: the preserving item that needs it as it is; empty when none does"""
+        if name in path:
+            return self._none(f"`{name}` would be needed to make itself")
+        view = self._look(name)
+        if view is None:
+            return self._none(self.cut or f"source `{name}` does not exist")
+        if preserved:
+            why = self._shim.unreliable(name) or self._changes(view, preserved)
+            if why:
+                return self._none(f"source `{name}` may change: {why}")
+        if not view.contracted:
+            return frozenset({name})
+        if len(path) >= DEEPEST:
+            self.cut = f"more than {DEEPEST} items would be made one from the other"
+            return self._none(self.cut)
+        return self.item(view, path)
+
+    def _changes(self, source: ItemView, preserved: str) -> str:
+        """Why a source may become another one by itself."""
+        kinds = [self._templates[one.template] for one in source.record.motifs if one.template in self._templates]
+        if not all(one.exact for one in kinds):
+            return "it has other bytes when it is made again"
+        others = set(derived_from(source.record.motifs, source.name, self._templates)) - {preserved}
+        if others:
+            return f"it is derived from `{min(others)}`"
+        return "it is out of date" if self._freshness.look(source).stale else ""
+
+    def _look(self, name: str) -> ItemView | None:
+        if name not in self._known:
+            if len(self._known) >= MOST_LOOKED_AT:
+                self.cut = f"more than {MOST_LOOKED_AT} items would have to be looked at"
+                return None
+            self._known[name] = self._shim.view(name)
+        return self._known[name]
+
+    def _none(self, reason: str) -> frozenset[str] | None:
+        self.reasons.append(reason)
+        return None

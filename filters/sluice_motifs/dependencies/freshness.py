@@ -1,0 +1,178 @@
+"""Whether the bytes of a derived item are out of date: its sources have other versions than those they were made from.
+
+Versions are compared on each open, from the newest copies, and nothing else decides: no message that something has
+changed, which may be lost, and no clock.  A source that is derived itself and out of date makes the item so, although
+its own version will change only when it is made again.
+
+An open costs one view of each source, and of the sources of those that are derived; nothing for items without motifs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sluice_motifs.api import DERIVED, PRESERVING, ExpansionError, Source, Template, contained
+from sluice_motifs.records import ItemView, Motif, Record
+from sluice_motifs.shim import Shim
+
+Templates = Mapping[str, type[Template]]
+
+#: Items that are looked at for one item.
+MOST_LOOKED_AT: Final = 256
+
+
+def sources_of(motif: Motif, item: str, templates: Templates) -> tuple[Source, ...] | None:
+    """What a motif reads; None when its template is not there.
+
+    :raises ExpansionError: when the template does not say it
+    """
+    template = templates.get(motif.template)
+    if template is None:
+        return None
+    with contained(motif.template):
+        return tuple(template(motif.params).sources(item))
+
+
+def internal_sources(motif: Motif, item: str, templates: Templates) -> tuple[str, ...]:
+    """Its sources that are items of the storage."""
+    return tuple(one.name for one in sources_of(motif, item, templates) or () if not one.external)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """The sources of an item, as they were when it was looked at.
+
+    :param versions: of the sources that exist, by name
+    :param changed: those of derived motifs that are not what the item was made from, or are out of date themselves
+    :param gone: those that do not exist
+    :param closure: versions of all that was looked at: sources, and what these are derived from
+    """
+
+    versions: Mapping[str, str]
+    changed: frozenset[str]
+    gone: frozenset[str]
+    closure: Mapping[str, str]
+
+    @property
+    def stale(self) -> bool:
+        """Whether the bytes of the item are out of date."""
+        return bool(self.changed)
+
+
+class Freshness:
+    """Looks at items and their sources.
+
+    :param shim: asked for views; nothing is kept between two looks
+    """
+
+    def __init__(self, shim: Shim, templates: Templates) -> None:
+        self._shim = shim
+        self._templates = templates
+
+    def look(self, view: ItemView) -> SourceState:
+        """
+        :raises ExpansionError: when it has more sources than are looked at
+        """
+        if not view.record.motifs:
+            return SourceState({}, frozenset(), frozenset(), {})
+        search = _Search(self._shim, self._templates)
+        changed = search.changed(view)
+        names = sources_by_name(view.record.motifs, view.name, self._templates)
+        found = {name: search.find(name) for name in names}
+        versions = {name: one.plain.version for name, one in found.items() if one is not None}
+        return SourceState(versions, changed, frozenset(names) - versions.keys(), search.versions())
+
+    def usable(self, view: ItemView, state: SourceState) -> Sequence[Motif]:
+        """The motifs that make the bytes that the item should have.
+
+        Of an item that is out of date, those that read what has changed; else those whose sources all are what they
+        were when the bytes were made.
+        """
+        motifs = []
+        for motif in view.record.motifs:
+            template = self._templates.get(motif.template)
+            if template is None:
+                continue
+            names = internal_sources(motif, view.name, self._templates)
+            if state.stale:
+                fits = template.relation == DERIVED and not state.changed.isdisjoint(names)
+            else:
+                fits = all(view.record.made_from.get(name) == state.versions.get(name, "") for name in names)
+            if fits:
+                motifs.append(motif)
+        return motifs
+
+    def recorded(self, view: ItemView, motif: Motif, state: SourceState) -> Record:
+        """The record of an item whose bytes were made by ``motif`` from the sources as in ``state``."""
+        names = internal_sources(motif, view.name, self._templates)
+        made_from = {name: state.versions[name] for name in names if name in state.versions}
+        kept = {} if state.stale else view.record.made_from
+        return Record(view.record.motifs, {**kept, **made_from})
+
+    def without(self, view: ItemView, lost: frozenset[str]) -> Record:
+        """The record of an item without the motifs that read a source that is ``lost``."""
+        motifs = [
+            one for one in view.record.motifs if lost.isdisjoint(internal_sources(one, view.name, self._templates))
+        ]
+        names = sources_by_name(motifs, view.name, self._templates)
+        return Record(tuple(motifs), {name: one for name, one in view.record.made_from.items() if name in names})
+
+
+def sources_by_name(motifs: Iterable[Motif], item: str, templates: Templates) -> Sequence[str]:
+    """The sources of some motifs that are items of the storage, each once."""
+    return tuple(dict.fromkeys(name for one in motifs for name in internal_sources(one, item, templates)))
+
+
+def derived_from(motifs: Iterable[Motif], item: str, templates: Templates) -> Sequence[str]:
+    """The same of those of its motifs that are derived."""
+    return sources_by_name(_of_relation(motifs, DERIVED, templates), item, templates)
+
+
+def preserved_by(motifs: Iterable[Motif], item: str, templates: Templates) -> Sequence[str]:
+    """The same of those of its motifs that are preserving: they are needed as they are."""
+    return sources_by_name(_of_relation(motifs, PRESERVING, templates), item, templates)
+
+
+def _of_relation(motifs: Iterable[Motif], relation: str, templates: Templates) -> Iterable[Motif]:
+    return (one for one in motifs if one.template in templates and templates[one.template].relation == relation)
+
+
+class _Search:
+    """One look: an item is viewed once, and all that its freshness depends on is viewed."""
+
+    def __init__(self, shim: Shim, templates: Templates) -> None:
+        self._shim = shim
+        self._templates = templates
+        self._known: dict[str, ItemView | None] = {}
+        self._stale: dict[str, bool] = {}
+
+    def changed(self, item: ItemView) -> frozenset[str]:
+        """The sources of its derived motifs that changed since they were recorded, or are out of date themselves."""
+        return frozenset(
+            name
+            for name in derived_from(item.record.motifs, item.name, self._templates)
+            if self._has_changed(name, item.record.made_from.get(name))
+        )
+
+    def find(self, name: str) -> ItemView | None:
+        """The view of an item."""
+        if name not in self._known:
+            if len(self._known) >= MOST_LOOKED_AT:
+                raise ExpansionError(f"more than {MOST_LOOKED_AT} sources would have to be looked at")
+            self._known[name] = self._shim.view(name)
+        return self._known[name]
+
+    def versions(self) -> dict[str, str]:
+        """Those of all items that were viewed and exist."""
+        return {name: one.plain.version for name, one in self._known.items() if one is not None}
+
+    def _has_changed(self, source: str, made_from: str | None) -> bool:
+        found = self.find(source)
+        if found is None:  # the item is all that is left of it
+            return False
+        if source not in self._stale:
+            self._stale[source] = False  # while it is looked at: it may lead back to itself
+            self._stale[source] = bool(self.changed(found))
+        return made_from is not None and (found.plain.version != made_from or self._stale[source])

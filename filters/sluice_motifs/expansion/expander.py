@@ -1,0 +1,210 @@
+"""Making the bytes of an item again.
+
+Motifs are tried in the order that ``choose`` gives, the cheapest first, until one makes the item.
+
+* While the sources are what they were when the bytes were made, an exact motif must make the very same bytes: size and
+  digest decide.  The last piece is held back until they are right, so nobody takes wrong bytes for whole ones, and the
+  storage gets none of them.  Any exact motif may be tried then.
+* When a source has changed, only motifs that read it are tried.  What they make, and what an inexact motif makes, is
+  the new content of the item (``Shim.replace``).
+* Versions of sources are noted before they are read.  A source that changes while it is read leaves a note that is
+  older than the bytes, so that the item counts as out of date the next time: once too often rather than never.
+* Another motif is tried as long as no byte was passed on, and after that nothing is.
+* Readers get the bytes also when the storage does not take them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from sluice_core.errors import PeerError
+from sluice_motifs.api import ExpansionError, contained
+from sluice_motifs.dependencies.freshness import Freshness, SourceState, Templates, derived_from
+from sluice_motifs.expansion.calls import Call, pieces_of
+from sluice_motifs.expansion.stream import SharedStream
+from sluice_motifs.records import ItemView, Motif
+from sluice_motifs.shim import Shim
+
+log = logging.getLogger(__name__)
+
+#: Bytes after which a motif that may make other bytes than before is stopped: the largest object of Swift.
+MOST_BYTES: Final = 5 << 30
+
+#: Puts motifs of an item into the order in which they are tried.
+Choice = Callable[[ItemView, Sequence[Motif]], Sequence[Motif]]
+
+
+def in_written_order(view: ItemView, motifs: Sequence[Motif]) -> Sequence[Motif]:
+    """The choice of who knows nothing about their cost."""
+    return motifs
+
+
+class Expander:
+    """Expands items; its caller holds their leases."""
+
+    def __init__(self, shim: Shim, templates: Templates, choose: Choice = in_written_order) -> None:
+        self._shim = shim
+        self._templates = templates
+        self._choose = choose
+        self._freshness = Freshness(shim, templates)
+
+    def expand(
+        self,
+        view: ItemView,
+        began: str,
+        stream: SharedStream,
+        chain: tuple[str, ...] = (),
+        alive: Callable[[], None] = lambda: None,
+    ) -> Motif:
+        """Make the bytes of ``view``, for the readers of ``stream`` and into their place; the motif that made them.
+
+        Somebody who wrote the item meanwhile is newer, and what was made is stored nowhere then.
+
+        :param began: ``Shim.now`` from before ``view`` was looked at
+        :param alive: called for each piece: keeps a lease, raises ``ExpansionError`` to end it
+        :raises ExpansionError: when no motif makes it, with the reason of each; readers are told the same
+        """
+        try:
+            state = self._with_fresh_sources(view, chain, alive)
+        except (ExpansionError, PeerError) as error:
+            raise self._failed(view, stream, [f"{error}"]) from error
+        failures = [
+            f"no template `{one.template}`" for one in view.record.motifs if one.template not in self._templates
+        ]
+        for motif in self._candidates(view, state):
+            try:
+                self._make(view, motif, state, began, stream, chain, alive)
+            except ExpansionError as error:
+                failures.append(f"`{motif.template}`: {error}")
+                if stream.length:
+                    break
+            else:
+                return motif
+        raise self._failed(view, stream, failures)
+
+    def prove(self, view: ItemView, alive: Callable[[], None]) -> tuple[Motif, SourceState]:
+        """Make the bytes of an item that is there, and compare; the motif that made them, and its sources before.
+
+        :raises ExpansionError: when no motif makes the very same bytes
+        """
+        failures: list[str] = []
+        state = self._freshness.look(view)
+        for motif in self._choose(view, view.record.motifs):
+            try:
+                for _ in proven(self._pieces(view, motif, (), alive), view):
+                    alive()
+            except ExpansionError as error:
+                failures.append(f"`{motif.template}`: {error}")
+            else:
+                return motif, state
+        raise ExpansionError("; ".join(failures) or "it has no motif")
+
+    def _candidates(self, view: ItemView, state: SourceState) -> Sequence[Motif]:
+        usable = self._freshness.usable(view, state)
+        if state.stale:
+            return self._choose(view, usable)
+        others = [one for one in view.record.motifs if one not in usable and self._is_exact(one)]
+        return (*self._choose(view, usable), *self._choose(view, others))
+
+    def _is_exact(self, motif: Motif) -> bool:
+        template = self._templates.get(motif.template)
+        return template is not None and template.exact
+
+    def _with_fresh_sources(self, view: ItemView, chain: tuple[str, ...], alive: Callable[[], None]) -> SourceState:
+        """The sources of an item, those that were out of date made anew: else their versions would change soon."""
+        state = self._freshness.look(view)
+        stale = [name for name in state.changed if state.versions.get(name) == view.record.made_from.get(name)]
+        for motif in view.record.motifs:
+            for name in derived_from([motif], view.name, self._templates):
+                if name in stale and name not in (*chain, view.name):
+                    stale.remove(name)
+                    for _ in self._shim.read(name, motif.identity, (*chain, view.name)):
+                        alive()
+        return self._freshness.look(view)
+
+    def _make(
+        self,
+        view: ItemView,
+        motif: Motif,
+        state: SourceState,
+        began: str,
+        stream: SharedStream,
+        chain: tuple[str, ...],
+        alive: Callable[[], None],
+    ) -> None:
+        same = self._is_exact(motif) and not state.stale
+        record = self._freshness.recorded(view, motif, state)
+        made = self._pieces(view, motif, chain, alive)
+        pieces = _passed_on(proven(made, view) if same else _bounded(made), stream, same, alive)
+        try:
+            if same:
+                self._shim.expand(view, record, pieces)
+            else:
+                self._shim.replace(view, record, pieces, began)
+        except (PeerError, OSError) as error:
+            log.warning("`%s` was made again and is not stored: %s", view.name, error)
+        for _ in pieces:  # the storage took no interest in the rest, readers do
+            pass
+        if not stream.complete:
+            raise ExpansionError("it was not made to its end")
+
+    def _pieces(
+        self, view: ItemView, motif: Motif, chain: tuple[str, ...], alive: Callable[[], None]
+    ) -> Iterator[bytes]:
+        kind = self._templates.get(motif.template)
+        if kind is None:
+            raise ExpansionError("no such template is installed")
+        with contained(motif.template):
+            template = kind(motif.params)
+            call = Call(self._shim, view, template, motif, chain, alive)
+        return pieces_of(template, call, motif)
+
+    def _failed(self, view: ItemView, stream: SharedStream, reasons: Sequence[str]) -> ExpansionError:
+        failure = ExpansionError(f"`{view.name}` cannot be made again: {'; '.join(reasons) or 'it has no motif'}")
+        stream.fail(failure)
+        return failure
+
+
+def proven(pieces: Iterator[bytes], view: ItemView) -> Iterator[bytes]:
+    """``pieces``, the last one only when all together have the size and the digest of the item.
+
+    :raises ExpansionError: when they have not
+    """
+    plain = view.plain
+    digest = hashlib.new(plain.algorithm, usedforsecurity=False)
+    size, held = 0, b""
+    for piece in pieces:
+        size += len(piece)
+        if size > plain.size:
+            raise ExpansionError(f"more than the {plain.size} bytes that it had were made")
+        digest.update(piece)
+        if held:
+            yield held
+        held = piece
+    if size < plain.size:
+        raise ExpansionError(f"{size} bytes were made, expected {plain.size}")
+    if digest.hexdigest() != plain.digest:
+        raise ExpansionError("other bytes than it had were made")
+    if held:
+        yield held
+
+
+def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > MOST_BYTES:
+            raise ExpansionError(f"more than {MOST_BYTES} bytes were made")
+        yield piece
+
+
+def _passed_on(pieces: Iterator[bytes], stream: SharedStream, same: bool, alive: Callable[[], None]) -> Iterator[bytes]:
+    """``pieces``, which readers of ``stream`` get, too."""
+    for piece in pieces:
+        alive()
+        stream.append(piece, same)
+        yield piece
+    stream.finish(same)

@@ -1,0 +1,243 @@
+"""Opening an item: its bytes are there, or are made while the opener reads.
+
+An open looks at the item and at the versions of its sources.  When its bytes are gone or out of date, the opener joins
+the expansion that is under way in this process, if nothing has changed since that began; or begins one under the
+item's lease.  While another process holds the lease, the opener waits for what comes of it.
+
+A motif whose source is gone is detached when the bytes of the item are there: they are all that is left.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from sluice_core.errors import NotFound, PeerError
+from sluice_motifs.api import ExpansionError
+from sluice_motifs.dependencies.freshness import Freshness, SourceState, Templates
+from sluice_motifs.expansion.active import ActiveExpansion, ActiveExpansions
+from sluice_motifs.expansion.expander import Choice, Expander, in_written_order
+from sluice_motifs.leases import Renewal, release
+from sluice_motifs.records import ItemView, Motif
+from sluice_motifs.shim import Lease, Leases, Shim
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two looks at an item that another process expands.
+LOOK_AGAIN: Final = 0.1
+#: Seconds for which an opener waits for another process, or for its turn.
+PATIENCE: Final = 60.0
+#: Seconds after which an expansion is ended.
+LONGEST: Final = 3600.0
+
+
+class Observer(Protocol):
+    """Who is told what becomes of items."""
+
+    def expanded(self, view: ItemView, motif: Motif, seconds: float) -> None:
+        """A motif made an item."""
+
+    def failed(self, view: ItemView, reason: str) -> None:
+        """No motif made an item."""
+
+    def detached(self, view: ItemView, motifs: tuple[Motif, ...], sources: frozenset[str]) -> None:
+        """Motifs were detached, since these sources are gone."""
+
+
+class NoObserver:
+    """Tells nobody; implements ``Observer``."""
+
+    def expanded(self, view: ItemView, motif: Motif, seconds: float) -> None:
+        """Nothing to do."""
+
+    def failed(self, view: ItemView, reason: str) -> None:
+        """Nothing to do."""
+
+    def detached(self, view: ItemView, motifs: tuple[Motif, ...], sources: frozenset[str]) -> None:
+        """Nothing to do."""
+
+
+@dataclass(slots=True)
+class Opened:
+    """An open item; close it.
+
+    :param view: what it is, or was when its expansion began
+    :param expansion: where its bytes come from; None when they are in their place
+    """
+
+    view: ItemView
+    expansion: ActiveExpansion | None
+    _openings: Openings
+
+    def same(self) -> bool:
+        """Whether its bytes are those that ``view`` describes, and not new content; waits for the first of them.
+
+        New content has another size, so that a range of it waits for the whole (``expansion.stream.wait``).
+
+        :raises ExpansionError: when they cannot be made
+        """
+        return self.expansion is None or self.expansion.stream.same()
+
+    def read(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """The bytes that are being made, or those from ``start`` to before ``stop``, as soon as they are there.
+
+        :raises ExpansionError: when they cannot be made, or are in their place
+        """
+        if self.expansion is None:
+            raise ExpansionError(f"the bytes of `{self.view.name}` are in their place")
+        return self.expansion.stream.read(start, stop)
+
+    def close(self) -> None:
+        """Read no more."""
+        if self.expansion is not None:
+            self._openings.active.leave(self.expansion)
+            self.expansion = None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What expansions run in.
+
+    :param spawn: runs a function beside the caller
+    :param pause: waits so many seconds
+    :param turns: of expansions at a time; those that others wait for need none
+    """
+
+    spawn: Callable[[Callable[[], None]], object] = field(default=lambda work: _thread(work))
+    pause: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    turns: threading.Semaphore | None = None
+    observer: Observer = field(default_factory=NoObserver)
+
+
+class Openings:
+    """Opens items."""
+
+    def __init__(
+        self,
+        shim: Shim,
+        leases: Leases,
+        templates: Templates,
+        choose: Choice = in_written_order,
+        surroundings: Surroundings | None = None,
+    ) -> None:
+        self.active = ActiveExpansions()
+        self._shim = shim
+        self._leases = leases
+        self._freshness = Freshness(shim, templates)
+        self._expander = Expander(shim, templates, choose)
+        self._around = surroundings or Surroundings()
+
+    def open(self, name: str, chain: tuple[str, ...] = (), patience: float = PATIENCE) -> Opened:
+        """The item with its bytes there or on their way.
+
+        :param chain: the items whose expansions wait for this one, outermost first
+        :param patience: seconds to wait for an expansion by another process
+        :raises NotFound: when there is none
+        :raises ExpansionError: when another process takes longer, or its sources cannot be looked at
+        """
+        end = self._around.clock() + patience
+        while True:
+            view, state = self._look(name)
+            if not view.contracted and not state.stale:
+                return Opened(view, None, self)
+            if name in chain:
+                raise ExpansionError(f"`{name}` would be needed to make itself")
+            joined = self.active.join(name)
+            if joined is not None and joined.serves(view, state):
+                return Opened(joined.view, joined, self)
+            if joined is not None:
+                if joined.stream.failed:
+                    self.active.forget(joined)
+                self.active.leave(joined)
+            else:
+                lease = self._acquire(name)
+                if lease is not None and (opened := self._begin(name, lease, chain, end)) is not None:
+                    return opened
+                if lease is not None:
+                    continue  # somebody was faster
+            if self._around.clock() >= end:
+                raise ExpansionError(f"`{name}` is being made elsewhere, and not within {patience:g} s")
+            self._around.pause(LOOK_AGAIN)
+
+    def _acquire(self, name: str) -> Lease | None:
+        try:
+            return self._leases.acquire(name)
+        except PeerError as error:
+            log.warning("`%s` is made without a lease: %s", name, error)
+            return Lease(name, 0)
+
+    def _begin(self, name: str, lease: Lease, chain: tuple[str, ...], end: float) -> Opened | None:
+        """Begin an expansion under the lease; None when somebody was faster."""
+        turns = None if chain else self._around.turns
+        begun = False
+        if turns is not None and not turns.acquire(timeout=max(0.0, end - self._around.clock())):
+            release(self._leases, lease)
+            raise ExpansionError(f"`{name}` cannot be made: too many others are being made")
+        try:
+            began = self._shim.now()
+            view, state = self._look(name)
+            if not view.contracted and not state.stale:
+                return None
+            active = ActiveExpansion(view, state)
+            self.active.begin(active)
+            begun = True
+        finally:
+            if not begun:
+                release(self._leases, lease)
+                if turns is not None:
+                    turns.release()
+        self._around.spawn(lambda: self._make(active, lease, began, chain, turns))
+        return Opened(view, active, self)
+
+    def _make(
+        self,
+        active: ActiveExpansion,
+        lease: Lease,
+        began: str,
+        chain: tuple[str, ...],
+        turns: threading.Semaphore | None,
+    ) -> None:
+        start = self._around.clock()
+        renewal = Renewal(lambda: self._leases.renew(lease), self._around.clock)
+
+        def alive() -> None:
+            renewal()
+            if self._around.clock() > start + LONGEST:
+                raise ExpansionError(f"it was not made within {LONGEST:g} s")
+
+        try:
+            motif = self._expander.expand(active.view, began, active.stream, chain, alive)
+        except ExpansionError as error:
+            log.warning("%s", error)
+            self._around.observer.failed(active.view, f"{error}")
+        else:
+            self._around.observer.expanded(active.view, motif, self._around.clock() - start)
+        finally:
+            active.stream.fail(ExpansionError(f"`{active.view.name}` cannot be made again"))  # by a fault of ours
+            self.active.end(active)
+            release(self._leases, lease)
+            if turns is not None:
+                turns.release()
+
+    def _look(self, name: str) -> tuple[ItemView, SourceState]:
+        """An item and its sources; motifs are detached whose sources are gone while it is there."""
+        while True:
+            view = self._shim.view(name)
+            if view is None:
+                raise NotFound(f"there is no item `{name}`")
+            state = self._freshness.look(view)
+            if view.contracted or not state.gone:
+                return view, state
+            record = self._freshness.without(view, state.gone)
+            if self._shim.annotate(view, record):
+                lost = tuple(one for one in view.record.motifs if one not in record.motifs)
+                self._around.observer.detached(view, lost, state.gone)
+
+
+def _thread(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, name="expansion", daemon=True).start()
