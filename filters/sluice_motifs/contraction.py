@@ -11,11 +11,12 @@ Only that rests on leases.  What a client writes meanwhile is newer for the stor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from sluice_core.errors import NotFound
+from sluice_core.errors import Conflict, NotFound
 from sluice_motifs.api import ExpansionError, NotContractible, contained
 from sluice_motifs.dependencies.availability import Availability
 from sluice_motifs.dependencies.freshness import Freshness, Templates, preserved_by
@@ -82,12 +83,38 @@ class Contractor:
                 return CHANGED
             if not self._availability.support(judged) <= held.items:
                 return BUSY  # others than a moment ago
-            if self._dependents is not None:
-                for source in needed:
-                    self._dependents.add(source, name)
+            self._note_needed(needed, name)
             if not held.renew():
                 return BUSY
             return CONTRACTED if self._shim.contract(seen, judged.record) else CHANGED
+
+    @contextmanager
+    def copying(self, name: str, to: str) -> Iterator[ItemView]:
+        """While it is entered, an item that is contracted may be copied without its bytes, with its record.
+
+        :raises NotFound: when there is no such item
+        :raises NotContractible: when it has bytes, or the copy could not be made from the same sources: copy bytes
+        :raises Conflict: when somebody works at the item or its sources
+        """
+        seen = self._find(name)
+        if not seen.contracted:
+            raise NotContractible(f"`{name}` is not copied without its bytes: they are there")
+        copy = replace(seen, name=to)
+        with HeldLeases(self._leases) as held:
+            needed = preserved_by(copy.record.motifs, to, self._templates)
+            if not held.acquire({name, *self._availability.support(copy), *needed}):
+                raise Conflict(f"`{name}` or what it is made from is being worked at")
+            if self._shim.view(name) != seen or not self._availability.support(copy) <= held.items:
+                raise Conflict(f"`{name}` or what it is made from was changed meanwhile")
+            self._note_needed(needed, to)
+            if not held.renew():
+                raise Conflict(f"`{name}` or what it is made from was changed meanwhile")
+            yield seen
+
+    def _note_needed(self, sources: Sequence[str], item: str) -> None:
+        if self._dependents is not None:
+            for source in sources:
+                self._dependents.add(source, item)
 
     def _prepare(self, view: ItemView, verify: str, alive: Callable[[], None]) -> ItemView:
         """Prove what is asked for and let the templates do what they must before; the item with the record to keep."""

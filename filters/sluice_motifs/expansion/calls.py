@@ -14,7 +14,7 @@ from sluice_motifs.shim import Shim
 class Call:
     """One expansion or contraction; implements ``TemplateCall``.
 
-    :param chain: the items whose expansions wait for this one, outermost first
+    :param chain: the items that are being expanded and wait for what is read, outermost first
     :param alive: called whenever something came of it: keeps a lease, raises ``ExpansionError`` to end it
     """
 
@@ -31,7 +31,7 @@ class Call:
         self._view = view
         self._named = {one.name for one in template.sources(view.name) if not one.external}
         self._motif = motif
-        self._chain = (*chain, view.name)
+        self._chain = chain
         self._alive = alive
 
     @property

@@ -9,7 +9,8 @@ Motifs are tried in the order that ``choose`` gives, the cheapest first, until o
   the new content of the item (``Shim.replace``).
 * Versions of sources are noted before they are read.  A source that changes while it is read leaves a note that is
   older than the bytes, so that the item counts as out of date the next time: once too often rather than never.
-* Another motif is tried as long as no byte was passed on, and after that nothing is.
+* Another motif is tried as long as no byte was passed on, and after that nothing is.  All are tried again when a source
+  was changed meanwhile.
 * Readers get the bytes also when the storage does not take them.
 """
 
@@ -32,6 +33,9 @@ log = logging.getLogger(__name__)
 
 #: Bytes after which a motif that may make other bytes than before is stopped: the largest object of Swift.
 MOST_BYTES: Final = 5 << 30
+
+#: How often motifs are tried while sources change.
+_ROUNDS: Final = 3
 
 #: Puts motifs of an item into the order in which they are tried.
 Choice = Callable[[ItemView, Sequence[Motif]], Sequence[Motif]]
@@ -69,21 +73,27 @@ class Expander:
         """
         try:
             state = self._with_fresh_sources(view, chain, alive)
+            for _ in range(_ROUNDS):
+                failures: list[str] = []
+                for motif in self._candidates(view, state):
+                    try:
+                        self._make(view, motif, state, began, stream, chain, alive)
+                    except ExpansionError as error:
+                        failures.append(f"`{motif.template}`: {error}")
+                        if stream.length:
+                            break
+                    else:
+                        return motif
+                before, state = state, self._freshness.look(view)
+                if stream.length or state.closure == before.closure:
+                    break  # nothing was changed by somebody else meanwhile
         except (ExpansionError, PeerError) as error:
-            raise self._failed(view, stream, [f"{error}"]) from error
-        failures = [
-            f"no template `{one.template}`" for one in view.record.motifs if one.template not in self._templates
-        ]
-        for motif in self._candidates(view, state):
-            try:
-                self._make(view, motif, state, began, stream, chain, alive)
-            except ExpansionError as error:
-                failures.append(f"`{motif.template}`: {error}")
-                if stream.length:
-                    break
-            else:
-                return motif
-        raise self._failed(view, stream, failures)
+            failures = [f"{error}"]
+        missing = [one.template for one in view.record.motifs if one.template not in self._templates]
+        failures += [f"no template `{one}` is installed" for one in missing]
+        failure = ExpansionError(f"`{view.name}` cannot be made again: {'; '.join(failures) or 'it has no motif'}")
+        stream.fail(failure)
+        raise failure
 
     def prove(self, view: ItemView, alive: Callable[[], None]) -> tuple[Motif, SourceState]:
         """Make the bytes of an item that is there, and compare; the motif that made them, and its sources before.
@@ -137,7 +147,7 @@ class Expander:
     ) -> None:
         same = self._is_exact(motif) and not state.stale
         record = self._freshness.recorded(view, motif, state)
-        made = self._pieces(view, motif, chain, alive)
+        made = self._pieces(view, motif, (*chain, view.name), alive)
         pieces = _passed_on(proven(made, view) if same else _bounded(made), stream, same, alive)
         try:
             if same:
@@ -161,11 +171,6 @@ class Expander:
             template = kind(motif.params)
             call = Call(self._shim, view, template, motif, chain, alive)
         return pieces_of(template, call, motif)
-
-    def _failed(self, view: ItemView, stream: SharedStream, reasons: Sequence[str]) -> ExpansionError:
-        failure = ExpansionError(f"`{view.name}` cannot be made again: {'; '.join(reasons) or 'it has no motif'}")
-        stream.fail(failure)
-        return failure
 
 
 def proven(pieces: Iterator[bytes], view: ItemView) -> Iterator[bytes]:

@@ -1,0 +1,249 @@
+"""A storage in memory with Swift's semantics, for tests of what stands on ``Shim``.
+
+* A *data file* has a time and an offset; the greatest wins, a tombstone is one without content.  A PUT that is not
+  newer than what is there changes nothing.  A client's time is later than all before, its offset is 0.
+* Our PUTs in the place of a judged version have its time and a higher offset: the next multiple of ``OFFSETS``, and a
+  random part.  Two of them that judged the same state may both succeed, and the higher one stays.
+* *Posted metadata* have a time of their own and are seen while they are newer than the data file.  A POST replaces all
+  of them.  A record of motifs lies in them (transient) or in the data file (kept).  Transient ones hold for the data
+  file on which they were written, or while nothing was kept.  A client's POST carries over the record that the proxy
+  found just before.
+
+``switch`` is called before each access, so that a test can let others run in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sluice_motifs.api import ExpansionError, SourceGone
+from sluice_motifs.records import ItemView, Plain, Record
+
+#: Distance of the offsets of two states, one made from the other.
+OFFSETS: Final = 1 << 32
+#: Bytes that are read at once.
+PIECE: Final = 4
+
+#: Time and offset of a data file, or of posted metadata.
+Timestamp = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A stored version; a tombstone has no ``plain``.
+
+    :param content: None while it is contracted
+    :param kept: the record that is kept with it; None when the transient one holds
+    """
+
+    timestamp: Timestamp
+    plain: Plain | None = None
+    content: bytes | None = None
+    metadata: str = ""
+    kept: Record | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """Metadata that were posted.
+
+    :param written_on: the timestamp of the data file that was there
+    """
+
+    timestamp: Timestamp
+    metadata: str
+    transient: Record
+    written_on: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    data: DataFile
+    posted: Posted | None = None
+
+    @property
+    def metadata(self) -> str:
+        return self.data.metadata if self.posted is None else self.posted.metadata
+
+    @property
+    def record(self) -> Record:
+        posted, kept = self.posted, self.data.kept
+        if posted is not None and (kept is None or posted.written_on >= self.data.timestamp):
+            return posted.transient
+        return kept or Record()
+
+
+@dataclass
+class MemoryShim:
+    """Implements ``Shim``; ``put``, ``post``, ``delete``, ``copy`` and ``rewrite`` are what others do.
+
+    :param front_door: reads an item as a client does: name and chain to bytes
+    :param unstable: sources that may vanish, with the reason
+    """
+
+    front_door: Callable[[str, tuple[str, ...]], Iterator[bytes]] | None = None
+    switch: Callable[[], None] = lambda: None
+    random: random.Random = field(default_factory=lambda: random.Random(1))  # noqa: S311  offsets of a test
+    unstable: dict[str, str] = field(default_factory=dict)
+    pinned: dict[str, str] = field(default_factory=dict)
+    _states: dict[str, _State] = field(default_factory=dict)
+    _time: int = 0
+
+    # What clients do, below the front door.
+
+    def put(self, name: str, content: bytes, record: Record | None = None, metadata: str = "") -> str:
+        """Write an item, with a record if motifs are attached to it; its version."""
+        self.switch()
+        plain = _plain(str(self._tick()), content)
+        self._store(name, DataFile((self._time, 0), plain, content, metadata, record))
+        return plain.version
+
+    def post(self, name: str, metadata: str) -> None:
+        """Replace its metadata; the record that was there a moment before is kept."""
+        self.switch()
+        state = self._states.get(name)
+        if state is None or state.data.plain is None:
+            return
+        self.switch()
+        self._post(name, Posted((self._tick(), 0), metadata, state.record, state.data.timestamp))
+
+    def delete(self, name: str) -> None:
+        """Delete an item, if there is one."""
+        self.switch()
+        self._store(name, DataFile((self._tick(), 0)))
+
+    def copy(self, name: str, to: str, record: Record) -> bool:
+        """Copy an item without looking at its bytes, with this record; False when it is not there."""
+        self.switch()
+        state = self._states.get(name)
+        if state is None or state.data.plain is None:
+            return False
+        self.switch()
+        plain = replace(state.data.plain, version=str(self._tick()))
+        self._store(to, DataFile((self._time, 0), plain, state.data.content, state.metadata, record))
+        return True
+
+    def rewrite(self, name: str) -> bool:
+        """Store the same bytes once more, as it is done to encode them anew."""
+        self.switch()
+        state = self._states.get(name)
+        if state is None or state.data.plain is None:
+            return False
+        self.switch()
+        return self._store(name, replace(state.data, timestamp=self._next(state.data.timestamp), kept=state.record))
+
+    def metadata(self, name: str) -> str:
+        """What was put or posted last."""
+        return self._states[name].metadata
+
+    def stored(self, name: str) -> bytes | None:
+        """The bytes in their place; None when there are none."""
+        state = self._states.get(name)
+        return None if state is None else state.data.content
+
+    # Shim
+
+    def view(self, name: str) -> ItemView | None:
+        self.switch()
+        state = self._states.get(name)
+        if state is None or state.data.plain is None:
+            return None
+        pinned = self.pinned.get(name, "")
+        return ItemView(name, state.data.plain, state.record, state.data.content is None, pinned, state)
+
+    def scan(self) -> Iterator[ItemView]:
+        for name in list(self._states):
+            view = self.view(name)
+            if view is not None and view.record.motifs:
+                yield view
+
+    def unreliable(self, name: str) -> str:
+        return self.unstable.get(name, "")
+
+    def read(self, name: str, reader: str, chain: tuple[str, ...]) -> Iterator[bytes]:
+        if self.view(name) is None:
+            raise SourceGone(name)
+        if self.front_door is None:
+            raise ExpansionError("this storage has no front door")
+        yield from self.front_door(name, chain)
+
+    def own_bytes(self, seen: ItemView) -> Iterator[bytes]:
+        self.switch()
+        state = self._states.get(seen.name)
+        if state is None or state.data.content is None or state.data.plain != seen.plain:
+            raise ExpansionError(f"`{seen.name}` has other bytes now")
+        content = state.data.content  # a file that is open stays, whatever replaces it
+        for begin in range(0, len(content), PIECE):
+            yield content[begin : begin + PIECE]
+            self.switch()
+
+    def annotate(self, seen: ItemView, record: Record) -> bool:
+        self.switch()
+        state: _State = seen.opaque
+        judged = state.data.timestamp if state.posted is None else state.posted.timestamp
+        posted = Posted(self._next(judged), state.metadata, record, state.data.timestamp)
+        return self._post(seen.name, posted) and self._states[seen.name].record == record
+
+    def contract(self, seen: ItemView, record: Record) -> bool:
+        self.switch()
+        return self._store(seen.name, replace(self._successor(seen, record), content=None))
+
+    def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
+        content = self._received(pieces)
+        return self._store(seen.name, replace(self._successor(seen, record), content=content))
+
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
+        content = self._received(pieces)
+        state: _State = seen.opaque
+        data = DataFile((int(began), 0), _plain(began, content), content, state.metadata, record)
+        return self._store(seen.name, data)
+
+    def now(self) -> str:
+        self.switch()
+        return str(self._tick())
+
+    def _received(self, pieces: Iterator[bytes]) -> bytes:
+        content = b""
+        for piece in pieces:
+            self.switch()
+            content += piece
+        self.switch()
+        return content
+
+    def _successor(self, seen: ItemView, record: Record) -> DataFile:
+        state: _State = seen.opaque
+        return replace(state.data, timestamp=self._next(state.data.timestamp), metadata=state.metadata, kept=record)
+
+    def _next(self, timestamp: Timestamp) -> Timestamp:
+        time, offset = timestamp
+        return time, (offset // OFFSETS + 1) * OFFSETS + self.random.randrange(OFFSETS)
+
+    def _tick(self) -> int:
+        self._time += 1
+        return self._time
+
+    def _store(self, name: str, data: DataFile) -> bool:
+        before = self._states.get(name)
+        if before is not None and before.data.timestamp >= data.timestamp:
+            return False
+        posted = None if before is None else before.posted
+        if posted is not None and posted.timestamp < data.timestamp:
+            posted = None
+        self._states[name] = _State(data, posted)
+        return True
+
+    def _post(self, name: str, posted: Posted) -> bool:
+        state = self._states[name]
+        newest = state.data.timestamp if state.posted is None else state.posted.timestamp
+        if state.data.plain is None or newest >= posted.timestamp:
+            return False
+        self._states[name] = _State(state.data, posted)
+        return True
+
+
+def _plain(version: str, content: bytes) -> Plain:
+    return Plain(version, len(content), hashlib.md5(content, usedforsecurity=False).hexdigest())

@@ -1,0 +1,121 @@
+"""The runtime of motifs beside clients in random order, and proof that the test would find a broken protocol."""
+
+import logging
+import os
+
+import pytest
+
+from sluice_motifs import contraction
+from sluice_motifs.api import PRESERVING
+from sluice_motifs.dependencies import availability, source_changes
+from sluice_motifs.dependencies.freshness import Freshness
+from sluice_motifs.expansion import expander
+from sluice_motifs.expansion.active import ActiveExpansion
+from sluice_motifs.leases import HeldLeases
+from sluice_motifs.testing.memory_shim import MemoryShim
+from tests.support.simulation import motif_interleavings
+from tests.support.simulation.motif_interleavings import LosableLeases, Violation, run
+
+#: Interleavings that are tried; a million before a release.
+COUNT = int(os.environ.get("SLUICE_MOTIF_INTERLEAVINGS", "2000"))
+#: Within so many each broken protocol is found.
+ENOUGH = 20_000
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    """Expansions that fail are what clients provoke here."""
+    logging.disable(logging.WARNING)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def test_nothing_is_stale_or_lost_in_any_order():
+    for seed in range(COUNT):
+        run(seed)
+
+
+def versions_are_not_compared(patch):
+    look = Freshness.look
+
+    def never_stale(self, view):
+        state = look(self, view)
+        return type(state)(state.versions, frozenset(), state.gone, state.closure)
+
+    patch.setattr(Freshness, "look", never_stale)
+
+
+def readers_join_whatever_is_made(patch):
+    patch.setattr(ActiveExpansion, "serves", lambda self, view, state: not self.stream.failed)
+
+
+def the_storage_takes_late_writes(patch):
+    store = MemoryShim._store
+
+    def without_comparison(self, name, data):
+        before = self._states.get(name)
+        if before is not None and before.data.timestamp >= data.timestamp:
+            time, offset = before.data.timestamp
+            data = type(data)((time, offset + 1), data.plain, data.content, data.metadata, data.kept)
+        return store(self, name, data)
+
+    patch.setattr(MemoryShim, "_store", without_comparison)
+
+
+def bytes_are_not_proven(patch):
+    patch.setattr(expander, "proven", lambda pieces, view: pieces)
+
+
+def contractions_hold_no_support(patch):
+    class OneLease(HeldLeases):
+        def acquire(self, items):
+            return bool(self.items) or super().acquire(items)
+
+        @property
+        def items(self):
+            held = super().items
+            return frozenset(motif_interleavings_names()) if held else held
+
+    patch.setattr(contraction, "HeldLeases", OneLease)
+
+
+def motif_interleavings_names():
+    """All names of all scenes."""
+    return {name for scene in motif_interleavings.SCENES for name in scene}
+
+
+def lost_leases_are_granted_at_once(patch):
+    patch.setattr(LosableLeases, "lose", lambda self: self._held.clear())
+    patch.setattr(HeldLeases, "renew", lambda self: True)
+
+
+def sources_change_without_waiting(patch):
+    patch.setattr(source_changes.SourceChanges, "_needing", lambda self, name: [])
+
+
+def preserving_items_stand_on_derived_ones(patch):
+    patch.setattr(availability._Search, "_changes", lambda self, source, preserved: "")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        versions_are_not_compared,
+        readers_join_whatever_is_made,
+        the_storage_takes_late_writes,
+        bytes_are_not_proven,
+        contractions_hold_no_support,
+        lost_leases_are_granted_at_once,
+        sources_change_without_waiting,
+        preserving_items_stand_on_derived_ones,
+    ],
+)
+def test_a_broken_protocol_is_found(broken, monkeypatch):
+    broken(monkeypatch)
+    with pytest.raises(Violation):
+        for seed in range(ENOUGH):
+            run(seed)
+
+
+def test_some_items_preserve_what_clients_wrote():
+    assert {one.relation for one in motif_interleavings.TEMPLATES.values()} > {PRESERVING}

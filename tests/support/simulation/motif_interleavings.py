@@ -1,0 +1,482 @@
+"""Clients and the runtime of motifs at the same few items, in random order, over a storage in memory.
+
+    python -m tests.support.simulation.motif_interleavings 1000000
+
+An *episode* makes some items and lets operations run beside each other: each is a greenlet that gives way at every
+access to the storage and to leases. What must hold:
+
+* A read gives what a client wrote last, or later; or what a motif makes from what may be read of its sources since it
+  began. It fails only where a client changed the item or its sources meanwhile, or deleted a source.
+* Bytes that a client wrote to a preserving item can be made again at any time.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import greenlet
+
+from sluice_core.describe import MOTIF, ActionInfo, Parameter
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_motifs.api import PRESERVING, ExpansionError, Source, Template, TemplateCall
+from sluice_motifs.contraction import EXPAND, HEAD, TRUST, Contractor
+from sluice_motifs.dependencies.source_changes import LocalDependents, SourceChanges
+from sluice_motifs.expansion import stream
+from sluice_motifs.expansion.opening import NoObserver, Openings, Surroundings
+from sluice_motifs.leases import LocalLeases
+from sluice_motifs.records import ItemView, Motif, Record
+from sluice_motifs.shim import Lease
+from sluice_motifs.testing.memory_shim import MemoryShim
+
+#: Seconds of the simulated clock for each access.
+TICK: Final = 0.02
+#: Accesses after which an episode counts as stuck.
+STUCK: Final = 200_000
+
+
+class Violation(Exception):
+    """What must not happen did."""
+
+
+class One(Template):
+    """Makes an item from another one."""
+
+    info = ActionInfo("one", MOTIF, "from one item", (Parameter("of", "str", "source"),))
+
+    def sources(self, item: str) -> list[Source]:
+        return [Source(one) for one in str(self.params["of"]).split(",")]
+
+    def expand(self, call: TemplateCall) -> Iterator[bytes]:
+        contents = [b"".join(call.read(one.name)) for one in self.sources(call.item)]
+        made = self.make(*contents)
+        for begin in range(0, len(made), 4):
+            yield made[begin : begin + 4]
+
+    @staticmethod
+    def make(*contents: bytes) -> bytes:
+        """The item, out of its sources."""
+        return contents[0].swapcase()
+
+    @staticmethod
+    def unmake(made: bytes) -> list[bytes] | None:
+        """The sources, out of the item; None when it is none."""
+        return [made.swapcase()]
+
+
+class Join(One):
+    """Two items, one after the other."""
+
+    info = ActionInfo("join", MOTIF, "from two items", (Parameter("of", "str", "sources"),))
+
+    @staticmethod
+    def make(*contents: bytes) -> bytes:
+        return b"|".join(contents)
+
+    @staticmethod
+    def unmake(made: bytes) -> list[bytes] | None:
+        return made.split(b"|") if made.count(b"|") == 1 else None
+
+
+class Numbered(One):
+    """Other bytes each time."""
+
+    info = ActionInfo("numbered", MOTIF, "from one item", (Parameter("of", "str", "source"),))
+    exact = False
+    made = 0
+
+    @staticmethod
+    def make(*contents: bytes) -> bytes:
+        Numbered.made += 1
+        return contents[0] + b"#%d" % Numbered.made
+
+    @staticmethod
+    def unmake(made: bytes) -> list[bytes] | None:
+        return [made.partition(b"#")[0]] if b"#" in made else None
+
+
+class Same(One):
+    """A copy that must not be lost."""
+
+    info = ActionInfo("same", MOTIF, "a copy", (Parameter("of", "str", "source"),))
+    relation = PRESERVING
+
+    @staticmethod
+    def make(*contents: bytes) -> bytes:
+        return contents[0]
+
+    @staticmethod
+    def unmake(made: bytes) -> list[bytes] | None:
+        return [made]
+
+
+class Unpacked(One):
+    """The other half of a circular pair with ``one``."""
+
+    info = ActionInfo("unpacked", MOTIF, "its source's source", (Parameter("of", "str", "source"),))
+    relation = PRESERVING
+
+
+TEMPLATES: Final[dict[str, type[One]]] = {one.info.keyword: one for one in (One, Join, Numbered, Same, Unpacked)}
+
+#: Motifs of the items of an episode, template and sources; an item without is a client's alone.
+Scene = dict[str, tuple[str, str]]
+SCENES: Final[tuple[Scene, ...]] = (
+    {"a": ("", ""), "b": ("", ""), "up": ("one", "a"), "both": ("join", "up,b")},
+    {"a": ("", ""), "n": ("numbered", "a"), "up": ("one", "a"), "kept": ("same", "up")},
+    {"p": ("unpacked", "z"), "z": ("one", "p"), "z2": ("one", "p")},
+    {"s": ("", ""), "q": ("same", "s"), "r": ("same", "q"), "up": ("one", "q")},
+)
+
+
+class Scheduler:
+    """Runs greenlets in random order; ``switch`` gives way."""
+
+    def __init__(self, draws: random.Random) -> None:
+        self._draws = draws
+        self._hub = greenlet.getcurrent()
+        self._tasks: list[greenlet.greenlet] = []
+        self.steps = 0
+
+    def start(self, work: Callable[[], None]) -> None:
+        self._tasks.append(greenlet.greenlet(work, self._hub))
+
+    def switch(self, _: float = 0.0) -> None:
+        self.steps += 1
+        if self.steps > STUCK:
+            raise Violation("the operations wait for each other")
+        if greenlet.getcurrent() is not self._hub:
+            self._hub.switch()
+
+    def run(self) -> None:
+        while self._tasks:
+            number = int(self._draws.random() * len(self._tasks))
+            task = self._tasks[number]
+            task.switch()
+            if task.dead:
+                self._tasks[number] = self._tasks[-1]
+                self._tasks.pop()
+
+    def clock(self) -> float:
+        return self.steps * TICK
+
+
+class _Condition:
+    """Stands in for ``threading.Condition`` among greenlets: whoever waits gives way and looks again."""
+
+    switch: Callable[[], None]
+
+    def __enter__(self) -> _Condition:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def notify_all(self) -> None:
+        pass
+
+    def wait(self, _: float) -> bool:
+        type(self).switch()
+        return True
+
+
+class LosableLeases(LocalLeases):
+    """Leases that are lost now and then; none is granted before those that were granted have ended."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        super().__init__(clock=scheduler.clock)
+        self._scheduler = scheduler
+        self._closed_until = 0.0
+
+    def lose(self) -> None:
+        self._held.clear()
+        self._closed_until = self._scheduler.clock() + self._lasts
+
+    def acquire(self, item: str) -> Lease | None:
+        self._scheduler.switch()
+        return None if self._scheduler.clock() < self._closed_until else super().acquire(item)
+
+    def renew(self, lease: Lease) -> bool:
+        self._scheduler.switch()
+        return super().renew(lease)
+
+
+@dataclass(slots=True)
+class Write:
+    """What happened to an item: a client's content (``motif``: with its motif), or None for a DELETE.
+
+    ``detached``: its motifs were detached, and it holds what it held.
+    """
+
+    content: bytes | None
+    motif: bool = False
+    detached: bool = False
+
+
+@dataclass
+class Episode(NoObserver):
+    """Some items and what is done with them."""
+
+    seed: int
+    scene: Scene = field(init=False)
+    history: dict[str, list[Write]] = field(default_factory=dict)
+    failure: str = ""
+
+    def __post_init__(self) -> None:
+        self.draws = random.Random(self.seed)
+        self.scheduler = Scheduler(self.draws)
+        _Condition.switch = self.scheduler.switch
+        self.scene = dict(self.draws.choice(SCENES))
+        self.shim = MemoryShim(self.front_door, self.scheduler.switch, self.draws)
+        self.leases = LosableLeases(self.scheduler)
+        around = Surroundings(self.scheduler.start, self.scheduler.switch, self.scheduler.clock, observer=self)
+        self.dependents = LocalDependents()
+        self.openings = Openings(self.shim, self.leases, TEMPLATES, surroundings=around)
+        self.contractor = Contractor(self.shim, self.leases, TEMPLATES, self.dependents)
+        self.changes = SourceChanges(
+            self.shim, self.leases, TEMPLATES, self.dependents, self.expand, self.scheduler.switch, self.scheduler.clock
+        )
+        self.writes = 0
+
+    # What is done.
+
+    def run(self) -> None:
+        for name in self.scene:
+            self.write(name)
+        self.attach()
+        for name in self.draws.sample(list(self.scene), 2):
+            self.alone(lambda name=name: self.contract(name))
+        for _ in range(self.draws.randint(2, 6)):
+            self.scheduler.start(self.operation())
+        self.scheduler.run()
+        for name in list(self.scene):
+            self.alone(lambda name=name: self.get(name))
+        if self.failure:
+            raise Violation(self.failure)
+
+    def alone(self, work: Callable[[], object]) -> None:
+        self.scheduler.start(lambda: self.attempt(work))
+        self.scheduler.run()
+
+    def operation(self) -> Callable[[], None]:
+        name = self.draws.choice(list(self.scene))
+        kind = self.draws.choices(
+            ("get", "contract", "put", "renew", "delete", "post", "rewrite", "copy", "lose"),
+            (30, 30, 12, 8, 4, 6, 8, 8, 4),
+        )[0]
+        if kind == "lose":
+            return self.leases.lose
+        return lambda: self.attempt(lambda: getattr(self, kind)(name))
+
+    def attempt(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except (CallerError, ExpansionError):
+            pass
+        except Violation as error:
+            self.failure = self.failure or f"{error}"
+        self.check_kept()
+
+    def put(self, name: str) -> None:
+        with self.changes.changing(name):
+            self.write(name)
+
+    def delete(self, name: str) -> None:
+        with self.changes.changing(name):
+            self.shim.delete(name)
+            self.history[name].append(Write(None))
+
+    def post(self, name: str) -> None:
+        self.shim.post(name, "posted")
+
+    def rewrite(self, name: str) -> None:
+        self.shim.rewrite(name)
+
+    def contract(self, name: str) -> None:
+        self.contractor.contract(name, self.draws.choice((TRUST, HEAD, EXPAND)))
+
+    def copy(self, name: str) -> None:
+        to = f"copy of {name}"
+        if to in self.scene or name not in self.scene:
+            return
+        with self.contractor.copying(name, to) as seen:
+            last = self.history[name][-1]
+            if self.shim.copy(name, to, seen.record):
+                self.scene[to] = self.scene[name]
+                # a write that came in between was copied instead
+                same = self.shim._states[to].data.content is None
+                self.history[to] = [last if same else self.history[name][-1]]
+
+    def renew(self, name: str) -> None:
+        """A client makes an item by itself, and attaches the motif to it."""
+        keyword, of = self.scene[name]
+        if not keyword:
+            return
+        views = [self.view(source) for source in of.split(",")]
+        made_from = {view.name: view.plain.version for view in views}
+        contents = [self.get(view.name) for view in views]
+        made = TEMPLATES[keyword].make(*contents)
+        with self.changes.changing(name):
+            self.shim.put(name, made, Record((Motif(keyword, {"of": of}),), made_from))
+            self.history[name].append(Write(made, motif=True))
+
+    def write(self, name: str) -> None:
+        self.writes += 1
+        content = b"<%s.%d>" % (name.encode(), self.writes)
+        self.shim.put(name, content)
+        self.history.setdefault(name, []).append(Write(content))
+
+    def attach(self) -> None:
+        """Give all items what their motifs make, and attach these."""
+        for name, (keyword, of) in self.scene.items():
+            if keyword and keyword != "unpacked":
+                contents = [self.shim.stored(source) or b"" for source in of.split(",")]
+                self.shim.put(name, made := TEMPLATES[keyword].make(*contents))
+                self.history[name].append(Write(made, motif=True))
+        for name, (keyword, of) in self.scene.items():
+            if keyword:
+                versions = {source: self.view(source).plain.version for source in of.split(",")}
+                self.shim.annotate(self.view(name), Record((Motif(keyword, {"of": of}),), versions))
+                self.history[name][-1].motif = True
+
+    # How items are read.
+
+    def front_door(self, name: str, chain: tuple[str, ...]) -> Iterator[bytes]:
+        while True:
+            opened = self.openings.open(name, chain)
+            try:
+                if opened.expansion is not None:
+                    yield from opened.read()
+                    return
+                pieces = self.shim.own_bytes(opened.view)
+                first = next(pieces, b"")
+            except ExpansionError:
+                if opened.expansion is not None:
+                    raise
+                continue  # contracted or written since
+            finally:
+                opened.close()
+            yield first
+            yield from pieces
+            return
+
+    def expand(self, name: str) -> None:
+        opened = self.openings.open(name)
+        try:
+            if opened.expansion is not None:
+                for _ in opened.read():
+                    pass
+                while self.openings.active.join(name) is opened.expansion:
+                    self.openings.active.leave(opened.expansion)
+                    self.scheduler.switch()
+        finally:
+            opened.close()
+
+    def get(self, name: str) -> bytes:
+        begin = {one: len(writes) - 1 for one, writes in self.history.items()}
+        try:
+            content = b"".join(self.front_door(name, ()))
+        except NotFound:
+            if not any(one.content is None and not one.detached for one in self.since(name, begin)):
+                raise Violation(f"`{name}` was lost") from None
+            raise
+        except ExpansionError as error:
+            if not self.may_fail(name, begin, set()):
+                raise Violation(f"`{name}` cannot be read: {error}") from error
+            raise
+        if not self.accepts(name, content, begin):
+            raise Violation(f"`{name}` was read as {content!r}, which is old or foreign: {self.history}")
+        return content
+
+    # What must hold.
+
+    def since(self, name: str, begin: dict[str, int]) -> list[Write]:
+        return self.history[name][begin.get(name, 0) :]
+
+    def accepts(self, name: str, content: bytes, begin: dict[str, int]) -> bool:
+        keyword, of = self.scene[name]
+        since = self.since(name, begin)
+        preserving = not keyword or TEMPLATES[keyword].relation == PRESERVING
+        if any(one.content == content and (preserving or not one.motif) for one in since):
+            return True
+        if any(one.detached for one in since):
+            return True
+        if preserving or not any(one.motif for one in since):
+            return False
+        sources = of.split(",")
+        if any(one.content is None for source in sources for one in self.since(source, begin) if not one.detached):
+            return True  # it may be all that is left
+        parts = TEMPLATES[keyword].unmake(content)
+        return parts is not None and all(map(self.accepts, sources, parts, [begin] * len(sources)))
+
+    def may_fail(self, name: str, begin: dict[str, int], seen: set[str]) -> bool:
+        """Whether a client changed the item or what it is made from since, or had deleted that."""
+        if name in seen:
+            return False
+        seen.add(name)
+        since = self.since(name, begin)
+        if len(since) > 1 or since[0].content is None:
+            return True
+        of = self.scene[name][1]
+        return any(self.may_fail(source, begin, seen) for source in of.split(",") if source)
+
+    def check_kept(self) -> None:
+        """What clients wrote to preserving items can be made from what is stored now."""
+        for name, (keyword, _) in self.scene.items():
+            if keyword in ("same", "unpacked"):
+                last = self.history[name][-1].content
+                if last is not None and self.made(name, set()) != last:
+                    self.failure = self.failure or f"`{name}` was lost: {self.history}"
+
+    def made(self, name: str, seen: set[str]) -> bytes | None:
+        state = self.shim._states.get(name)
+        if state is None or state.data.plain is None or name in seen:
+            return None
+        if state.data.content is not None:
+            return state.data.content
+        for motif in state.record.motifs:
+            contents = [self.made(source, {*seen, name}) for source in str(motif.params["of"]).split(",")]
+            if None not in contents:
+                return TEMPLATES[motif.template].make(*[one for one in contents if one is not None])
+        return None
+
+    def view(self, name: str) -> ItemView:
+        view = self.shim.view(name)
+        if view is None:
+            raise NotFound(f"there is no item `{name}`")
+        return view
+
+    def detached(self, view: ItemView, motifs: tuple[Motif, ...], sources: frozenset[str]) -> None:
+        self.history[view.name].append(Write(self.history[view.name][-1].content, detached=True))
+
+
+def run(seed: int) -> None:
+    """One episode.
+
+    :raises Violation: when something is not as it must be
+    """
+    threading, stream.threading = stream.threading, _Threading  # type: ignore[assignment]
+    try:
+        Episode(seed).run()
+    except Violation as error:
+        raise Violation(f"seed {seed}: {error}") from error
+    finally:
+        stream.threading = threading
+
+
+class _Threading:
+    Condition = _Condition
+
+
+if __name__ == "__main__":
+    logging.disable(logging.WARNING)
+    count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    start = time.monotonic()
+    for number in range(first, first + count):
+        run(number)
+    print(f"{count} interleavings from seed {first} without a violation in {time.monotonic() - start:.0f} s")
