@@ -3,6 +3,10 @@
 Each state that a shim writes is complete in itself: an item is whole, or contracted with all that is needed to make it
 again.  So whichever of two writers comes last, nothing is lost.  A client's own write wins against everything that the
 runtime judged before it: the write of the runtime is refused then, and the item is judged anew.
+
+A record belongs to one version of an item.  Where it lies in metadata that are carried over when a client changes
+others (a POST), it must name that version: else it may come upon an object that was written meanwhile, whose bytes
+would then be taken for old ones.
 """
 
 from __future__ import annotations

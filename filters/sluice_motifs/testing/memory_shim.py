@@ -5,9 +5,9 @@
 * Our PUTs in the place of a judged version have its time and a higher offset: the next multiple of ``OFFSETS``, and a
   random part.  Two of them that judged the same state may both succeed, and the higher one stays.
 * *Posted metadata* have a time of their own and are seen while they are newer than the data file.  A POST replaces all
-  of them.  A record of motifs lies in them (transient) or in the data file (kept).  Transient ones hold for the data
-  file on which they were written, or while nothing was kept.  A client's POST carries over the record that the proxy
-  found just before.
+  of them.  A record of motifs lies in them (transient) or in the data file (kept).  A client's POST carries over the
+  record that the proxy found just before, maybe on an older version: so a transient record names the data file on which
+  it was written.  It holds for this one, and for later ones of the same time as long as these keep none.
 
 ``switch`` is called before each access, so that a test can let others run in between.
 """
@@ -72,9 +72,9 @@ class _State:
     @property
     def record(self) -> Record:
         posted, kept = self.posted, self.data.kept
-        if posted is not None and (kept is None or posted.written_on >= self.data.timestamp):
-            return posted.transient
-        return kept or Record()
+        if posted is None or posted.written_on[0] != self.data.timestamp[0]:
+            return kept or Record()
+        return posted.transient if kept is None or posted.written_on >= self.data.timestamp else kept
 
 
 @dataclass
