@@ -32,7 +32,7 @@ class ActiveExpansions:
     """All of them, by item."""
 
     def __init__(self) -> None:
-        self._mutex = threading.Lock()
+        self._mutex = threading.Condition()
         self._active: dict[str, ActiveExpansion] = {}
 
     def join(self, name: str) -> ActiveExpansion | None:
@@ -58,6 +58,12 @@ class ActiveExpansions:
         with self._mutex:
             if self._active.get(active.view.name) is active:
                 del self._active[active.view.name]
+                self._mutex.notify_all()
+
+    def wait(self, active: ActiveExpansion) -> None:
+        """Until nobody can join it any more: its bytes are in their place, or will not be."""
+        with self._mutex:
+            self._mutex.wait_for(lambda: self._active.get(active.view.name) is not active)
 
     def leave(self, active: ActiveExpansion) -> None:
         """One who makes or reads it less; the last one closes it."""

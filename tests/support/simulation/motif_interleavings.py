@@ -23,7 +23,7 @@ from typing import Final
 import greenlet
 
 from sluice_core.describe import MOTIF, ActionInfo, Parameter
-from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.errors import CallerError, NotFound
 from sluice_motifs.api import PRESERVING, ExpansionError, Source, Template, TemplateCall
 from sluice_motifs.contraction import EXPAND, HEAD, TRUST, Contractor
 from sluice_motifs.dependencies.source_changes import LocalDependents, SourceChanges

@@ -1,0 +1,139 @@
+"""The table of the items that the runtime knows: a name has a slot, and columns of typed arrays say what is known.
+
+Slots are small integers, which replacement policies and ledgers use, too; those of items that are gone are used again.
+An item takes its name (49 bytes and its letters), 33 bytes of columns and some 100 bytes of the dictionary.
+
+Opens are counted at once (*eager*), or noted and counted when somebody asks or too many are waiting (*lazy*): then a
+reader pays a lookup less, and the figures are as good.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+#: Opens that wait to be counted, when they are counted lazily.
+_WAITING: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ItemStatistics:
+    """What is known of an item.
+
+    :param size: plain bytes
+    :param opens: since it is known
+    :param last_open: seconds of the runtime's clock; 0 when it was not opened
+    :param expansion_seconds: the mean of its expansions, the later ones counting more; 0 when there were none
+    """
+
+    size: int
+    expanded: bool
+    opens: int
+    last_open: float
+    expansion_seconds: float
+
+
+class ItemTable:
+    """Items by name and by slot; from any threads."""
+
+    def __init__(self, eager: bool = True) -> None:
+        self._eager = eager
+        self._mutex = threading.RLock()
+        self._slots: dict[str, int] = {}
+        self._names: list[str | None] = []
+        self._free = array("I")
+        self._sizes = array("q")
+        self._opens = array("I")
+        self._last_opens = array("d")
+        self._seconds = array("f")
+        self._expanded = bytearray()
+        self._waiting: list[tuple[str, float]] = []
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __iter__(self) -> Iterator[str]:
+        with self._mutex:
+            return iter(tuple(self._slots))
+
+    def slot(self, name: str) -> int | None:
+        """The slot of an item; None when it is not known."""
+        return self._slots.get(name)
+
+    def name(self, slot: int) -> str | None:
+        """The item of a slot; None when it is free."""
+        return self._names[slot] if 0 <= slot < len(self._names) else None
+
+    def put(self, name: str, size: int, expanded: bool) -> int:
+        """Note an item, or what became of it; its slot."""
+        with self._mutex:
+            slot = self._slots.get(name)
+            if slot is None:
+                slot = self._slots[name] = self._new_slot()
+                self._names[slot] = name
+            self._sizes[slot] = size
+            self._expanded[slot] = expanded
+            return slot
+
+    def remove(self, name: str) -> int | None:
+        """Forget an item; the slot that it had, which is free now."""
+        with self._mutex:
+            slot = self._slots.pop(name, None)
+            if slot is not None:
+                self._names[slot] = None
+                self._free.append(slot)
+            return slot
+
+    def note_open(self, name: str, now: float) -> None:
+        """An item was opened; one that is not known is nobody's concern."""
+        with self._mutex:
+            self._waiting.append((name, now))
+            if self._eager or len(self._waiting) >= _WAITING:
+                self._count()
+
+    def note_expansion(self, name: str, seconds: float) -> None:
+        """An item was made in so many seconds."""
+        with self._mutex:
+            slot = self._slots.get(name)
+            if slot is not None:
+                before = self._seconds[slot]
+                self._seconds[slot] = seconds if before == 0.0 else (before + seconds) / 2
+
+    def statistics(self, name: str) -> ItemStatistics | None:
+        """What is known of an item; None when it is not known."""
+        with self._mutex:
+            self._count()
+            slot = self._slots.get(name)
+            if slot is None:
+                return None
+            return ItemStatistics(
+                self._sizes[slot],
+                bool(self._expanded[slot]),
+                self._opens[slot],
+                self._last_opens[slot],
+                self._seconds[slot],
+            )
+
+    def _count(self) -> None:
+        for name, now in self._waiting:
+            slot = self._slots.get(name)
+            if slot is not None:
+                self._opens[slot] = min(self._opens[slot] + 1, 0xFFFFFFFF)
+                self._last_opens[slot] = now
+        self._waiting.clear()
+
+    def _new_slot(self) -> int:
+        if self._free:
+            slot = self._free.pop()
+            self._opens[slot], self._last_opens[slot], self._seconds[slot] = 0, 0.0, 0.0
+            return slot
+        self._names.append(None)
+        self._sizes.append(0)
+        self._opens.append(0)
+        self._last_opens.append(0.0)
+        self._seconds.append(0.0)
+        self._expanded.append(0)
+        return len(self._names) - 1

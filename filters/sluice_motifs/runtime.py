@@ -1,0 +1,259 @@
+"""The runtime of motifs, in the words of Carillon (SYSTOR'16, sections 3 and 4.2).
+
+A shim calls ``notify_open`` before an item is read, ``notify_close`` after, ``notify_delete`` when it is gone, and
+enters ``changing`` before a client writes or deletes one.  Nothing that the runtime keeps is needed for correctness
+but what ``Leases`` and ``Dependents`` keep; ``restart`` fills the rest by a scan.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from sluice_core.describe import Scalar
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_filters.api import check_parameters
+from sluice_motifs.api import DERIVED
+from sluice_motifs.choice import CheapestFirst, Loads
+from sluice_motifs.contraction import ALREADY, CONTRACTED, HEAD, Contractor
+from sluice_motifs.dependencies.availability import DEEPEST
+from sluice_motifs.dependencies.freshness import (
+    Freshness,
+    Templates,
+    internal_sources,
+    preserved_by,
+    sources_by_name,
+    sources_of,
+)
+from sluice_motifs.dependencies.source_changes import SourceChanges
+from sluice_motifs.expansion.opening import Opened, Openings, Surroundings
+from sluice_motifs.items import ItemStatistics, ItemTable
+from sluice_motifs.leases import HeldLeases, Renewal
+from sluice_motifs.records import MOST_MOTIFS, ItemView, Motif, Record
+from sluice_motifs.shim import Dependents, Leases, Shim
+
+#: Sources of one motif.
+MOST_SOURCES: Final = 32
+
+
+class Runtime:
+    """Motifs of one storage.
+
+    :param loads: utilisation of what templates wait for
+    :param eager: count each open at once
+    """
+
+    def __init__(
+        self,
+        shim: Shim,
+        leases: Leases,
+        dependents: Dependents,
+        templates: Templates,
+        loads: Loads = dict,
+        eager: bool = True,
+        around: Surroundings | None = None,
+    ) -> None:
+        around = around or Surroundings()
+        self.items = ItemTable(eager)
+        self._shim = shim
+        self._leases = leases
+        self._dependents = dependents
+        self._templates = templates
+        self._around = around
+        self._observer = around.observer
+        self._freshness = Freshness(shim, templates)
+        self._choice = CheapestFirst(templates, self.items, loads)
+        watched = Surroundings(around.spawn, around.pause, around.clock, around.turns, self)
+        self._openings = Openings(shim, leases, templates, self._choice, watched)
+        self._contractor = Contractor(shim, leases, templates, dependents)
+        self._changes = SourceChanges(shim, leases, templates, dependents, self.expand, around.pause, around.clock)
+
+    def create_motif(self, template: str, params: Mapping[str, Scalar], identity: str = "") -> Motif:
+        """A motif that can be attached.
+
+        :raises NotFound: when there is no such template
+        :raises BadParameter: when a parameter is unknown, missing or out of its range
+        """
+        kind = self._templates.get(template)
+        if kind is None:
+            near = difflib.get_close_matches(template, self._templates, 1)
+            raise NotFound(f"unknown template `{template}`" + (f", did you mean `{near[0]}`" if near else ""))
+        checked = check_parameters(kind.info, params)
+        return Motif(template, {name: value for name, value in checked.items() if value is not None}, identity)
+
+    def attach_motif(self, name: str, motif: Motif) -> None:
+        """Attach a motif to an item, which from now on counts as made from its sources as they are now.
+
+        :raises NotFound: when there is no such item or source
+        :raises CallerError: when the item has it already, or may not have it
+        :raises Conflict: when somebody else works at the item
+        """
+        with HeldLeases(self._leases) as held:
+            if not held.acquire({name}):
+                raise Conflict(f"`{name}` is being worked at")
+            view = self._find(name)
+            if motif in view.record.motifs:
+                raise CallerError(f"`{name}` has this motif of template `{motif.template}` already")
+            if len(view.record.motifs) >= MOST_MOTIFS:
+                raise CallerError(f"`{name}` has {MOST_MOTIFS} motifs, and may not have more")
+            self._check_sources(view, motif)
+            attached = Record((*view.record.motifs, motif), view.record.made_from)
+            state = self._freshness.look(replace(view, record=attached))
+            names = internal_sources(motif, name, self._templates)
+            missing = state.gone.intersection(names)
+            if missing:
+                raise NotFound(f"source `{min(missing)}` does not exist")
+            versions = {source: state.versions[source] for source in names}
+            record = Record(attached.motifs, {**versions, **view.record.made_from})
+            record.encode()  # too long a record is the caller's error, whatever the storage holds
+            if not held.renew() or not self._shim.annotate(view, record):
+                raise Conflict(f"`{name}` was written meanwhile")
+            self.items.put(name, view.plain.size, not view.contracted)
+
+    def detach_motif(self, name: str, motif: Motif) -> None:
+        """Detach a motif from an item, whose bytes are made before where they are gone and no other motif is left.
+
+        :raises NotFound: when there is no such item, or it has no such motif
+        :raises ExpansionError: when its bytes cannot be made
+        :raises Conflict: when somebody else writes it
+        """
+        view = self._find(name)
+        if motif not in view.record.motifs:
+            raise NotFound(f"`{name}` has no such motif of template `{motif.template}`")
+        if view.contracted:
+            self.expand(name)
+        with HeldLeases(self._leases) as held:
+            if not held.acquire({name}):
+                raise Conflict(f"`{name}` is being worked at")
+            view = self._find(name)
+            motifs = tuple(one for one in view.record.motifs if one != motif)
+            names = sources_by_name(motifs, name, self._templates)
+            made_from = {source: one for source, one in view.record.made_from.items() if source in names}
+            if view.contracted or not held.renew() or not self._shim.annotate(view, Record(motifs, made_from)):
+                raise Conflict(f"`{name}` was written or contracted meanwhile")
+            if not motifs:
+                self.items.remove(name)
+
+    def notify_open(self, name: str, chain: tuple[str, ...] = ()) -> Opened:
+        """Somebody reads an item; as ``Openings.open``."""
+        opened = self._openings.open(name, chain)
+        self.items.note_open(name, self._around.clock())
+        return opened
+
+    def notify_close(self, opened: Opened) -> None:
+        """Somebody has read it."""
+        opened.close()
+
+    def notify_delete(self, name: str) -> None:
+        """An item is gone; the storage may never say so, and nothing depends on it."""
+        self.items.remove(name)
+
+    @contextmanager
+    def changing(self, name: str) -> Iterator[Renewal]:
+        """While it is entered a client writes or deletes an item; as ``SourceChanges.changing``."""
+        with self._changes.changing(name) as renewal:
+            yield renewal
+
+    @contextmanager
+    def copying(self, name: str, to: str) -> Iterator[ItemView]:
+        """While it is entered an item is copied without its bytes; as ``Contractor.copying``."""
+        with self._contractor.copying(name, to) as seen:
+            yield seen
+        self.items.put(to, seen.plain.size, expanded=False)
+
+    def expand(self, name: str) -> None:
+        """Make the bytes of an item and wait until they are in their place.
+
+        :raises NotFound: when there is no such item
+        :raises ExpansionError: when they cannot be made, or stored
+        """
+        opened = self._openings.open(name)
+        try:
+            if opened.expansion is not None:
+                opened.expansion.stream.wait()
+                self._openings.active.wait(opened.expansion)
+        finally:
+            opened.close()
+
+    def contract(self, name: str, verify: str = HEAD) -> str:
+        """Give up the bytes of an item; as ``Contractor.contract``."""
+        outcome = self._contractor.contract(name, verify)
+        if outcome in (CONTRACTED, ALREADY):
+            view = self._shim.view(name)
+            if view is not None:
+                self.items.put(name, view.plain.size, not view.contracted)
+        return outcome
+
+    def statistics(self, name: str) -> ItemStatistics:
+        """What is known of an item.
+
+        :raises NotFound: when it has no motif, as far as is known
+        """
+        known = self.items.statistics(name)
+        if known is None:
+            raise NotFound(f"nothing is known of an item `{name}`")
+        return known
+
+    def restart(self) -> int:
+        """Fill the table, and what is known of dependents, by a scan of the storage; how many items there are."""
+        for view in self._shim.scan():
+            self.items.put(view.name, view.plain.size, not view.contracted)
+            if view.contracted:
+                for source in preserved_by(view.record.motifs, view.name, self._templates):
+                    self._dependents.add(source, view.name)
+        return len(self.items)
+
+    # Observer of expansions
+
+    def expanded(self, view: ItemView, motif: Motif, seconds: float) -> None:
+        self.items.put(view.name, view.plain.size, expanded=True)
+        self.items.note_expansion(view.name, seconds)
+        self._choice.record(motif.template, view.plain.size, seconds)
+        self._observer.expanded(view, motif, seconds)
+
+    def failed(self, view: ItemView, reason: str) -> None:
+        self._observer.failed(view, reason)
+
+    def detached(self, view: ItemView, motifs: tuple[Motif, ...], sources: frozenset[str]) -> None:
+        if len(motifs) == len(view.record.motifs):
+            self.items.remove(view.name)
+        self._observer.detached(view, motifs, sources)
+
+    def _check_sources(self, view: ItemView, motif: Motif) -> None:
+        """
+        :raises CallerError: when the motif reads too much, or the item would change while others need it as it is
+        """
+        sources = sources_of(motif, view.name, self._templates)
+        if sources is None:
+            raise NotFound(f"unknown template `{motif.template}`")
+        if len(sources) > MOST_SOURCES:
+            raise CallerError(f"`{view.name}` would have {len(sources)} sources, expected at most {MOST_SOURCES}")
+        names = {one.name for one in sources if not one.external}
+        if view.name in names:
+            raise CallerError(f"`{view.name}` would be made from itself")
+        kind = self._templates[motif.template]
+        if kind.relation == DERIVED:
+            others = [one for one in self._dependents.find(view.name) if not kind.exact or {one} != names]
+            if others:
+                raise Conflict(f"`{view.name}` is needed as it is by `{others[0]}`, expand that first")
+        self._check_depth(view.name, names)
+
+    def _check_depth(self, name: str, names: set[str]) -> None:
+        seen, level = {name}, names
+        for _ in range(DEEPEST):
+            level = level - seen
+            seen |= level
+            found = [one for one in map(self._shim.view, sorted(level)) if one is not None]
+            level = {one for item in found for one in sources_by_name(item.record.motifs, item.name, self._templates)}
+            if not level - seen:
+                return
+        raise CallerError(f"`{name}` would be made through more than {DEEPEST} others, one from the other")
+
+    def _find(self, name: str) -> ItemView:
+        view = self._shim.view(name)
+        if view is None:
+            raise NotFound(f"there is no item `{name}`")
+        return view

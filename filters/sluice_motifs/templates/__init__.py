@@ -1,0 +1,1 @@
+"""Templates that need nothing but other items of the storage."""

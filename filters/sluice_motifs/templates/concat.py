@@ -1,0 +1,27 @@
+"""An item that is other items, one behind the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sluice_core.describe import MOTIF, ActionInfo, Parameter
+from sluice_motifs.api import DISK, Source, Template, TemplateCall
+
+
+class Concat(Template):
+    """Joins its sources in the order in which they are written."""
+
+    info = ActionInfo(
+        "concat",
+        MOTIF,
+        "other items, one behind the other",
+        (Parameter("of", "list", "the items, separated by commas", required=True),),
+    )
+    resource = DISK
+
+    def sources(self, item: str) -> Sequence[Source]:
+        return [Source(name) for name in str(self.params["of"]).split(",")]
+
+    def expand(self, call: TemplateCall) -> Iterator[bytes]:
+        for source in self.sources(call.item):
+            yield from call.read(source.name)
