@@ -1,0 +1,84 @@
+"""The contract suite of templates.
+
+Subclass and say what it makes of what; pytest finds the rest::
+
+    class TestMine(TemplateContract):
+        template = Mine
+        params = {"source": "a"}
+        contents = {"a": b"some bytes"}
+        made = b"what they become"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+import pytest
+
+from sluice_core.describe import Scalar
+from sluice_filters.api import check_parameters
+from sluice_motifs.api import ExpansionError, SourceGone, Template
+from sluice_motifs.templates.registry import unfit
+
+
+class CallOfTest:
+    """What a template is given; implements ``TemplateCall``.
+
+    :param piece: bytes that a source gives at once
+    """
+
+    def __init__(self, item: str, contents: Mapping[str, bytes], size: int, piece: int) -> None:
+        self.item = item
+        self.size = size
+        self._contents = contents
+        self._piece = piece
+
+    def read(self, source: str) -> Iterator[bytes]:
+        if source not in self._contents:
+            raise SourceGone(source)
+        content = self._contents[source]
+        for begin in range(0, len(content), self._piece):
+            yield content[begin : begin + self._piece]
+
+    def own_bytes(self) -> Iterator[bytes]:
+        raise ExpansionError("there are none")
+
+    def check(self) -> None:
+        """Nothing ends it."""
+
+
+class TemplateContract:
+    """Every promise of ``sluice_motifs.api.Template``; ``made`` None: only that it is made."""
+
+    template: ClassVar[type[Template]]
+    params: ClassVar[Mapping[str, Scalar]]
+    contents: ClassVar[Mapping[str, bytes]]
+    made: ClassVar[bytes | None] = None
+    item: ClassVar[str] = "item"
+
+    def expanded(self, piece: int, contents: Mapping[str, bytes]) -> bytes:
+        given = check_parameters(self.template.info, self.params)
+        template = self.template({name: value for name, value in given.items() if value is not None})
+        size = 0 if self.made is None else len(self.made)
+        return b"".join(template.expand(CallOfTest(self.item, contents, size, piece)))
+
+    def test_it_can_be_used(self) -> None:
+        assert unfit(self.template) == ""
+
+    @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
+    def test_it_makes_its_item_however_sources_are_cut(self, piece: int) -> None:
+        made = self.expanded(piece, self.contents)
+        if self.made is not None:
+            assert made == self.made
+        elif self.template.exact:
+            assert made == self.expanded(1 << 20, self.contents)
+
+    def test_it_names_what_it_reads(self) -> None:
+        named = {one.name for one in self.template(self.params).sources(self.item) if not one.external}
+        assert named == set(self.contents)
+
+    def test_a_source_that_is_gone_is_no_short_item(self) -> None:
+        for name in self.contents:
+            with pytest.raises(SourceGone):
+                self.expanded(7, {one: content for one, content in self.contents.items() if one != name})
