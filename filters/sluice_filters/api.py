@@ -201,14 +201,16 @@ def check_parameters(info: ActionInfo, given: Mapping[str, Scalar]) -> dict[str,
 
     :raises BadParameter: unknown names, wrong types and values out of range, all faults at once
     """
-    faults = [f"filter `{info.keyword}` has no parameter `{name}`" for name in given if info.parameter(name) is None]
+    faults = [
+        f"{info.kind} `{info.keyword}` has no parameter `{name}`" for name in given if info.parameter(name) is None
+    ]
     values: dict[str, Scalar | None] = {}
     for parameter in info.parameters:
         value = values[parameter.name] = given.get(parameter.name, parameter.default)
         if value is not None:
             faults += _value_faults(value, info.with_range(parameter, given))
         elif parameter.required:
-            faults.append(f"filter `{info.keyword}` needs parameter `{parameter.name}`")
+            faults.append(f"{what} needs parameter `{parameter.name}`")
     if faults:
         raise BadParameter("; ".join(faults))
     return values

@@ -40,14 +40,14 @@ class LocalLeases:
 
     def renew(self, lease: Lease) -> bool:
         with self._mutex:
-            ours = self._held.get(lease.item, (0, 0.0))[0] == lease.token
+            ours = self._held.get(lease.item, (-1, 0.0))[0] == lease.token
             if ours:
                 self._held[lease.item] = (lease.token, self._clock() + self._lasts)
             return ours
 
     def release(self, lease: Lease) -> None:
         with self._mutex:
-            if self._held.get(lease.item, (0, 0.0))[0] == lease.token:
+            if self._held.get(lease.item, (-1, 0.0))[0] == lease.token:
                 del self._held[lease.item]
 
 

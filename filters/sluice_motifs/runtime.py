@@ -66,7 +66,7 @@ class Runtime:
         self._observer = around.observer
         self._freshness = Freshness(shim, templates)
         self._choice = CheapestFirst(templates, self.items, loads)
-        watched = Surroundings(around.spawn, around.pause, around.clock, around.turns, self)
+        watched = replace(around, observer=self)
         self._openings = Openings(shim, leases, templates, self._choice, watched)
         self._contractor = Contractor(shim, leases, templates, dependents)
         self._changes = SourceChanges(shim, leases, templates, dependents, self.expand, around.pause, around.clock)

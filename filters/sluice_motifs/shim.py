@@ -82,7 +82,7 @@ class Shim(Protocol):
 class Lease:
     """The right to work at an item.
 
-    :param token: greater than that of each earlier lease of the item
+    :param token: greater than that of each earlier lease of the item; 0 is of none, and always over
     """
 
     item: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sluice_motifs.dependencies.freshness import SourceState
 from sluice_motifs.expansion.stream import SharedStream
@@ -19,7 +19,7 @@ class ActiveExpansion:
 
     view: ItemView
     state: SourceState
-    stream: SharedStream = field(default_factory=SharedStream)
+    stream: SharedStream
     users: int = 2
 
     def serves(self, view: ItemView, state: SourceState) -> bool:

@@ -186,9 +186,10 @@ def proven(pieces: Iterator[bytes], view: ItemView) -> Iterator[bytes]:
         if size > plain.size:
             raise ExpansionError(f"more than the {plain.size} bytes that it had were made")
         digest.update(piece)
-        if held:
-            yield held
-        held = piece
+        if size < plain.size:
+            yield piece
+        else:
+            held = piece
     if size < plain.size:
         raise ExpansionError(f"{size} bytes were made, expected {plain.size}")
     if digest.hexdigest() != plain.digest:

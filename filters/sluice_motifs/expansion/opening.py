@@ -21,6 +21,7 @@ from sluice_motifs.api import ExpansionError
 from sluice_motifs.dependencies.freshness import Freshness, SourceState, Templates
 from sluice_motifs.expansion.active import ActiveExpansion, ActiveExpansions
 from sluice_motifs.expansion.expander import Choice, Expander, in_written_order
+from sluice_motifs.expansion.stream import STALLED, SharedStream
 from sluice_motifs.leases import Renewal, release
 from sluice_motifs.records import ItemView, Motif
 from sluice_motifs.shim import Lease, Leases, Shim
@@ -105,12 +106,14 @@ class Surroundings:
     :param spawn: runs a function beside the caller
     :param pause: waits so many seconds
     :param turns: of expansions at a time; those that others wait for need none
+    :param stalled: seconds without a byte after which a template is given up
     """
 
     spawn: Callable[[Callable[[], None]], object] = field(default=lambda work: _thread(work))
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     turns: threading.Semaphore | None = None
+    stalled: float = STALLED
     observer: Observer = field(default_factory=NoObserver)
 
 
@@ -183,7 +186,7 @@ class Openings:
             view, state = self._look(name)
             if not view.contracted and not state.stale:
                 return None
-            active = ActiveExpansion(view, state)
+            active = ActiveExpansion(view, state, SharedStream(self._around.stalled))
             self.active.begin(active)
             begun = True
         finally:

@@ -1,0 +1,60 @@
+import pytest
+
+from sluice_core.describe import MOTIF, ActionInfo
+from sluice_motifs.api import NETWORK, Source, Template
+from sluice_motifs.choice import CheapestFirst
+from sluice_motifs.items import ItemTable
+from sluice_motifs.records import ItemView, Motif, Plain
+
+
+class Near(Template):
+    info = ActionInfo("near", MOTIF, "")
+
+    def sources(self, item):
+        return [Source("source")]
+
+    def expand(self, call):
+        return iter(())
+
+
+class Far(Near):
+    info = ActionInfo("far", MOTIF, "")
+    resource = NETWORK
+
+    def sources(self, item):
+        return []
+
+
+@pytest.fixture
+def loads():
+    return {}
+
+
+@pytest.fixture
+def items():
+    return ItemTable()
+
+
+@pytest.fixture
+def order(items, loads):
+    choice = CheapestFirst({"near": Near, "far": Far}, items, lambda: loads)
+    for _ in range(50):
+        choice.record("near", 1_000_000, 0.1)
+        choice.record("far", 1_000_000, 0.15)
+    view = ItemView("item", Plain("1", 1_000_000, ""))
+    return lambda: [one.template for one in choice(view, [Motif("far"), Motif("near"), Motif("unknown")])]
+
+
+def test_the_one_that_took_less_time_is_first(order):
+    assert order() == ["near", "far", "unknown"]
+
+
+def test_a_busy_resource_makes_what_waits_for_it_dearer(order, loads):
+    loads["cpu"] = 0.9
+    assert order() == ["far", "near", "unknown"]
+
+
+def test_a_contracted_source_costs_what_making_it_took(order, items):
+    items.put("source", 10, expanded=False)
+    items.note_expansion("source", 2.0)
+    assert order() == ["far", "near", "unknown"]

@@ -1,0 +1,132 @@
+import pytest
+
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_filters.api import BadParameter
+from sluice_motifs.contraction import CONTRACTED, EXPAND
+from sluice_motifs.dependencies.source_changes import LocalDependents
+from sluice_motifs.leases import LocalLeases
+from sluice_motifs.records import Motif
+from sluice_motifs.runtime import Runtime
+from sluice_motifs.templates.compressed import Compressed
+from sluice_motifs.templates.registry import load_templates
+from sluice_motifs.testing.memory_shim import MemoryShim
+from sluice_motifs.testing.template_suite import CallOfTest
+
+TEXT = b"a line of a log\n" * 1000
+
+
+class Store:
+    def __init__(self):
+        self.shim = MemoryShim(self.read)
+        self.runtime = self.restarted()
+
+    def restarted(self):
+        return Runtime(self.shim, LocalLeases(), LocalDependents(), load_templates())
+
+    def read(self, name, chain=()):
+        opened = self.runtime.notify_open(name, chain)
+        try:
+            yield from self.shim.own_bytes(opened.view) if opened.expansion is None else opened.read()
+        finally:
+            self.runtime.notify_close(opened)
+
+    def attach(self, name, template, **params):
+        self.runtime.attach_motif(name, self.runtime.create_motif(template, params))
+
+
+@pytest.fixture
+def store():
+    store = Store()
+    for name in ("a", "b"):
+        store.shim.put(name, TEXT)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("template", "params", "error", "reason"),
+    [
+        ("duplicate", {}, NotFound, "unknown template `duplicate`, did you mean `duplicate_of`"),
+        ("concat", {}, BadParameter, "motif `concat` needs parameter `of`"),
+        ("concat", {"of": "a", "off": "b"}, BadParameter, "motif `concat` has no parameter `off`"),
+        ("compressed", {"source": "a", "engine": "rar"}, BadParameter, "expected one of gzip, zstd"),
+    ],
+)
+def test_a_motif_that_cannot_be_is_refused(store, template, params, error, reason):
+    with pytest.raises(error, match=reason):
+        store.runtime.create_motif(template, params)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "error", "reason"),
+    [
+        ("none", {"of": "a"}, NotFound, "there is no item `none`"),
+        ("b", {"of": "none"}, NotFound, "source `none` does not exist"),
+        ("b", {"of": "a,b"}, CallerError, "`b` would be made from itself"),
+        ("b", {"of": ",".join(f"s{n}" for n in range(33))}, CallerError, "33 sources, expected at most 32"),
+    ],
+)
+def test_a_motif_that_does_not_fit_an_item_is_not_attached(store, name, params, error, reason):
+    with pytest.raises(error, match=reason):
+        store.attach(name, "concat", **params)
+
+
+def test_an_item_is_contracted_read_and_there_again(store):
+    store.attach("b", "duplicate_of", source="a")
+    assert store.runtime.contract("b") == CONTRACTED
+    assert not store.runtime.statistics("b").expanded
+    assert b"".join(store.read("b")) == TEXT
+    store.runtime.expand("b")
+    known = store.runtime.statistics("b")
+    assert (known.size, known.expanded, known.opens) == (len(TEXT), True, 1)
+    assert known.expansion_seconds > 0
+
+
+@pytest.mark.parametrize("engine", ["gzip", "zstd"])
+def test_either_half_of_a_circular_pair_gives_up_its_bytes(store, engine):
+    store.attach("a", "decompressed", source="b", engine=engine)
+    packed = Compressed({"source": "a", "engine": engine})
+    store.shim.put("b", b"".join(packed.expand(CallOfTest("b", {"a": TEXT}, 0, 4))))
+    store.attach("b", "compressed", source="a", engine=engine)
+    for name in ("a", "b"):
+        before = b"".join(store.read(name))
+        assert store.runtime.contract(name, EXPAND) == CONTRACTED
+        assert b"".join(store.read(name)) == before
+        store.runtime.expand(name)
+
+
+def test_detaching_makes_the_bytes_first(store):
+    store.attach("b", "duplicate_of", source="a")
+    store.runtime.contract("b")
+    store.runtime.detach_motif("b", Motif("duplicate_of", {"source": "a"}))
+    assert store.shim.stored("b") == TEXT
+    assert store.shim.view("b").record.motifs == ()
+    with pytest.raises(NotFound, match="nothing is known of an item `b`"):
+        store.runtime.statistics("b")
+
+
+def test_what_others_need_as_it_is_does_not_become_derived(store):
+    store.attach("b", "duplicate_of", source="a")
+    store.runtime.contract("b")
+    store.shim.put("c", TEXT)
+    with pytest.raises(Conflict, match="`a` is needed as it is by `b`"):
+        store.attach("a", "concat", of="c")
+
+
+def test_a_restart_knows_items_and_who_needs_a_source(store):
+    store.attach("b", "duplicate_of", source="a")
+    store.runtime.contract("b")
+    store.runtime = store.restarted()
+    assert store.runtime.restart() == 1
+    assert not store.runtime.statistics("b").expanded
+    with store.runtime.changing("a"):
+        assert store.shim.stored("b") == TEXT
+
+
+def test_a_longer_chain_than_is_expanded_is_not_attached(store):
+    for number in range(9):
+        store.shim.put(f"i{number}", TEXT)
+    store.attach("i0", "concat", of="a")
+    for number in range(1, 8):
+        store.attach(f"i{number}", "concat", of=f"i{number - 1}")
+    with pytest.raises(CallerError, match="`i8` would be made through more than 8 others"):
+        store.attach("i8", "concat", of="i7")
