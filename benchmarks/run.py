@@ -50,6 +50,7 @@ from benchmarks import (
 from benchmarks.figures import Figure, Partly, table
 from benchmarks.machine import machine_facts
 from benchmarks.motifs import replacement as motif_replacement
+from benchmarks.motifs import runtime as motif_runtime
 from benchmarks.results import Results
 from benchmarks.scale import Scale, say
 from benchmarks.trio import Trio
@@ -83,6 +84,7 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "metric_history": metric_history.measure,
     "rewrites": rewrites.measure,
     "motif_replacement": motif_replacement.measure,
+    "motif_runtime": motif_runtime.measure,
     **volume_parts.PARTS,
 }
 #: Measured only when asked for, since they take long: the soak half an hour.

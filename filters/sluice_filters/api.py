@@ -201,9 +201,8 @@ def check_parameters(info: ActionInfo, given: Mapping[str, Scalar]) -> dict[str,
 
     :raises BadParameter: unknown names, wrong types and values out of range, all faults at once
     """
-    faults = [
-        f"{info.kind} `{info.keyword}` has no parameter `{name}`" for name in given if info.parameter(name) is None
-    ]
+    what = f"{info.kind} `{info.keyword}`"
+    faults = [f"{what} has no parameter `{name}`" for name in given if info.parameter(name) is None]
     values: dict[str, Scalar | None] = {}
     for parameter in info.parameters:
         value = values[parameter.name] = given.get(parameter.name, parameter.default)

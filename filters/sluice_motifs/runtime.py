@@ -16,7 +16,7 @@ from typing import Final
 from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_filters.api import check_parameters
-from sluice_motifs.api import DERIVED
+from sluice_motifs.api import DERIVED, PRESERVING
 from sluice_motifs.choice import CheapestFirst, Loads
 from sluice_motifs.contraction import ALREADY, CONTRACTED, HEAD, Contractor
 from sluice_motifs.dependencies.availability import DEEPEST
@@ -199,9 +199,10 @@ class Runtime:
 
     def restart(self) -> int:
         """Fill the table, and what is known of dependents, by a scan of the storage; how many items there are."""
+        preserving = {keyword for keyword, kind in self._templates.items() if kind.relation == PRESERVING}
         for view in self._shim.scan():
             self.items.put(view.name, view.plain.size, not view.contracted)
-            if view.contracted:
+            if view.contracted and any(motif.template in preserving for motif in view.record.motifs):
                 for source in preserved_by(view.record.motifs, view.name, self._templates):
                     self._dependents.add(source, view.name)
         return len(self.items)

@@ -479,4 +479,6 @@ if __name__ == "__main__":
     start = time.monotonic()
     for number in range(first, first + count):
         run(number)
+        if number % 50_000 == 0:
+            print(f"at seed {number} after {time.monotonic() - start:.0f} s", flush=True)
     print(f"{count} interleavings from seed {first} without a violation in {time.monotonic() - start:.0f} s")
