@@ -1,0 +1,252 @@
+"""The contract suite of shims: what the runtime relies on, as tests.
+
+Subclass and say how a client of your storage writes; pytest finds the rest::
+
+    class TestMyShim(ShimContract):
+        @pytest.fixture
+        def storage(self, tmp_path):
+            return MyStorage(tmp_path, templates=[ShiftedCopy])  # implements ShimStorage
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Final, Protocol
+
+import pytest
+
+from sluice_core.describe import MOTIF, ActionInfo, Parameter
+from sluice_motifs.api import ExpansionError, Source, SourceGone, Template, TemplateCall
+from sluice_motifs.records import ItemView, Motif, Record
+from sluice_motifs.shim import Shim
+
+#: Contents of items: none, short, of all bytes, and longer than what a stream takes at once.
+CONTENTS: Final = (b"", b"x", bytes(range(256)) * 5, b"0123456789abcdef" * 40_000)
+NAMES: Final = ("plain", "with space/and slash", "ünïcode-☃", "x" * 150)
+
+
+class ShimStorage(Protocol):
+    """A storage as its clients use it, below the runtime."""
+
+    @property
+    def shim(self) -> Shim:
+        """Its shim, of which expansions know the templates of the suite."""
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write an item as a client does, which has no motifs then."""
+
+    def delete(self, name: str) -> None:
+        """Delete an item as a client does."""
+
+    def attach(self, name: str, record: Record) -> None:
+        """Keep a record with an item that is there, as it is."""
+
+
+class ShiftedCopy(Template):
+    """Makes the bytes of its source, each greater by one: the template that a storage under test must know."""
+
+    info: ClassVar[ActionInfo] = ActionInfo(
+        "shifted_copy", MOTIF, "each byte greater by one", (Parameter("of", "str", "source"),)
+    )
+
+    def sources(self, item: str) -> Sequence[Source]:
+        return [Source(str(self.params["of"]))]
+
+    def expand(self, call: TemplateCall) -> Iterator[bytes]:
+        for piece in call.read(str(self.params["of"])):
+            yield shifted(piece)
+
+
+def shifted(content: bytes) -> bytes:
+    """What :class:`ShiftedCopy` makes."""
+    return bytes((one + 1) % 256 for one in content)
+
+
+class ShimContract:
+    """Every promise of ``sluice_motifs.shim.Shim``."""
+
+    @pytest.fixture
+    def storage(self) -> ShimStorage:
+        """The storage under test, empty."""
+        raise NotImplementedError("override the fixture `storage`")
+
+    @pytest.fixture
+    def shim(self, storage: ShimStorage) -> Shim:
+        return storage.shim
+
+    def test_nothing_is_there_before_it_is_written(self, shim: Shim) -> None:
+        assert shim.view("item") is None
+        assert list(shim.scan()) == []
+        with pytest.raises(SourceGone):
+            list(shim.read("item", "", ()))
+
+    @pytest.mark.parametrize("name", NAMES)
+    @pytest.mark.parametrize("content", CONTENTS)
+    def test_an_item_is_seen_as_it_was_written(
+        self, storage: ShimStorage, shim: Shim, name: str, content: bytes
+    ) -> None:
+        seen = attached(storage, name, content)
+        assert (seen.name, seen.plain.size, seen.contracted, seen.record) == (name, len(content), False, RECORD)
+        assert b"".join(shim.own_bytes(seen)) == content
+        assert b"".join(shim.read(name, "", ())) == content
+
+    def test_each_write_of_a_client_gives_another_version(self, storage: ShimStorage, shim: Shim) -> None:
+        versions = set()
+        for content in (b"one", b"two", b"two"):
+            storage.put("item", content)
+            versions.add(found(shim, "item").plain.version)
+        storage.delete("item")
+        storage.put("item", b"two")
+        versions.add(found(shim, "item").plain.version)
+        assert len(versions) == 4
+
+    def test_a_write_of_a_client_detaches_motifs(self, storage: ShimStorage, shim: Shim) -> None:
+        attached(storage, "item", b"one")
+        storage.put("item", b"two")
+        assert found(shim, "item").record == Record()
+
+    @pytest.mark.parametrize("content", CONTENTS)
+    def test_an_item_keeps_what_clients_see_through_contraction_and_expansion(
+        self, storage: ShimStorage, shim: Shim, content: bytes
+    ) -> None:
+        seen = attached(storage, "item", content)
+        later = Record(RECORD.motifs, {"source": "7"})
+        assert shim.contract(seen, later)
+        contracted = found(shim, "item")
+        assert contracted.contracted
+        assert (contracted.plain, contracted.record) == (seen.plain, later)
+        assert shim.expand(contracted, RECORD, pieces_of(content))
+        expanded = found(shim, "item")
+        assert (expanded.contracted, expanded.plain, expanded.record) == (False, seen.plain, RECORD)
+        assert b"".join(shim.own_bytes(expanded)) == content
+
+    @pytest.mark.parametrize("contracted", [False, True], ids=["expanded", "contracted"])
+    def test_another_record_changes_nothing_else(self, storage: ShimStorage, shim: Shim, contracted: bool) -> None:
+        seen = attached(storage, "item", b"one", contracted)
+        later = Record((*RECORD.motifs, Motif("other", {"of": "source"})), {"source": "7"})
+        assert shim.annotate(seen, later)
+        now = found(shim, "item")
+        assert (now.plain, now.contracted, now.record) == (seen.plain, contracted, later)
+        if not contracted:
+            assert b"".join(shim.own_bytes(now)) == b"one"
+
+    def test_a_scan_finds_what_has_motifs(self, storage: ShimStorage, shim: Shim) -> None:
+        storage.put("plain", b"one")
+        attached(storage, "expanded", b"two")
+        attached(storage, "contracted", b"three", contracted=True)
+        scanned = {seen.name: (seen.record, seen.contracted, seen.plain.size) for seen in shim.scan()}
+        assert scanned == {"expanded": (RECORD, False, 3), "contracted": (RECORD, True, 5)}
+
+    def test_bytes_are_those_of_what_was_seen_or_none(self, storage: ShimStorage, shim: Shim) -> None:
+        seen = attached(storage, "item", b"one")
+        storage.put("item", b"two")
+        with pytest.raises(ExpansionError):
+            list(shim.own_bytes(seen))
+
+    @pytest.mark.parametrize("gone", [False, True], ids=["written", "deleted"])
+    @pytest.mark.parametrize("change", ["annotate", "contract", "expand", "replace"])
+    def test_a_client_wins_against_what_was_judged_before(
+        self, storage: ShimStorage, shim: Shim, change: str, gone: bool
+    ) -> None:
+        seen = attached(storage, "item", b"one", contracted=change in ("expand", "replace"))
+        began = shim.now()
+        if gone:
+            storage.delete("item")
+        else:
+            storage.put("item", b"a client's")
+        before = shim.view("item")
+        assert not write(shim, change, seen, pieces_of(b"one"), began)
+        assert shim.view("item") == before
+        if not gone:
+            assert b"".join(shim.read("item", "", ())) == b"a client's"
+
+    def test_new_content_does_not_replace_what_was_written_since_it_began(
+        self, storage: ShimStorage, shim: Shim
+    ) -> None:
+        began = shim.now()
+        seen = attached(storage, "item", b"one")
+        assert not shim.replace(seen, RECORD, pieces_of(b"other"), began)
+        assert b"".join(shim.own_bytes(found(shim, "item"))) == b"one"
+
+    @pytest.mark.parametrize("contracted", [False, True], ids=["stale", "contracted"])
+    @pytest.mark.parametrize("content", CONTENTS)
+    def test_new_content_has_its_own_size_and_digest(
+        self, storage: ShimStorage, shim: Shim, contracted: bool, content: bytes
+    ) -> None:
+        seen = attached(storage, "item", b"what it was", contracted)
+        began = shim.now()
+        assert shim.replace(seen, RECORD, pieces_of(content), began)
+        now = found(shim, "item")
+        assert (now.contracted, now.plain.size, now.record) == (False, len(content), RECORD)
+        assert now.plain.version == began
+        assert now.plain.digest != seen.plain.digest
+        assert b"".join(shim.own_bytes(now)) == content
+
+    @pytest.mark.parametrize("change", ["expand", "replace"])
+    def test_nothing_is_stored_of_bytes_that_end_in_an_error(
+        self, storage: ShimStorage, shim: Shim, change: str
+    ) -> None:
+        def broken() -> Iterator[bytes]:
+            yield b"half"
+            raise ExpansionError("the source is away")
+
+        seen = attached(storage, "item", b"half a content", contracted=True)
+        with pytest.raises(ExpansionError, match="the source is away"):
+            write(shim, change, seen, broken(), shim.now())
+        assert shim.view("item") == seen
+
+    def test_each_of_two_writers_that_judged_the_same_leaves_an_item_whole(
+        self, storage: ShimStorage, shim: Shim
+    ) -> None:
+        seen = attached(storage, "item", b"one", contracted=True)
+        assert shim.expand(seen, RECORD, pieces_of(b"one"))
+        shim.replace(seen, RECORD, pieces_of(b"other"), shim.now())
+        now = found(shim, "item")
+        assert b"".join(shim.own_bytes(now)) == (b"one" if now.plain == seen.plain else b"other")
+
+    def test_the_front_door_expands(self, storage: ShimStorage, shim: Shim) -> None:
+        storage.put("source", b"abc")
+        seen = attached(storage, "item", b"bcd", contracted=True)
+        assert b"".join(shim.read("item", "", ())) == b"bcd"
+        assert found(shim, "item").plain == seen.plain
+
+    def test_what_is_begun_later_has_another_version(self, shim: Shim) -> None:
+        assert shim.now() != shim.now()
+
+
+#: What the suite attaches.
+RECORD: Final = Record((Motif("shifted_copy", {"of": "source"}),))
+
+
+def attached(storage: ShimStorage, name: str, content: bytes, contracted: bool = False) -> ItemView:
+    """An item with a motif, as its shim sees it."""
+    storage.put(name, content)
+    storage.attach(name, RECORD)
+    seen = found(storage.shim, name)
+    if contracted:
+        assert storage.shim.contract(seen, RECORD)
+        seen = found(storage.shim, name)
+    return seen
+
+
+def found(shim: Shim, name: str) -> ItemView:
+    """An item that must be there."""
+    view = shim.view(name)
+    assert view is not None
+    return view
+
+
+def write(shim: Shim, change: str, seen: ItemView, pieces: Iterator[bytes], began: str) -> bool:
+    """One of the four writes of a shim."""
+    if change == "annotate":
+        return shim.annotate(seen, Record())
+    if change == "contract":
+        return shim.contract(seen, RECORD)
+    if change == "expand":
+        return shim.expand(seen, RECORD, pieces)
+    return shim.replace(seen, RECORD, pieces, began)
+
+
+def pieces_of(content: bytes) -> Iterator[bytes]:
+    """A content in pieces of odd length."""
+    return (content[start : start + 50_001] for start in range(0, len(content), 50_001))
