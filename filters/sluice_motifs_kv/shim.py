@@ -1,0 +1,230 @@
+"""The shims between the motif runtime and LevelDB: of a database as it is, and as it was when a snapshot was taken.
+
+A shim reads a key's metadata, then its bytes, then the metadata again: metadata are never the same twice, so the bytes
+are theirs when nothing has changed. A value that motifs write is swapped against the metadata that they have seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from sluice_core.errors import DecodeError, NotFound
+from sluice_motifs.api import ExpansionError, SourceGone
+from sluice_motifs.dependencies.freshness import Templates
+from sluice_motifs.expansion.opening import Opened, Openings, Surroundings
+from sluice_motifs.leases import LocalLeases
+from sluice_motifs.records import ItemView, Plain, Record
+from sluice_motifs.shim import Shim
+from sluice_motifs_kv.entries import Entry, item_key, item_name
+from sluice_motifs_kv.store import Change, Reader, Store
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two looks at an item at which another thread works.
+LOOK_AGAIN: Final = 0.002
+_ALGORITHM: Final = "sha256"
+
+
+class KeyValueShim(Shim, ABC):
+    """What both shims do: all that ``Shim`` reads.
+
+    Items are keys, by the names of ``entries``. Identities mean nothing here: who has the database may read all of it.
+    """
+
+    def __init__(self, reader: Reader, templates: Templates) -> None:
+        self._reader = reader
+        self.leases = LocalLeases()
+        around = Surroundings(spawn=lambda work: work(), pause=lambda _: time.sleep(LOOK_AGAIN))
+        self.openings = Openings(self, self.leases, templates, surroundings=around)
+
+    def view(self, name: str) -> ItemView | None:
+        key = item_key(name)
+        raw = self._reader.metadata(key)
+        return None if raw is None else _view(name, Entry.decode(key, raw), raw)
+
+    def scan(self) -> Iterator[ItemView]:
+        for key, raw in self._reader.scan():
+            try:
+                entry = Entry.decode(key, raw)
+                if entry.record:
+                    yield _view(item_name(key), entry, raw)
+            except DecodeError as error:
+                log.warning("%s", error)
+
+    def unreliable(self, name: str) -> str:
+        """Any key may be written or deleted at any time, so no value that preserves others is contracted."""
+        return "a key may be written or deleted at any time"
+
+    def read(self, name: str, reader: str, chain: tuple[str, ...]) -> Iterator[bytes]:
+        value = self.get(item_key(name), chain)
+        if value is None:
+            raise SourceGone(name)
+        yield value
+
+    def own_bytes(self, seen: ItemView) -> Iterator[bytes]:
+        value = self.value(seen)
+        if value is None:
+            raise ExpansionError(f"`{seen.name}` is another one now")
+        yield value
+
+    def get(self, key: bytes, chain: tuple[str, ...] = ()) -> bytes | None:
+        """The value of a key, made again where its bytes are gone or out of date; None when there is no such key.
+
+        :raises ExpansionError: when it cannot be made
+        """
+        while True:
+            raw = self._reader.metadata(key)
+            if raw is None:
+                return None
+            if Entry.decode(key, raw).record:
+                try:
+                    value = self._read(self.openings.open(item_name(key), chain))
+                except NotFound:
+                    return None
+            else:
+                value = self._reader.value(key)
+                if value is None and self._reader.metadata(key) == raw:
+                    raise _missing(item_name(key))
+            if value is not None:
+                return value
+
+    def _read(self, opened: Opened) -> bytes | None:
+        """The bytes of an open item, which is closed; None when it was contracted or written meanwhile."""
+        made = opened.expansion is not None
+        try:
+            value = b"".join(opened.read()) if made else self.value(opened.view)
+        finally:
+            opened.close()
+        if value is not None:
+            self._note_open(item_key(opened.view.name), made)
+        return value
+
+    def value(self, seen: ItemView) -> bytes | None:
+        """The bytes of an item as it was seen; None when it was contracted or written meanwhile.
+
+        :raises ExpansionError: when its bytes are missing although nobody gave them up
+        """
+        key = item_key(seen.name)
+        value = self._reader.value(key)
+        if self._reader.metadata(key) != seen.opaque:
+            return None
+        if value is None and not seen.contracted:
+            raise _missing(seen.name)
+        return value
+
+    @abstractmethod
+    def _note_open(self, key: bytes, made: bool) -> None:
+        """An item was opened; ``made``: its bytes were not there, or out of date."""
+
+
+class SnapshotShim(KeyValueShim):
+    """Items as they were when a snapshot was taken.
+
+    What is contracted in it is made from its sources in it, for whoever reads it, and stored nowhere.
+    """
+
+    def __init__(self, reader: Reader, templates: Templates) -> None:
+        super().__init__(reader, templates)
+        self._annotated: dict[str, ItemView] = {}
+
+    def view(self, name: str) -> ItemView | None:
+        return self._annotated.get(name) or super().view(name)
+
+    def now(self) -> str:
+        return "0"
+
+    def annotate(self, seen: ItemView, record: Record) -> bool:
+        self._annotated[seen.name] = replace(seen, record=record)
+        return True
+
+    def contract(self, seen: ItemView, record: Record) -> bool:
+        return False
+
+    def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
+        for _ in pieces:  # its readers have them from the shared stream
+            pass
+        return False
+
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
+        return self.expand(seen, record, pieces)
+
+    def _note_open(self, key: bytes, made: bool) -> None:
+        """No policy looks at opens of the past."""
+
+
+class DatabaseShim(KeyValueShim):
+    """Items as they are.
+
+    :param fits: whether so many bytes may be stored at all; others are made for each reader anew
+    :param note_open: told of an item that was opened, and whether its bytes had to be made
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        templates: Templates,
+        fits: Callable[[int], bool],
+        note_open: Callable[[bytes, bool], None],
+    ) -> None:
+        super().__init__(store, templates)
+        self._store = store
+        self._fits = fits
+        self._opened = note_open
+
+    def now(self) -> str:
+        return str(self._store.new_version())
+
+    def annotate(self, seen: ItemView, record: Record) -> bool:
+        value = self.value(seen)
+        return (value is not None or seen.contracted) and self.swap(seen.name, seen, record, seen.plain, value)
+
+    def contract(self, seen: ItemView, record: Record) -> bool:
+        return self.swap(seen.name, seen, record, seen.plain, None)
+
+    def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
+        value = b"".join(pieces)
+        if self._fits(len(value)):
+            return self.swap(seen.name, seen, record, seen.plain, value)
+        return record != seen.record and self.swap(seen.name, seen, record, seen.plain, None)
+
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
+        value = b"".join(pieces)
+        if int(began) <= int(seen.plain.version):
+            return False
+        return self.swap(seen.name, seen, record, plain_of(began, value), value if self._fits(len(value)) else None)
+
+    def swap(self, name: str, seen: ItemView | None, record: Record, plain: Plain, value: bytes | None) -> bool:
+        """Put an item in the place of ``seen``, None for no such key; False when something else is there.
+
+        :param value: its bytes; None contracts it
+        :raises CallerError: when the record is longer than what an item holds
+        """
+        entry = Entry(int(plain.version), plain.size)
+        if record.motifs:
+            state = self._store.new_version()
+            entry = Entry(entry.version, plain.size, plain.digest, state, value is None, record.encode())
+        return self._store.swap(Change(item_key(name), entry, value), None if seen is None else seen.opaque)
+
+    def _note_open(self, key: bytes, made: bool) -> None:
+        self._opened(key, made)
+
+
+def _missing(name: str) -> ExpansionError:
+    return ExpansionError(f"the bytes of `{name}` are missing from the database")
+
+
+def plain_of(version: str, value: bytes) -> Plain:
+    """What clients see of a value with motifs."""
+    return Plain(version, len(value), hashlib.new(_ALGORITHM, value, usedforsecurity=False).hexdigest(), _ALGORITHM)
+
+
+def _view(name: str, entry: Entry, raw: bytes) -> ItemView:
+    record = Record.decode(entry.record) if entry.record else Record()
+    plain = Plain(str(entry.version), entry.size, entry.digest, _ALGORITHM)
+    return ItemView(name, plain, record, entry.contracted, opaque=raw)

@@ -1,0 +1,199 @@
+"""LevelDB through plyvel, which no other module calls: metadata and bytes of keys, written together or not at all.
+
+LevelDB belongs to one process.  All writes pass one lock, under which a write can be made to depend on the metadata
+that its caller has seen (:meth:`Store.swap`); metadata are never the same twice, since each has a version of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+import plyvel
+
+from sluice_core.errors import CallerError, PeerError
+from sluice_motifs_kv.entries import METADATA, RESERVED_VERSIONS, VALUES, Entry
+
+#: Versions that are reserved at once, so that giving one out writes nothing; those of a dead process are left out.
+_RESERVED_AT_ONCE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one key is to become.
+
+    :param entry: its metadata; None deletes the key
+    :param value: its bytes; None when it is deleted or contracted
+    """
+
+    key: bytes
+    entry: Entry | None = None
+    value: bytes | None = None
+
+
+class Reader:
+    """Keys as they are, or were when a snapshot was taken.
+
+    :param metadata: what plyvel reads metadata through: a part of the database, or of a snapshot
+    :param values: the same for bytes
+    """
+
+    def __init__(self, path: Path, metadata: Any = None, values: Any = None) -> None:
+        self._path = path
+        self._metadata = metadata
+        self._values = values
+
+    def metadata(self, key: bytes) -> bytes | None:
+        """Encoded metadata; None when there is no such key.
+
+        :raises PeerError: when LevelDB cannot read
+        """
+        try:
+            found: bytes | None = self._metadata.get(key)
+        except plyvel.Error as error:
+            raise self._unreadable(error) from error
+        return found
+
+    def value(self, key: bytes) -> bytes | None:
+        """Bytes; None when they are not there.
+
+        :raises PeerError: when LevelDB cannot read
+        """
+        try:
+            found: bytes | None = self._values.get(key)
+        except plyvel.Error as error:
+            raise self._unreadable(error) from error
+        return found
+
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        """All keys with their encoded metadata."""
+        try:
+            yield from self._metadata.iterator(fill_cache=False)
+        except plyvel.Error as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: plyvel.Error) -> PeerError:
+        return PeerError(f"`{self._path}` cannot be read: {error}")
+
+
+class Store(Reader):
+    """One database.
+
+    :param options: of ``plyvel.DB``
+    :param committed: told of each change after it was written, in the order of the writes
+    """
+
+    def __init__(self, path: Path, options: Mapping[str, Any], committed: Callable[[Change], None]) -> None:
+        super().__init__(path)
+        self._options = {"create_if_missing": True, **options}
+        self._committed = committed
+        self._writing = threading.Lock()
+        self._numbering = threading.Lock()
+        self._next_version = 0
+        self._reserved = 0
+
+    def open(self) -> None:
+        """
+        :raises PeerError: when it cannot be opened, or another process has it
+        """
+        try:
+            self._db = plyvel.DB(str(self._path), **self._options)
+            self._next_version = self._reserved = int(self._db.get(RESERVED_VERSIONS) or b"1")
+        except plyvel.Error as error:
+            raise PeerError(f"`{self._path}` cannot be opened: {error}") from error
+        self._metadata = self._db.prefixed_db(METADATA)
+        self._values = self._db.prefixed_db(VALUES)
+
+    def close(self) -> None:
+        """Twice does no harm; iterators and snapshots end."""
+        self._db.close()
+
+    def snapshot(self) -> StoreSnapshot:
+        """All keys as they are now."""
+        with self._writing:
+            return StoreSnapshot(self._path, self._metadata.snapshot(), self._values.snapshot())
+
+    def new_version(self) -> int:
+        """A version that is greater than all that were given out before, also by processes that died."""
+        with self._numbering:
+            if self._next_version >= self._reserved:
+                self._reserved = self._next_version + _RESERVED_AT_ONCE
+                batch = self._db.write_batch(sync=True)
+                batch.put(RESERVED_VERSIONS, b"%d" % self._reserved)
+                self._commit(batch)
+            self._next_version += 1
+            return self._next_version - 1
+
+    def write(self, changes: Iterable[Change], sync: bool = False) -> None:
+        """Make changes in their order, all or none.
+
+        :param sync: return when they are on the disk; else they survive the process, and not the machine
+        """
+        with self._writing:
+            self._write(changes, sync)
+
+    def swap(self, change: Change, seen: bytes | None) -> bool:
+        """Make a change if the key's encoded metadata are still ``seen``; False when they are not."""
+        with self._writing:
+            if self.metadata(change.key) != seen:
+                return False
+            self._write([change], False)
+            return True
+
+    def _write(self, changes: Iterable[Change], sync: bool) -> None:
+        made = list(changes)
+        batch = self._db.write_batch(sync=sync)
+        for change in made:
+            if change.entry is None:
+                batch.delete(METADATA + change.key)
+            else:
+                batch.put(METADATA + change.key, change.entry.encode())
+            if change.value is None:
+                batch.delete(VALUES + change.key)
+            else:
+                batch.put(VALUES + change.key, change.value)
+        self._commit(batch)
+        for change in made:
+            self._committed(change)
+
+    def _commit(self, batch: Any) -> None:
+        try:
+            batch.write()
+        except plyvel.Error as error:
+            raise PeerError(f"`{self._path}` cannot be written: {error}") from error
+
+
+class StoreSnapshot(Reader):
+    """All keys as they were at one moment."""
+
+    def keys(self, bounds: Mapping[str, Any]) -> Iterator[bytes]:
+        """Keys in their order.
+
+        :param bounds: of ``plyvel.DB.iterator``: which keys, and whether backwards
+        :raises CallerError: when they contradict each other
+        """
+        try:
+            keys: Iterator[bytes] = self._metadata.iterator(include_value=False, **bounds)
+        except TypeError as error:
+            raise CallerError(f"{error}".lower()) from error
+        return self._checked(keys)
+
+    def _checked(self, keys: Iterator[bytes]) -> Iterator[bytes]:
+        try:
+            yield from keys
+        except plyvel.Error as error:
+            raise self._unreadable(error) from error
+
+    def close(self) -> None:
+        """Let LevelDB drop what only this snapshot kept."""
+        self._metadata.close()
+        self._values.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
