@@ -22,25 +22,29 @@ from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim
 
 _MOTIF: Final = Motif("concat", {"of": "source"})
+_RECORD: Final = Record((_MOTIF,), {"source": "1"})
 _EMPTY: Final = "d41d8cd98f00b204e9800998ecf8427e"
 
 
 class MadeUpItems(MemoryShim):
-    """Items of no length with a motif from one source; the first ``live`` ones are expanded."""
+    """Items of no length with a motif from one source; the first ``live`` ones are expanded.
+
+    :param record: of each view, but that of the source
+    """
 
     items: int = 0
     live: int = 0
+    record: Record = _RECORD
 
     def view(self, name: str) -> ItemView | None:
-        return ItemView(name, Plain("1", 0, _EMPTY))
+        return ItemView(name, Plain("1", 0, _EMPTY), Record() if name == "source" else self.record)
 
     def annotate(self, seen: ItemView, record: Record) -> bool:
         return True
 
     def scan(self) -> Iterator[ItemView]:
-        record = Record((_MOTIF,), {"source": "1"})
         for number in range(self.items):
-            yield ItemView(_name(number), Plain("1", 0, _EMPTY), record, contracted=number >= self.live)
+            yield ItemView(_name(number), Plain("1", 0, _EMPTY), self.record, contracted=number >= self.live)
 
 
 def measure(scale: Scale) -> list[Figure]:
@@ -72,7 +76,9 @@ def measure(scale: Scale) -> list[Figure]:
 
 
 def _attach(count: int) -> float:
-    runtime = _runtime(MadeUpItems())
+    shim = MadeUpItems()
+    shim.record = Record()
+    runtime = _runtime(shim)
     start = time.perf_counter()
     for number in range(count):
         runtime.attach_motif(_name(number), _MOTIF)

@@ -1,5 +1,5 @@
 import pytest
-from benchmarks.motifs import replacement
+from benchmarks.motifs import replacement, runtime
 from benchmarks.motifs.replacement import LOCALITIES, PERCENTS, STRONG, replay
 from benchmarks.motifs.traces import Trace, make_trace
 from benchmarks.scale import Scale
@@ -46,3 +46,9 @@ def test_the_part_reports_hits_misses_and_a_picture_for_each_locality(tmp_path, 
     painted = list(tmp_path.glob("p/*.png"))
     assert [file.name for file in painted] == (["motif-byte-misses-strong.png"] if pictures else [])
     assert all(file.read_bytes().startswith(PNG) for file in painted)
+
+
+def test_the_runtime_is_measured_in_four_figures(tmp_path):
+    found = runtime.measure(Scale(tmp_path, quick=True))
+    assert len(found) == 4
+    assert all(one.value > 0 for one in found[1:])
