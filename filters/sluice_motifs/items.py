@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,10 +53,6 @@ class ItemTable:
 
     def __len__(self) -> int:
         return len(self._slots)
-
-    def __iter__(self) -> Iterator[str]:
-        with self._mutex:
-            return iter(tuple(self._slots))
 
     def slot(self, name: str) -> int | None:
         """The slot of an item; None when it is not known."""

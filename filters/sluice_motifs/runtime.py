@@ -11,22 +11,20 @@ import difflib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
 
 from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_filters.api import check_parameters
-from sluice_motifs.api import DERIVED, PRESERVING
+from sluice_motifs.api import PRESERVING
 from sluice_motifs.choice import CheapestFirst, Loads
 from sluice_motifs.contraction import ALREADY, CONTRACTED, HEAD, Contractor
-from sluice_motifs.dependencies.availability import DEEPEST
+from sluice_motifs.dependencies.attachment_checks import check_sources
 from sluice_motifs.dependencies.freshness import (
     Freshness,
     Templates,
     internal_sources,
     preserved_by,
     sources_by_name,
-    sources_of,
 )
 from sluice_motifs.dependencies.source_changes import SourceChanges
 from sluice_motifs.expansion.opening import Opened, Openings, Surroundings
@@ -34,9 +32,6 @@ from sluice_motifs.items import ItemStatistics, ItemTable
 from sluice_motifs.leases import HeldLeases, Renewal
 from sluice_motifs.records import MOST_MOTIFS, ItemView, Motif, Record
 from sluice_motifs.shim import Dependents, Leases, Shim
-
-#: Sources of one motif.
-MOST_SOURCES: Final = 32
 
 
 class Runtime:
@@ -99,7 +94,7 @@ class Runtime:
                 raise CallerError(f"`{name}` has this motif of template `{motif.template}` already")
             if len(view.record.motifs) >= MOST_MOTIFS:
                 raise CallerError(f"`{name}` has {MOST_MOTIFS} motifs, and may not have more")
-            self._check_sources(view, motif)
+            check_sources(view, motif, self._shim, self._dependents, self._templates)
             attached = Record((*view.record.motifs, motif), view.record.made_from)
             state = self._freshness.look(replace(view, record=attached))
             names = internal_sources(motif, name, self._templates)
@@ -222,36 +217,6 @@ class Runtime:
         if len(motifs) == len(view.record.motifs):
             self.items.remove(view.name)
         self._observer.detached(view, motifs, sources)
-
-    def _check_sources(self, view: ItemView, motif: Motif) -> None:
-        """
-        :raises CallerError: when the motif reads too much, or the item would change while others need it as it is
-        """
-        sources = sources_of(motif, view.name, self._templates)
-        if sources is None:
-            raise NotFound(f"unknown template `{motif.template}`")
-        if len(sources) > MOST_SOURCES:
-            raise CallerError(f"`{view.name}` would have {len(sources)} sources, expected at most {MOST_SOURCES}")
-        names = {one.name for one in sources if not one.external}
-        if view.name in names:
-            raise CallerError(f"`{view.name}` would be made from itself")
-        kind = self._templates[motif.template]
-        if kind.relation == DERIVED:
-            others = [one for one in self._dependents.find(view.name) if not kind.exact or {one} != names]
-            if others:
-                raise Conflict(f"`{view.name}` is needed as it is by `{others[0]}`, expand that first")
-        self._check_depth(view.name, names)
-
-    def _check_depth(self, name: str, names: set[str]) -> None:
-        seen, level = {name}, names
-        for _ in range(DEEPEST):
-            level = level - seen
-            seen |= level
-            found = [one for one in map(self._shim.view, sorted(level)) if one is not None]
-            level = {one for item in found for one in sources_by_name(item.record.motifs, item.name, self._templates)}
-            if not level - seen:
-                return
-        raise CallerError(f"`{name}` would be made through more than {DEEPEST} others, one from the other")
 
     def _find(self, name: str) -> ItemView:
         view = self._shim.view(name)

@@ -1,0 +1,49 @@
+"""Whether a motif may be attached to an item, as far as its sources go."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_motifs.api import DERIVED
+from sluice_motifs.dependencies.availability import DEEPEST
+from sluice_motifs.dependencies.freshness import Templates, sources_by_name, sources_of
+from sluice_motifs.records import ItemView, Motif
+from sluice_motifs.shim import Dependents, Shim
+
+#: Sources of one motif.
+MOST_SOURCES: Final = 32
+
+
+def check_sources(view: ItemView, motif: Motif, shim: Shim, dependents: Dependents, templates: Templates) -> None:
+    """
+    :raises NotFound: when there is no such template
+    :raises CallerError: when the motif reads too much
+    :raises Conflict: when the item would change by itself while others need it as it is
+    """
+    sources = sources_of(motif, view.name, templates)
+    if sources is None:
+        raise NotFound(f"unknown template `{motif.template}`")
+    if len(sources) > MOST_SOURCES:
+        raise CallerError(f"`{view.name}` would have {len(sources)} sources, expected at most {MOST_SOURCES}")
+    names = {one.name for one in sources if not one.external}
+    if view.name in names:
+        raise CallerError(f"`{view.name}` would be made from itself")
+    kind = templates[motif.template]
+    if kind.relation == DERIVED:
+        others = [one for one in dependents.find(view.name) if not kind.exact or {one} != names]
+        if others:
+            raise Conflict(f"`{view.name}` is needed as it is by `{others[0]}`, expand that first")
+    _check_depth(view.name, names, shim, templates)
+
+
+def _check_depth(name: str, names: set[str], shim: Shim, templates: Templates) -> None:
+    seen, level = {name}, names
+    for _ in range(DEEPEST):
+        level = level - seen
+        seen |= level
+        found = [one for one in map(shim.view, sorted(level)) if one is not None]
+        level = {one for item in found for one in sources_by_name(item.record.motifs, item.name, templates)}
+        if not level - seen:
+            return
+    raise CallerError(f"`{name}` would be made through more than {DEEPEST} others, one from the other")
