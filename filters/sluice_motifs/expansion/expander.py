@@ -21,7 +21,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from sluice_core.errors import PeerError
+from sluice_core.errors import PeerError, SluiceError
 from sluice_motifs.api import ExpansionError, contained
 from sluice_motifs.dependencies.freshness import Freshness, SourceState, Templates, derived_from
 from sluice_motifs.expansion.calls import Call, pieces_of
@@ -87,7 +87,7 @@ class Expander:
                 before, state = state, self._freshness.look(view)
                 if stream.length or state.closure == before.closure:
                     break  # nothing was changed by somebody else meanwhile
-        except (ExpansionError, PeerError) as error:
+        except SluiceError as error:
             failures = [f"{error}"]
         missing = [one.template for one in view.record.motifs if one.template not in self._templates]
         failures += [f"no template `{one}` is installed" for one in missing]

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from sluice_core.errors import NotFound
 from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.records import ItemView, Plain, Record
 
@@ -169,7 +170,10 @@ class MemoryShim:
             raise SourceGone(name)
         if self.front_door is None:
             raise ExpansionError("this storage has no front door")
-        yield from self.front_door(name, chain)
+        try:
+            yield from self.front_door(name, chain)
+        except NotFound as error:
+            raise SourceGone(name) from error
 
     def own_bytes(self, seen: ItemView) -> Iterator[bytes]:
         self.switch()

@@ -11,7 +11,6 @@ from sluice_motifs import contraction
 from sluice_motifs.dependencies import availability, source_changes
 from sluice_motifs.dependencies.freshness import Freshness
 from sluice_motifs.expansion import expander
-from sluice_motifs.expansion.active import ActiveExpansion
 from sluice_motifs.leases import HeldLeases
 from sluice_motifs.testing.memory_shim import MemoryShim
 
@@ -46,10 +45,6 @@ def versions_are_not_compared(patch):
         return type(state)(state.versions, frozenset(), state.gone, state.closure)
 
     patch.setattr(Freshness, "look", never_stale)
-
-
-def readers_join_whatever_is_made(patch):
-    patch.setattr(ActiveExpansion, "serves", lambda self, view, state: not self.stream.failed)
 
 
 def the_storage_takes_late_writes(patch):
@@ -98,7 +93,6 @@ def preserving_items_stand_on_derived_ones(patch):
     "broken",
     [
         versions_are_not_compared,
-        readers_join_whatever_is_made,
         the_storage_takes_late_writes,
         bytes_are_not_proven,
         contractions_hold_no_support,
