@@ -12,6 +12,7 @@ from sluice_motifs.dependencies import availability, source_changes
 from sluice_motifs.dependencies.freshness import Freshness
 from sluice_motifs.expansion import expander
 from sluice_motifs.leases import HeldLeases
+from sluice_motifs.shim import Lease
 from sluice_motifs.testing.memory_shim import MemoryShim
 
 #: Interleavings that are tried; a million before a release.
@@ -76,9 +77,9 @@ def contractions_hold_no_support(patch):
     patch.setattr(contraction, "HeldLeases", OneLease)
 
 
-def lost_leases_are_granted_at_once(patch):
-    patch.setattr(LosableLeases, "lose", lambda self: self._held.clear())
-    patch.setattr(HeldLeases, "renew", lambda self: True)
+def leases_exclude_nobody(patch):
+    patch.setattr(LosableLeases, "acquire", lambda self, item: Lease(item, 1))
+    patch.setattr(LosableLeases, "renew", lambda self, lease: True)
 
 
 def sources_change_without_waiting(patch):
@@ -96,7 +97,7 @@ def preserving_items_stand_on_derived_ones(patch):
         the_storage_takes_late_writes,
         bytes_are_not_proven,
         contractions_hold_no_support,
-        lost_leases_are_granted_at_once,
+        leases_exclude_nobody,
         sources_change_without_waiting,
         preserving_items_stand_on_derived_ones,
     ],
