@@ -90,6 +90,8 @@ def preserving_items_stand_on_derived_ones(patch):
     patch.setattr(availability._Search, "_changes", lambda self, source, preserved: "")
 
 
+# streams of operations that a violation cut off are closed by the garbage collector
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize(
     "broken",
     [

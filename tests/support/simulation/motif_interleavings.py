@@ -12,6 +12,7 @@ access to the storage and to leases. What must hold:
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import sys
@@ -23,7 +24,7 @@ from typing import Final
 import greenlet
 
 from sluice_core.describe import MOTIF, ActionInfo, Parameter
-from sluice_core.errors import CallerError, NotFound
+from sluice_core.errors import CallerError, NotFound, SluiceError
 from sluice_motifs.api import PRESERVING, ExpansionError, Source, Template, TemplateCall
 from sluice_motifs.contraction import EXPAND, HEAD, TRUST, Contractor
 from sluice_motifs.dependencies.source_changes import LocalDependents, SourceChanges
@@ -141,7 +142,15 @@ class Scheduler:
         self._draws = draws
         self._hub = greenlet.getcurrent()
         self._tasks: list[greenlet.greenlet] = []
+        self._closed = False
         self.steps = 0
+
+    def close(self) -> None:
+        """End what still runs after a violation."""
+        self._closed = True
+        for task in self._tasks:
+            with contextlib.suppress(Violation, SluiceError):
+                task.throw(greenlet.GreenletExit)
 
     def start(self, work: Callable[[], None]) -> None:
         self._tasks.append(greenlet.greenlet(work, self._hub))
@@ -150,7 +159,7 @@ class Scheduler:
         self.steps += 1
         if self.steps > STUCK:
             raise Violation("the operations wait for each other")
-        if greenlet.getcurrent() is not self._hub:
+        if greenlet.getcurrent() is not self._hub and not self._closed:
             self._hub.switch()
 
     def run(self) -> None:
@@ -461,11 +470,13 @@ def run(seed: int) -> None:
     :raises Violation: when something is not as it must be
     """
     threading, stream.threading = stream.threading, _Threading  # type: ignore[assignment]
+    episode = Episode(seed)
     try:
-        Episode(seed).run()
+        episode.run()
     except Violation as error:
         raise Violation(f"seed {seed}: {error}") from error
     finally:
+        episode.scheduler.close()
         stream.threading = threading
 
 
