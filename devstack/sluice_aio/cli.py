@@ -14,7 +14,7 @@ from typing import Final
 from sluice_aio import play
 from sluice_aio.base.layout import DEFAULT_FOLDER, DEFAULT_PORT_BASE, Layout
 from sluice_aio.base.ports import probe
-from sluice_aio.base.setup import KEYSTONE, Setup
+from sluice_aio.base.setup import KEYSTONE, TEMPAUTH, Setup
 from sluice_aio.cluster import components
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.records import Record, Records
@@ -134,11 +134,13 @@ def up(layout: Layout, plain: bool, profiles: frozenset[str] = frozenset()) -> i
     """Start a cluster and say how to use it."""
     Cluster(layout.for_demo()).refuse_when_running()  # a kept demo holds the same ports
     names = components.DEFAULT | {"rewriter"}
-    if not profiles:
-        cluster = Cluster(layout, names, plain=plain)
-    else:
-        names = names.union(*(components.PROFILES[one] for one in profiles))
-        cluster = Cluster(layout, names, plain=plain, setup=Setup(auth=KEYSTONE))
+    names = names.union(*(components.PROFILES[one] for one in profiles))
+    setup = Setup(
+        auth=KEYSTONE if profiles else TEMPAUTH,
+        sandbox="sandbox" in names,
+        agent_options={"agent": {"collectd": "true"}} if "collectd" in names else {},
+    )
+    cluster = Cluster(layout, names, plain=plain, setup=setup)
     cluster.start(lambda line: print(line, flush=True))
     if profiles:
         play.show_keystone(cluster, profiles)

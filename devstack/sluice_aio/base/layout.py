@@ -209,6 +209,11 @@ class Layout:
         return self.run / "sandbox"
 
     @property
+    def collectd(self) -> Path:
+        """CollectD's configuration and state."""
+        return self.data / "collectd"
+
+    @property
     def recon(self) -> Path:
         """What Swift's daemons remember of their last round."""
         return self.data / "recon"

@@ -41,6 +41,7 @@ class Setup:
     ``storage_agents`` makes each object server a node with an agent of its own, ``agent-object1`` ….
     ``agent_options`` maps an agent's service to more options of ``[agent]``.
     ``auth`` is :data:`TEMPAUTH` or :data:`KEYSTONE`, which has no S3 API; ``api_options`` are more of ``[api]``.
+    ``sandbox`` off: agents look for no supervisor of jailed filters, since none will be started.
     ``ceph_conf`` is the configuration of a Ceph cluster, in which Cinder then has a back end; empty without one.
     """
 
@@ -57,6 +58,7 @@ class Setup:
     api_options: Mapping[str, str] = field(default_factory=dict)
     storage_agents: bool = False
     agent_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    sandbox: bool = True
     ceph_conf: str = ""
 
     def __post_init__(self) -> None:

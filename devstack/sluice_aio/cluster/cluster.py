@@ -10,7 +10,7 @@ import contextlib
 import signal
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from sluice_aio.base.backing_servers import RabbitServer, RedisServer
 from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
@@ -25,12 +25,16 @@ from sluice_aio.cluster.readiness import START_LIMIT, wait_until_healthy, wait_u
 from sluice_aio.cluster.records import Record, Records
 from sluice_aio.cluster.rings import build_rings
 from sluice_aio.cluster.shutdown import STOP_LIMIT, locked, stop_all, uninterrupted
+from sluice_aio.conf import collectd
 from sluice_aio.conf.sluice import ensure_token, write_sluice
 from sluice_aio.conf.swift import write_swift
 from sluice_aio.errors import LaunchError
 from sluice_aio.horizon.conf import write_horizon
 from sluice_aio.keystone import barbican, seed, venv
 from sluice_core.errors import PeerError
+
+#: Seconds between two measurements of CollectD.
+COLLECTD_INTERVAL: Final = 5
 
 
 class Cluster:
@@ -241,6 +245,11 @@ class Cluster:
             write_cinder(self.layout, self._rabbit().url, python, self.setup.ceph_conf)
         for name in self._names & set(components.KONNECTORS):
             konnector.write_konnector(self.layout.node_of(name), self.setup)
+        if "collectd" in self._names:
+            text = collectd.configuration(
+                self.layout.node, self._rabbit().url, self.layout.collectd, COLLECTD_INTERVAL, ["lo"]
+            )
+            collectd.write_collectd(self.layout.collectd, text)
         write_swift(self.layout, self.setup)
         write_sluice(self.layout, self._redis().url, self._rabbit().url, self.setup, "cinder" in self._names)
         build_rings(self.layout)

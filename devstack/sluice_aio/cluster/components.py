@@ -16,6 +16,7 @@ from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.base.ports import HOST, probe
 from sluice_aio.base.server import Server
 from sluice_aio.cinder import backends, konnector
+from sluice_aio.conf import collectd
 from sluice_aio.conf.storage import DAEMONS, kind_of
 from sluice_aio.conf.swift import PROXIES
 from sluice_aio.errors import LaunchError
@@ -34,7 +35,7 @@ WAVES: Final = (
     ("keystone", "barbican", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
     ("agent", "agent2", *STORAGE_AGENTS, "actors", "api", "api2", "sandbox", "cinder", *KONNECTORS),
     PROXIES,
-    (*DAEMON_SERVICES, *REWRITERS, "horizon"),
+    (*DAEMON_SERVICES, *REWRITERS, "horizon", "collectd"),
 )
 ALL: Final = tuple(name for wave in WAVES for name in wave)
 #: What ``up`` brings up: one node of each sort with Sluice.
@@ -42,7 +43,10 @@ DEFAULT: Final = frozenset(
     {"redis", "rabbit", "memcached", "account", "container", *OBJECT_DEVICES, "agent", "actors", "api", "proxy"}
 )
 #: What a profile of ``up`` brings up beside that.
-PROFILES: Final = {"block": frozenset({"cinder", "konnector"}), "horizon": frozenset({"horizon"})}
+PROFILES: Final = {
+    "block": frozenset({"cinder", "konnector"}),
+    "horizon": frozenset({"horizon", "sandbox", "collectd"}),
+}
 #: A second proxy with an agent of its own, as another node would have.
 SECOND_NODE: Final = frozenset({"agent2", "proxy2"})
 #: Replicas of the API: they share nothing but Redis.
@@ -90,7 +94,7 @@ def script(name: str) -> str:
 
 def ports_of(name: str) -> tuple[str, ...]:
     """Names of the ports that service ``name`` listens on; agents, actors and daemons have none."""
-    if name in ("agent", "agent2", *STORAGE_AGENTS, "actors", "sandbox", *DAEMON_SERVICES, *REWRITERS):
+    if name in ("agent", "agent2", *STORAGE_AGENTS, "actors", "sandbox", "collectd", *DAEMON_SERVICES, *REWRITERS):
         return ()
     return (name, *_MORE_PORTS.get(name, ()))
 
@@ -237,6 +241,9 @@ def _server(layout: Layout, name: str) -> Server:
         return _rsync(layout)
     if name == "sandbox":
         return _sandbox(layout)
+    if name == "collectd":
+        command = [collectd.PROGRAM, "-f", "-C", str(layout.collectd / "collectd.conf")]
+        return Program("collectd", 0, layout.logs, command, lambda: True)
     if name in DAEMON_SERVICES:
         return _daemon(layout, name)
     if name in REWRITERS:

@@ -100,7 +100,7 @@ def write_sluice(
             "token_file": layout.token_file,
             "code": node.code,
             "python": sys.executable,
-            "sandbox": node.sandbox,
+            "sandbox": node.sandbox if setup.sandbox else "",
             "engine": setup.proxy_options.get("storlets_engine", ""),
             "auth": "keystone" if setup.auth == KEYSTONE else "token",
         }

@@ -214,3 +214,13 @@ def test_a_cluster_without_an_agent_is_a_plain_swift(tmp_path):
 
 def test_nothing_but_one_node_of_each_sort_is_started_by_default():
     assert not components.DEFAULT & {"plain", "proxy2", "agent2", "encrypted", "rsync", *components.DAEMON_SERVICES}
+
+
+def test_without_a_supervisor_no_agent_looks_for_it(layout):
+    found = {}
+    for sandbox in (True, False):
+        write_sluice(layout, "redis://h", "amqp://h", Setup(sandbox=sandbox))
+        parser = configparser.ConfigParser(interpolation=None)
+        parser.read(layout.configs / "agent.conf")
+        found[sandbox] = parser["agent"]["sandbox_dir"]
+    assert found == {True: str(layout.sandbox), False: ""}

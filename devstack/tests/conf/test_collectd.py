@@ -4,7 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.support.cluster.collectd import CollectdDaemon, configuration
+from tests.support.cluster.collectd import CollectdDaemon
+
+from sluice_aio.conf.collectd import configuration
 
 pytestmark = pytest.mark.service
 
