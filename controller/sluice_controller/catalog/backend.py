@@ -21,7 +21,7 @@ from sluice_controller.catalog.vocabulary import (
     with_uploads,
 )
 from sluice_controller.config import KEYSTONE, Config
-from sluice_controller.identity.projects import DeletedProjects
+from sluice_controller.identity.projects import ListedProjects
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.errors import NotFound
 from sluice_core.store.store import Store
@@ -39,7 +39,7 @@ class Backend:
     ``native`` is the vocabulary of what is installed, :attr:`catalogue` that with what is registered.
     ``code`` is where the code of filters lies, None without such a place; ``volumes`` what sentences may call volumes,
     None where nobody asks.
-    ``deleted_projects`` says which projects are no more; None without Keystone.
+    ``projects`` are those of Keystone; None without it.
     ``cinder`` is Cinder as our service user sees it, ``konnectors`` gives the konnector of a node; None
     without a Cinder.
     ``history`` is the Redis with the history of metrics.
@@ -58,7 +58,7 @@ class Backend:
     volumes: KnownVolumes | None = None
     cinder: CinderService | None = None
     konnectors: Callable[[str], Konnector] | None = None
-    deleted_projects: DeletedProjects | None = None
+    projects: ListedProjects | None = None
 
     @property
     def catalogue(self) -> Catalogue:
@@ -79,6 +79,12 @@ class Backend:
             native = self.volumes.extend(native)
         return with_uploads(native, contents.uploads)
 
+    def label(self, path: str) -> str:
+        """An account, or what is in it, with the name of its project in front; empty where that is not known."""
+        account, slash, rest = path.partition("/")
+        name = "" if self.projects is None else self.projects.name(account)
+        return f"{name}{slash}{rest}" if name else ""
+
     def _node_names(self) -> list[str]:
         return [one.node for one in self.store.nodes()]
 
@@ -91,10 +97,10 @@ def open_backend(config: Config) -> Backend:
     place = SwiftCodeStoreSettings.from_options(asdict(config))
     code = None if place is None else SwiftCodeStore(place)
     native = build_catalogue(config.default_tenant, config.erasure_coded)
-    deleted = None
+    projects = None
     if config.auth == KEYSTONE:
         native = with_projects(native, config)
-        deleted = DeletedProjects(session_opener(config), config.reseller_prefix)
+        projects = ListedProjects(session_opener(config), config.reseller_prefix)
     cinder, konnectors = _open_cinder(config, store)
     history_url = config.history_redis_url
     history = CountedStore(history_url, config.redis_prefix) if history_url else store
@@ -110,7 +116,7 @@ def open_backend(config: Config) -> Backend:
         volumes=KnownVolumes(store, None if cinder is None else partial(_named_volumes, cinder, config)),
         cinder=cinder,
         konnectors=konnectors,
-        deleted_projects=deleted,
+        projects=projects,
     )
 
 

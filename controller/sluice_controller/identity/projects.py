@@ -102,11 +102,10 @@ class ProjectAccounts(Mapping[str, str]):
         return found
 
 
-class DeletedProjects:
-    """Which projects are no more.
+class ListedProjects:
+    """The projects that there are, by the accounts of their ids.
 
-    Asks Keystone for all that there are, once in :data:`REMEMBERED` seconds, and for each that is missing by its id,
-    since a list may be cut short.
+    Asks Keystone for all of them once in :data:`REMEMBERED` seconds.
     """
 
     def __init__(
@@ -117,30 +116,46 @@ class DeletedProjects:
         self._now = now
         self._lock = threading.Lock()
         self._listed_at = float("-inf")
-        self._there: frozenset[str] = frozenset()
+        self._names: Mapping[str, str] = {}
 
-    def among(self, accounts: Collection[str]) -> set[str]:
-        """The ``accounts`` whose project is no more; none while Keystone does not say."""
-        ids = {one: one.removeprefix(self._prefix) for one in accounts if one.startswith(self._prefix)}
-        ids = {account: name for account, name in ids.items() if _PROJECT_ID.fullmatch(name)}
+    def name(self, account: str) -> str:
+        """The name of the project of ``account``; empty when it is not known, or several projects have it."""
+        if not self._is_project(account):
+            return ""
+        try:
+            name = self._listed(self._open_session()).get(account.removeprefix(self._prefix), "")
+        except (ksa.ClientException, ValueError, KeyError, TypeError) as error:
+            log.warning("keystone does not say what projects are called: %s", type(error).__name__)
+            name = self._names.get(account.removeprefix(self._prefix), "")
+        return name if sum(one == name for one in self._names.values()) == 1 else ""
+
+    def deleted(self, accounts: Collection[str]) -> set[str]:
+        """The ``accounts`` whose project is no more; none while Keystone does not say.
+
+        Keystone is asked for each that is missing by its id, since a list may be cut short.
+        """
+        ids = {one: one.removeprefix(self._prefix) for one in accounts if self._is_project(one)}
         if not ids:
             return set()
         try:
-            with self._lock:
-                session = self._open_session()
-                if self._now() - self._listed_at >= REMEMBERED:
-                    self._listed_at = self._now()
-                    self._there = _list_ids(session)
-                there = self._there
+            session = self._open_session()
+            there = self._listed(session)
             return {account for account, name in ids.items() if name not in there and _is_deleted(session, name)}
         except (ksa.ClientException, ValueError, KeyError, TypeError) as error:
             log.warning("keystone does not say which projects there are: %s", type(error).__name__)
             return set()
 
+    def _is_project(self, account: str) -> bool:
+        return account.startswith(self._prefix) and bool(_PROJECT_ID.fullmatch(account, pos=len(self._prefix)))
 
-def _list_ids(session: Session) -> frozenset[str]:
-    answer = session.get("/projects", endpoint_filter=_IDENTITY)
-    return frozenset(str(one["id"]) for one in answer.json()["projects"])
+    def _listed(self, session: Session) -> Mapping[str, str]:
+        """Name by id of all projects."""
+        with self._lock:
+            if self._now() - self._listed_at >= REMEMBERED:
+                self._listed_at = self._now()  # one that fails is not tried again at once
+                answer = session.get("/projects", endpoint_filter=_IDENTITY)
+                self._names = {str(one["id"]): str(one.get("name", "")) for one in answer.json()["projects"]}
+            return self._names
 
 
 def _is_deleted(session: Session, project: str) -> bool:

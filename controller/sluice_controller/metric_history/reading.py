@@ -105,9 +105,9 @@ def forget(backend: Backend, target: str) -> list[SeriesRecord]:
 def _without_deleted(backend: Backend, records: Iterable[SeriesRecord]) -> list[SeriesRecord]:
     """``records`` but those of projects that are no more, which are forgotten."""
     known = list(records)
-    if backend.deleted_projects is None:
+    if backend.projects is None:
         return known
-    accounts = backend.deleted_projects.among({one.key.account for one in known})
+    accounts = backend.projects.deleted({one.key.account for one in known})
     gone = [one for one in known if one.key.account in accounts]
     backend.history.run(forget_series(backend.history.keys, gone))
     return [one for one in known if one.key.account not in accounts]

@@ -28,17 +28,12 @@ def objectives_of(client: Client, account: str = "") -> list[Row]:
     return list(islice(client.slos(account), _READ))
 
 
-def labels_of(objectives: list[Row]) -> dict[str, str]:
-    """Account → the tenant's name, of those who have objectives."""
-    return {one["account"]: one["label"] for one in objectives if one["label"]}
-
-
-def flow_row(flow: Row, labels: Mapping[str, str]) -> dict[str, Any]:
+def flow_row(flow: Row) -> dict[str, Any]:
     """What a line of the table shows of a flow."""
     return {
         **flow,
         "path": "/".join(filter(None, (flow["account"], flow["container"]))),
-        "name": owner_name(flow, labels),
+        "name": owner_name(flow),
         "method_name": name_of(METHODS, flow["method"]),
     }
 
@@ -61,7 +56,7 @@ def fetch_missing(client: Client, request: HttpRequest) -> Mapping[str, Any]:
     objectives = objectives_of(client)
     page = flows.last_page
     return {
-        "missing": shortfalls(short, objectives, labels_of(objectives))[:_NAMED],
+        "missing": shortfalls(short, objectives)[:_NAMED],
         "stale": page["stale"],
         "controllers": [(name_of(METHODS, method), name) for method, name in page["controllers"].items()],
     }
@@ -70,10 +65,9 @@ def fetch_missing(client: Client, request: HttpRequest) -> Mapping[str, Any]:
 def fetch_flows(client: Client, request: HttpRequest) -> Mapping[str, Any]:
     """One page of what tenants and containers are promised, get and move."""
     page = client.get("/bw/flows", limit=PAGE, marker=request.GET.get("marker", ""))
-    labels = labels_of(objectives_of(client))
     following = page["next_marker"]
     return {
-        "rows": [flow_row(one, labels) for one in page["flows"]],
+        "rows": [flow_row(one) for one in page["flows"]],
         "stale": page["stale"],
         "left_out": page["left_out"],
         "first": "marker" in request.GET,

@@ -49,7 +49,6 @@ def name_of(names: Mapping[str, Any], word: str) -> str:
     return str(names.get(word, word))
 
 
-def owner_name(row: Mapping[str, Any], labels: Mapping[str, str]) -> str:
-    """Whose a flow is: the tenant's name, where ``labels`` (by account) have one, and the container."""
-    account = labels.get(row["account"], row["account"])
-    return "/".join(filter(None, (account, row["container"])))
+def owner_name(row: Mapping[str, Any]) -> str:
+    """Whose a flow or objective is: the tenant's name, where the API knows one, and the container."""
+    return "/".join(filter(None, (row["label"] or row["account"], row.get("container"))))

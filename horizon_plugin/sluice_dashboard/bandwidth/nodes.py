@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
-from sluice_dashboard.bandwidth.listing import labels_of, objectives_of
 from sluice_dashboard.bandwidth.names import METHODS, SIDES, SOURCES, name_of
 from sluice_dashboard.bandwidth.stacks import Stack, stacked_series
 from sluice_dashboard.plots import Plot, Threshold, TimeRange
@@ -131,9 +130,10 @@ def stacked_plot(client: Client, stack: Stack, wanted: TimeRange, thresholds: li
 def tenant_stack(client: Client, whole: str, place: str, **query: str) -> Stack:
     """What tenants move at a ``place``, which ``query`` selects among parts; replication is everybody's."""
     now: dict[str, float] = {}
+    labels = {"": str(_("everybody's"))}
     for one in islice(client.collection("/bw/parts", "parts").list(limit=_SHOWN, **query), _SHOWN):
         now[one["account"]] = now.get(one["account"], 0.0) + one["measured"]
-    labels = {"": str(_("everybody's")), **labels_of(objectives_of(client))}
+        labels.setdefault(one["account"], one["label"] or one["account"])
     return Stack(whole, place, f"PART_{query['method']}_BW_MEASURED", "part", place, now, labels)
 
 

@@ -24,32 +24,31 @@ class Shortfall:
     text: str
 
 
-def shortfalls(flows: Iterable[Row], objectives: Iterable[Row], labels: Mapping[str, str]) -> list[Shortfall]:
+def shortfalls(flows: Iterable[Row], objectives: Iterable[Row]) -> list[Shortfall]:
     """A line for each floor that is not met, the largest first.
 
     :param flows: of ``GET /bw/flows``
     :param objectives: of ``GET /bw/slo``; those that no flow speaks of promise something to who moves nothing now
-    :param labels: account → the tenant's name
     """
     short = [one for one in flows if one["short"] > 0]
-    found = [_of_flow(one, labels) for one in short]
-    found += _of_objectives(objectives, short, labels)
+    found = [_of_flow(one) for one in short]
+    found += _of_objectives(objectives, short)
     return sorted(found, key=lambda one: (-one.missing, one.text))
 
 
-def _of_flow(flow: Row, labels: Mapping[str, str]) -> Shortfall:
+def _of_flow(flow: Row) -> Shortfall:
     text = _(
         "%(name)s is promised %(floor)s of %(method)s%(under)s. The cluster can carry %(met)s of it now: %(short)s are "
         "missing. %(measured)s are moved."
     )
     rates = {name: rate(flow[name]) for name in ("floor", "met", "short", "measured")}
-    name = owner_name(flow, labels)
+    name = owner_name(flow)
     words = {"name": name, "method": name_of(MOVES, flow["method"]), "under": _under(flow)}
     path = "/".join(filter(None, (flow["account"], flow["container"])))
     return Shortfall(path, name, flow["short"], str(text) % {**rates, **words})
 
 
-def _of_objectives(objectives: Iterable[Row], short: Iterable[Row], labels: Mapping[str, str]) -> Iterator[Shortfall]:
+def _of_objectives(objectives: Iterable[Row], short: Iterable[Row]) -> Iterator[Shortfall]:
     told = {(one["account"], one["method"], policy) for one in short for policy in one["policies"]}
     text = _(
         "%(name)s is promised %(floor)s of %(method)s%(under)s, of which nothing is used now. "
@@ -59,7 +58,7 @@ def _of_objectives(objectives: Iterable[Row], short: Iterable[Row], labels: Mapp
         method = FLOORS.get(one["name"])
         if not one["infeasible"] or method is None or (one["account"], method, one["policy"]) in told:
             continue
-        missing, name = one["infeasible"]["shortfall"], labels.get(one["account"], one["account"])
+        missing, name = one["infeasible"]["shortfall"], owner_name(one)
         words = {
             "name": name,
             "floor": rate(one["value"]),

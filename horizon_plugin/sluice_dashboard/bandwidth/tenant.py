@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
-from sluice_dashboard.bandwidth.listing import flow_row, labels_of, objective_row, objectives_of
+from sluice_dashboard.bandwidth.listing import flow_row, objective_row, objectives_of
 from sluice_dashboard.bandwidth.names import METHODS, QUANTITIES, name_of
 from sluice_dashboard.history import mean_series
 from sluice_dashboard.plots import Plot, TimeRange
@@ -29,10 +29,10 @@ def fetch_now(client: Client, request: HttpRequest, tenant: str) -> Mapping[str,
     flows = client.collection("/bw/flows", "flows")
     found = list(islice(flows.list(account=account, container=container, limit=_SHOWN), _SHOWN))
     objectives = objectives_of(client, account)
-    labels = labels_of(objectives)
+    names = [one["label"] for one in (*found, *objectives) if one["label"]]
     return {
-        "name": "/".join(filter(None, (labels.get(account, account), container))),
-        "rows": [flow_row(one, labels) for one in found],
+        "name": "/".join(filter(None, (names[0] if names else account, container))),
+        "rows": [flow_row(one) for one in found],
         "stale": flows.last_page["stale"],
         "objectives": [objective_row(one) for one in objectives],
     }

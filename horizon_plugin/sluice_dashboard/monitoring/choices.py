@@ -51,9 +51,10 @@ def typed_targets(text: str) -> list[str]:
     return list(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))[:LINES]
 
 
-def known_targets(client: Client, metric: str, level: str) -> list[str]:
-    """Of which targets of a level the history of ``metric`` is kept, by name."""
-    return [one["target"] for one in client.metric_series(metric) if one["level"] == level and not one["rest"]]
+def known_targets(client: Client, metric: str, level: str) -> dict[str, str]:
+    """Of which targets of a level the history of ``metric`` is kept, with what they are called; by target."""
+    found = (one for one in client.metric_series(metric) if one["level"] == level and not one["rest"])
+    return {one["target"]: one["label"] or one["target"] for one in found}
 
 
 def add_refusals(client: Client, form: ChoiceForm, field: str, metric: str, targets: Iterable[str]) -> None:

@@ -42,10 +42,15 @@ def test_targets_are_typed_with_commas_and_each_counts_once():
 
 
 def test_only_series_of_single_targets_of_the_level_are_offered(stub, client):
-    rows = [("node1", "node", False), ("", "node", True), ("AUTH_a", "tenant", False)]
-    shown = [{"target": target, "level": level, "rest": rest} for target, level, rest in rows]
+    rows = [
+        ("AUTH_a", "tenant", False, "acme"),
+        ("", "tenant", True, ""),
+        ("n1", "node", False, ""),
+        ("b", "tenant", False, ""),
+    ]
+    shown = [{"target": target, "level": level, "rest": rest, "label": label} for target, level, rest, label in rows]
     stub.script = [Reply(body={"series": shown, "next_marker": None})]
-    assert known_targets(client, "NODE_CPU", "node") == ["node1"]
+    assert known_targets(client, "GETS_SEC", "tenant") == {"AUTH_a": "acme", "b": "b"}
 
 
 def test_what_the_api_refuses_is_said_at_the_field_of_the_target(stub, client):

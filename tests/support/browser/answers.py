@@ -49,6 +49,7 @@ def flow(account: str, **changes: Any) -> dict[str, Any]:
     """A flow as ``GET /bw/flows`` shows it."""
     return {
         "account": account,
+        "label": "",
         "container": "",
         "method": "GET",
         "policy": 0,

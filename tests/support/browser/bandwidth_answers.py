@@ -74,9 +74,16 @@ def bandwidth(api: FakeApi) -> None:
     device = {"node": "node1", "device": "sdb1", "method": "GET", "flows": 2, "share": None, "measured": 25e6}
     devices = [device, {**device, "device": "sdc1", "measured": 15e6}]
     api.say("GET /bw/devices", lambda asked: measured(devices=[one for one in devices if _is_asked(one, asked)]))
-    part = {"account": "AUTH_x", "container": "", "method": "GET", "policy": 0, "storage_policy": "gold"}
+    part = {
+        "account": "AUTH_x",
+        "label": "acme",
+        "container": "",
+        "method": "GET",
+        "policy": 0,
+        "storage_policy": "gold",
+    }
     part |= {"node": "node1", "side": "storage_node", "device": "sdb1", "share": None, "measured": 20e6}
-    api.say("GET /bw/parts", measured(parts=[part, {**part, "account": "AUTH_y", "measured": 5e6}]))
+    api.say("GET /bw/parts", measured(parts=[part, {**part, "account": "AUTH_y", "label": "", "measured": 5e6}]))
     rate = "bytes_per_second"
     for method in ("GET", "PUT"):
         api.say(f"GET /metrics/{method}_BW_MEASURED/history", history(rate, _wave(8e6, 34e6, 60)))
@@ -98,4 +105,5 @@ def part_series(asked: Mapping[str, str]) -> dict[str, Any]:
     metric, level, place = (*asked.get("prefix", "").split(" ", 2), "", "")[:3]
     names = ("sdb1", "sdc1") if level == "device" else ("AUTH_x", "AUTH_y")
     row = {"metric": metric, "level": level, "rest": False, "of": 0, "step": 1, "since": "2026-01-01T00:00:00+00:00"}
+    row["label"] = ""
     return {"series": [{**row, "target": f"{place}{one}"} for one in names], "next_marker": None}

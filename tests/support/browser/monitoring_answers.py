@@ -39,7 +39,7 @@ def series(asked: Mapping[str, str]) -> dict[str, Any]:
     name = asked.get("metric", "GETS_SEC")
     levels = ("node",) if METRICS[name][1] == "node" else ("container", "tenant")
     rows = [
-        {"metric": name, "level": level, "target": target, "rest": False, "of": 0, "step": 1}
+        {"metric": name, "level": level, "target": target, "label": "", "rest": False, "of": 0, "step": 1}
         for level in levels
         for target in _TARGETS[level]
     ]

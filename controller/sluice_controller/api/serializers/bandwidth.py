@@ -72,6 +72,7 @@ class OwnerSerializer(Serializer):
     """Whose bytes, by which method and under which storage policy."""
 
     account = s.CharField(allow_blank=True, help_text="empty for replication, which moves everybody's")
+    label = s.CharField(allow_blank=True, help_text="name of the account's project; empty where it is not known")
     container = s.CharField(allow_blank=True, help_text="empty but where a container has objectives of its own")
     method = s.ChoiceField(METHODS)
     policy = s.IntegerField(help_text="index of the storage policy; -1 when it is not known")

@@ -68,6 +68,7 @@ class MetricSeriesSerializer(Serializer):
     metric = s.CharField()
     level = s.CharField()
     target = s.CharField(source="path", allow_blank=True, help_text=_TARGET)
+    label = s.CharField(allow_blank=True, help_text="the same with the name of the project; empty where it has none")
     rest = s.BooleanField(help_text="the sum of all targets of the level that have no series of their own")
     of = s.IntegerField(help_text="of how many targets the sum of a rest was last")
     step = s.IntegerField(help_text="seconds of its finest points")

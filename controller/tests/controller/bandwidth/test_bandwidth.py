@@ -154,10 +154,26 @@ def test_idle_flows_are_listed_beside_active_flows(api, paint, backend):
     assert shown() == ([], 4, 8)
 
 
+class OneProject:
+    """Keystone's projects, one of which is known."""
+
+    def name(self, account):
+        return "acme" if account == "AUTH_a" else ""
+
+
+def test_flows_and_parts_say_what_their_project_is_called(api, paint, backend):
+    paint()
+    object.__setattr__(backend, "projects", OneProject())
+    for name in ("flows", "parts"):
+        rows = api.get(f"/bw/{name}").json()[name]
+        assert {one["label"] for one in rows if one["account"] == "AUTH_a"} == {"acme"}
+        assert {one["label"] for one in rows if one["account"] != "AUTH_a"} == {""}
+
+
 def test_flows_show_what_is_assigned_beside_what_is_measured(api, paint):
     paint()
     found = api.get("/bw/flows").json()["flows"]
-    assert found[1] == {**FLOW, "storage_policy": "gold"}
+    assert found[1] == {**FLOW, "storage_policy": "gold", "label": ""}
     assert [(one["account"], one["container"], one["method"], one["share"]) for one in found] == [
         ("", "", "REPLICATION", 40 * MB),
         ("AUTH_a", "", "GET", 40 * MB),

@@ -8,7 +8,7 @@ from keystoneauth1.exceptions import NotFound
 from tests.support.controller.checked_client import CheckedClient
 
 from sluice_controller.identity.caller import IDENTITY, Identity
-from sluice_controller.identity.projects import DeletedProjects
+from sluice_controller.identity.projects import ListedProjects
 from sluice_core.metric_history.operations import write_row, write_series
 from sluice_core.metric_history.records import SeriesRecord
 from sluice_core.metric_history.resolutions import RESOLUTIONS, invert
@@ -62,7 +62,7 @@ def people(kept, config):
 
     with override_settings(SLUICE=replace(config, auth="keystone")):
         object.__setattr__(current_backend(), "now", kept.backend.now)
-        object.__setattr__(current_backend(), "deleted_projects", None)  # there is no Keystone to ask
+        object.__setattr__(current_backend(), "projects", None)  # there is no Keystone to ask
         yield lambda identity: CheckedClient(**{IDENTITY: identity})
 
 
@@ -234,11 +234,11 @@ class Projects:
         return self
 
     def json(self):
-        return {"projects": [{"id": one} for one in self.listed]}
+        return {"projects": [{"id": one, "name": f"project {one[0]}"} for one in self.listed]}
 
 
 def follow_keystone(backend, keystone):
-    object.__setattr__(backend, "deleted_projects", DeletedProjects(lambda: keystone, "AUTH_"))
+    object.__setattr__(backend, "projects", ListedProjects(lambda: keystone, "AUTH_"))
 
 
 def test_the_series_of_a_deleted_project_are_forgotten(api, kept, backend):
@@ -254,6 +254,21 @@ def test_the_series_of_a_deleted_project_are_forgotten(api, kept, backend):
     assert api.get(f"/metrics/PUTS_SEC/history?target=AUTH_{gone}").status_code == 404
     assert api.get(f"/metrics/PUTS_SEC/history?target=AUTH_{there}").status_code == 200
     assert keystone.asked == ["/projects", f"/projects/{gone}"]
+
+
+def test_series_say_what_their_project_is_called(api, kept, backend):
+    known, twice = "a" * 32, ("b" + "1" * 31, "b" + "2" * 31)
+    for path in (f"AUTH_{known}/books", f"AUTH_{twice[0]}/books", "AUTH_test/books"):
+        kept.series("PUTS_SEC", "container", path)
+    kept.series("NODE_CPU", "node", f"AUTH_{known}")
+    follow_keystone(backend, Projects(known, *twice))
+    labels = {(one["level"], one["target"][:6]): one["label"] for one in api.get("/metrics/history").json()["series"]}
+    assert labels == {
+        ("container", "AUTH_a"): "project a/books",
+        ("container", "AUTH_b"): "",
+        ("container", "AUTH_t"): "",
+        ("node", "AUTH_a"): "",
+    }
 
 
 def test_a_list_of_projects_that_is_cut_short_deletes_nothing(api, kept, backend):

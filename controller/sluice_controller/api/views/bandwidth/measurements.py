@@ -46,7 +46,10 @@ class MeasuredView(View):
 
     def listed(self, name: str, table: ReportTable) -> Response:
         """A page of ``table``."""
-        return render_page(self.given, name, table.rows, dict, **table.metadata())
+        return render_page(self.given, name, table.rows, self._row, **table.metadata())
+
+    def _row(self, row: dict[str, Any]) -> dict[str, Any]:
+        return {**row, "label": self.backend.label(row["account"])} if "account" in row else row
 
 
 def _list(name: str, page: Any, *filters: OpenApiParameter) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.renderers import JSONRenderer
@@ -21,7 +22,7 @@ from sluice_controller.metric_history.prometheus_client import PrometheusClient
 from sluice_controller.metric_history.ranges import read_range
 from sluice_controller.metric_history.selection import select
 from sluice_core.messages.policies import Target
-from sluice_core.metric_history.records import OWNED
+from sluice_core.metric_history.records import OWNED, SeriesRecord
 
 #: One client for a process, which keeps its connections.
 open_prometheus = lru_cache(maxsize=8)(PrometheusClient)
@@ -90,7 +91,11 @@ class MetricSeriesView(View):
         """
         accounts = visible_accounts(request, self.rules["get"])
         known = reading.list_series(self.backend, accounts, self.given["metric"].upper(), self.given["target"])
-        return render_page(self.given, "series", known, shapes.MetricSeriesSerializer.render)
+        return render_page(self.given, "series", known, self._row)
+
+    def _row(self, series: SeriesRecord) -> dict[str, Any]:
+        label = self.backend.label(series.path) if series.key.owner else ""
+        return shapes.MetricSeriesSerializer.render(series, label=label)
 
     @operation(
         "sluice:metrics:forget",

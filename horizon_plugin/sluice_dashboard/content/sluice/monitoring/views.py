@@ -55,8 +55,7 @@ def node_targets(client: Client, form: ViewForm) -> dict[str, str]:
         return {"": _("the highest of all nodes")}
     if chosen != EACH:
         return {chosen: chosen}
-    nodes = known_targets(client, form.value("node_metric"), "node")[:LINES]
-    return dict(zip(nodes, nodes, strict=True))
+    return dict(islice(known_targets(client, form.value("node_metric"), "node").items(), LINES))
 
 
 def load_targets(client: Client, form: ViewForm) -> dict[str, str]:
@@ -64,8 +63,8 @@ def load_targets(client: Client, form: ViewForm) -> dict[str, str]:
     typed = typed_targets(form.value("target"))
     if typed:
         return {target: target for target in typed}
-    tenants = known_targets(client, form.value("metric"), "tenant")[: LINES - 1]
-    return {"": _("all together"), **dict(zip(tenants, tenants, strict=True))}
+    tenants = known_targets(client, form.value("metric"), "tenant")
+    return {"": _("all together"), **dict(islice(tenants.items(), LINES - 1))}
 
 
 class IndexView(PageView):
@@ -87,7 +86,7 @@ class IndexView(PageView):
             add_refusals(client, form, "target", form.value("metric"), typed_targets(form.value("target")))
         return {
             "form": form,
-            "known": known_targets(client, form.value("metric"), "tenant"),
+            "known": list(known_targets(client, form.value("metric"), "tenant").values()),
             "node_title": metric_title(form.value("node_metric")),
             "load_title": metric_title(form.value("metric")),
             **time_link(self.request.GET),
