@@ -10,6 +10,9 @@ The rules (design section 5):
   It reaches no further than its own level: a container's bytes are its tenant's when nothing is promised to it.
 * A narrower objective of ``bandwidth`` takes the place of a wider one only where it speaks of the same method and
   storage policy: a container's floor for GET leaves its tenant's for PUT as it is.
+* Keywords of kind ``motif`` do not decide about each other: a motif that a container attaches leaves its tenant's space
+  as it is.  Rules of ``elasticity`` are followed from the narrowest to the first that says a space
+  (``sluice_core.messages.elasticity``).
 * Order is the declared stage, then the policies' age, then the order in the sentence.
 
 Used by the proxy middleware on each request and by the controller to explain itself.
@@ -22,7 +25,7 @@ from itertools import groupby
 from math import inf
 from typing import Any, Final
 
-from sluice_core.describe import BANDWIDTH, PROXY
+from sluice_core.describe import BANDWIDTH, MOTIF, PROXY
 from sluice_core.messages.bandwidth import (
     CEILINGS,
     FLOORS,
@@ -33,6 +36,7 @@ from sluice_core.messages.bandwidth import (
     Objective,
     objectives,
 )
+from sluice_core.messages.elasticity import ELASTICITY, elasticity_rules
 from sluice_core.messages.policies import CONTAINER, TENANT, Assignment
 from sluice_core.messages.predicate import Facts, Test, compile_predicate, predicate_words
 
@@ -137,7 +141,7 @@ class Candidates:
 def _resolve(kinds: Mapping[str, list[_Rank]], holds: Callable[[Test], bool]) -> Pipelines:
     found: Pipelines = {}
     for kind, ranks in kinds.items():
-        pipeline = (_promises if kind == BANDWIDTH else _one_kind)(ranks, holds)
+        pipeline = _RESOLVERS.get(kind, _one_kind)(ranks, holds)
         if pipeline:
             found[kind] = pipeline
     return found
@@ -207,6 +211,18 @@ def _promises(ranks: list[_Rank], holds: Callable[[Test], bool]) -> Pipeline:
         if ended:
             deleted.add(level)
     return tuple(sorted(chosen, key=running_order))
+
+
+def _motifs(ranks: list[_Rank], holds: Callable[[Test], bool]) -> Pipeline:
+    """What is attached, then the rules of the space, narrowest first."""
+    attached = [[pair for pair in rank if pair[0].keyword != ELASTICITY] for rank in ranks]
+    rules = [[one for one, test in rank if one.keyword == ELASTICITY and holds(test)] for rank in ranks]
+    # oldest first, so the newest stays
+    decisive = elasticity_rules([rank[-1] if rank else None for rank in rules])
+    return (*_one_kind([rank for rank in attached if rank], holds), *decisive)
+
+
+_RESOLVERS: Final = {BANDWIDTH: _promises, MOTIF: _motifs}
 
 
 def _winners(rank: _Rank, holds: Callable[[Test], bool]) -> tuple[Iterable[Assignment], bool]:

@@ -19,6 +19,7 @@ from sluice_core.describe import (
     Scalar,
 )
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT
+from sluice_core.messages.elasticity import ELASTICITY
 from sluice_core.messages.policies import VOLUME
 from sluice_core.metrics.reading import Reading
 from sluice_dsl.catalogue.base import Catalogue
@@ -95,7 +96,8 @@ def _kind(plan: Plan, catalogue: Catalogue) -> str:
 def _fires(plan: Plan, catalogue: Catalogue) -> str:
     if plan.condition is True:
         of_requests = any(
-            action.kind not in (*GUARANTEE_KINDS, SERVICE) and OBJECTS in action.about for action in plan.actions
+            action.kind not in (*GUARANTEE_KINDS, SERVICE) and action.keyword != ELASTICITY and OBJECTS in action.about
+            for action in plan.actions
         )
         return "for every request" if of_requests else "always"
     condition = describe_condition(plan.condition, catalogue)

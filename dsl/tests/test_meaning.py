@@ -132,7 +132,7 @@ def test_kinds_do_not_touch_each_other():
     assert pipelines([FLOOR, f"{LOGS} DO DELETE bandwidth"]) == {"bandwidth": ["bandwidth"]}
     kinds = pipelines(
         [
-            "FOR acme DO SET noop, elasticity, namespace, bandwidth get_bw=1MBps",
+            "FOR acme DO SET noop, elasticity target_size=1GB, namespace, bandwidth get_bw=1MBps",
             "FOR CLUSTER DO SET replication max_bw=1GBps",
         ]
     )

@@ -133,21 +133,25 @@ class Agent:
                     raise
 
     def _add_worker(self, hello: Hello) -> None:
-        konnector = self._capabilities.konnector_url()
+        told = self._announced()
         try:
             if self._capabilities.add(hello):
                 self.follower.recheck_assignments()
         except PeerError as error:
             log.error("a storage daemon goes on being waited for: %s", error)
-        if self._capabilities.konnector_url() != konnector:
+        if self._announced() != told:
             self._reporter.report_soon()
 
     def _remove_worker(self, worker: str) -> None:
-        konnector = self._capabilities.konnector_url()
+        told = self._announced()
         if self._capabilities.remove(worker):
             self.follower.recheck_assignments()
-        if self._capabilities.konnector_url() != konnector:
+        if self._announced() != told:
             self._reporter.report_soon()
+
+    def _announced(self) -> tuple[str, str]:
+        """What others wait for, so that it is reported at once."""
+        return self._capabilities.konnector_url(), self._capabilities.motifs()
 
     def _describe_node(self) -> NodeReport:
         given_up = self._capabilities.refused_code(self._uploads())
@@ -165,6 +169,7 @@ class Agent:
             plugins=self._capabilities.missing_plugins(),
             konnector=self._capabilities.konnector_url(),
             volume_faults=self._capabilities.volume_faults(),
+            motifs=self._capabilities.motifs(),
         )
 
     def _uploads(self) -> list[Upload]:

@@ -25,7 +25,9 @@ class NodeReport(Message):
     ``storage`` is ``ready`` when all storage daemons of the node run our disk files, else it names those that
     do not; empty on a node without any.  ``plugins`` maps each installed plugin that a Swift process of the node runs
     without to the reason.  ``konnector`` is the URL of the node's konnector, empty on a node without one, and
-    ``volume_faults`` maps the id of each volume that is broken there to the reason.
+    ``volume_faults`` maps the id of each volume that is broken there to the reason.  ``motifs`` is ``ready`` when all
+    proxy workers of the node know contracted objects, else it names those that do not; empty from an agent that does
+    not know motifs itself.
     """
 
     node: str
@@ -46,6 +48,7 @@ class NodeReport(Message):
     plugins: Mapping[str, str] = field(default_factory=dict)
     konnector: str = ""
     volume_faults: Mapping[str, str] = field(default_factory=dict)
+    motifs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,8 @@ class Hello(PackedMessage):
     ``plugins`` maps each installed plugin that the process left out to the reason.
     ``url`` is where the controller can call the process, empty for those that it never calls.  ``volume_faults`` maps
     the id of each volume that is broken in a konnector to the reason, ``refused_code`` the digest of each uploaded
-    filter that it does not use any more.
+    filter that it does not use any more.  ``motifs`` is the version of contracted objects that a proxy worker knows, 0
+    when it knows none.
     """
 
     worker: str
@@ -75,6 +79,7 @@ class Hello(PackedMessage):
     url: str = ""
     volume_faults: Mapping[str, str] = field(default_factory=dict)
     refused_code: Mapping[str, str] = field(default_factory=dict)
+    motifs: int = 0
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:

@@ -78,6 +78,8 @@ class Catalogue:
     volumes: Callable[[str], Sequence[Target]] = no_volumes
     #: Names of volumes that a near miss is looked for among.
     volume_names: Callable[[], Collection[str]] = tuple
+    #: Templates of motifs by keyword; their parameters are those of ``motif`` with that template.
+    templates: Mapping[str, ActionInfo] = field(default_factory=dict)
 
     def metric(self, name: str) -> MetricInfo | None:
         """The metric called ``name`` or having it as an alias, in any case."""

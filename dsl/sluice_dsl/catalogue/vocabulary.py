@@ -13,7 +13,6 @@ from typing import Final
 
 from sluice_core.describe import (
     BANDWIDTH,
-    MOTIF,
     NAMESPACE,
     PLACES,
     REPLICATION,
@@ -24,6 +23,7 @@ from sluice_core.describe import (
 )
 from sluice_core.messages.bandwidth import CLASSES
 from sluice_core.metrics.usage_metrics import AGENT_METRICS
+from sluice_core.motifs.actions import MOTIF_ACTIONS
 from sluice_core.volumes.actions import VOLUME_ACTIONS
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.builtin_filters import BUILTIN_FILTERS
@@ -73,15 +73,8 @@ KNOWN_ACTIONS: Final = _by_keyword(
         places=(STORAGE_NODE,),
         default_place=STORAGE_NODE,
     ),
-    ActionInfo(
-        "elasticity",
-        MOTIF,
-        "keep a container within a size",
-        (Parameter("target_size", "size", "size to keep to"),),
-        available=False,
-    ),
     ActionInfo("namespace", NAMESPACE, "answer from another namespace", available=False),
-    *(replace(one, available=False) for one in VOLUME_ACTIONS),
+    *(replace(one, available=False) for one in (*MOTIF_ACTIONS, *VOLUME_ACTIONS)),
 )
 
 #: Filters that are set for the sake of the bytes they save.

@@ -8,6 +8,7 @@ from sluice_core.messages.policies import Target
 from sluice_core.resolve import identity
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.bandwidth_checks import bare_rate, check_guarantees
+from sluice_dsl.checks.motifs import check_motifs, with_template
 from sluice_dsl.checks.placement import Step, check_pipeline
 from sluice_dsl.checks.worlds import check_worlds, resolve_place_about, resolve_world
 from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, VALUE, Reporter, closest_match, join_words
@@ -30,6 +31,7 @@ def compile_actions(
     for action in sentence.actions:
         info = _lookup(action, catalogue, reporter)
         if info is not None:
+            info = with_template(action, info, catalogue)
             about = resolve_world(action, info, target, sentence.condition is not None, reporter)
             planned = _compile(action, info, about, reporter)
             _try(action, info, planned, catalogue, reporter)
@@ -37,6 +39,7 @@ def compile_actions(
     _check_duplicates(sentence.actions, known, reporter)
     check_worlds(sentence, known, target, catalogue, reporter)
     check_guarantees(known, target, reporter)
+    check_motifs(sentence, known, target, reporter)
     check_pipeline([step for step in known if step.written.verb == SET], target, catalogue, reporter)
     return tuple(step.planned for step in known)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sluice_core.describe import BANDWIDTH
+from sluice_core.describe import BANDWIDTH, MOTIF
 from sluice_core.messages.policies import CONTAINER, LEVELS, LEVELS_ABOUT, NAME, TENANT, Target
 from sluice_core.resolve import Identity, identity
 from sluice_dsl.catalogue.base import Catalogue
@@ -131,7 +131,8 @@ def _narrower_and_inside(narrow: Target, wide: Target) -> bool:
 
 
 def _warn_of_drops(plan: Plan, other: ExistingPolicy, span: Span, reporter: Reporter) -> None:
-    kinds = {(action.kind, what) for action in plan.actions for what in action.about}
+    # of motifs each keyword is decided by itself
+    kinds = {(action.kind, what) for action in plan.actions for what in action.about if action.kind != MOTIF}
     named = {action.keyword for action in plan.actions}
     lost = [
         f"`{action.keyword}`"

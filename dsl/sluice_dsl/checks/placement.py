@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, STORLET, ActionInfo
+from sluice_core.describe import FILTER, MOTIF, PROXY, STORAGE_NODE, STORLET, ActionInfo
 from sluice_core.messages.policies import Target
 from sluice_dsl.catalogue.base import ALL_ERASURE_CODED, Catalogue
 from sluice_dsl.catalogue.vocabulary import SPACE_SAVING_FILTERS
@@ -36,6 +36,10 @@ class Step:
 
 def resolve_place(action: ast.Action, info: ActionInfo, reporter: Reporter) -> str:
     """Where ``action`` runs; refused when it cannot run there."""
+    if info.kind == MOTIF and action.place:
+        message = f"`{info.keyword}` is done by the daemons `sluice-motifs`, at no place in Swift: expected no ON"
+        reporter.error(message, action.place_span)
+        return info.default_place
     place = action.place or info.default_place
     reason = _unfit(info) if place == STORAGE_NODE and info.kind == FILTER else ""
     span = action.place_span if action.place else action.keyword.span

@@ -10,6 +10,7 @@ from sluice_core.describe import (
     BANDWIDTH,
     FILTER,
     KONNECTOR,
+    MOTIF,
     OBJECTS,
     PROXY,
     REPLICATION,
@@ -23,11 +24,12 @@ from sluice_core.messages.nodes import Hello
 from sluice_core.messages.policies import GROUP, LEVELS, Assignment
 from sluice_core.messages.predicate import compile_predicate
 from sluice_core.messages.uploads import Upload
+from sluice_core.motifs.announcements import MOTIF_STATES, READY
 from sluice_core.snapshot.registry import MEMBER_LEVELS
 from sluice_core.volumes.actions import stack_filter
 
 #: What nodes accept.  Services are called and tiers changed by the actor hosts: nothing is left to do for a node.
-_KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, SERVICE, THROTTLE, TIER)
+_KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, MOTIF, SERVICE, THROTTLE, TIER)
 
 
 class Capabilities:
@@ -89,6 +91,11 @@ class Capabilities:
         """Id of each volume that is broken at the konnector of this node → the reason."""
         return {volume: reason for one in self._workers.values() for volume, reason in one.volume_faults.items()}
 
+    def motifs(self) -> str:
+        """As of ``NodeReport.motifs``."""
+        without = sorted(one.pid for one in self._workers.values() if one.role == PROXY and one.motifs < MOTIF_STATES)
+        return f"waiting for motifs in proxy workers {', '.join(map(str, without))}" if without else READY
+
     def refused_code(self, uploads: Iterable[Upload]) -> dict[str, str]:
         """``upload/<key>`` → why the konnector of this node does not use its newest revision any more."""
         reasons = {digest: reason for one in self._workers.values() for digest, reason in one.refused_code.items()}
@@ -111,6 +118,8 @@ class Capabilities:
         # what is about objects, too, is not kept from them for want of a filter of volumes: the attach refuses
         if not assignment.concerns(OBJECTS):
             return self._missing_at_konnector(assignment)
+        if assignment.kind == MOTIF and self.motifs() != READY:
+            return f"the node is {self.motifs()}"
         return self._missing(assignment) if assignment.kind == FILTER else ""
 
     def _missing_at_konnector(self, assignment: Assignment) -> str:
@@ -138,9 +147,9 @@ class Capabilities:
         return "; ".join(f"node `{node}` is {state}" for node, state in sorted(self.unready_nodes.items()))
 
     def _fingerprint(self) -> dict[str, frozenset[str]]:
-        """Role → the filters that all of its workers have."""
+        """Role → the filters, and versions of contracted objects, that all of its workers have."""
         common: dict[str, frozenset[str]] = {}
         for worker in self._workers.values():
-            actions = frozenset(worker.actions)
+            actions = frozenset((*worker.actions, f"{MOTIF} {worker.motifs}"))
             common[worker.role] = common.get(worker.role, actions) & actions
         return common

@@ -36,9 +36,11 @@ class Reporter(AgentConnection):
         snapshot_id: Callable[[], str],
         logger: Logger,
         plugins: Mapping[str, str] = MappingProxyType({}),
+        motifs: int = 0,
     ) -> None:
         """
         :param plugins: installed plugin that this worker runs without → the reason
+        :param motifs: version of contracted objects that it serves, ``announcements.MOTIF_STATES``; 0: none
         """
         super().__init__(path, logger)
         self.worker = worker_name()
@@ -46,6 +48,7 @@ class Reporter(AgentConnection):
         self._actions = dict(actions)
         self._snapshot_id = snapshot_id
         self._plugins = dict(plugins)
+        self._motifs = motifs
 
     def tick(self) -> None:
         """Send what changed; drop the connection when the agent has gone."""
@@ -74,6 +77,7 @@ class Reporter(AgentConnection):
             gauges=self._meter.gauges,
             quantiles=self._meter.quantiles,
             plugins=self._plugins,
+            motifs=self._motifs,
         )
         if self.connect(hello.encode()) is None:
             return False

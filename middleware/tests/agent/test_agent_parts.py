@@ -49,7 +49,14 @@ KONNECTOR = Hello("k", "konnector", 7, {"nop": 1, "luks": 1})
     ("workers", "one", "reason"),
     [
         ([], assignment(keyword="unheard"), ""),
-        ([], assignment(kind="motif"), "`motif` is not available on this node"),
+        ([], assignment(kind="namespace"), "`namespace` is not available on this node"),
+        ([], assignment(kind="motif", keyword="elasticity"), ""),
+        ([replace(hello(), motifs=1)], assignment(kind="motif", keyword="elasticity"), ""),
+        (
+            [hello()],
+            assignment(kind="motif", keyword="elasticity"),
+            "the node is waiting for motifs in proxy workers 1",
+        ),
         ([], assignment(target=Target("tenant", "group", "gold")), ""),
         ([], assignment(target=Target("container", "group", "logs")), ""),
         ([], assignment(target=Target("object", "group", "odd")), "groups of objects are not available on this node"),
@@ -92,6 +99,17 @@ def test_only_a_worker_with_other_filters_causes_a_recheck():
     assert capabilities.remove("b") is False
     assert capabilities.remove("c") is True
     assert capabilities.remove("never there") is False
+
+
+def test_a_node_knows_motifs_when_all_its_proxy_workers_do():
+    capabilities = Capabilities(StorageDaemons())
+    assert capabilities.motifs() == "ready"
+    assert capabilities.add(replace(hello("a", pid=1), motifs=1))
+    assert capabilities.motifs() == "ready"
+    assert capabilities.add(hello("b", pid=2))
+    assert capabilities.motifs() == "waiting for motifs in proxy workers 2"
+    assert capabilities.remove("b")
+    assert capabilities.motifs() == "ready"
 
 
 def test_plugins_that_processes_run_without_are_reported_with_the_role():

@@ -188,13 +188,13 @@ def test_an_adoption_counts_also_when_changes_follow_it_at_once(store, node, red
 
 def test_refusals_are_reported_with_their_reason_and_the_rest_is_applied(store, node, redis_server):
     async def story():
-        good, other = assignment("a.0"), assignment("b.0", kind="motif")
+        good, other = assignment("a.0"), assignment("b.0", kind="namespace")
         odd = assignment("c.0", when=["phase of the moon", "full"])
         store.commit(Draft("test", puts=(good, other, odd)))
         store.client.hset(store.keys.assignments, "d.0", b"torn")
         async with node() as agent:
             report = await reported(redis_server.url, at_epoch(1))
-            assert report.refused["b.0"] == "`motif` is not available on this node"
+            assert report.refused["b.0"] == "`namespace` is not available on this node"
             assert "phase of the moon" in report.refused["c.0"]
             assert "not a Assignment" in report.refused["d.0"]
             assert agent.writer.count == 1

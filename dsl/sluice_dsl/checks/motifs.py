@@ -1,0 +1,56 @@
+"""``elasticity`` and ``motif``: what is said of a space as a whole, and the parameters of the template in question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from sluice_core.describe import REQUEST_ATTRIBUTES, ActionInfo, Parameter
+from sluice_core.errors import CallerError
+from sluice_core.messages.elasticity import ATTACH, ELASTICITY
+from sluice_core.messages.policies import OBJECT, Target
+from sluice_core.motifs.actions import TEMPLATE, check_parameters
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.checks.placement import Step
+from sluice_dsl.diagnostics import VALUE, Reporter
+from sluice_dsl.syntax import ast
+
+_ATTRIBUTES: Final = frozenset(one.name for one in REQUEST_ATTRIBUTES)
+
+
+def with_template(action: ast.Action, info: ActionInfo, catalogue: Catalogue) -> ActionInfo:
+    """``info`` with the parameters of the template that is written; of an unknown one they may be any."""
+    if info.keyword != ATTACH or not info.available:
+        return info
+    written = next((one.value for one in action.parameters if one.name.text.lower() == TEMPLATE), None)
+    if written is None:
+        return info
+    template = catalogue.templates.get(written.text.lower())
+    if template is not None:
+        return replace(info, parameters=(*info.parameters, *template.parameters))
+    own = {one.name for one in info.parameters}
+    names = dict.fromkeys(one.name.text.lower() for one in action.parameters)
+    free = tuple(Parameter(name, "str", "") for name in names if name not in own)
+    return replace(info, parameters=(*info.parameters, *free))
+
+
+def check_motifs(sentence: ast.Sentence, steps: Sequence[Step], target: Target | None, reporter: Reporter) -> None:
+    """Refuse what makes no sense of a space (``target`` is None when that is faulty)."""
+    for step in steps:
+        if step.info.keyword != ELASTICITY:
+            continue
+        if target is not None and target.level == OBJECT:
+            message = f"`{ELASTICITY}` is kept by containers, tenants and the cluster, not by single objects"
+            reporter.error(f"{message}: expected `CONTAINER …`", step.written.keyword.span)
+        for clause in ast.clauses(sentence.condition):
+            if clause.subject.text in _ATTRIBUTES:
+                message = (
+                    f"`{clause.subject.text}` asks about single requests, and `{ELASTICITY}` speaks of all objects"
+                )
+                reporter.error(f"{message} of its target: expected metrics alone", clause.subject.span)
+        if step.written.verb == "set" and not reporter.has_error_within(step.written.span):
+            try:
+                check_parameters(ELASTICITY, step.planned.params)
+            except CallerError as error:
+                reporter.error(f"`{ELASTICITY}`: {error}", step.written.keyword.span, code=VALUE)
