@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from sluice_core.errors import Conflict, NotFound
-from sluice_motifs.api import ExpansionError, NotContractible, contained
+from sluice_motifs.api import ExpansionError, NotContractible, TooDeep, contained
 from sluice_motifs.dependencies.availability import Availability
 from sluice_motifs.dependencies.freshness import Freshness, Templates, preserved_by
 from sluice_motifs.expansion.calls import Call
@@ -87,6 +87,17 @@ class Contractor:
             if not held.renew():
                 return BUSY
             return CONTRACTED if self._shim.contract(seen, judged.record) else CHANGED
+
+    def obstacle(self, name: str) -> str:
+        """Why the bytes of an item would have to stay, as far as that shows without proving anything; else empty.
+
+        :raises NotFound: when there is no such item
+        """
+        try:
+            self._availability.support(self._find(name))
+        except (NotContractible, TooDeep) as error:
+            return str(error)
+        return ""
 
     @contextmanager
     def copying(self, name: str, to: str) -> Iterator[ItemView]:

@@ -9,6 +9,7 @@ reader pays a lookup less, and the figures are as good.
 
 from __future__ import annotations
 
+import heapq
 import threading
 from array import array
 from dataclasses import dataclass
@@ -61,6 +62,13 @@ class ItemTable:
     def name(self, slot: int) -> str | None:
         """The item of a slot; None when it is free."""
         return self._names[slot] if 0 <= slot < len(self._names) else None
+
+    def names(self, under: str = "", marker: str = "", limit: int | None = None) -> list[str]:
+        """Those that begin with ``under`` and come behind ``marker``, in their order, ``limit`` of them."""
+        with self._mutex:
+            known = list(self._slots)
+        found = [name for name in known if name > marker and name.startswith(under)]
+        return sorted(found) if limit is None else heapq.nsmallest(limit, found)
 
     def put(self, name: str, size: int, expanded: bool) -> int:
         """Note an item, or what became of it; its slot."""

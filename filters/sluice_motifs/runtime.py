@@ -182,6 +182,10 @@ class Runtime:
                 self.items.put(name, view.plain.size, not view.contracted)
         return outcome
 
+    def obstacle(self, name: str) -> str:
+        """Why the bytes of an item would have to stay; as ``Contractor.obstacle``."""
+        return self._contractor.obstacle(name)
+
     def statistics(self, name: str) -> ItemStatistics:
         """What is known of an item.
 

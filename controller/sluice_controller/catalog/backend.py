@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from django.conf import settings
 
 from sluice_controller.catalog.counters import CountedStore
+from sluice_controller.catalog.motif_daemons import KnownMotifs
 from sluice_controller.catalog.policy_cache import CacheContents, PolicyCache
 from sluice_controller.catalog.policy_statuses import PolicyStatuses
 from sluice_controller.catalog.vocabulary import (
@@ -39,6 +40,7 @@ class Backend:
     ``native`` is the vocabulary of what is installed, :attr:`catalogue` that with what is registered.
     ``code`` is where the code of filters lies, None without such a place; ``volumes`` what sentences may call volumes,
     None where nobody asks.
+    ``motifs`` are the daemons `sluice-motifs` that run, None where nobody asks.
     ``projects`` are those of Keystone; None without it.
     ``cinder`` is Cinder as our service user sees it, ``konnectors`` gives the konnector of a node; None
     without a Cinder.
@@ -56,6 +58,7 @@ class Backend:
     now: Callable[[], float] = time.time
     code: SwiftCodeStore | None = None
     volumes: KnownVolumes | None = None
+    motifs: KnownMotifs | None = None
     cinder: CinderService | None = None
     konnectors: Callable[[str], Konnector] | None = None
     projects: ListedProjects | None = None
@@ -77,6 +80,8 @@ class Backend:
         native = replace(self.native, known_nodes=self._node_names)
         if self.volumes is not None:
             native = self.volumes.extend(native)
+        if self.motifs is not None:
+            native = self.motifs.extend(native)
         return with_uploads(native, contents.uploads)
 
     def label(self, path: str) -> str:
@@ -114,6 +119,7 @@ def open_backend(config: Config) -> Backend:
         history,
         code=code,
         volumes=KnownVolumes(store, None if cinder is None else partial(_named_volumes, cinder, config)),
+        motifs=KnownMotifs(store),
         cinder=cinder,
         konnectors=konnectors,
         projects=projects,

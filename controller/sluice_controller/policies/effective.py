@@ -28,7 +28,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.catalog.selectors import fresh_observation
 from sluice_controller.policies.affected_assignments import ResourcePath, affected_assignments
-from sluice_core.describe import KINDS
+from sluice_core.describe import KINDS, MOTIF
 from sluice_core.messages.policies import GROUP, NAME, Assignment
 from sluice_core.messages.predicate import Facts, compile_predicate
 from sluice_core.resolve import Candidates, Pipelines, replaces
@@ -88,7 +88,16 @@ def effective(backend: Backend, place: ResourcePath, facts: Facts) -> Effective:
     verdicts = []
     for kind in KINDS:
         mine = [one for one in found if one.kind == kind]
-        deletes, overridden = explain_overridden(mine, pipelines, facts)
+        deletes: list[Assignment] = []
+        overridden: list[Overridden] = []
+        # of motifs each keyword is decided by itself
+        keywords = {one.keyword for one in mine} if kind == MOTIF else {""}
+        for keyword in sorted(keywords):
+            found_deletes, found_overridden = explain_overridden(
+                [one for one in mine if keyword in ("", one.keyword)], pipelines, facts
+            )
+            deletes += found_deletes
+            overridden += found_overridden
         overridden += [one for one in absent if one.kind == kind]
         if mine or overridden:
             verdicts.append(Verdict(kind, pipelines.get(kind, ()), tuple(deletes), tuple(overridden)))

@@ -60,6 +60,14 @@ class Keys:
     volume_report = _Key("String of JSON: what volumes did lately, for Prometheus; expires when nobody measures.")
     tiers = _Key("Hash name → JSON: classes of volumes, each a volume type of Cinder.")
     metric_series = _Key("Hash metric, level and path → JSON: the series of the history of metrics.")
+    motif_daemons = _Key("Hash name → JSON: daemons of motifs, their templates.")
+    motif_daemons_seen = _Key("Sorted set name → unix time: when each daemon of motifs said that it runs.")
+    motif_calls = _Key("List of ``<until> <JSON>``, bounded: calls that wait for a daemon of motifs.")
+    motif_operations = _Key("Hash id → JSON: expansions of everything, as far as they are.")
+    motif_operation_leases = _Key("Sorted set id → unix time until which a daemon works at the operation.")
+    motif_operation_owners = _Key("Hash id → the daemon that works at the operation.")
+    motif_spaces = _Key("Sorted set path → unix time: when the owner of each space has reported, bounded.")
+    motif_space_reports = _Key("Hash path → JSON: what the owners of spaces have reported.")
     bandwidth = _Key("String of JSON: what was measured and assigned in the last second; expires when nobody divides.")
 
     def promises(self, digest: str) -> str:
@@ -74,6 +82,14 @@ class Keys:
         (string: unix time up to which the rate is reserved), ``failures`` (list of JSON, newest first).
         """
         return f"{self.prefix}:rewrite:{job_id}:{part}"
+
+    def motif_calls_taken(self, daemon: str) -> str:
+        """List: the calls that a daemon of motifs has in hand."""
+        return f"{self.prefix}:motif_calls_taken:{daemon}"
+
+    def motif_answer(self, call_id: str) -> str:
+        """List of one JSON: the answer to a call; expires."""
+        return f"{self.prefix}:motif_answer:{call_id}"
 
     def metric_points(self, step: int, series: str) -> str:
         """String, a ring: the packed points of ``step`` seconds of one series of the history of metrics."""

@@ -382,3 +382,24 @@ def test_compression_on_the_disks_of_an_erasure_coded_container_is_warned_of(api
         warnings = checked["policies"][0]["warnings"]
         assert len(warnings) == expected
         assert all("PROXY" in one["message"] for one in warnings)
+
+
+def test_sentences_about_motifs_are_taken_while_a_daemon_announces_templates(api, backend, create):
+    from sluice_core.describe import MOTIF, ActionInfo, Parameter
+    from sluice_core.motifs.daemons import announce
+    from sluice_core.motifs.messages import MotifDaemon, MotifTemplate
+
+    url = ActionInfo("url", MOTIF, "from the web", (Parameter("source", "str", "where", required=True),))
+    concat = ActionInfo("concat", MOTIF, "joined")
+    for number, known in enumerate([(url, concat), (url,)]):
+        templates = tuple(MotifTemplate.describe(one, "derived", True) for one in known)
+        backend.store.run(announce(backend.store.keys, MotifDaemon(f"n{number}/1", f"n{number}", templates=templates)))
+    made = create("FOR TENANT AUTH_a DO SET elasticity target_size=10GB policy=s4lru")
+    assert made["target"]["name"] == "AUTH_a"
+    create("FOR CONTAINER AUTH_a/c DO SET motif WITH template=url source=meta:origin")
+    answer = api.post("/policies", {"policy": "FOR AUTH_b DO SET motif WITH template=concat"}, format="json")
+    assert "expected one of url, got `concat`" in answer.json()["error"]["message"], "not every daemon knows it"
+    held = api.get("/effective?target=AUTH_a/c/o").json()
+    (motifs,) = [one for one in held["kinds"] if one["kind"] == "motif"]
+    assert [one["keyword"] for one in motifs["pipeline"]] == ["motif", "elasticity"]
+    assert motifs["overridden"] == []

@@ -1,0 +1,171 @@
+"""What Redis keeps of motifs: daemons, calls to them and their answers, operations that go on, spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+from sluice_core.describe import MOTIF, ActionInfo, Parameter, Range
+from sluice_core.messages.base import Message
+
+#: What may be asked of a daemon; each is a method of ``calls.MotifCalls``.
+ATTACH: Final = "attach"
+DETACH: Final = "detach"
+SHOW: Final = "show"
+EXPAND: Final = "expand"
+CONTRACT: Final = "contract"
+WHY: Final = "why"
+LIST: Final = "list_items"
+VERBS: Final = (ATTACH, DETACH, SHOW, EXPAND, CONTRACT, WHY, LIST)
+
+#: How far an operation is.
+WAITING: Final = "waiting"
+RUNNING: Final = "running"
+DONE: Final = "done"
+CANCELLED: Final = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class MotifTemplate(Message):
+    """A template as a daemon knows it: its keyword, parameters and help, and what an item is to its sources."""
+
+    keyword: str
+    help: str = ""
+    parameters: tuple[Mapping[str, Any], ...] = ()
+    relation: str = ""
+    exact: bool = True
+
+    @property
+    def info(self) -> ActionInfo:
+        """What it is to the language.
+
+        :raises TypeError: when a newer daemon describes parameters that this version does not know
+        """
+        return ActionInfo(self.keyword, MOTIF, self.help, tuple(map(Parameter.from_data, self.parameters)))
+
+    @classmethod
+    def describe(cls, info: ActionInfo, relation: str, exact: bool) -> MotifTemplate:
+        """The message about a template."""
+        return cls(info.keyword, info.help, tuple(map(_parameter_data, info.parameters)), relation, exact)
+
+
+def _parameter_data(parameter: Parameter) -> dict[str, Any]:
+    names = ("name", "type", "help", "default", "choices", "minimum", "maximum", "required", "range_by")
+    data = {name: getattr(parameter, name) for name in names}
+    return {**data, "ranges": [_range_data(one) for one in parameter.ranges]}
+
+
+def _range_data(one: Range) -> dict[str, Any]:
+    return {"value": one.value, "minimum": one.minimum, "maximum": one.maximum}
+
+
+@dataclass(frozen=True, slots=True)
+class MotifDaemon(Message):
+    """A daemon `sluice-motifs` that runs.
+
+    :param name: of this run alone
+    :param node: where it runs
+    :param started: unix seconds
+    """
+
+    name: str
+    node: str
+    software: str = ""
+    started: float = 0.0
+    templates: tuple[MotifTemplate, ...] = ()
+
+    nested: ClassVar[Mapping[str, type[Message]]] = {"templates": MotifTemplate}
+
+
+@dataclass(frozen=True, slots=True)
+class MotifCall(Message):
+    """Something that the API asks of whichever daemon is free.
+
+    :param verb: one of :data:`VERBS`
+    :param arguments: of the method of that name
+    """
+
+    id: str
+    verb: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MotifAnswer(Message):
+    """What came of a call: ``status`` as of HTTP, ``result`` of a success, ``reason`` of a failure."""
+
+    status: int = 200
+    result: Any = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MotifOperation(Message):
+    """The expansion of all contracted items of an account, of one container, or of the cluster, in the background.
+
+    ``account`` and ``container`` are empty for all.  ``expanded`` and ``failed`` count items, ``bytes`` those that were
+    made; ``examples`` are the last ones that failed, with the reason.  ``remaining`` is how many are known to be left.
+    Times are unix seconds, 0 for never.
+    """
+
+    id: str
+    account: str = ""
+    container: str = ""
+    state: str = WAITING
+    expanded: int = 0
+    failed: int = 0
+    bytes: int = 0
+    remaining: int = 0
+    examples: tuple[tuple[str, str], ...] = ()
+    created: float = 0.0
+    started: float = 0.0
+    ended: float = 0.0
+    by: str = ""
+    daemon: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceStatus(Message):
+    """What a space holds and what keeping it costs, as its owner reported it last.
+
+    Bytes are plain ones.  ``hits`` are opens of items whose bytes were there, ``misses`` those whose bytes were not, of
+    the last hour; ``expansions`` and ``seconds_lost`` are those of the misses since the owner began, and
+    ``expansions_per_second`` and ``expansion_time`` (mean seconds of one) of the last period.
+    ``state`` is ``kept``, ``contracting``, ``filling``, ``above`` (its target, with the ``reason``), ``thrashing`` or
+    ``suspended``.  ``parts`` maps the path of each part to its target and what it holds.
+    """
+
+    path: str
+    level: str
+    target: int
+    used: int
+    contracted: int
+    items: int = 0
+    contracted_items: int = 0
+    policy: str = ""
+    min_age: float = 0.0
+    verify: str = ""
+    hits: int = 0
+    misses: int = 0
+    expansions: int = 0
+    seconds_lost: float = 0.0
+    expansions_per_second: float = 0.0
+    expansion_time: float = 0.0
+    state: str = "kept"
+    reason: str = ""
+    owner: str = ""
+    said_by: str = ""
+    at: float = 0.0
+    parts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Opens whose bytes were there, 0 to 1; None without any."""
+        opens = self.hits + self.misses
+        return self.hits / opens if opens else None
+
+    @property
+    def free(self) -> float:
+        """Free share of the target, 0 to 1."""
+        return max(0.0, 1 - self.used / self.target) if self.target else 0.0

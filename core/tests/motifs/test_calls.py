@@ -1,0 +1,187 @@
+"""Calls of the API to daemons, through a real Redis."""
+
+import threading
+import time
+
+import pytest
+
+from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
+from sluice_core.motifs import calls as wire
+from sluice_core.motifs.call_server import CallServer
+from sluice_core.motifs.calls import MotifClient
+from sluice_core.motifs.daemons import announce, live_daemons
+from sluice_core.motifs.messages import CANCELLED, DONE, MotifAnswer, MotifCall, MotifDaemon, MotifOperation
+from sluice_core.motifs.operations import cancel_operation, claim_operation, create_operation, read_operation
+from sluice_core.store.store import Store
+
+pytestmark = pytest.mark.service
+
+
+class FakeCalls:
+    """Answers what it is told; ``gate`` holds expansions back."""
+
+    def __init__(self):
+        self.gate = threading.Event()
+        self.gate.set()
+        self.entered = threading.Semaphore(0)
+        self.expanded = []
+        self.failing = {}
+
+    def show(self, item):
+        if item in self.failing:
+            raise self.failing[item]
+        return {"item": item}
+
+    def expand(self, item):
+        self.entered.release()
+        assert self.gate.wait(10)
+        if item in self.failing:
+            raise self.failing[item]
+        self.expanded.append(item)
+        return {"item": item}
+
+    def contracted(self, under):
+        return iter([(f"{under}{number}", 10) for number in range(6)])
+
+
+@pytest.fixture
+def calls():
+    return FakeCalls()
+
+
+@pytest.fixture
+def server(store, calls):
+    server = CallServer(store, calls, "n1", (), time.time, workers=2)
+    server.start()
+    yield server
+    calls.gate.set()
+    server.stop()
+
+
+def test_a_call_is_answered(store, server):
+    assert MotifClient(store).call("show", item="a/c/ö\udc80") == {"item": "a/c/ö\udc80"}
+    assert [one.node for one in store.run(live_daemons(store.keys))] == ["n1"]
+
+
+@pytest.mark.parametrize(
+    ("raised", "caught", "reason"),
+    [
+        (NotFound("there is no `x`"), NotFound, "there is no `x`"),
+        (Conflict("somebody works at `x`"), Conflict, "works at"),
+        (CallerError("nonsense"), CallerError, "nonsense"),
+        (PeerError("Swift is away"), PeerError, "Swift is away"),
+        (ZeroDivisionError("secret"), PeerError, "call `show` failed in daemon `n1/.*`, see its log"),
+    ],
+)
+def test_what_a_daemon_raises_is_raised_at_the_caller(store, server, calls, raised, caught, reason):
+    calls.failing["x"] = raised
+    with pytest.raises(caught, match=reason):
+        MotifClient(store).call("show", item="x")
+
+
+def test_what_no_daemon_offers_is_refused(store, server):
+    with pytest.raises(CallerError, match="knows no call `erase`"):
+        MotifClient(store).call("erase")
+
+
+def test_without_a_daemon_a_call_fails_at_once(store):
+    with pytest.raises(PeerError, match="no daemon `sluice-motifs` runs"):
+        MotifClient(store).call("show", item="x")
+
+
+def test_a_caller_that_gives_up_says_that_it_may_have_happened(store, server, calls):
+    calls.gate.clear()
+    with pytest.raises(PeerError, match=r"answered within 0.2 s; what was asked may have happened"):
+        MotifClient(store).call("expand", 0.2, item="x")
+
+
+def test_calls_beyond_the_bound_are_refused_and_late_ones_dropped(store, calls, monkeypatch):
+    monkeypatch.setattr(wire, "MOST_WAITING", 1)
+    store.run(announce(store.keys, MotifDaemon("other/1", "other")))  # says that it runs, and takes nothing
+    client = MotifClient(store)
+    with pytest.raises(PeerError, match="answered within"):
+        client.call("expand", 0.1, item="late")
+    with pytest.raises(PeerError, match="too many calls"):
+        client.call("show", item="x")
+    server = CallServer(store, calls, "n1", (), time.time, workers=1)
+    server.start()
+    try:
+        monkeypatch.setattr(wire, "MOST_WAITING", 10)
+        assert client.call("show", item="x") == {"item": "x"}
+        assert calls.expanded == []
+    finally:
+        server.stop()
+
+
+def test_what_a_daemon_had_in_hand_when_it_died_is_answered_by_another(store, server, monkeypatch):
+    keys = store.keys
+    store.run(announce(keys, MotifDaemon("dead/1", "dead")))
+    call = MotifCall("c1", "expand", {"item": "x"})
+    taken = b"99999999999.000 " + call.encode()
+    store.client.lpush(keys.motif_calls_taken("dead/1"), taken)
+    store.client.zadd(keys.motif_daemons_seen, {"dead/1": 1})
+    _, raw = store.client.blpop(keys.motif_answer("c1"), 4)
+    answer = MotifAnswer.decode(raw)
+    assert answer.status == 503
+    assert answer.reason == "daemon `dead/1` ended while it worked at this, which may have happened; ask again"
+    assert not store.run(wire.answer_call(keys, "dead/1", taken, "c1", MotifAnswer()))  # it was only asleep
+
+
+def test_a_server_that_stops_finishes_what_it_has_in_hand(redis_server, store, calls):
+    server = CallServer(store, calls, "n1", (), time.time)
+    server.start()
+    calls.gate.clear()
+    answers = []
+    other = Store(redis_server.url)
+    caller = threading.Thread(target=lambda: answers.append(MotifClient(other).call("expand", item="x")))
+    caller.start()
+    assert calls.entered.acquire(timeout=5)
+    stopper = threading.Thread(target=server.stop)
+    stopper.start()
+    calls.gate.set()
+    stopper.join(10)
+    caller.join(10)
+    other.close()
+    assert answers == [{"item": "x"}]
+    assert store.run(live_daemons(store.keys)) == []
+
+
+def wait_for(store, operation_id, state):
+    deadline = time.monotonic() + 15
+    while (found := store.run(read_operation(store.keys, operation_id))).state != state:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+    return found
+
+
+def test_an_expansion_of_everything_goes_on_by_itself_and_says_how_far_it_is(store, server, calls):
+    calls.failing["a/c/3"] = PeerError("its source is away")
+    calls.failing["a/c/4"] = NotFound("deleted meanwhile")
+    store.run(create_operation(store.keys, MotifOperation("o1", "a", "c")))
+    found = wait_for(store, "o1", DONE)
+    assert (found.expanded, found.failed, found.bytes, found.remaining) == (4, 1, 40, 0)
+    assert [tuple(one) for one in found.examples] == [("a/c/3", "its source is away")]
+    assert sorted(calls.expanded) == ["a/c/0", "a/c/1", "a/c/2", "a/c/5"]
+
+
+def test_an_operation_that_is_cancelled_ends(store, server, calls):
+    calls.gate.clear()
+    store.run(create_operation(store.keys, MotifOperation("o1", "a")))
+    assert calls.entered.acquire(timeout=10)
+    cancelled = MotifOperation("o1", "a", state=CANCELLED, ended=1.0)
+    assert store.run(cancel_operation(store.keys, cancelled))
+    assert not store.run(cancel_operation(store.keys, cancelled))
+    calls.gate.set()
+    assert wait_for(store, "o1", CANCELLED).ended == 1.0
+
+
+def test_an_operation_whose_daemon_died_is_begun_anew(store, calls):
+    store.run(create_operation(store.keys, MotifOperation("o1", "a", "c")))
+    claimed = store.run(claim_operation(store.keys, "dead/1", 0.01))
+    assert claimed.id == "o1"
+    server = CallServer(store, calls, "n1", (), time.time)
+    server.start()
+    try:
+        assert wait_for(store, "o1", DONE).expanded == 6
+    finally:
+        server.stop()

@@ -1,0 +1,120 @@
+"""The calls of the API on a runtime, over any shim; implements ``sluice_core.motifs.calls.MotifCalls``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from sluice_core.describe import Scalar
+from sluice_core.errors import CallerError, NotFound, PeerError
+from sluice_core.motifs.messages import MotifTemplate
+from sluice_motifs.contraction import VERIFICATIONS
+from sluice_motifs.dependencies.freshness import Templates
+from sluice_motifs.records import ItemView, Motif
+from sluice_motifs.runtime import Runtime
+from sluice_motifs.shim import Shim
+
+#: Items that one call lists.
+MOST_LISTED: Final = 1000
+
+
+class RuntimeCalls:
+    """
+    :param guard: why nothing may be contracted now; empty when it may
+    :param space_of: what is known of the space of an item, empty when it has none
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        shim: Shim,
+        guard: Callable[[], str] = str,
+        space_of: Callable[[str], Mapping[str, Any]] = lambda name: {},
+    ) -> None:
+        self._runtime = runtime
+        self._shim = shim
+        self._guard = guard
+        self._space_of = space_of
+
+    def attach(self, item: str, template: str, params: Mapping[str, Scalar], identity: str) -> dict[str, Any]:
+        self._runtime.attach_motif(item, self._runtime.create_motif(template, params, identity))
+        return self.show(item)
+
+    def detach(self, item: str, template: str = "") -> dict[str, Any]:
+        motifs = [one for one in self._view(item).record.motifs if template in ("", one.template)]
+        if not motifs:
+            raise NotFound(f"`{item}` has no motif" + (f" of template `{template}`" if template else ""))
+        for motif in motifs:
+            self._runtime.detach_motif(item, motif)
+        return self.show(item)
+
+    def show(self, item: str) -> dict[str, Any]:
+        view = self._view(item)
+        known = self._runtime.items.statistics(item)
+        return {
+            "item": item,
+            "size": view.plain.size,
+            "contracted": view.contracted,
+            "motifs": [_motif(one) for one in view.record.motifs],
+            "sources": sorted(view.record.made_from),
+            "opens": known.opens if known else 0,
+            "expansion_seconds": known.expansion_seconds if known else 0.0,
+        }
+
+    def expand(self, item: str) -> dict[str, Any]:
+        self._runtime.expand(item)
+        return self.show(item)
+
+    def contract(self, item: str, verify: str = "head") -> dict[str, Any]:
+        if verify not in VERIFICATIONS:
+            raise CallerError(f"verify is `{verify}`, expected one of {', '.join(VERIFICATIONS)}")
+        reason = self._guard()
+        if reason:
+            raise PeerError(f"contraction is suspended: {reason}")
+        outcome = self._runtime.contract(item, verify)
+        return {**self.show(item), "outcome": outcome}
+
+    def why(self, item: str) -> dict[str, Any]:
+        view = self._view(item)
+        obstacle = "" if view.contracted else self._runtime.obstacle(item)
+        reasons = [one for one in (obstacle, "" if view.contracted else self._suspended()) if one]
+        return {
+            **self.show(item),
+            "contractible": not reasons,
+            "reasons": reasons,
+            "space": dict(self._space_of(item)) or None,
+        }
+
+    def list_items(self, under: str = "", marker: str = "", limit: int = 100) -> list[dict[str, Any]]:
+        """What is in the table, without a look at any object."""
+        found = []
+        for name in self._runtime.items.names(under, marker, min(max(limit, 1), MOST_LISTED)):
+            known = self._runtime.items.statistics(name)
+            if known is not None:
+                found.append({"item": name, "size": known.size, "contracted": not known.expanded, "opens": known.opens})
+        return found
+
+    def contracted(self, under: str) -> Iterator[tuple[str, int]]:
+        for name in self._runtime.items.names(under):
+            known = self._runtime.items.statistics(name)
+            if known is not None and not known.expanded:
+                yield name, known.size
+
+    def _suspended(self) -> str:
+        reason = self._guard()
+        return f"contraction is suspended: {reason}" if reason else ""
+
+    def _view(self, item: str) -> ItemView:
+        view = self._shim.view(item)
+        if view is None:
+            raise NotFound(f"there is no object `{item}`")
+        return view
+
+
+def _motif(motif: Motif) -> dict[str, Any]:
+    return {"template": motif.template, "params": dict(motif.params), "attached_by": motif.identity}
+
+
+def described_templates(templates: Templates) -> tuple[MotifTemplate, ...]:
+    """What a daemon announces of its templates."""
+    return tuple(MotifTemplate.describe(one.info, one.relation, one.exact) for one in templates.values())
