@@ -14,7 +14,8 @@ one item (``records``).  Carillon (SYSTOR'16, section 3) calls both motifs.
 * ``contract`` is called before the bytes go, for templates that have to bring something up to date first.  It changes
   no other item.
 
-A template keeps nothing between calls; one instance belongs to one configuration.
+A template keeps nothing between calls; one instance belongs to one motif.  What it needs of the node's configuration
+(hosts that may be called, other clusters) is in ``context``.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol, Self
 
 from sluice_core.describe import ActionInfo, Scalar
 from sluice_core.errors import CallerError, SluiceError
+from sluice_motifs.context import TemplateContext
 
 log = logging.getLogger(__name__)
 
@@ -74,10 +76,12 @@ class Source:
     """Something that a template reads.
 
     :param external: it lies outside of the store (a URL, another cluster), is not watched, and is no item of ours
+    :param max_age: seconds after which what was made of an external source is out of date; 0 for never
     """
 
     name: str
     external: bool = False
+    max_age: float = 0.0
 
 
 class TemplateCall(Protocol):
@@ -90,6 +94,14 @@ class TemplateCall(Protocol):
     @property
     def size(self) -> int:
         """Plain bytes that the item had."""
+
+    @property
+    def digest(self) -> str:
+        """Of the plain bytes that the item had, as ``algorithm:hexadecimal``; empty for one that is made first."""
+
+    @property
+    def identity(self) -> str:
+        """Who attached the motif."""
 
     def read(self, source: str) -> Iterator[bytes]:
         """The plain bytes of a source that ``Template.sources`` names; expands it when it is contracted.
@@ -113,14 +125,28 @@ class Template(ABC):
     relation: ClassVar[str] = DERIVED
     #: What it mostly waits for, so that the load of that makes it dearer: one of ``RESOURCES``.
     resource: ClassVar[str] = CPU
-    #: Whether ``expand`` makes the same bytes each time while its sources stay the same.
+    #: Whether ``expand`` makes the same bytes each time while its sources stay the same; sources with a ``max_age`` may
+    #: not, so that what is made of them is never taken for exact.
     exact: ClassVar[bool] = True
+    #: What the configuration says of what lies outside; ``configured`` binds another one.
+    context: ClassVar[TemplateContext] = TemplateContext()
 
     def __init__(self, params: Mapping[str, Scalar]) -> None:
         """
         :param params: as ``info`` describes them, checked
         """
         self.params = params
+
+    @classmethod
+    def configured(cls, context: TemplateContext) -> type[Self]:
+        """The same template with what a configuration says of what lies outside."""
+        return type(cls.__name__, (cls,), {"context": context, "__module__": cls.__module__, "__doc__": cls.__doc__})
+
+    def check(self) -> None:  # noqa: B027  not abstract: for most their description says all
+        """Refuse, before a motif is attached, parameters that their description admits and that cannot work.
+
+        :raises CallerError: with the reason
+        """
 
     @abstractmethod
     def sources(self, item: str) -> Sequence[Source]:

@@ -24,7 +24,8 @@ from sluice_motifs.dependencies.freshness import (
     Templates,
     internal_sources,
     preserved_by,
-    sources_by_name,
+    recorded_sources,
+    with_motifs,
 )
 from sluice_motifs.dependencies.source_changes import SourceChanges
 from sluice_motifs.expansion.opening import Opened, Openings, Surroundings
@@ -70,14 +71,16 @@ class Runtime:
         """A motif that can be attached.
 
         :raises NotFound: when there is no such template
-        :raises BadParameter: when a parameter is unknown, missing or out of its range
+        :raises CallerError: when a parameter is unknown, missing or out of its range, or cannot work
         """
         kind = self._templates.get(template)
         if kind is None:
             near = difflib.get_close_matches(template, self._templates, 1)
             raise NotFound(f"unknown template `{template}`" + (f", did you mean `{near[0]}`" if near else ""))
         checked = check_parameters(kind.info, params)
-        return Motif(template, {name: value for name, value in checked.items() if value is not None}, identity)
+        given = {name: value for name, value in checked.items() if value is not None}
+        kind(given).check()
+        return Motif(template, given, identity)
 
     def attach_motif(self, name: str, motif: Motif) -> None:
         """Attach a motif to an item, which from now on counts as made from its sources as they are now.
@@ -101,7 +104,8 @@ class Runtime:
             missing = state.gone.intersection(names)
             if missing:
                 raise NotFound(f"source `{min(missing)}` does not exist")
-            versions = {source: state.versions[source] for source in names}
+            recorded = recorded_sources(motif, name, self._templates)
+            versions = {source: state.versions[source] for source in recorded}
             record = Record(attached.motifs, {**versions, **view.record.made_from})
             record.encode()  # too long a record is the caller's error, whatever the storage holds
             if not held.renew() or not self._shim.annotate(view, record):
@@ -125,9 +129,8 @@ class Runtime:
                 raise Conflict(f"`{name}` is being worked at")
             view = self._find(name)
             motifs = tuple(one for one in view.record.motifs if one != motif)
-            names = sources_by_name(motifs, name, self._templates)
-            made_from = {source: one for source, one in view.record.made_from.items() if source in names}
-            if view.contracted or not held.renew() or not self._shim.annotate(view, Record(motifs, made_from)):
+            record = with_motifs(view, motifs, self._templates)
+            if view.contracted or not held.renew() or not self._shim.annotate(view, record):
                 raise Conflict(f"`{name}` was written or contracted meanwhile")
             if not motifs:
                 self.items.remove(name)

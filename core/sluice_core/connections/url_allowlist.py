@@ -11,6 +11,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from typing import Final
+from urllib.parse import urlsplit
 
 from sluice_core.errors import CallerError
 
@@ -23,7 +24,28 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class BadUrl(CallerError):
-    """A URL that is no activation URL, or that may not be called."""
+    """A URL that cannot be called over HTTP, or may not be."""
+
+
+def http_host(url: str) -> str:
+    """The host of an HTTP or HTTPS URL without login and fragment; connects to nothing.
+
+    :raises BadUrl: with the reason
+    """
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise BadUrl(f"`{url.partition('?')[0]!a}` is no URL: expected printable ASCII, anything else percent-encoded")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise BadUrl(f"that is no URL: {error}") from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise BadUrl(f"`{url.partition('?')[0]}` is no URL of a service, expected `http://` or `https://` and a host")
+    if "@" in parts.netloc:
+        raise BadUrl("the URL holds a user or a password, expected neither: it is shown to whoever may read it")
+    if parts.fragment:
+        raise BadUrl("the URL has a fragment, expected none")
+    return host
 
 
 class UrlAllowlist:
@@ -61,6 +83,24 @@ class UrlAllowlist:
             return f"host `{host}` is not among those that may be called"
         special = [one for one in _meant(found) if not one.is_global or one.is_multicast]
         return f"host `{host}` is at `{special[0]}`, which is no global address and not listed" if special else ""
+
+    def choose(self, host: str, addresses: Iterable[str]) -> list[str]:
+        """Those of the ``addresses`` that ``host`` has at which it may be called; connect to these and resolve no more.
+
+        :raises BadUrl: when it may be called at none of them
+        """
+        refusals = {address: self.refusal(host, address) for address in dict.fromkeys(addresses)}
+        allowed = [address for address, refusal in refusals.items() if not refusal]
+        if not allowed:
+            raise BadUrl(next(iter(refusals.values()), f"host `{host}` has no address"))
+        return allowed
+
+    def check(self, host: str) -> None:
+        """
+        :raises BadUrl: when ``host`` may not be called, whatever its addresses are
+        """
+        if not self.admits(host):
+            raise BadUrl(f"host `{host}` is not among those that may be called")
 
     def _named(self, host: str) -> bool:
         parts = host.lower().rstrip(".").split(".")

@@ -7,7 +7,7 @@ from typing import Final
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_motifs.api import DERIVED
 from sluice_motifs.dependencies.availability import DEEPEST
-from sluice_motifs.dependencies.freshness import Templates, sources_by_name, sources_of
+from sluice_motifs.dependencies.freshness import Templates, is_exact, sources_by_name, sources_of
 from sluice_motifs.records import ItemView, Motif
 from sluice_motifs.shim import Dependents, Shim
 
@@ -31,7 +31,8 @@ def check_sources(view: ItemView, motif: Motif, shim: Shim, dependents: Dependen
         raise CallerError(f"`{view.name}` would be made from itself")
     kind = templates[motif.template]
     if kind.relation == DERIVED:
-        others = [one for one in dependents.find(view.name) if not kind.exact or {one} != names]
+        exact = is_exact(motif, view.name, templates)
+        others = [one for one in dependents.find(view.name) if not exact or {one} != names]
         if others:
             raise Conflict(f"`{view.name}` is needed as it is by `{others[0]}`, expand that first")
     _check_depth(view.name, names, shim, templates)

@@ -18,7 +18,14 @@ from __future__ import annotations
 from typing import Final
 
 from sluice_motifs.api import PRESERVING, NotContractible, TooDeep
-from sluice_motifs.dependencies.freshness import MOST_LOOKED_AT, Freshness, Templates, derived_from, internal_sources
+from sluice_motifs.dependencies.freshness import (
+    MOST_LOOKED_AT,
+    Freshness,
+    Templates,
+    derived_from,
+    internal_sources,
+    is_exact,
+)
 from sluice_motifs.records import ItemView, Motif
 from sluice_motifs.shim import Shim
 
@@ -103,8 +110,8 @@ class _Search:
 
     def _changes(self, source: ItemView, preserved: str) -> str:
         """Why a source may become another one by itself."""
-        kinds = [self._templates[one.template] for one in source.record.motifs if one.template in self._templates]
-        if not all(one.exact for one in kinds):
+        known = [one for one in source.record.motifs if one.template in self._templates]
+        if not all(is_exact(one, source.name, self._templates) for one in known):
             return "it has other bytes when it is made again"
         others = set(derived_from(source.record.motifs, source.name, self._templates)) - {preserved}
         if others:

@@ -4,11 +4,15 @@ Versions are compared on each open, from the newest copies, and nothing else dec
 changed, which may be lost, and no clock.  A source that is derived itself and out of date makes the item so, although
 its own version will change only when it is made again.
 
+External sources have no versions.  What was made of them is out of date after ``Source.max_age`` seconds, and the
+record says since when.
+
 An open costs one view of each source, and of the sources of those that are derived; nothing for items without motifs.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -40,11 +44,23 @@ def internal_sources(motif: Motif, item: str, templates: Templates) -> tuple[str
     return tuple(one.name for one in sources_of(motif, item, templates) or () if not one.external)
 
 
+def recorded_sources(motif: Motif, item: str, templates: Templates) -> tuple[str, ...]:
+    """Those of which a record says what the bytes were made from: items, and external sources that age."""
+    return tuple(one.name for one in sources_of(motif, item, templates) or () if not one.external or one.max_age)
+
+
+def is_exact(motif: Motif, item: str, templates: Templates) -> bool:
+    """Whether a motif makes the very same bytes each time while its sources stay what they are."""
+    template = templates.get(motif.template)
+    ages = any(one.max_age for one in sources_of(motif, item, templates) or ())
+    return template is not None and template.exact and not ages
+
+
 @dataclass(frozen=True, slots=True)
 class SourceState:
     """The sources of an item, as they were when it was looked at.
 
-    :param versions: of the sources that exist, by name
+    :param versions: of the sources that exist, by name; of external ones that age, the time of the look
     :param changed: those of derived motifs that are not what the item was made from, or are out of date themselves
     :param gone: those that do not exist
     :param closure: versions of all that was looked at: sources, and what these are derived from
@@ -82,7 +98,11 @@ class Freshness:
         names = sources_by_name(view.record.motifs, view.name, self._templates)
         found = {name: search.find(name) for name in names}
         versions = {name: one.plain.version for name, one in found.items() if one is not None}
-        return SourceState(versions, changed, frozenset(names) - versions.keys(), search.versions())
+        gone = frozenset(names) - versions.keys()
+        ages = max_ages(view, self._templates)
+        aged = {name for name, most in ages.items() if _is_older(view.record.made_from.get(name), most)}
+        versions.update(dict.fromkeys(ages, _now()))
+        return SourceState(versions, changed | aged, gone, search.versions())
 
     def usable(self, view: ItemView, state: SourceState) -> Sequence[Motif]:
         """The motifs that make the bytes that the item should have.
@@ -97,6 +117,7 @@ class Freshness:
                 continue
             names = internal_sources(motif, view.name, self._templates)
             if state.stale:
+                names = recorded_sources(motif, view.name, self._templates)
                 fits = template.relation == DERIVED and not state.changed.isdisjoint(names)
             else:
                 fits = all(view.record.made_from.get(name) == state.versions.get(name, "") for name in names)
@@ -106,7 +127,7 @@ class Freshness:
 
     def recorded(self, view: ItemView, motif: Motif, state: SourceState) -> Record:
         """The record of an item whose bytes were made by ``motif`` from the sources as in ``state``."""
-        names = internal_sources(motif, view.name, self._templates)
+        names = recorded_sources(motif, view.name, self._templates)
         made_from = {name: state.versions[name] for name in names if name in state.versions}
         kept = {} if state.stale else view.record.made_from
         return Record(view.record.motifs, {**kept, **made_from})
@@ -116,8 +137,32 @@ class Freshness:
         motifs = [
             one for one in view.record.motifs if lost.isdisjoint(internal_sources(one, view.name, self._templates))
         ]
-        names = sources_by_name(motifs, view.name, self._templates)
-        return Record(tuple(motifs), {name: one for name, one in view.record.made_from.items() if name in names})
+        return with_motifs(view, motifs, self._templates)
+
+
+def with_motifs(view: ItemView, motifs: Iterable[Motif], templates: Templates) -> Record:
+    """The record of an item with only some of its motifs left."""
+    kept = tuple(motifs)
+    names = {name for one in kept for name in recorded_sources(one, view.name, templates)}
+    return Record(kept, {name: one for name, one in view.record.made_from.items() if name in names})
+
+
+def max_ages(view: ItemView, templates: Templates) -> Mapping[str, float]:
+    """The external sources of its derived motifs that age, with the shortest time after which they are out of date."""
+    found: dict[str, float] = {}
+    for motif in _of_relation(view.record.motifs, DERIVED, templates):
+        for one in sources_of(motif, view.name, templates) or ():
+            if one.external and one.max_age:
+                found[one.name] = min(one.max_age, found.get(one.name, one.max_age))
+    return found
+
+
+def _now() -> str:
+    return str(int(time.time()))
+
+
+def _is_older(made: str | None, seconds: float) -> bool:
+    return made is not None and made.isdecimal() and int(made) + seconds < time.time()
 
 
 def sources_by_name(motifs: Iterable[Motif], item: str, templates: Templates) -> Sequence[str]:

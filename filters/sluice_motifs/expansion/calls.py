@@ -42,6 +42,15 @@ class Call:
     def size(self) -> int:
         return self._view.plain.size
 
+    @property
+    def digest(self) -> str:
+        plain = self._view.plain
+        return f"{plain.algorithm}:{plain.digest}" if plain.digest else ""
+
+    @property
+    def identity(self) -> str:
+        return self._motif.identity
+
     def read(self, source: str) -> Iterator[bytes]:
         if source not in self._named:
             raise ExpansionError(f"template `{self._motif.template}` reads `{source}`, which is none of its sources")

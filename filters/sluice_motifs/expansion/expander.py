@@ -23,7 +23,7 @@ from typing import Final
 
 from sluice_core.errors import PeerError, SluiceError
 from sluice_motifs.api import ExpansionError, contained
-from sluice_motifs.dependencies.freshness import Freshness, SourceState, Templates, derived_from
+from sluice_motifs.dependencies.freshness import Freshness, SourceState, Templates, derived_from, is_exact
 from sluice_motifs.expansion.calls import Call, pieces_of
 from sluice_motifs.expansion.stream import SharedStream
 from sluice_motifs.records import ItemView, Motif
@@ -116,12 +116,11 @@ class Expander:
         usable = self._freshness.usable(view, state)
         if state.stale:
             return self._choose(view, usable)
-        others = [one for one in view.record.motifs if one not in usable and self._is_exact(one)]
+        others = [one for one in view.record.motifs if one not in usable and self._is_exact(view, one)]
         return (*self._choose(view, usable), *self._choose(view, others))
 
-    def _is_exact(self, motif: Motif) -> bool:
-        template = self._templates.get(motif.template)
-        return template is not None and template.exact
+    def _is_exact(self, view: ItemView, motif: Motif) -> bool:
+        return is_exact(motif, view.name, self._templates)
 
     def _with_fresh_sources(self, view: ItemView, chain: tuple[str, ...], alive: Callable[[], None]) -> SourceState:
         """The sources of an item, those that were out of date made anew: else their versions would change soon."""
@@ -145,7 +144,7 @@ class Expander:
         chain: tuple[str, ...],
         alive: Callable[[], None],
     ) -> None:
-        same = self._is_exact(motif) and not state.stale
+        same = self._is_exact(view, motif) and not state.stale
         record = self._freshness.recorded(view, motif, state)
         made = self._pieces(view, motif, (*chain, view.name), alive)
         pieces = _passed_on(proven(made, view) if same else _bounded(made), stream, same, alive)

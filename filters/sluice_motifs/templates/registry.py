@@ -10,23 +10,29 @@ from typing import Final
 from sluice_core.code.plugins import load_plugins
 from sluice_core.describe import MOTIF, ActionInfo
 from sluice_motifs.api import PRESERVING, RELATIONS, RESOURCES, Template
+from sluice_motifs.context import TemplateContext
 from sluice_motifs.templates.compressed import Compressed
 from sluice_motifs.templates.concat import Concat
 from sluice_motifs.templates.decompressed import Decompressed
 from sluice_motifs.templates.derive import Derive
 from sluice_motifs.templates.duplicate_of import DuplicateOf
+from sluice_motifs.templates.url import Url
 
 GROUP: Final = "sluice.motif_templates"
 
-BUILT_IN: Final[tuple[type[Template], ...]] = (Concat, DuplicateOf, Derive, Compressed, Decompressed)
+BUILT_IN: Final[tuple[type[Template], ...]] = (Concat, DuplicateOf, Derive, Compressed, Decompressed, Url)
 
 
-def load_templates(failures: dict[str, str] | None = None) -> dict[str, type[Template]]:
+def load_templates(
+    failures: dict[str, str] | None = None, context: TemplateContext | None = None
+) -> dict[str, type[Template]]:
     """Every usable template by its keyword, ours first.
 
+    :param context: what the configuration says of what lies outside; by default no host may be called
     :param failures: takes the reason of each plugin that was left out, by the entry point's name
     """
-    return load_plugins(GROUP, BUILT_IN, lambda one: one.info.keyword, unfit, failures)
+    found = load_plugins(GROUP, BUILT_IN, lambda one: one.info.keyword, unfit, failures)
+    return found if context is None else {keyword: one.configured(context) for keyword, one in found.items()}
 
 
 def unfit(plugin: object) -> str:

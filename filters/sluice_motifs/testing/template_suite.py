@@ -11,6 +11,7 @@ Subclass and say what it makes of what; pytest finds the rest::
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
@@ -26,26 +27,37 @@ class CallOfTest:
     """What a template is given; implements ``TemplateCall``.
 
     :param piece: bytes that a source gives at once
+    :param own: bytes of the item itself; None: they are gone, and unknown
     """
 
-    def __init__(self, item: str, contents: Mapping[str, bytes], size: int, piece: int) -> None:
+    def __init__(
+        self, item: str, contents: Mapping[str, bytes], size: int, piece: int, own: bytes | None = None
+    ) -> None:
         self.item = item
         self.size = size
+        self.digest = "" if own is None else f"sha256:{hashlib.sha256(own).hexdigest()}"
+        self.identity = "somebody"
+        self.checks = 0
         self._contents = contents
         self._piece = piece
+        self._own = own
 
     def read(self, source: str) -> Iterator[bytes]:
         if source not in self._contents:
             raise SourceGone(source)
-        content = self._contents[source]
-        for begin in range(0, len(content), self._piece):
-            yield content[begin : begin + self._piece]
+        yield from self._cut(self._contents[source])
 
     def own_bytes(self) -> Iterator[bytes]:
-        raise ExpansionError("there are none")
+        if self._own is None:
+            raise ExpansionError("there are none")
+        return self._cut(self._own)
 
     def check(self) -> None:
-        """Nothing ends it."""
+        self.checks += 1
+
+    def _cut(self, content: bytes) -> Iterator[bytes]:
+        for begin in range(0, len(content), self._piece):
+            yield content[begin : begin + self._piece]
 
 
 class TemplateContract:

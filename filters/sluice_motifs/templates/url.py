@@ -1,0 +1,68 @@
+"""An item that is what a URL gives: a mirror of something on the Web.
+
+Without ``max_age`` the item is what it was when it was stored: other bytes at the URL are an error, and the item cannot
+be read until another motif makes it, or it is written.  With ``max_age`` the URL decides: what it gives is the new
+content, whenever the item is made, and once that many seconds have gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from sluice_core.connections.url_allowlist import http_host
+from sluice_core.describe import MOTIF, ActionInfo, Parameter
+from sluice_filters.api import BadParameter
+from sluice_motifs.api import NETWORK, ExpansionError, Source, Template, TemplateCall
+from sluice_motifs.templates.http_fetch import Answer, Patience, requested
+
+#: Seconds for all bytes, and for the answer to a HEAD.
+GET_SECONDS: Final = 3600.0
+HEAD_SECONDS: Final = 30.0
+#: How a source is written that the item's user metadata name; who attaches a motif puts the URL in its place.
+METADATA: Final = "meta:"
+
+
+class Url(Template):
+    """Reads a URL of a listed host; a HEAD of it, without cookies or credentials, proves that it is there."""
+
+    info = ActionInfo(
+        "url",
+        MOTIF,
+        "what a URL gives",
+        (
+            Parameter("source", "str", "the URL, or meta: and the name of the user metadata with it", required=True),
+            Parameter("max_age", "duration", "how long it is used; 0: always, and it must not change", 0.0, minimum=0),
+        ),
+    )
+    resource = NETWORK
+
+    def check(self) -> None:
+        if self._url().startswith(METADATA):
+            raise BadParameter(f"source `{self._url()}` was not replaced by the URL that it stands for")
+        self.context.hosts.check(http_host(self._url()))
+
+    def sources(self, item: str) -> Sequence[Source]:
+        return [Source(str(self.params["source"]), external=True, max_age=self._max_age)]
+
+    def expand(self, call: TemplateCall) -> Iterator[bytes]:
+        with requested("GET", self._url(), self.context.hosts, Patience(GET_SECONDS), call.check) as answer:
+            self._check_size(call, answer)
+            yield from answer.pieces
+
+    def verify(self, call: TemplateCall) -> None:
+        with requested("HEAD", self._url(), self.context.hosts, Patience(HEAD_SECONDS), call.check) as answer:
+            self._check_size(call, answer)
+
+    @property
+    def _max_age(self) -> float:
+        return float(self.params.get("max_age", 0.0))
+
+    def _url(self) -> str:
+        return str(self.params["source"])
+
+    def _check_size(self, call: TemplateCall, answer: Answer) -> None:
+        """Another number of bytes is seen before any of them is passed on, so that another motif may be tried."""
+        known = call.digest and not self._max_age
+        if known and answer.size not in (None, call.size):
+            raise ExpansionError(f"`{answer.place}` has {answer.size} bytes, expected {call.size}")
