@@ -22,7 +22,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from sluice_controller.config import KEYSTONE, Config
-from sluice_core.code.swift_code_store import SwiftResponse
+from sluice_core.connections.swift_account import SwiftResponse
 from sluice_core.errors import CallerError, Conflict, Forbidden, PeerError
 
 _TIMEOUT: Final = 10.0

@@ -1,10 +1,10 @@
-"""Logging in to Keystone for the code of uploaded filters: what is sent, and what its catalogue says."""
+"""Accounts of a Swift: logging in to Keystone, what is sent, and what its catalogue says."""
 
 import json
 
 import pytest
 
-from sluice_core.code.swift_code_store import _password_login, _storage_url
+from sluice_core.connections.swift_account import password_login, storage_url
 from sluice_core.errors import PeerError
 
 USERS = [
@@ -16,7 +16,7 @@ USERS = [
 
 @pytest.mark.parametrize(("written", "domain", "project", "name"), USERS)
 def test_a_user_is_written_with_its_project_and_perhaps_its_domain(written, domain, project, name):
-    auth = _password_login(written, "key")["auth"]
+    auth = password_login(written, "key")["auth"]
     assert auth["scope"]["project"] == {"name": project, "domain": {"id": domain}}
     user = auth["identity"]["password"]["user"]
     assert (user["name"], user["domain"], user["password"]) == (name, {"id": domain}, "key")
@@ -29,8 +29,8 @@ def catalogue(*endpoints, kind="object-store"):
 
 def test_the_inside_is_preferred():
     both = catalogue(("public", "http://out"), ("internal", "http://in"))
-    assert _storage_url(both.encode()) == "http://in"
-    assert _storage_url(catalogue(("public", "http://out")).encode()) == "http://out"
+    assert storage_url(both.encode()) == "http://in"
+    assert storage_url(catalogue(("public", "http://out")).encode()) == "http://out"
 
 
 BAD = [b"", b"[]", b"{", b'{"token": {}}', b'{"token": {"catalog": [1]}}', catalogue(("admin", "x")).encode()]
@@ -39,4 +39,4 @@ BAD = [b"", b"[]", b"{", b'{"token": {}}', b'{"token": {"catalog": [1]}}', catal
 @pytest.mark.parametrize("raw", [*BAD, catalogue(("public", "x"), kind="compute").encode()])
 def test_a_catalogue_without_swift_is_keystones_fault(raw):
     with pytest.raises(PeerError, match="names no `object-store`"):
-        _storage_url(raw)
+        storage_url(raw)
