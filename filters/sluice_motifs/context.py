@@ -6,29 +6,19 @@ nothing but a keyword and parameters, and whoever makes a template needs to know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sluice_core.connections.swift_account import SwiftAccount
 from sluice_core.connections.url_allowlist import UrlAllowlist
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A container of another Swift, and how to log in there.
+    """A container of another Swift, which exists."""
 
-    :param password: asked for at each login, so that it is kept nowhere; raises ``SluiceError`` when it cannot be had
-    :param project: of Keystone; empty for Swift's own ``/auth/v1.0``, where ``username`` is ``account:user``
-    """
-
-    name: str
-    auth_url: str
-    username: str
+    account: SwiftAccount
     container: str
-    password: Callable[[], str] = field(repr=False)
-    project: str = ""
-    user_domain: str = "default"
-    project_domain: str = "default"
-    region: str = ""
 
 
 @dataclass(frozen=True, slots=True)

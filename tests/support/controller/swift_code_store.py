@@ -1,7 +1,8 @@
-"""As much of a Swift as keeps uploaded code."""
+"""As much of a Swift as keeps uploaded code, and copies of items."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +19,7 @@ class FakeCodeSwift(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.token = 0
+        self.puts = 0
         self.objects: dict[str, bytes] = {}
 
     def code_store(self) -> SwiftCodeStore:
@@ -33,7 +35,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing."""
 
     def do_GET(self) -> None:
-        if self.path == "/auth/v1.0":
+        if self.path == "/auth/v1.0" and self.headers["X-Auth-Key"] != "k":
+            self._answer(401, b"")
+        elif self.path == "/auth/v1.0":
             self.server.token += 1
             here = f"http://127.0.0.1:{self.server.server_port}/v1/AUTH_s"
             self._answer(200, b"", {"X-Auth-Token": str(self.server.token), "X-Storage-Url": here})
@@ -41,18 +45,34 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(401, b"")
         else:
             found = self.server.objects.get(self.path)
-            self._answer(404 if found is None else 200, found or b"")
+            self._answer(404 if found is None else 200, found or b"", {"Etag": _etag(found or b"")})
+
+    do_HEAD = do_GET
 
     def do_PUT(self) -> None:
-        self.server.objects[self.path] = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self._answer(201, b"")
+        size = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(size)
+        etag = _etag(body)
+        if len(body) < size:
+            self.close_connection = True
+        elif self.headers.get("ETag", etag) != etag:
+            self._answer(422, b"")
+        else:
+            self.server.objects[self.path] = body
+            self.server.puts += 1
+            self._answer(201, b"", {"Etag": etag})
 
     def _answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
         for name, value in {**(headers or {}), "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+def _etag(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
 @contextmanager

@@ -57,6 +57,9 @@ class CastellanKeys(WatchedKeys):
     retry: ClassVar[float] = 15.0
     #: Seconds that anybody waits for it: castellan's own sessions would wait for ever.
     limit: ClassVar[float] = 5.0
+    #: What a secret must be, for errors; and whether one of them must be the active one.
+    expected: ClassVar[str] = "an AES key"
+    has_active: ClassVar[bool] = True
 
     def __init__(
         self, path: str | Path, connect: Connect = key_manager.API, clock: Callable[[], float] = time.monotonic
@@ -80,7 +83,7 @@ class CastellanKeys(WatchedKeys):
         for name in self._fetched.keys() - wanted:
             del self._fetched[name]
         secrets = {key_id: secret for (key_id, _), secret in self._fetched.copy().items()}
-        if active not in secrets:
+        if self.has_active and active not in secrets:
             problems.append(f"active key `{active}` is not among the keys")
         return Ring(active if active in secrets else "", secrets, "; ".join(problems))
 
@@ -105,13 +108,24 @@ class CastellanKeys(WatchedKeys):
             return
         for key_id, secret_id in names:
             try:
-                self._fetched[key_id, secret_id] = _secret(key_id, manager.get(context, secret_id))
+                self._fetched[key_id, secret_id] = self.decode(key_id, manager.get(context, secret_id))
             except KeySourceError as error:
                 problems.append(str(error))
             except _ERRORS as error:
                 problems.append(f"key `{key_id}`: {_words(error)}")
             except ValueError:  # of Barbican's client, and of what decodes a secret that is no symmetric key
-                problems.append(f"key `{key_id}`: expected the id of a secret that is an AES key")
+                problems.append(f"key `{key_id}`: expected the id of a secret that is {self.expected}")
+
+    def decode(self, key_id: str, found: Any) -> bytes:
+        """The bytes of a symmetric key that castellan gave.
+
+        :raises KeySourceError: naming the identifier only
+        """
+        check_key_id(key_id)
+        encoded = found.get_encoded() if found is not None else None
+        if not isinstance(encoded, bytes) or len(encoded) != SECRET_SIZE:
+            raise KeySourceError(f"key `{key_id}` is not of {SECRET_SIZE} bytes (an AES key of 256 bits)")
+        return encoded
 
 
 def _configuration(path: Path) -> cfg.ConfigOpts:
@@ -119,18 +133,6 @@ def _configuration(path: Path) -> cfg.ConfigOpts:
     conf(args=[], project="sluice", default_config_files=[str(path)], default_config_dirs=[])
     conf.register_opts(_OPTIONS, group=_GROUP)
     return conf
-
-
-def _secret(key_id: str, found: Any) -> bytes:
-    """The bytes of a symmetric key.
-
-    :raises KeySourceError: naming the identifier only
-    """
-    check_key_id(key_id)
-    encoded = found.get_encoded() if found is not None else None
-    if not isinstance(encoded, bytes) or len(encoded) != SECRET_SIZE:
-        raise KeySourceError(f"key `{key_id}` is not of {SECRET_SIZE} bytes (an AES key of 256 bits)")
-    return encoded
 
 
 def _words(error: Exception) -> str:
