@@ -6,11 +6,12 @@ nothing but a keyword and parameters, and whoever makes a template needs to know
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sluice_core.connections.swift_account import SwiftAccount
 from sluice_core.connections.url_allowlist import UrlAllowlist
+from sluice_filters.api import Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,10 @@ class TemplateContext:
     """
     :param hosts: those that may be called over HTTP
     :param remotes: by name
+    :param uploaded_filter: an uploaded filter by its keyword and the SHA-256 of its code; None when none was uploaded
+        under that keyword; raises ``SluiceError`` when it cannot be had with that code
     """
 
     hosts: UrlAllowlist = field(default_factory=UrlAllowlist)
     remotes: Mapping[str, Remote] = field(default_factory=dict)
+    uploaded_filter: Callable[[str, str], type[Filter] | None] = lambda keyword, sha256: None

@@ -16,7 +16,7 @@ from typing import Any, Final
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.proven import ProvenCode
 from sluice_core.describe import PROCESS, STORLET, TRIED, WASM
-from sluice_core.errors import SluiceError
+from sluice_core.errors import CallerError, NotFound, SluiceError
 from sluice_core.messages.uploads import FILTER_CODE, Upload
 from sluice_core.options import Option
 from sluice_filters.api import Filter, Surroundings
@@ -59,6 +59,8 @@ class InstalledFilters:
         self._built_in = dict(self.filters)
         self._logger = logger
         self._teams: dict[str, SandboxTeam] = {}
+        #: Revisions that are asked for by their code, beside those in ``filters``.
+        self._revisions: dict[str, type[Filter]] = {}
         self._taken: tuple[Upload, ...] = ()
         self._failures: dict[str, str] = {}
         self._behind = False
@@ -99,6 +101,32 @@ class InstalledFilters:
         self.filters.update(found)
         self.filters.update(native)
         return bool(found or gone or changed)
+
+    def revision(self, keyword: str, sha256: str) -> type[Filter] | None:
+        """The uploaded filter ``keyword`` as it is with the code ``sha256``, which its user has accepted; None when no
+        such filter was uploaded.
+
+        :raises CallerError: when that code is none of its revisions
+        :raises SluiceError: when this node has not got it, or cannot run it
+        """
+        uploaded = next((one for one in self._taken if one.keyword == keyword and one.kind == FILTER_CODE), None)
+        if uploaded is None or not uploaded.sha256 or keyword in self._built_in:
+            return None
+        if not sha256:
+            raise CallerError(
+                f"filter `{keyword}` is uploaded code, expected the SHA-256 of the revision that is accepted; "
+                f"the newest is `{uploaded.sha256}`"
+            )
+        current = self.filters.get(keyword)
+        running = getattr(current, "upload", None)
+        if running is not None and running.sha256 == sha256:
+            return current
+        found = next((one for one in (uploaded.current, *uploaded.revisions) if one.sha256 == sha256), None)
+        if found is None or not self._is_isolated(uploaded):
+            raise NotFound(f"filter `{keyword}` has no revision with the code `{sha256}` here")
+        if sha256 not in self._revisions:
+            self._revisions[sha256] = self._isolated(uploaded.at(found))
+        return self._revisions[sha256]
 
     def _is_isolated(self, upload: Upload) -> bool:
         ours = upload.kind == FILTER_CODE and upload.environment not in TRIED

@@ -2,18 +2,24 @@
 
 A filter that works on reads is used as on a GET, any other as on a PUT; what the latter leaves beside an object for its
 decoder is not kept, so it should make what somebody else can read.
+
+An uploaded filter runs in its isolated environment, for whoever attached the motif; sources are streamed in, the item
+is streamed out.  The motif names the revision by its code, which its owner has accepted so, and keeps it when another
+one is rolled out: that might make other bytes.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
 from sluice_core.describe import MOTIF, ActionInfo, Parameter, Scalar
+from sluice_core.errors import NotFound
 from sluice_filters.api import BadParameter, Filter, Hint, Stream
 from sluice_filters.registry import load_filters
-from sluice_motifs.api import ExpansionError, Source, Template, TemplateCall
+from sluice_motifs.api import Source, Template, TemplateCall
 
 #: Makes a value of its text, by the type of a parameter; other types are texts.
 _READERS: Final[Mapping[str, Callable[[str], Scalar]]] = {
@@ -34,9 +40,13 @@ class Derive(Template):
         (
             Parameter("of", "list", "the items, separated by commas", required=True),
             Parameter("filter", "str", "keyword of the filter", required=True),
+            Parameter("code", "str", "of an uploaded filter: SHA-256 of its code", ""),
             Parameter("options", "list", "parameters of the filter: name=value, separated by commas", ""),
         ),
     )
+
+    def check(self) -> None:
+        self._filter()
 
     def sources(self, item: str) -> Sequence[Source]:
         return [Source(name) for name in str(self.params["of"]).split(",")]
@@ -51,13 +61,23 @@ class Derive(Template):
         yield stream.finish()
 
     def _stream(self, call: TemplateCall) -> Stream:
-        keyword = str(self.params["filter"])
-        kind = _filters().get(keyword)
-        if kind is None:
-            raise ExpansionError(f"no filter `{keyword}` is installed")
-        chosen = kind(_options(kind, str(self.params.get("options", ""))))
-        hint = Hint(name=call.item)
+        chosen = self._filter()
+        hint = Hint(name=call.item, account=call.identity)
         return chosen.reader(hint) if chosen.info.on_get else chosen.encoder(hint)
+
+    def _filter(self) -> Filter:
+        """
+        :raises SluiceError: when it cannot be had, or not with these options
+        """
+        keyword, code = str(self.params["filter"]), str(self.params.get("code", ""))
+        kind = self.context.uploaded_filter(keyword, code)
+        if kind is None and not code:
+            kind = _filters().get(keyword)
+        if kind is None:
+            near = difflib.get_close_matches(keyword, _filters(), 1)
+            hint = f", did you mean `{near[0]}`" if near else ""
+            raise NotFound(f"no filter `{keyword}` is {'uploaded' if code else 'installed'}{hint}")
+        return kind(_options(kind, str(self.params.get("options", ""))))
 
 
 @cache

@@ -3,6 +3,7 @@ import gzip
 import pytest
 import zstandard
 
+from sluice_core.errors import NotFound
 from sluice_motifs.api import PRESERVING, ExpansionError
 from sluice_motifs.templates import compressed, decompressed
 from sluice_motifs.templates.concat import Concat
@@ -77,7 +78,7 @@ def test_damaged_sources_are_named(engine):
 
 
 def test_a_filter_that_is_not_installed_is_named():
-    with pytest.raises(ExpansionError, match="no filter `rotate` is installed"):
+    with pytest.raises(NotFound, match="no filter `rotate` is installed"):
         list(Derive({"of": "a", "filter": "rotate"}).expand(CallOfTest("item", {"a": b""}, 0, 1)))
 
 
