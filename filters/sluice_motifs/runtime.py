@@ -7,7 +7,6 @@ but what ``Leases`` and ``Dependents`` keep; ``restart`` fills the rest by a sca
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +21,7 @@ from sluice_motifs.dependencies.attachment_checks import check_sources
 from sluice_motifs.dependencies.freshness import (
     Freshness,
     Templates,
+    find_template,
     internal_sources,
     preserved_by,
     recorded_sources,
@@ -73,10 +73,7 @@ class Runtime:
         :raises NotFound: when there is no such template
         :raises CallerError: when a parameter is unknown, missing or out of its range, or cannot work
         """
-        kind = self._templates.get(template)
-        if kind is None:
-            near = difflib.get_close_matches(template, self._templates, 1)
-            raise NotFound(f"unknown template `{template}`" + (f", did you mean `{near[0]}`" if near else ""))
+        kind = find_template(template, self._templates)
         checked = check_parameters(kind.info, params)
         given = {name: value for name, value in checked.items() if value is not None}
         kind(given).check()

@@ -9,22 +9,22 @@ A value with a motif counts against the limit, and may give up its bytes; whoeve
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, Unpack
 
-from sluice_core.errors import CallerError, NotFound
+from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_motifs.api import Template
 from sluice_motifs.contraction import HEAD
-from sluice_motifs.dependencies.freshness import Freshness, internal_sources
+from sluice_motifs.dependencies.freshness import Freshness, find_template, internal_sources
 from sluice_motifs.expansion.calls import Call, pieces_of
-from sluice_motifs.records import MOST_MOTIFS, ItemView, Motif, Plain, Record
+from sluice_motifs.records import ItemView, Motif, Plain, Record
 from sluice_motifs_kv.batch import Write, WriteBatch
 from sluice_motifs_kv.elasticity import Elasticity
 from sluice_motifs_kv.entries import Entry, item_key, item_name
-from sluice_motifs_kv.shim import DatabaseShim, plain_of
+from sluice_motifs_kv.shim import LOOK_AGAIN, DatabaseShim, plain_of
 from sluice_motifs_kv.snapshot import Bounds, Snapshot
 from sluice_motifs_kv.space import Space, SpaceStatistics
 from sluice_motifs_kv.store import Change, Store
@@ -52,8 +52,8 @@ class Database:
         self._space = Space(limit, policy)
         self._store = Store(Path(path), options, self._space.committed)
         self._shim = DatabaseShim(self._store, self._templates, self._space.fits, self._space.opened)
-        self._freshness = Freshness(self._shim, self._templates)
-        self._elasticity = Elasticity(self._space, self._shim, self._templates)
+        self._runtime = self._shim.runtime
+        self._elasticity = Elasticity(self._space, self._runtime)
 
     def open(self) -> Self:
         """
@@ -62,6 +62,7 @@ class Database:
         self._store.open()
         for view in self._shim.scan():
             self._space.add(item_key(view.name), view.plain.size, view.contracted)
+            self._runtime.items.put(view.name, view.plain.size, not view.contracted)
         self._elasticity.enforce()
         self._elasticity.start()
         return self
@@ -115,10 +116,8 @@ class Database:
         :raises NotFound: when there is no such template
         :raises ExpansionError: when the value cannot be made
         """
-        name = item_name(key)
-        template = self._template(motif)
         while (value := self._shim.get(key)) is None:
-            value = self._make(name, template, motif)
+            value = self._make(item_name(key), motif)
             if value is not None:
                 self._space.opened(key, made=True)
                 break
@@ -128,13 +127,10 @@ class Database:
     def attach(self, key: bytes, motif: Motif) -> None:
         """Attach a motif to a value, which from now on counts as made from its sources as they are now.
 
-        :raises NotFound: when there is no such template, or no such key
+        :raises NotFound: when there is no such template, key or source
         :raises CallerError: when the value has the motif already, or more motifs than a value holds
         """
-        name = item_name(key)
-        self._template(motif)
-        while not self._add(self._find(name), motif):
-            pass
+        _repeated(lambda: self._runtime.attach_motif(item_name(key), motif))
         self._elasticity.enforce()
 
     def detach(self, key: bytes, template: str) -> None:
@@ -144,18 +140,14 @@ class Database:
         :raises ExpansionError: when its bytes cannot be made
         """
         name = item_name(key)
-        while True:
-            seen = self._find(name)
-            motifs = tuple(one for one in seen.record.motifs if one.template != template)
-            if motifs == seen.record.motifs:
-                raise NotFound(f"key `{name}` has no motif of template `{template}`")
-            value = self._shim.get(key)
-            if value is None:
-                raise NotFound(f"there is no key `{name}`")
-            seen = self._find(name)
-            plain = plain_of(seen.plain.version, value)
-            if plain == seen.plain and self._shim.swap(name, seen, Record(motifs, seen.record.made_from), plain, value):
-                return
+        motifs = [one for one in self.motifs(key) if one.template == template]
+        if not motifs:
+            raise NotFound(f"key `{name}` has no motif of template `{template}`")
+        with self._shim.unlimited(name):
+            self._shim.get(key)  # what is out of date is made anew
+            for motif in motifs:
+                _repeated(partial(self._runtime.detach_motif, name, motif))
+        self._elasticity.enforce()
 
     def contract(self, key: bytes, verify: str = HEAD) -> str:
         """Give up the bytes of a value with motifs, whatever the limit is; says what became of it.
@@ -210,40 +202,27 @@ class Database:
             raise NotFound(f"there is no key `{name}`")
         return view
 
-    def _template(self, motif: Motif) -> Template:
-        template = self._templates.get(motif.template)
-        if template is None:
-            near = difflib.get_close_matches(motif.template, self._templates, 1)
-            hint = f", did you mean `{near[0]}`" if near else ""
-            raise NotFound(f"unknown template `{motif.template}`{hint}")
-        return template(motif.params)
-
-    def _add(self, seen: ItemView, motif: Motif) -> bool:
-        """Attach a motif to a value; False when it was written or contracted meanwhile."""
-        if motif in seen.record.motifs:
-            raise CallerError(f"key `{seen.name}` has this motif of template `{motif.template}` already")
-        motifs = (*seen.record.motifs, motif)
-        if len(motifs) > MOST_MOTIFS:
-            raise CallerError(f"key `{seen.name}` has {MOST_MOTIFS} motifs, and may not have more")
-        now = self._freshness.look(replace(seen, record=Record((motif,))))
-        made_from = {**now.versions, **seen.record.made_from}
-        value = self._shim.value(seen)
-        if value is None and not seen.contracted:
-            return False
-        plain = seen.plain if value is None else plain_of(seen.plain.version, value)
-        return self._shim.swap(seen.name, seen, Record(motifs, made_from), plain, value)
-
-    def _make(self, name: str, template: Template, motif: Motif) -> bytes | None:
+    def _make(self, name: str, motif: Motif) -> bytes | None:
         """Make a value that does not exist; None when somebody wrote it meanwhile."""
+        template = find_template(motif.template, self._templates)(motif.params)
         new = ItemView(name, Plain(self._shim.now(), 0, ""), Record((motif,)))
         for source in internal_sources(motif, name, self._templates):
             for _ in self._shim.read(source, motif.identity, (name,)):  # one that is out of date gets its version
                 pass
-        made_from = self._freshness.look(new).versions
+        made_from = Freshness(self._shim, self._templates).look(new).versions
         value = b"".join(pieces_of(template, Call(self._shim, new, template, motif, ()), motif))
         kept = value if self._space.fits(len(value)) else None
         plain = plain_of(new.plain.version, value)
         return value if self._shim.swap(name, None, Record((motif,), made_from), plain, kept) else None
+
+
+def _repeated(work: Callable[[], None]) -> None:
+    """Do it when no other thread works at the value."""
+    while True:
+        try:
+            return work()
+        except Conflict:
+            time.sleep(LOOK_AGAIN)
 
 
 def _by_keyword(templates: Sequence[type[Template]]) -> Mapping[str, type[Template]]:

@@ -11,10 +11,9 @@ import threading
 from typing import Final
 
 from sluice_core.errors import CallerError, DecodeError, SluiceError
-from sluice_motifs.contraction import BUSY, TRUST, Contractor
-from sluice_motifs.dependencies.freshness import Templates
+from sluice_motifs.contraction import BUSY, TRUST
+from sluice_motifs.runtime import Runtime
 from sluice_motifs_kv.entries import item_key, item_name
-from sluice_motifs_kv.shim import DatabaseShim
 from sluice_motifs_kv.space import Space
 
 log = logging.getLogger(__name__)
@@ -26,10 +25,9 @@ _MOST_REFUSALS: Final = 16
 class Elasticity:
     """The limit of one database; :meth:`start` and :meth:`stop` it."""
 
-    def __init__(self, space: Space, shim: DatabaseShim, templates: Templates) -> None:
+    def __init__(self, space: Space, runtime: Runtime) -> None:
         self._space = space
-        self._shim = shim
-        self._contractor = Contractor(shim, shim.leases, templates)
+        self._runtime = runtime
         self._enforcing = threading.Lock()
         self._thread = threading.Thread(target=self._refill, name="motif precomputation", daemon=True)
 
@@ -53,7 +51,7 @@ class Elasticity:
         with self._enforcing:
             while refusals < _MOST_REFUSALS and (key := self._space.next_victim()) is not None:
                 try:
-                    refused = self._contractor.contract(item_name(key), TRUST) == BUSY
+                    refused = self._runtime.contract(item_name(key), TRUST) == BUSY
                 except (CallerError, DecodeError) as error:
                     log.debug("%s", error)
                     refused = True
@@ -62,22 +60,14 @@ class Elasticity:
                     refusals += 1
 
     def contract(self, name: str, verify: str) -> str:
-        """As ``Contractor.contract``; the bytes are not made in advance until somebody has read them."""
+        """As ``Runtime.contract``; the bytes are not made in advance until somebody has read them."""
         self._space.exclude(item_key(name))
-        return self._contractor.contract(name, verify)
+        return self._runtime.contract(name, verify)
 
     def _refill(self) -> None:
         while (key := self._space.wait_for_refill()) is not None:
             try:
-                self._expand(item_name(key))
+                self._runtime.expand(item_name(key))
                 self.enforce()
             except SluiceError as error:
                 log.warning("`%s` is not made in advance: %s", item_name(key), error)
-
-    def _expand(self, name: str) -> None:
-        opened = self._shim.openings.open(name)
-        try:
-            if opened.expansion is not None:
-                opened.expansion.stream.wait()
-        finally:
-            opened.close()

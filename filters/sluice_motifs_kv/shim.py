@@ -11,15 +11,18 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
 from sluice_core.errors import DecodeError, NotFound
 from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.dependencies.freshness import Templates
-from sluice_motifs.expansion.opening import Opened, Openings, Surroundings
+from sluice_motifs.dependencies.source_changes import LocalDependents
+from sluice_motifs.expansion.opening import Opened, Surroundings
 from sluice_motifs.leases import LocalLeases
 from sluice_motifs.records import ItemView, Plain, Record
+from sluice_motifs.runtime import Runtime
 from sluice_motifs.shim import Shim
 from sluice_motifs_kv.entries import Entry, item_key, item_name
 from sluice_motifs_kv.store import Change, Reader, Store
@@ -32,16 +35,15 @@ _ALGORITHM: Final = "sha256"
 
 
 class KeyValueShim(Shim, ABC):
-    """What both shims do: all that ``Shim`` reads.
+    """What both shims do: all that ``Shim`` reads, through the runtime of their items.
 
     Items are keys, by the names of ``entries``. Identities mean nothing here: who has the database may read all of it.
     """
 
     def __init__(self, reader: Reader, templates: Templates) -> None:
         self._reader = reader
-        self.leases = LocalLeases()
         around = Surroundings(spawn=lambda work: work(), pause=lambda _: time.sleep(LOOK_AGAIN))
-        self.openings = Openings(self, self.leases, templates, surroundings=around)
+        self.runtime = Runtime(self, LocalLeases(), LocalDependents(), templates, eager=False, around=around)
 
     def view(self, name: str) -> ItemView | None:
         key = item_key(name)
@@ -84,7 +86,7 @@ class KeyValueShim(Shim, ABC):
                 return None
             if Entry.decode(key, raw).record:
                 try:
-                    value = self._read(self.openings.open(item_name(key), chain))
+                    value = self._read(self.runtime.notify_open(item_name(key), chain))
                 except NotFound:
                     return None
             else:
@@ -100,7 +102,7 @@ class KeyValueShim(Shim, ABC):
         try:
             value = b"".join(opened.read()) if made else self.value(opened.view)
         finally:
-            opened.close()
+            self.runtime.notify_close(opened)
         if value is not None:
             self._note_open(item_key(opened.view.name), made)
         return value
@@ -176,20 +178,34 @@ class DatabaseShim(KeyValueShim):
         self._store = store
         self._fits = fits
         self._opened = note_open
+        self._unlimited: set[str] = set()
+
+    @contextmanager
+    def unlimited(self, name: str) -> Iterator[None]:
+        """While it is entered, what is made of an item is stored whatever its size is."""
+        self._unlimited.add(name)
+        try:
+            yield
+        finally:
+            self._unlimited.discard(name)
 
     def now(self) -> str:
         return str(self._store.new_version())
 
     def annotate(self, seen: ItemView, record: Record) -> bool:
         value = self.value(seen)
-        return (value is not None or seen.contracted) and self.swap(seen.name, seen, record, seen.plain, value)
+        if value is None and not seen.contracted:
+            return False
+        without_digest = value is not None and not seen.plain.digest  # it has its first motif
+        plain = plain_of(seen.plain.version, value) if value is not None and without_digest else seen.plain
+        return self.swap(seen.name, seen, record, plain, value)
 
     def contract(self, seen: ItemView, record: Record) -> bool:
         return self.swap(seen.name, seen, record, seen.plain, None)
 
     def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
         value = b"".join(pieces)
-        if self._fits(len(value)):
+        if self._is_kept(seen.name, value):
             return self.swap(seen.name, seen, record, seen.plain, value)
         return record != seen.record and self.swap(seen.name, seen, record, seen.plain, None)
 
@@ -197,7 +213,9 @@ class DatabaseShim(KeyValueShim):
         value = b"".join(pieces)
         if int(began) <= int(seen.plain.version):
             return False
-        return self.swap(seen.name, seen, record, plain_of(began, value), value if self._fits(len(value)) else None)
+        return self.swap(
+            seen.name, seen, record, plain_of(began, value), value if self._is_kept(seen.name, value) else None
+        )
 
     def swap(self, name: str, seen: ItemView | None, record: Record, plain: Plain, value: bytes | None) -> bool:
         """Put an item in the place of ``seen``, None for no such key; False when something else is there.
@@ -210,6 +228,9 @@ class DatabaseShim(KeyValueShim):
             state = self._store.new_version()
             entry = Entry(entry.version, plain.size, plain.digest, state, value is None, record.encode())
         return self._store.swap(Change(item_key(name), entry, value), None if seen is None else seen.opaque)
+
+    def _is_kept(self, name: str, value: bytes) -> bool:
+        return name in self._unlimited or self._fits(len(value))
 
     def _note_open(self, key: bytes, made: bool) -> None:
         self._opened(key, made)

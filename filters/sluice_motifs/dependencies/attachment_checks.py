@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.errors import CallerError, Conflict
 from sluice_motifs.api import DERIVED
 from sluice_motifs.dependencies.availability import DEEPEST
-from sluice_motifs.dependencies.freshness import Templates, is_exact, sources_by_name, sources_of
+from sluice_motifs.dependencies.freshness import Templates, find_template, is_exact, sources_by_name, sources_of
 from sluice_motifs.records import ItemView, Motif
 from sluice_motifs.shim import Dependents, Shim
 
@@ -21,15 +21,13 @@ def check_sources(view: ItemView, motif: Motif, shim: Shim, dependents: Dependen
     :raises CallerError: when the motif reads too much
     :raises Conflict: when the item would change by itself while others need it as it is
     """
-    sources = sources_of(motif, view.name, templates)
-    if sources is None:
-        raise NotFound(f"unknown template `{motif.template}`")
+    kind = find_template(motif.template, templates)
+    sources = sources_of(motif, view.name, templates) or ()
     if len(sources) > MOST_SOURCES:
         raise CallerError(f"`{view.name}` would have {len(sources)} sources, expected at most {MOST_SOURCES}")
     names = {one.name for one in sources if not one.external}
     if view.name in names:
         raise CallerError(f"`{view.name}` would be made from itself")
-    kind = templates[motif.template]
     if kind.relation == DERIVED:
         exact = is_exact(motif, view.name, templates)
         others = [one for one in dependents.find(view.name) if not exact or {one} != names]

@@ -12,11 +12,13 @@ An open costs one view of each source, and of the sources of those that are deri
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from sluice_core.errors import NotFound
 from sluice_motifs.api import DERIVED, PRESERVING, ExpansionError, Source, Template, contained
 from sluice_motifs.records import ItemView, Motif, Record
 from sluice_motifs.shim import Shim
@@ -25,6 +27,17 @@ Templates = Mapping[str, type[Template]]
 
 #: Items that are looked at for one item.
 MOST_LOOKED_AT: Final = 256
+
+
+def find_template(keyword: str, templates: Templates) -> type[Template]:
+    """
+    :raises NotFound: when there is no such template
+    """
+    template = templates.get(keyword)
+    if template is None:
+        near = difflib.get_close_matches(keyword, templates, 1)
+        raise NotFound(f"unknown template `{keyword}`" + (f", did you mean `{near[0]}`" if near else ""))
+    return template
 
 
 def sources_of(motif: Motif, item: str, templates: Templates) -> tuple[Source, ...] | None:

@@ -242,9 +242,9 @@ def test_what_cannot_be_attached_is_refused_with_the_reason(open_database):
     fill(database, 1)
     with pytest.raises(NotFound, match="unknown template `shifted_copi`, did you mean `shifted_copy`"):
         database.attach(b"copy 0", Motif("shifted_copi"))
-    with pytest.raises(NotFound, match="there is no key `nothing`"):
+    with pytest.raises(NotFound, match="there is no item `nothing`"):
         database.attach(b"nothing", COPY)
-    with pytest.raises(CallerError, match="key `copy 0` has this motif of template `shifted_copy` already"):
+    with pytest.raises(CallerError, match="`copy 0` has this motif of template `shifted_copy` already"):
         database.attach(b"copy 0", COPY)
     for number in range(1, MOST_MOTIFS):
         database.attach(b"copy 0", Motif("shifted_copy", {"of": "source", "number": number}))
