@@ -1,7 +1,7 @@
 """The table of the items that the runtime knows: a name has a slot, and columns of typed arrays say what is known.
 
 Slots are small integers, which replacement policies and ledgers use, too; those of items that are gone are used again.
-An item takes its name (49 bytes and its letters), 33 bytes of columns and some 100 bytes of the dictionary.
+An item takes its name (49 bytes and its letters), 34 bytes of columns and some 100 bytes of the dictionary.
 
 Opens are counted at once (*eager*), or noted and counted when somebody asks or too many are waiting (*lazy*): then a
 reader pays a lookup less, and the figures are as good.
@@ -13,7 +13,7 @@ import heapq
 import threading
 from array import array
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 #: Opens that wait to be counted, when they are counted lazily.
 _WAITING: Final = 4096
@@ -36,6 +36,29 @@ class ItemStatistics:
     expansion_seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class ItemState:
+    """:param size: plain bytes
+    :param expanded: whether these are stored
+    """
+
+    size: int
+    expanded: bool
+
+
+class ItemWatcher(Protocol):
+    """Who is told what becomes of items, in the order in which it does; must not block."""
+
+    def changed(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
+        """An item is new (``before`` is None), gone (``after`` is None), or something else than before."""
+
+    def opened(self, slot: int, name: str) -> None:
+        """Somebody opened it."""
+
+    def made(self, slot: int, name: str, seconds: float) -> None:
+        """Its bytes were made in so many seconds."""
+
+
 class ItemTable:
     """Items by name and by slot; from any threads."""
 
@@ -51,6 +74,8 @@ class ItemTable:
         self._seconds = array("f")
         self._expanded = bytearray()
         self._waiting: list[tuple[str, float]] = []
+        self._watcher: ItemWatcher | None = None
+        self._seen = bytearray()
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -70,15 +95,27 @@ class ItemTable:
         found = [name for name in known if name > marker and name.startswith(under)]
         return sorted(found) if limit is None else heapq.nsmallest(limit, found)
 
+    def watch(self, watcher: ItemWatcher) -> None:
+        """Tell somebody what there is, and from now on what becomes of it."""
+        with self._mutex:
+            self._watcher = watcher
+            for name, slot in self._slots.items():
+                watcher.changed(slot, name, None, self._state(slot))
+
     def put(self, name: str, size: int, expanded: bool) -> int:
         """Note an item, or what became of it; its slot."""
         with self._mutex:
             slot = self._slots.get(name)
+            before = None if slot is None else self._state(slot)
             if slot is None:
                 slot = self._slots[name] = self._new_slot()
                 self._names[slot] = name
             self._sizes[slot] = size
             self._expanded[slot] = expanded
+            self._seen[slot] = 1
+            after = self._state(slot)
+            if self._watcher is not None and before != after:
+                self._watcher.changed(slot, name, before, after)
             return slot
 
     def remove(self, name: str) -> int | None:
@@ -86,14 +123,30 @@ class ItemTable:
         with self._mutex:
             slot = self._slots.pop(name, None)
             if slot is not None:
+                if self._watcher is not None:
+                    self._watcher.changed(slot, name, self._state(slot), None)
                 self._names[slot] = None
                 self._free.append(slot)
             return slot
+
+    def begin_scan(self) -> None:
+        """From now on it is noted which items are put."""
+        with self._mutex:
+            self._seen = bytearray(len(self._names))
+
+    def finish_scan(self) -> None:
+        """Forget the items that were not put since the scan began."""
+        with self._mutex:
+            for name in [name for name, slot in self._slots.items() if not self._seen[slot]]:
+                self.remove(name)
 
     def note_open(self, name: str, now: float) -> None:
         """An item was opened; one that is not known is nobody's concern."""
         with self._mutex:
             self._waiting.append((name, now))
+            slot = self._slots.get(name) if self._watcher is not None else None
+            if self._watcher is not None and slot is not None:
+                self._watcher.opened(slot, name)
             if self._eager or len(self._waiting) >= _WAITING:
                 self._count()
 
@@ -104,6 +157,8 @@ class ItemTable:
             if slot is not None:
                 before = self._seconds[slot]
                 self._seconds[slot] = seconds if before == 0.0 else (before + seconds) / 2
+                if self._watcher is not None:
+                    self._watcher.made(slot, name, seconds)
 
     def statistics(self, name: str) -> ItemStatistics | None:
         """What is known of an item; None when it is not known."""
@@ -128,6 +183,9 @@ class ItemTable:
                 self._last_opens[slot] = now
         self._waiting.clear()
 
+    def _state(self, slot: int) -> ItemState:
+        return ItemState(self._sizes[slot], bool(self._expanded[slot]))
+
     def _new_slot(self) -> int:
         if self._free:
             slot = self._free.pop()
@@ -139,4 +197,5 @@ class ItemTable:
         self._last_opens.append(0.0)
         self._seconds.append(0.0)
         self._expanded.append(0)
+        self._seen.append(1)
         return len(self._names) - 1

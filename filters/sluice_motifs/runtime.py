@@ -199,11 +199,13 @@ class Runtime:
     def restart(self) -> int:
         """Fill the table, and what is known of dependents, by a scan of the storage; how many items there are."""
         preserving = {keyword for keyword, kind in self._templates.items() if kind.relation == PRESERVING}
+        self.items.begin_scan()
         for view in self._shim.scan():
             self.items.put(view.name, view.plain.size, not view.contracted)
             if view.contracted and any(motif.template in preserving for motif in view.record.motifs):
                 for source in preserved_by(view.record.motifs, view.name, self._templates):
                     self._dependents.add(source, view.name)
+        self.items.finish_scan()
         return len(self.items)
 
     # Observer of expansions

@@ -39,6 +39,10 @@ class LinkedLists:
         """The slot that follows in the ring, which is the same one when it is alone."""
         return self._after[slot]
 
+    def before(self, slot: int) -> int:
+        """The slot that precedes in the ring, which is the same one when it is alone."""
+        return self._before[slot]
+
     def append(self, slot: int, number: int = 0) -> None:
         """Put a slot that is in no list at the end of one."""
         first = self._first[number]

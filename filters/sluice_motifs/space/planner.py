@@ -10,8 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
-from sluice_motifs.replacement.api import ReplacementPolicy
+
+class Victims(Protocol):
+    """A replacement policy, or a part of one."""
+
+    def victims(self) -> Iterator[int]:
+        """As of ``ReplacementPolicy``."""
 
 
 class SkipReason(StrEnum):
@@ -73,7 +79,7 @@ class ContractionPlan:
         self,
         used: int,
         target: int,
-        policy: ReplacementPolicy,
+        policy: Victims,
         view: View,
         min_age: float = 0.0,
         allowed: int | None = None,

@@ -1,0 +1,150 @@
+"""The items of one part of a space: those with bytes in the order of a replacement policy, the others by contraction.
+
+Slots of the item table are numbered anew here, without gaps, so that a thousand spaces cost no more than one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from sluice_core.messages.elasticity import SpacePart
+from sluice_motifs.replacement.api import ReplacementPolicy
+from sluice_motifs.replacement.linked_lists import LinkedLists
+from sluice_motifs.replacement.registry import create_policy
+
+#: Victims that one plan looks at.
+LOOKED_AT: Final = 10_000
+
+#: Where an item stands: in the order of the policy; for a while nowhere; in one of two lists of contracted ones.
+_FREE, _ORDERED, _PARKED, _REFILLABLE, _KEPT_OUT = range(5)
+_LISTS: Final = {_REFILLABLE: 0, _KEPT_OUT: 1}
+
+
+class PartItems:
+    """Implements ``planner.Victims`` in the numbering of this part.
+
+    :param keyword: of the replacement policy
+    """
+
+    def __init__(self, part: SpacePart, keyword: str) -> None:
+        self.part = part
+        self._keyword = keyword
+        self._policy = create_policy(keyword)
+        self._contracted = LinkedLists(len(_LISTS))
+        self._slots = array("I")
+        self._state = bytearray()
+        self._free = array("I")
+
+    def __len__(self) -> int:
+        return len(self._slots) - len(self._free)
+
+    def add(self, slot: int, expanded: bool) -> int:
+        """A new item; its number here."""
+        if self._free:
+            number = self._free.pop()
+            self._slots[number] = slot
+        else:
+            number = len(self._slots)
+            self._slots.append(slot)
+            self._state.append(_FREE)
+            self._contracted.grow(number + 1)
+        self._enter(number, _ORDERED if expanded else _REFILLABLE)
+        return number
+
+    def remove(self, number: int) -> None:
+        """An item is gone, or belongs elsewhere."""
+        self._leave(number, evicted=False)
+        self._state[number] = _FREE
+        self._free.append(number)
+
+    def slot(self, number: int) -> int:
+        """The slot in the item table."""
+        return self._slots[number]
+
+    def expand(self, number: int) -> None:
+        """Its bytes are there."""
+        self._leave(number, evicted=False)
+        self._enter(number, _ORDERED)
+
+    def contract(self, number: int, as_victim: bool) -> None:
+        """Its bytes are gone; what somebody contracted by hand is not filled again before it is read."""
+        self._leave(number, evicted=as_victim)
+        self._enter(number, _REFILLABLE if as_victim else _KEPT_OUT)
+
+    def open(self, number: int) -> None:
+        """Somebody opened it."""
+        state = self._state[number]
+        if state == _ORDERED:
+            self._policy.touch(number)
+        elif state in _LISTS:
+            self._leave(number, evicted=False)
+            self._enter(number, _REFILLABLE)
+
+    def keep_out(self, number: int) -> None:
+        """Do not fill it again before it is read."""
+        if self._state[number] == _REFILLABLE:
+            self._leave(number, evicted=False)
+            self._enter(number, _KEPT_OUT)
+
+    def park(self, number: int) -> bool:
+        """Take an item out of the order; whether it was there."""
+        if self._state[number] != _ORDERED:
+            return False
+        self._leave(number, evicted=False)
+        self._state[number] = _PARKED
+        return True
+
+    def unpark(self, number: int) -> None:
+        """Put it at the end of the order, if it is still parked."""
+        if self._state[number] == _PARKED:
+            self._enter(number, _ORDERED)
+
+    def touch(self, number: int) -> None:
+        """Give it a better place without an open."""
+        if self._state[number] == _ORDERED:
+            self._policy.touch(number)
+
+    def victims(self) -> Iterator[int]:
+        """The first ones of the order."""
+        return islice(self._policy.victims(), LOOKED_AT)
+
+    def recent(self) -> Iterator[int]:
+        """Contracted items that may be filled again, the most recent contraction first."""
+        first = self._contracted.first()
+        if first < 0:
+            return
+        number = self._contracted.before(first)
+        for _ in range(LOOKED_AT):
+            before = self._contracted.before(number)
+            yield number
+            if number == first:
+                return
+            number = before
+
+    def use_policy(self, keyword: str) -> None:
+        """Order by another policy, which begins with the present order."""
+        if keyword == self._keyword:
+            return
+        fresh: ReplacementPolicy = create_policy(keyword)
+        for number in self._policy.victims():
+            fresh.insert(number)
+        self._keyword, self._policy = keyword, fresh
+
+    def _enter(self, number: int, state: int) -> None:
+        self._state[number] = state
+        if state == _ORDERED:
+            self._policy.insert(number)
+        else:
+            self._contracted.append(number, _LISTS[state])
+
+    def _leave(self, number: int, evicted: bool) -> None:
+        state = self._state[number]
+        if state == _ORDERED and evicted:
+            self._policy.evict(number)
+        elif state == _ORDERED:
+            self._policy.remove(number)
+        elif state in _LISTS:
+            self._contracted.remove(number, _LISTS[state])

@@ -1,0 +1,131 @@
+"""One space: its rule, its parts, what thrashing it may afford, and what it counts for its status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from sluice_core.messages.elasticity import Space, SpacePart
+from sluice_core.motifs.messages import SpaceStatus
+from sluice_motifs.space.ledger import SpaceLedger, SpaceUsage
+from sluice_motifs.space.part_items import PartItems
+from sluice_motifs.space.partition import Member, partition
+from sluice_motifs.space.thrashing import ThrashingGuard
+from sluice_motifs.space.usage_counts import RecentCounts
+
+KEPT: Final = "kept"
+CONTRACTING: Final = "contracting"
+FILLING: Final = "filling"
+ABOVE: Final = "above"
+THRASHING: Final = "thrashing"
+SUSPENDED: Final = "suspended"
+
+
+class SpaceItems:
+    """
+    :param window: seconds, and the share of all seconds: as of ``ThrashingGuard``
+    """
+
+    def __init__(self, rule: Space, ledger: SpaceLedger, now: float, window: float, share: float) -> None:
+        self.rule = rule
+        self.parts: dict[str, PartItems] = {}
+        self.thrashing = ThrashingGuard(window, share, now)
+        self.state, self.reason = KEPT, ""
+        #: Why the last victim kept its bytes.
+        self.refused = ""
+        self._ledger = ledger
+        self._hour = RecentCounts(60.0, 60, 2)
+        self._lately = RecentCounts(1.0, 10, 2)
+        self._expansions = 0
+        self._lost = 0.0
+
+    def use_part(self, part: SpacePart) -> PartItems:
+        """A part as it is described now; a new one when there was none."""
+        found = self.parts.get(part.path)
+        if found is None:
+            found = self.parts[part.path] = PartItems(part, self.rule.policy)
+        found.part = part
+        return found
+
+    def use_rule(self, rule: Space) -> None:
+        """Something else is said of it now."""
+        self.rule = rule
+        for part in self.parts.values():
+            part.use_policy(rule.policy)
+
+    def ledger_key(self, part: PartItems) -> str:
+        """What the ledger calls a part."""
+        return f"{self.rule.path}\0{part.part.path}"
+
+    def usage(self, part: PartItems) -> SpaceUsage:
+        """What a part holds."""
+        return self._ledger.usage(self.ledger_key(part))
+
+    def total(self) -> SpaceUsage:
+        """What all parts hold."""
+        usages = [self.usage(part) for part in self.parts.values()]
+        return SpaceUsage(
+            sum(one.expanded_bytes for one in usages),
+            sum(one.contracted_bytes for one in usages),
+            sum(one.expanded_items for one in usages),
+            sum(one.contracted_items for one in usages),
+        )
+
+    def targets(self) -> Iterator[tuple[PartItems, int]]:
+        """The parts that have items, and the bytes that each may have expanded; the target is theirs together."""
+        parts = [part for part in self.parts.values() if len(part)]
+        usages = [self.usage(part) for part in parts]
+        members = [
+            Member(usage.expanded_bytes + usage.contracted_bytes, part.part.floor, part.part.weight)
+            for part, usage in zip(parts, usages, strict=True)
+        ]
+        yield from zip(parts, partition(self.rule.target_size, members), strict=True)
+
+    def note_open(self, now: float) -> None:
+        """Somebody opened an item."""
+        self._hour.add(now, 1, 0)
+
+    def note_expansion(self, name: str, seconds: float, now: float) -> None:
+        """Somebody waited for the bytes of an item."""
+        self._hour.add(now, 0, 1)
+        self._lately.add(now, 1, seconds)
+        self._expansions += 1
+        self._lost += seconds
+        self.thrashing.expanded(name, seconds, now)
+
+    def status(self, now: float, at: float, owner: str) -> SpaceStatus:
+        """What it is reported as.
+
+        :param now: seconds of the clock that counts are kept by
+        :param at: unix seconds
+        """
+        total = self.total()
+        opens, misses = self._hour.sums(now)
+        made, seconds = self._lately.sums(now)
+        rule = self.rule
+        several = len(self.parts) > 1
+        parts = {part.part.path: (target, self.usage(part).expanded_bytes) for part, target in self.targets()}
+        return SpaceStatus(
+            rule.path,
+            rule.level,
+            rule.target_size,
+            total.expanded_bytes,
+            total.contracted_bytes,
+            total.expanded_items,
+            total.contracted_items,
+            rule.policy,
+            rule.min_age,
+            rule.verify,
+            hits=max(0, int(opens - misses)),
+            misses=int(misses),
+            expansions=self._expansions,
+            seconds_lost=round(self._lost, 3),
+            expansions_per_second=made / self._lately.seconds,
+            expansion_time=seconds / made if made else 0.0,
+            state=self.state,
+            reason=self.reason,
+            owner=owner,
+            said_by=rule.said_by,
+            at=at,
+            parts=parts if several else {},
+        )
