@@ -58,6 +58,9 @@ class ItemWatcher(Protocol):
     def made(self, slot: int, name: str, seconds: float) -> None:
         """Its bytes were made in so many seconds."""
 
+    def scanned(self) -> None:
+        """All items that there are have been told."""
+
 
 class ItemTable:
     """Items by name and by slot; from any threads."""
@@ -74,7 +77,7 @@ class ItemTable:
         self._seconds = array("f")
         self._expanded = bytearray()
         self._waiting: list[tuple[str, float]] = []
-        self._watcher: ItemWatcher | None = None
+        self._watchers: list[ItemWatcher] = []
         self._seen = bytearray()
 
     def __len__(self) -> int:
@@ -98,7 +101,7 @@ class ItemTable:
     def watch(self, watcher: ItemWatcher) -> None:
         """Tell somebody what there is, and from now on what becomes of it."""
         with self._mutex:
-            self._watcher = watcher
+            self._watchers.append(watcher)
             for name, slot in self._slots.items():
                 watcher.changed(slot, name, None, self._state(slot))
 
@@ -114,8 +117,8 @@ class ItemTable:
             self._expanded[slot] = expanded
             self._seen[slot] = 1
             after = self._state(slot)
-            if self._watcher is not None and before != after:
-                self._watcher.changed(slot, name, before, after)
+            if before != after:
+                self._tell_change(slot, name, before, after)
             return slot
 
     def remove(self, name: str) -> int | None:
@@ -123,8 +126,7 @@ class ItemTable:
         with self._mutex:
             slot = self._slots.pop(name, None)
             if slot is not None:
-                if self._watcher is not None:
-                    self._watcher.changed(slot, name, self._state(slot), None)
+                self._tell_change(slot, name, self._state(slot), None)
                 self._names[slot] = None
                 self._free.append(slot)
             return slot
@@ -139,14 +141,17 @@ class ItemTable:
         with self._mutex:
             for name in [name for name, slot in self._slots.items() if not self._seen[slot]]:
                 self.remove(name)
+            for watcher in self._watchers:
+                watcher.scanned()
 
     def note_open(self, name: str, now: float) -> None:
         """An item was opened; one that is not known is nobody's concern."""
         with self._mutex:
             self._waiting.append((name, now))
-            slot = self._slots.get(name) if self._watcher is not None else None
-            if self._watcher is not None and slot is not None:
-                self._watcher.opened(slot, name)
+            slot = self._slots.get(name) if self._watchers else None
+            if slot is not None:
+                for watcher in self._watchers:
+                    watcher.opened(slot, name)
             if self._eager or len(self._waiting) >= _WAITING:
                 self._count()
 
@@ -157,8 +162,8 @@ class ItemTable:
             if slot is not None:
                 before = self._seconds[slot]
                 self._seconds[slot] = seconds if before == 0.0 else (before + seconds) / 2
-                if self._watcher is not None:
-                    self._watcher.made(slot, name, seconds)
+                for watcher in self._watchers:
+                    watcher.made(slot, name, seconds)
 
     def statistics(self, name: str) -> ItemStatistics | None:
         """What is known of an item; None when it is not known."""
@@ -182,6 +187,10 @@ class ItemTable:
                 self._opens[slot] = min(self._opens[slot] + 1, 0xFFFFFFFF)
                 self._last_opens[slot] = now
         self._waiting.clear()
+
+    def _tell_change(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
+        for watcher in self._watchers:
+            watcher.changed(slot, name, before, after)
 
     def _state(self, slot: int) -> ItemState:
         return ItemState(self._sizes[slot], bool(self._expanded[slot]))

@@ -21,6 +21,7 @@ MOST_LISTED: Final = 1000
 class RuntimeCalls:
     """
     :param guard: why nothing may be contracted now; empty when it may
+    :param admit: raises when a motif may not be attached to an item, and notes it where it may
     :param space_of: what is known of the space of an item, empty when it has none
     """
 
@@ -30,14 +31,18 @@ class RuntimeCalls:
         shim: Shim,
         guard: Callable[[], str] = str,
         space_of: Callable[[str], Mapping[str, Any]] = lambda name: {},
+        admit: Callable[[str, Motif], object] = lambda name, motif: None,
     ) -> None:
         self._runtime = runtime
         self._shim = shim
         self._guard = guard
         self._space_of = space_of
+        self._admit = admit
 
     def attach(self, item: str, template: str, params: Mapping[str, Scalar], identity: str) -> dict[str, Any]:
-        self._runtime.attach_motif(item, self._runtime.create_motif(template, params, identity))
+        motif = self._runtime.create_motif(template, params, identity)
+        self._admit(item, motif)
+        self._runtime.attach_motif(item, motif)
         return self.show(item)
 
     def detach(self, item: str, template: str = "") -> dict[str, Any]:

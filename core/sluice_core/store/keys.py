@@ -66,6 +66,9 @@ class Keys:
     motif_operations = _Key("Hash id → JSON: expansions of everything, as far as they are.")
     motif_operation_leases = _Key("Sorted set id → unix time until which a daemon works at the operation.")
     motif_operation_owners = _Key("Hash id → the daemon that works at the operation.")
+    motif_activity = _Key(
+        "Stream, trimmed at a length: opens and changes of objects with motifs, from daemon to daemon."
+    )
     motif_spaces = _Key("Sorted set path → unix time: when the owner of each space has reported, bounded.")
     motif_space_reports = _Key("Hash path → JSON: what the owners of spaces have reported.")
     bandwidth = _Key("String of JSON: what was measured and assigned in the last second; expires when nobody divides.")

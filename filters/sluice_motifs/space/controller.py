@@ -6,7 +6,8 @@ Theory of operation
   keeps all figures.  What this thread decides is done by a few others, whose number is the budget.
 * Every daemon keeps the figures of all spaces, and one owns each space, by a lease.  Only the owner contracts and
   fills, so two never work against each other, and another one takes over with what it knows already.
-* Nothing is filled before a scan has found all items: a space that seems empty would be filled beyond its target.
+* Nothing is filled before a scan (``Runtime.restart``) has found all items: a space that seems empty would be filled
+  beyond its target.
 * An item whose bytes must stay leaves the order for a while, so that it is not judged again each second.
 * What a client or the API contracts is not filled again before somebody reads it.
 """
@@ -33,9 +34,8 @@ from sluice_motifs.space.space_index import SpaceIndex, SpaceRules
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks at all spaces, and two scans of the storage.
+#: Seconds between two looks at all spaces.
 PERIOD: Final = 1.0
-RESCAN: Final = 6 * 3600.0
 #: Seconds within which an item that is read again was contracted too early, and the share of all seconds that such
 #: reads may take.
 WINDOW: Final = 300.0
@@ -95,22 +95,18 @@ class SpaceController:
         self._due: dict[str, float] = {}
         self._statuses: dict[str, SpaceStatus] = {}
         self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=target, name=name, daemon=True)
-            for target, name in ((self._run, "motif spaces"), (self._scan, "motif scan"))
-        ]
+        self._thread = threading.Thread(target=self._run, name="motif spaces", daemon=True)
 
     def start(self) -> None:
-        """Begin to keep spaces, and to look for items in the storage."""
+        """Begin to keep spaces."""
         self._runtime.items.watch(self)
-        for thread in self._threads:
-            thread.start()
+        self._thread.start()
 
     def stop(self) -> None:
         """Finish what is under way, and leave the spaces to others."""
         self._stopping.set()
         self._told.put((_ignore,))
-        self._threads[0].join()
+        self._thread.join()
         self._jobs.stop()
         for lease in self._owned.values():
             release(self._leases, lease)
@@ -141,6 +137,9 @@ class SpaceController:
 
     def made(self, slot: int, name: str, seconds: float) -> None:
         self._told.put((self._note_expansion, slot, name, seconds))
+
+    def scanned(self) -> None:
+        self._told.put((self._note_scan,))
 
     # From here on: in the one thread
 
@@ -227,21 +226,6 @@ class SpaceController:
         space = self._keeper.finish(finished)
         if space is not None and space.rule.path in self._owned and not self._stopping.is_set():
             self._keeper.keep(space)
-
-    def _scan(self) -> None:
-        wait = 0.0
-        while not self._stopping.wait(wait):
-            try:
-                found = self._runtime.restart()
-                log.info("%d items with motifs were found", found)
-                self._told.put((self._note_scan,))
-                wait = RESCAN
-            except PeerError as error:
-                log.warning("the scan for items with motifs is begun again: %s", error)
-                wait = 10.0
-            except Exception:  # the storage may raise anything; spaces are kept by what is known
-                log.exception("the scan for items with motifs failed")
-                wait = 60.0
 
     def _note_scan(self) -> None:
         self._keeper.may_fill = True

@@ -69,7 +69,6 @@ class Cluster:
 
     def scan(self):
         self.runtime.restart()
-        self.controller._note_scan()  # what its own thread does after a scan
 
     def put(self, *names):
         self.shim.put("elsewhere/source", b"x" * SIZE)
@@ -251,7 +250,7 @@ def test_one_daemon_keeps_a_space_and_another_one_takes_over(rules):
     assert one.contracted() == []
     time[0] = 11.0  # the first one is silent for longer than a lease lasts
     other.now += 11
-    other.runtime.restart()
+    other.scan()
     assert other.settle().contracted_items == 5
 
 
