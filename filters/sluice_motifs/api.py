@@ -13,6 +13,7 @@ one item (``records``).  Carillon (SYSTOR'16, section 3) calls both motifs.
   is exact.
 * ``contract`` is called before the bytes go, for templates that have to bring something up to date first.  It changes
   no other item.
+* ``keep_copy`` is called before that, for templates that read a copy which the storage keeps for them alone.
 
 A template keeps nothing between calls; one instance belongs to one motif.  What it needs of the node's configuration
 (hosts that may be called, other clusters) is in ``context``.
@@ -43,6 +44,9 @@ CPU: Final = "cpu"
 NETWORK: Final = "network"
 DISK: Final = "disk"
 RESOURCES: Final = (CPU, NETWORK, DISK)
+
+#: The parameter that ``Template.keep_copy`` adds: the name of the copy.  No description has it, so nobody else sets it.
+COPY: Final = "copy"
 
 
 class ExpansionError(SluiceError):
@@ -76,11 +80,13 @@ class Source:
     """Something that a template reads.
 
     :param external: it lies outside of the store (a URL, another cluster), is not watched, and is no item of ours
+    :param owned: it is a copy that the storage keeps for the runtime alone, which no client can see or change
     :param max_age: seconds after which what was made of an external source is out of date; 0 for never
     """
 
     name: str
     external: bool = False
+    owned: bool = False
     max_age: float = 0.0
 
 
@@ -113,6 +119,15 @@ class TemplateCall(Protocol):
     def own_bytes(self) -> Iterator[bytes]:
         """The bytes of the item itself, while they are there: for ``Template.contract``."""
 
+    def keep_copy(self, placement: str) -> str:
+        """Store the bytes of the item a second time, where only the runtime finds them; the name of the copy.
+
+        It belongs to these very bytes: the same again stores nothing, other bytes get a copy of their own.
+
+        :param placement: what the storage knows as a place, a storage policy of Swift
+        :raises ExpansionError: when the storage keeps no copies, or not there
+        """
+
     def check(self) -> None:
         """To be called now and then by what computes for long without reading or yielding: it keeps the lease."""
 
@@ -128,6 +143,8 @@ class Template(ABC):
     #: Whether ``expand`` makes the same bytes each time while its sources stay the same; sources with a ``max_age`` may
     #: not, so that what is made of them is never taken for exact.
     exact: ClassVar[bool] = True
+    #: Whether it makes the item from a copy that ``keep_copy`` stores, and before that cannot make it.
+    keeps_copy: ClassVar[bool] = False
     #: What the configuration says of what lies outside; ``configured`` binds another one.
     context: ClassVar[TemplateContext] = TemplateContext()
 
@@ -164,6 +181,13 @@ class Template(ABC):
 
         :raises ExpansionError: when it would not
         """
+
+    def keep_copy(self, call: TemplateCall) -> Mapping[str, Scalar]:
+        """Have a copy of the item kept, since no motif could make it otherwise; parameters to be kept with the motif.
+
+        :raises ExpansionError: when it cannot be done, so that the bytes stay
+        """
+        return {}
 
     def contract(self, call: TemplateCall) -> None:  # noqa: B027  not abstract: few have something to do
         """Do what must be done before the bytes may go; ``call.own_bytes`` reads them.

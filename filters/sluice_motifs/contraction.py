@@ -23,7 +23,7 @@ from sluice_motifs.dependencies.freshness import Freshness, Templates, preserved
 from sluice_motifs.expansion.calls import Call
 from sluice_motifs.expansion.expander import Expander
 from sluice_motifs.leases import HeldLeases, Renewal
-from sluice_motifs.records import ItemView, Motif
+from sluice_motifs.records import ItemView, Motif, Record
 from sluice_motifs.shim import Dependents, Leases, Shim
 
 #: What is proven before bytes go: nothing; that what lies outside is there; that a motif makes the very same bytes.
@@ -131,6 +131,10 @@ class Contractor:
         """Prove what is asked for and let the templates do what they must before; the item with the record to keep."""
         state = self._freshness.look(view)
         usable = self._freshness.usable(view, state)
+        if not state.stale and not usable:
+            view = self._with_copy(view, alive)
+            state = self._freshness.look(view)
+            usable = self._freshness.usable(view, state)
         if not state.stale and (verify == EXPAND or not usable):
             try:
                 motif, before = self._expander.prove(view, alive)
@@ -146,6 +150,24 @@ class Contractor:
                 failures.append(f"`{motif.template}`: {error}")
         if len(failures) == len(usable):
             raise _refused(view, "; ".join(failures) or "no motif reads what has changed")
+        return view
+
+    def _with_copy(self, view: ItemView, alive: Callable[[], None]) -> ItemView:
+        """The item with a copy of its bytes, by the first of its motifs that keeps one; else as it is."""
+        for motif in view.record.motifs:
+            kind = self._templates.get(motif.template)
+            if kind is None or not kind.keeps_copy:
+                continue
+            try:
+                with contained(motif.template):
+                    template = kind(motif.params)
+                    params = {**motif.params, **template.keep_copy(Call(self._shim, view, template, motif, (), alive))}
+            except ExpansionError as error:
+                raise _refused(view, f"`{motif.template}`: {error}") from error
+            kept = replace(motif, params=params)
+            motifs = tuple(kept if one == motif else one for one in view.record.motifs)
+            copied = replace(view, record=Record(motifs, view.record.made_from))
+            return replace(copied, record=self._freshness.recorded(copied, kept, self._freshness.look(copied)))
         return view
 
     def _ready(self, view: ItemView, motif: Motif, verify: str, alive: Callable[[], None]) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.records import ItemView, Record
 
 
@@ -76,6 +77,47 @@ class Shim(Protocol):
 
     def now(self) -> str:
         """A version for what is begun now."""
+
+    def keep_copy(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
+        """Store the bytes of an item a second time, and answer the name of the copy, which clients cannot use.
+
+        The name is the same for the same version of an item at one placement, and then nothing is stored again.
+        ``view`` finds a copy by its name.
+
+        :param pieces: the bytes of ``seen``; what they raise is raised, and then nothing is stored
+        :raises ExpansionError: when it keeps no copies, or not there
+        """
+
+    def read_copy(self, name: str) -> Iterator[bytes]:
+        """The bytes of a copy.
+
+        :raises SourceGone: when there is none
+        """
+
+    def scan_copies(self) -> Iterator[tuple[str, float]]:
+        """All copies, with their age in seconds."""
+
+    def delete_copy(self, name: str) -> None:
+        """Remove a copy; nothing happens when there is none."""
+
+
+class NoCopies:
+    """For shims whose storage has one place only."""
+
+    def keep_copy(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
+        """Refuse."""
+        raise ExpansionError("this storage keeps no copies of its items")
+
+    def read_copy(self, name: str) -> Iterator[bytes]:
+        """There is none."""
+        raise SourceGone(name)
+
+    def scan_copies(self) -> Iterator[tuple[str, float]]:
+        """None."""
+        return iter(())
+
+    def delete_copy(self, name: str) -> None:
+        """There is none."""
 
 
 @dataclass(frozen=True, slots=True)

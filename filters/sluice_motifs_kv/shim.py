@@ -23,7 +23,7 @@ from sluice_motifs.expansion.opening import Opened, Surroundings
 from sluice_motifs.leases import LocalLeases
 from sluice_motifs.records import ItemView, Plain, Record
 from sluice_motifs.runtime import Runtime
-from sluice_motifs.shim import Shim
+from sluice_motifs.shim import NoCopies, Shim
 from sluice_motifs_kv.entries import Entry, item_key, item_name
 from sluice_motifs_kv.store import Change, Reader, Store
 
@@ -34,7 +34,7 @@ LOOK_AGAIN: Final = 0.002
 _ALGORITHM: Final = "sha256"
 
 
-class KeyValueShim(Shim, ABC):
+class KeyValueShim(NoCopies, Shim, ABC):
     """What both shims do: all that ``Shim`` reads, through the runtime of their items.
 
     Items are keys, by the names of ``entries``. Identities mean nothing here: who has the database may read all of it.

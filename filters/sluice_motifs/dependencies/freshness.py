@@ -15,11 +15,11 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_core.errors import NotFound
-from sluice_motifs.api import DERIVED, PRESERVING, ExpansionError, Source, Template, contained
+from sluice_motifs.api import COPY, DERIVED, PRESERVING, ExpansionError, Source, Template, contained
 from sluice_motifs.records import ItemView, Motif, Record
 from sluice_motifs.shim import Shim
 
@@ -111,7 +111,8 @@ class Freshness:
         names = sources_by_name(view.record.motifs, view.name, self._templates)
         found = {name: search.find(name) for name in names}
         versions = {name: one.plain.version for name, one in found.items() if one is not None}
-        gone = frozenset(names) - versions.keys()
+        # a copy of ours that is gone is made again while the item has its bytes
+        gone = frozenset(names) - versions.keys() - owned_sources(view, self._templates)
         ages = max_ages(view, self._templates)
         aged = {name for name, most in ages.items() if _is_older(view.record.made_from.get(name), most)}
         versions.update(dict.fromkeys(ages, _now()))
@@ -129,6 +130,8 @@ class Freshness:
             if template is None:
                 continue
             names = internal_sources(motif, view.name, self._templates)
+            if template.keeps_copy and not names:
+                continue
             if state.stale:
                 names = recorded_sources(motif, view.name, self._templates)
                 fits = template.relation == DERIVED and not state.changed.isdisjoint(names)
@@ -158,6 +161,25 @@ def with_motifs(view: ItemView, motifs: Iterable[Motif], templates: Templates) -
     kept = tuple(motifs)
     names = {name for one in kept for name in recorded_sources(one, view.name, templates)}
     return Record(kept, {name: one for name, one in view.record.made_from.items() if name in names})
+
+
+def owned_sources(view: ItemView, templates: Templates) -> frozenset[str]:
+    """The copies of an item that the storage keeps for the runtime alone."""
+    found = (sources_of(one, view.name, templates) or () for one in view.record.motifs)
+    return frozenset(one.name for sources in found for one in sources if one.owned)
+
+
+def without_copies(record: Record, item: str, templates: Templates) -> Record:
+    """The same record for other bytes: copies of the ones before are none of them."""
+    changed = [one for one in record.motifs if one.template in templates and templates[one.template].keeps_copy]
+    names = {name for one in changed for name in internal_sources(one, item, templates)}
+    motifs = [
+        replace(one, params={name: value for name, value in one.params.items() if name != COPY})
+        if one in changed
+        else one
+        for one in record.motifs
+    ]
+    return Record(tuple(motifs), {name: one for name, one in record.made_from.items() if name not in names})
 
 
 def max_ages(view: ItemView, templates: Templates) -> Mapping[str, float]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from sluice_core.errors import PeerError
 from sluice_motifs.api import ExpansionError, Template, contained
 from sluice_motifs.dependencies.availability import DEEPEST
+from sluice_motifs.expansion.proof import proven
 from sluice_motifs.records import ItemView, Motif
 from sluice_motifs.shim import Shim
 
@@ -29,7 +30,9 @@ class Call:
     ) -> None:
         self._shim = shim
         self._view = view
-        self._named = {one.name for one in template.sources(view.name) if not one.external}
+        sources = [one for one in template.sources(view.name) if not one.external]
+        self._named = {one.name for one in sources}
+        self._owned = {one.name for one in sources if one.owned}
         self._motif = motif
         self._chain = chain
         self._alive = alive
@@ -59,7 +62,7 @@ class Call:
         if len(self._chain) > DEEPEST:
             raise ExpansionError(f"more than {DEEPEST} items would be made one from the other")
         try:
-            for piece in self._shim.read(source, self._motif.identity, self._chain):
+            for piece in self._read(source):
                 self._alive()
                 yield piece
         except PeerError as error:
@@ -68,8 +71,24 @@ class Call:
     def own_bytes(self) -> Iterator[bytes]:
         return self._shim.own_bytes(self._view)
 
+    def keep_copy(self, placement: str) -> str:
+        try:
+            return self._shim.keep_copy(self._view, placement, self._own_pieces())
+        except PeerError as error:
+            raise ExpansionError(f"no copy can be kept: {error}") from error
+
     def check(self) -> None:
         self._alive()
+
+    def _read(self, source: str) -> Iterator[bytes]:
+        if source in self._owned:
+            return self._shim.read_copy(source)
+        return self._shim.read(source, self._motif.identity, self._chain)
+
+    def _own_pieces(self) -> Iterator[bytes]:
+        for piece in proven(self._shim.own_bytes(self._view), self._view):
+            self._alive()
+            yield piece
 
 
 def pieces_of(template: Template, call: Call, motif: Motif) -> Iterator[bytes]:

@@ -16,23 +16,27 @@ Motifs are tried in the order that ``choose`` gives, the cheapest first, until o
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from sluice_core.errors import PeerError, SluiceError
 from sluice_motifs.api import ExpansionError, contained
-from sluice_motifs.dependencies.freshness import Freshness, SourceState, Templates, derived_from, is_exact
+from sluice_motifs.dependencies.freshness import (
+    Freshness,
+    SourceState,
+    Templates,
+    derived_from,
+    is_exact,
+    without_copies,
+)
 from sluice_motifs.expansion.calls import Call, pieces_of
+from sluice_motifs.expansion.proof import bounded, proven
 from sluice_motifs.expansion.stream import SharedStream
 from sluice_motifs.records import ItemView, Motif
 from sluice_motifs.shim import Shim
 
 log = logging.getLogger(__name__)
-
-#: Bytes after which a motif that may make other bytes than before is stopped: the largest object of Swift.
-MOST_BYTES: Final = 5 << 30
 
 #: How often motifs are tried while sources change.
 _ROUNDS: Final = 3
@@ -146,8 +150,10 @@ class Expander:
     ) -> None:
         same = self._is_exact(view, motif) and not state.stale
         record = self._freshness.recorded(view, motif, state)
+        if not same:
+            record = without_copies(record, view.name, self._templates)
         made = self._pieces(view, motif, (*chain, view.name), alive)
-        pieces = _passed_on(proven(made, view) if same else _bounded(made), stream, same, alive)
+        pieces = _passed_on(proven(made, view) if same else bounded(made), stream, same, alive)
         try:
             if same:
                 self._shim.expand(view, record, pieces)
@@ -170,40 +176,6 @@ class Expander:
             template = kind(motif.params)
             call = Call(self._shim, view, template, motif, chain, alive)
         return pieces_of(template, call, motif)
-
-
-def proven(pieces: Iterator[bytes], view: ItemView) -> Iterator[bytes]:
-    """``pieces``, the last one only when all together have the size and the digest of the item.
-
-    :raises ExpansionError: when they have not
-    """
-    plain = view.plain
-    digest = hashlib.new(plain.algorithm, usedforsecurity=False)
-    size, held = 0, b""
-    for piece in pieces:
-        size += len(piece)
-        if size > plain.size:
-            raise ExpansionError(f"more than the {plain.size} bytes that it had were made")
-        digest.update(piece)
-        if size < plain.size:
-            yield piece
-        else:
-            held = piece
-    if size < plain.size:
-        raise ExpansionError(f"{size} bytes were made, expected {plain.size}")
-    if digest.hexdigest() != plain.digest:
-        raise ExpansionError("other bytes than it had were made")
-    if held:
-        yield held
-
-
-def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    size = 0
-    for piece in pieces:
-        size += len(piece)
-        if size > MOST_BYTES:
-            raise ExpansionError(f"more than {MOST_BYTES} bytes were made")
-        yield piece
 
 
 def _passed_on(pieces: Iterator[bytes], stream: SharedStream, same: bool, alive: Callable[[], None]) -> Iterator[bytes]:

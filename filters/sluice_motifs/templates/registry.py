@@ -17,11 +17,21 @@ from sluice_motifs.templates.decompressed import Decompressed
 from sluice_motifs.templates.derive import Derive
 from sluice_motifs.templates.duplicate_of import DuplicateOf
 from sluice_motifs.templates.remote_copy import RemoteCopy
+from sluice_motifs.templates.tier import Tier
 from sluice_motifs.templates.url import Url
 
 GROUP: Final = "sluice.motif_templates"
 
-BUILT_IN: Final[tuple[type[Template], ...]] = (Concat, DuplicateOf, Derive, Compressed, Decompressed, Url, RemoteCopy)
+BUILT_IN: Final[tuple[type[Template], ...]] = (
+    Concat,
+    DuplicateOf,
+    Derive,
+    Compressed,
+    Decompressed,
+    Url,
+    RemoteCopy,
+    Tier,
+)
 
 
 def load_templates(

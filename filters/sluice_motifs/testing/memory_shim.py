@@ -210,6 +210,27 @@ class MemoryShim:
         self.switch()
         return str(self._tick())
 
+    def keep_copy(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
+        name = f"copy:{placement}:{seen.name}:{seen.plain.version}:{seen.plain.digest}"
+        if self.view(name) is None:
+            content = self._received(pieces)
+            self._store(name, DataFile((self._tick(), 0), _plain(str(self._time), content), content))
+        return name
+
+    def read_copy(self, name: str) -> Iterator[bytes]:
+        view = self.view(name)
+        if view is None:
+            raise SourceGone(name)
+        yield from self.own_bytes(view)
+
+    def scan_copies(self) -> Iterator[tuple[str, float]]:
+        for name, state in list(self._states.items()):
+            if name.startswith("copy:") and state.data.plain is not None:
+                yield name, float(self._time - state.data.timestamp[0])
+
+    def delete_copy(self, name: str) -> None:
+        self.delete(name)
+
     def _received(self, pieces: Iterator[bytes]) -> bytes:
         content = b""
         for piece in pieces:

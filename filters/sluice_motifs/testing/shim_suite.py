@@ -63,7 +63,12 @@ def shifted(content: bytes) -> bytes:
 
 
 class ShimContract:
-    """Every promise of ``sluice_motifs.shim.Shim``."""
+    """Every promise of ``sluice_motifs.shim.Shim``.
+
+    ``placement`` is a place where the storage keeps copies of items; empty when it keeps none.
+    """
+
+    placement: ClassVar[str] = ""
 
     @pytest.fixture
     def storage(self) -> ShimStorage:
@@ -89,6 +94,34 @@ class ShimContract:
         assert (seen.name, seen.plain.size, seen.contracted, seen.record) == (name, len(content), False, RECORD)
         assert b"".join(shim.own_bytes(seen)) == content
         assert b"".join(shim.read(name, "", ())) == content
+
+    def test_a_copy_belongs_to_the_bytes_that_an_item_has(self, storage: ShimStorage, shim: Shim) -> None:
+        seen = attached(storage, "item", b"one")
+        if not self.placement:
+            with pytest.raises(ExpansionError, match="keeps no copies"):
+                shim.keep_copy(seen, "cold", iter([b"one"]))
+            return
+        with pytest.raises(ExpansionError):
+            shim.keep_copy(seen, self.placement, _failing())
+        assert list(shim.scan_copies()) == []
+        copy = shim.keep_copy(seen, self.placement, iter([b"o", b"ne"]))
+        version = found(shim, copy).plain.version
+        assert shim.keep_copy(seen, self.placement, iter([b"never read"])) == copy
+        assert (found(shim, copy).plain.version, b"".join(shim.read_copy(copy))) == (version, b"one")
+        other = shim.keep_copy(attached(storage, "item", b"two"), self.placement, iter([b"two"]))
+        assert {name for name, _ in shim.scan_copies()} == {copy, other}
+        assert b"".join(shim.read_copy(copy)) == b"one"
+        assert {one.name for one in shim.scan()} == {"item"}
+
+    def test_a_copy_that_was_removed_is_gone(self, storage: ShimStorage, shim: Shim) -> None:
+        copy = "copy"
+        if self.placement:
+            copy = shim.keep_copy(attached(storage, "item", b"one"), self.placement, iter([b"one"]))
+            shim.delete_copy(copy)
+        shim.delete_copy(copy)
+        assert list(shim.scan_copies()) == []
+        with pytest.raises(SourceGone):
+            list(shim.read_copy(copy))
 
     def test_each_write_of_a_client_gives_another_version(self, storage: ShimStorage, shim: Shim) -> None:
         versions = set()
@@ -250,3 +283,8 @@ def write(shim: Shim, change: str, seen: ItemView, pieces: Iterator[bytes], bega
 def pieces_of(content: bytes) -> Iterator[bytes]:
     """A content in pieces of odd length."""
     return (content[start : start + 50_001] for start in range(0, len(content), 50_001))
+
+
+def _failing() -> Iterator[bytes]:
+    yield b"o"
+    raise ExpansionError("the rest cannot be read")

@@ -52,6 +52,9 @@ class CallOfTest:
             raise ExpansionError("there are none")
         return self._cut(self._own)
 
+    def keep_copy(self, placement: str) -> str:
+        raise ExpansionError("there are no copies")
+
     def check(self) -> None:
         self.checks += 1
 

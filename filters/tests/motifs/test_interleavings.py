@@ -7,7 +7,7 @@ import pytest
 from tests.support.simulation import motif_interleavings
 from tests.support.simulation.motif_interleavings import LosableLeases, Violation, run
 
-from sluice_motifs import contraction
+from sluice_motifs import contraction, copies
 from sluice_motifs.dependencies import availability, source_changes
 from sluice_motifs.dependencies.freshness import Freshness
 from sluice_motifs.expansion import expander
@@ -90,6 +90,10 @@ def preserving_items_stand_on_derived_ones(patch):
     patch.setattr(availability._Search, "_changes", lambda self, source, preserved: "")
 
 
+def copies_are_removed_that_items_need(patch):
+    patch.setattr(copies.CopySweeper, "_needs", lambda self, item, copy: False)
+
+
 # streams of operations that a violation cut off are closed by the garbage collector
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize(
@@ -102,6 +106,7 @@ def preserving_items_stand_on_derived_ones(patch):
         leases_exclude_nobody,
         sources_change_without_waiting,
         preserving_items_stand_on_derived_ones,
+        copies_are_removed_that_items_need,
     ],
 )
 def test_a_broken_protocol_is_found(broken, monkeypatch):

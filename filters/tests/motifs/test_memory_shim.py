@@ -29,6 +29,8 @@ class MemoryStorage:
 
 
 class TestMemoryShim(ShimContract):
+    placement = "cold"
+
     @pytest.fixture
     def storage(self):
         return MemoryStorage()

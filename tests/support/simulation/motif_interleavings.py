@@ -23,10 +23,11 @@ from typing import Final
 
 import greenlet
 
-from sluice_core.describe import MOTIF, ActionInfo, Parameter
+from sluice_core.describe import MOTIF, ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError, NotFound, SluiceError
-from sluice_motifs.api import PRESERVING, ExpansionError, Source, Template, TemplateCall
+from sluice_motifs.api import COPY, PRESERVING, ExpansionError, Source, Template, TemplateCall
 from sluice_motifs.contraction import EXPAND, HEAD, TRUST, Contractor
+from sluice_motifs.copies import CopySweeper
 from sluice_motifs.dependencies.source_changes import LocalDependents, SourceChanges
 from sluice_motifs.expansion import stream
 from sluice_motifs.expansion.opening import NoObserver, Openings, Surroundings
@@ -123,7 +124,25 @@ class Unpacked(One):
     relation = PRESERVING
 
 
-TEMPLATES: Final[dict[str, type[One]]] = {one.info.keyword: one for one in (One, Join, Numbered, Same, Unpacked)}
+class Kept(One):
+    """A copy that the storage keeps for the runtime alone."""
+
+    info = ActionInfo("kept", MOTIF, "a hidden copy", (Parameter("of", "str", "none"),))
+    relation = PRESERVING
+    keeps_copy = True
+
+    def sources(self, item: str) -> list[Source]:
+        return [Source(str(self.params[COPY]), owned=True)] if COPY in self.params else []
+
+    def keep_copy(self, call: TemplateCall) -> dict[str, Scalar]:
+        return {COPY: call.keep_copy("cold")}
+
+    def expand(self, call: TemplateCall) -> Iterator[bytes]:
+        yield from call.read(str(self.params[COPY]))
+
+
+_ALL: Final[tuple[type[One], ...]] = (One, Join, Numbered, Same, Unpacked, Kept)
+TEMPLATES: Final[dict[str, type[One]]] = {one.info.keyword: one for one in _ALL}
 
 #: Motifs of the items of an episode, template and sources; an item without is a client's alone.
 Scene = dict[str, tuple[str, str]]
@@ -132,6 +151,7 @@ SCENES: Final[tuple[Scene, ...]] = (
     {"a": ("", ""), "n": ("numbered", "a"), "up": ("one", "a"), "kept": ("same", "up")},
     {"p": ("unpacked", "z"), "z": ("one", "p"), "z2": ("one", "p")},
     {"s": ("", ""), "q": ("same", "s"), "r": ("same", "q"), "up": ("one", "q")},
+    {"h": ("kept", ""), "up": ("one", "h"), "k": ("kept", "")},
 )
 
 
@@ -250,6 +270,7 @@ class Episode(NoObserver):
         self.changes = SourceChanges(
             self.shim, self.leases, TEMPLATES, self.dependents, self.expand, self.scheduler.switch, self.scheduler.clock
         )
+        self.sweeper = CopySweeper(self.shim, self.leases, self.dependents, TEMPLATES, grace=0.0)
         self.writes = 0
 
     # What is done.
@@ -275,11 +296,13 @@ class Episode(NoObserver):
     def operation(self) -> Callable[[], None]:
         name = self.draws.choice(list(self.scene))
         kind = self.draws.choices(
-            ("get", "contract", "put", "renew", "delete", "post", "rewrite", "copy", "lose"),
-            (30, 30, 12, 8, 4, 6, 8, 8, 4),
+            ("get", "contract", "put", "renew", "delete", "post", "rewrite", "copy", "lose", "sweep"),
+            (30, 30, 12, 8, 4, 6, 8, 8, 4, 6),
         )[0]
         if kind == "lose":
             return self.leases.lose
+        if kind == "sweep":
+            return lambda: self.attempt(self.sweeper.sweep)
         return lambda: self.attempt(lambda: getattr(self, kind)(name))
 
     def attempt(self, work: Callable[[], object]) -> None:
@@ -326,6 +349,10 @@ class Episode(NoObserver):
         keyword, of = self.scene[name]
         if not keyword:
             return
+        if keyword == "kept":
+            with self.changes.changing(name):
+                self.write(name, Record((Motif(keyword, {"of": of}),)))
+            return
         views = [self.view(source) for source in of.split(",")]
         made_from = {view.name: view.plain.version for view in views}
         contents = [self.get(view.name) for view in views]
@@ -334,22 +361,22 @@ class Episode(NoObserver):
             self.shim.put(name, made, Record((Motif(keyword, {"of": of}),), made_from))
             self.history[name].append(Write(made, motif=True))
 
-    def write(self, name: str) -> None:
+    def write(self, name: str, record: Record | None = None) -> None:
         self.writes += 1
         content = b"<%s.%d>" % (name.encode(), self.writes)
-        self.shim.put(name, content)
+        self.shim.put(name, content, record)
         self.history.setdefault(name, []).append(Write(content))
 
     def attach(self) -> None:
         """Give all items what their motifs make, and attach these."""
         for name, (keyword, of) in self.scene.items():
-            if keyword and keyword != "unpacked":
+            if keyword not in ("", "unpacked", "kept"):
                 contents = [self.shim.stored(source) or b"" for source in of.split(",")]
                 self.shim.put(name, made := TEMPLATES[keyword].make(*contents))
                 self.history[name].append(Write(made, motif=True))
         for name, (keyword, of) in self.scene.items():
             if keyword:
-                versions = {source: self.view(source).plain.version for source in of.split(",")}
+                versions = {source: self.view(source).plain.version for source in of.split(",") if source}
                 self.shim.annotate(self.view(name), Record((Motif(keyword, {"of": of}),), versions))
                 self.history[name][-1].motif = True
 
@@ -437,7 +464,7 @@ class Episode(NoObserver):
     def check_kept(self) -> None:
         """What clients wrote to preserving items can be made from what is stored now."""
         for name, (keyword, _) in self.scene.items():
-            if keyword in ("same", "unpacked"):
+            if keyword in ("same", "unpacked", "kept"):
                 last = self.history[name][-1].content
                 if last is not None and self.made(name, set()) != last:
                     self.failure = self.failure or f"`{name}` was lost: {self.history}"
@@ -449,6 +476,8 @@ class Episode(NoObserver):
         if state.data.content is not None:
             return state.data.content
         for motif in state.record.motifs:
+            if COPY in motif.params:
+                return self.made(str(motif.params[COPY]), {*seen, name})
             contents = [self.made(source, {*seen, name}) for source in str(motif.params["of"]).split(",")]
             if None not in contents:
                 return TEMPLATES[motif.template].make(*[one for one in contents if one is not None])
