@@ -3,12 +3,16 @@
 An open is a hit when its item is expanded.  The first open of an item makes it, so it is neither hit nor miss.  A miss
 expands the item, and victims are contracted until all expanded items fit in a share of the trace's bytes; an item
 larger than that is contracted again at once.
+
+How much of a hit rate comes from the trace is said beside it: *clairvoyant* contracts what is opened last of all (MIN,
+Belady 1966), which no policy can know.  It is the best one for items of one size, and a good one for others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from heapq import heappop, heappush
 from typing import Final
 
 from benchmarks.figures import Figure, at_least, reported
@@ -28,6 +32,8 @@ PERCENTS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 REPORTED: Final = (20.0, 50.0)
 #: Percent of hits that the paper has, with LRU.
 TARGET: Final = 99.5
+#: In the place of a policy.
+CLAIRVOYANT: Final = "clairvoyant"
 _SEED: Final = 1
 
 
@@ -50,13 +56,15 @@ class Replay:
 
 
 def measure(scale: Scale) -> list[Figure]:
-    """Six policies, three localities, ten sizes."""
+    """Six policies and the clairvoyant one, three localities, ten sizes."""
     opens = scale.pick(500_000, 20_000)
     figures = []
     for locality in LOCALITIES:
         say(f"motif_replacement: {opens} opens, locality {locality.name}")
         trace = make_trace(locality, opens, _SEED)
         replays = {policy.keyword: _replays(policy, trace) for policy in BUILT_IN}
+        capacities = {percent: int(sum(trace.sizes) * percent / 100) for percent in PERCENTS}
+        replays[CLAIRVOYANT] = {percent: replay_clairvoyant(trace, most) for percent, most in capacities.items()}
         details = {"opens": opens, "seed": _SEED, "bytes": sum(trace.sizes), "locality": asdict(locality)}
         figures += [_hit_rate(locality, replays, percent, details) for percent in REPORTED]
         figures.append(_byte_misses(locality, replays, details))
@@ -97,6 +105,40 @@ def replay(trace: Trace, policy: ReplacementPolicy, capacity: int) -> Replay:
             policy.evict(victim)
             used -= trace.sizes[victim]
         policy.insert(slot)
+    return found
+
+
+def replay_clairvoyant(trace: Trace, capacity: int) -> Replay:
+    """The same by who knows the future: the item goes whose next open is the furthest."""
+    never = len(trace.opens)
+    following = [never] * never
+    latest: dict[int, int] = {}
+    for place in range(never - 1, -1, -1):
+        slot = trace.opens[place]
+        following[place] = latest.get(slot, never)
+        latest[slot] = place
+    found = Replay()
+    made: set[int] = set()
+    expanded: dict[int, int] = {}  # slots, and their next opens
+    furthest: list[tuple[int, int]] = []  # the same, negative, as a heap that keeps what is over
+    used = 0
+    for place, slot in enumerate(trace.opens):
+        size = trace.sizes[slot]
+        hit = slot in expanded
+        if slot in made:
+            found.opens += 1
+            found.hits += hit
+            found.opened_bytes += size
+            found.missed_bytes += 0 if hit else size
+        made.add(slot)
+        used += 0 if hit else size
+        expanded[slot] = following[place]
+        heappush(furthest, (-following[place], slot))
+        while used > capacity:
+            when, victim = heappop(furthest)
+            if expanded.get(victim) == -when:
+                del expanded[victim]
+                used -= trace.sizes[victim]
     return found
 
 

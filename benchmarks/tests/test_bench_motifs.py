@@ -1,6 +1,6 @@
 import pytest
 from benchmarks.motifs import replacement, runtime
-from benchmarks.motifs.replacement import LOCALITIES, PERCENTS, STRONG, replay
+from benchmarks.motifs.replacement import LOCALITIES, PERCENTS, STRONG, replay, replay_clairvoyant
 from benchmarks.motifs.traces import Trace, make_trace
 from benchmarks.scale import Scale
 
@@ -19,6 +19,13 @@ def test_first_opens_are_no_misses_and_victims_make_room_by_bytes():
 def test_an_item_larger_than_the_space_is_missed_each_time_and_sends_nobody_away():
     found = replay(Trace(opens=[0, 1, 1, 0], sizes=[10, 50]), Lru(), 25)
     assert (found.opens, found.hits, found.missed_bytes) == (2, 1, 50)
+
+
+def test_who_knows_the_future_contracts_what_is_opened_last_of_all():
+    trace = Trace(opens=[0, 1, 2, 0, 1, 2, 0, 1], sizes=[10, 10, 10])
+    assert replay(trace, Lru(), 20).hits == 0
+    found = replay_clairvoyant(trace, 20)  # 2 goes both times
+    assert (found.opens, found.hits, found.missed_bytes) == (5, 4, 10)
 
 
 def test_a_trace_is_the_same_for_the_same_seed_and_as_local_as_was_asked():
@@ -41,7 +48,7 @@ def test_the_part_reports_hits_misses_and_a_picture_for_each_locality(tmp_path, 
     assert [figure.details["percent"] for figure in figures[:2]] == [20.0, 50.0]
     assert figures[0].value == figures[0].details["hits"]["lru"] <= figures[1].value
     misses = figures[2].details["byte_misses"]
-    assert set(misses) == {"lru", "lfu", "fifo", "clock", "s4lru", "random"}
+    assert set(misses) == {"lru", "lfu", "fifo", "clock", "s4lru", "random", "clairvoyant"}
     assert all(len(line) == len(PERCENTS) and line[-1] == 0.0 for line in misses.values())
     painted = list(tmp_path.glob("p/*.png"))
     assert [file.name for file in painted] == (["motif-byte-misses-strong.png"] if pictures else [])
