@@ -50,7 +50,7 @@ class Database:
     ) -> None:
         self._templates = _by_keyword(templates)
         self._space = Space(limit, policy)
-        self._store = Store(Path(path), options, self._space.committed)
+        self._store = Store(Path(path), options, self._committed)
         self._shim = DatabaseShim(self._store, self._templates, self._space.fits, self._space.opened)
         self._runtime = self._shim.runtime
         self._elasticity = Elasticity(self._space, self._runtime)
@@ -130,6 +130,7 @@ class Database:
         :raises NotFound: when there is no such template, key or source
         :raises CallerError: when the value has the motif already, or more motifs than a value holds
         """
+        find_template(motif.template, self._templates)(motif.params).check()
         _repeated(lambda: self._runtime.attach_motif(item_name(key), motif))
         self._elasticity.enforce()
 
@@ -190,6 +191,14 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _committed(self, change: Change) -> None:
+        self._space.committed(change)
+        name, entry = item_name(change.key), change.entry
+        if entry is not None and entry.record:
+            self._runtime.items.put(name, entry.size, not entry.contracted)
+        else:
+            self._runtime.notify_delete(name)
+
     def _write(self, writes: Sequence[Write], sync: bool) -> None:
         entries = (None if value is None else Entry(self._store.new_version(), len(value)) for _, value in writes)
         self._store.write(
@@ -205,6 +214,7 @@ class Database:
     def _make(self, name: str, motif: Motif) -> bytes | None:
         """Make a value that does not exist; None when somebody wrote it meanwhile."""
         template = find_template(motif.template, self._templates)(motif.params)
+        template.check()
         new = ItemView(name, Plain(self._shim.now(), 0, ""), Record((motif,)))
         for source in internal_sources(motif, name, self._templates):
             for _ in self._shim.read(source, motif.identity, (name,)):  # one that is out of date gets its version

@@ -289,6 +289,18 @@ def test_keys_that_are_no_text_have_names(open_database):
     assert database.get(b"\xfe") == b"bcd"
 
 
+def test_the_runtime_knows_values_with_motifs_and_forgets_them(open_database):
+    database = open_database()
+    fill(database, 3)
+    database.contract(b"copy 1")
+    database.put(b"copy 2", b"a client's")
+    database.delete(b"copy 0")
+    items = database._runtime.items
+    assert (len(items), items.statistics("copy 1").expanded) == (1, False)
+    database.close()
+    assert len(open_database()._runtime.items) == 1
+
+
 def test_everything_is_as_it_was_after_it_was_opened_again(open_database):
     database = open_database(limit=20)
     fill(database, 3)

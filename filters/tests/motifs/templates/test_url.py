@@ -2,11 +2,13 @@
 
 import socket
 import socketserver
+import ssl
 import threading
 import time
 from contextlib import suppress
 
 import pytest
+from tests.support.cluster.certificates import Authority
 
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
 from sluice_filters.api import BadParameter
@@ -265,6 +267,27 @@ def test_the_connection_goes_to_the_address_that_was_allowed(server, monkeypatch
     url = server.url("page").replace("127.0.0.1", "mirror.example")
     assert fetch(url) == PAGE
     assert f"Host: mirror.example:{server.server_address[1]}" in server.requests[0]
+
+
+def test_a_certificate_is_verified_for_the_name_that_was_called(server, tmp_path, monkeypatch):
+    authority = Authority(tmp_path)
+    mine = authority.issue("mirror", "mirror.example")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(mine.certificate, mine.key)
+    server.handle_error = lambda request, address: None
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    real = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *more, **named: real("127.0.0.1", *more, **named))
+    urls = [server.url("page").replace("http://127.0.0.1", f"https://{name}.example") for name in ("mirror", "other")]
+    with pytest.raises(ExpansionError, match="certificate verify failed"):
+        fetch(urls[0])
+    monkeypatch.setattr(http_fetch, "_tls", lambda: ssl.create_default_context(cafile=str(authority.ca)))
+    assert fetch(urls[0]) == PAGE
+    with pytest.raises(ExpansionError, match="Hostname mismatch"):
+        fetch(urls[1])
+    server.answers["page"] = redirect(server.url("page"))
+    with pytest.raises(ExpansionError, match=r"redirects to `http://.*` without encryption"):
+        fetch(urls[0])
 
 
 @pytest.mark.parametrize(
