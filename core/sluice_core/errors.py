@@ -49,6 +49,8 @@ class PeerError(SluiceError):
     """A peer (Redis, RabbitMQ, another process) is away or answers nonsense; later may help."""
 
     status = 503
+    #: Seconds after which a client may try again; 0 when nobody knows.
+    retry_after = 0
 
 
 class DecodeError(PeerError):

@@ -71,6 +71,9 @@ class Keys:
     )
     motif_spaces = _Key("Sorted set path → unix time: when the owner of each space has reported, bounded.")
     motif_space_reports = _Key("Hash path → JSON: what the owners of spaces have reported.")
+    motif_leases = _Key("Hash: run of Redis, since when it is known, last token; what leases of motifs are granted by.")
+    motif_items = _Key("Sorted set of objects that have motifs, all of one score: what a scan would find.")
+    motif_scan = _Key("String: the run of Redis for which a scan has found all objects with motifs and who needs whom.")
     bandwidth = _Key("String of JSON: what was measured and assigned in the last second; expires when nobody divides.")
 
     def promises(self, digest: str) -> str:
@@ -93,6 +96,14 @@ class Keys:
     def motif_answer(self, call_id: str) -> str:
         """List of one JSON: the answer to a call; expires."""
         return f"{self.prefix}:motif_answer:{call_id}"
+
+    def motif_lease(self, item: str) -> str:
+        """String: token of the lease of an object with motifs; expires with it."""
+        return f"{self.prefix}:motif_lease:{item}"
+
+    def motif_dependents(self, source: str) -> str:
+        """Set of contracted objects that may need the object ``source`` as it is."""
+        return f"{self.prefix}:motif_dependents:{source}"
 
     def metric_points(self, step: int, series: str) -> str:
         """String, a ring: the packed points of ``step`` seconds of one series of the history of metrics."""

@@ -43,6 +43,9 @@ KNOWN = {
     "pool_calibrations": "sluice:pool_calibrations",
     "volume_report": "sluice:volume_report",
     "tiers": "sluice:tiers",
+    "motif_leases": "sluice:motif_leases",
+    "motif_items": "sluice:motif_items",
+    "motif_scan": "sluice:motif_scan",
 }
 
 

@@ -1,0 +1,86 @@
+"""Leases of items with motifs in Redis: who works at which object, in the whole cluster.
+
+Theory of operation.
+
+* A lease is a key that ends by itself.  Its value is a token, greater than that of each earlier lease: it is taken from
+  the clock where that is ahead of the last one, so a Redis that lost its data does not begin anew.
+* Redis may forget leases: it was restarted, wiped, or a replica took its place that lagged behind.  Each of these shows
+  as another run id.  The first call to another run notes when that began.  Until all leases that an earlier run may
+  have granted have ended, nothing is granted.
+
+Time is that of Redis, since daemons run on many machines.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sluice_core.errors import PeerError
+from sluice_core.store.keys import Keys
+from sluice_core.store.operation import Operation, scripted
+from sluice_core.store.scripts import Script
+
+#: Seconds that a lease lasts without being renewed.
+LASTS: Final = 10.0
+
+#: KEYS: the lease, what is known of this run.  ARGV: milliseconds of a lease.
+#: Answers the token, nothing while another one holds it, or minus the milliseconds until there are leases again.
+ACQUIRE: Final = Script("""
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local time = redis.call('TIME')
+local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local known = redis.call('HMGET', KEYS[2], 'run', 'since', 'token')
+local since = tonumber(known[2] or '0')
+if known[1] ~= run or since > micros then
+  since = micros
+  redis.call('HSET', KEYS[2], 'run', run, 'since', string.format('%.0f', since))
+end
+local wait = since / 1000 + tonumber(ARGV[1]) - micros / 1000
+if wait > 0 then return string.format('%.0f', -math.ceil(wait)) end
+if redis.call('EXISTS', KEYS[1]) == 1 then return false end
+local token = string.format('%.0f', math.max(tonumber(known[3] or '0') + 1, micros))
+redis.call('HSET', KEYS[2], 'token', token)
+redis.call('SET', KEYS[1], token, 'PX', ARGV[1])
+return token
+""")
+
+#: KEYS: the lease.  ARGV: token, milliseconds of a lease.  Answers 1 when it is still that one.
+RENEW: Final = Script("""
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+""")
+
+#: KEYS: the lease.  ARGV: token.
+RELEASE: Final = Script("""
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0
+""")
+
+
+def acquire_lease(keys: Keys, item: str, lasts: float = LASTS) -> Operation[int | None]:
+    """The token of a new lease of ``item``; None while another one holds it.
+
+    :raises PeerError: when run, while Redis may have forgotten leases that are still held
+    """
+
+    def parse(reply: Any) -> int | None:
+        token = None if reply is None else int(reply)
+        if token is not None and token < 0:
+            raise PeerError(f"leases of motifs may be forgotten, there are none for another {-token / 1000:.1f} s")
+        return token
+
+    return scripted(ACQUIRE, (keys.motif_lease(item), keys.motif_leases), (_milliseconds(lasts),), parse)
+
+
+def renew_lease(keys: Keys, item: str, token: int, lasts: float = LASTS) -> Operation[bool]:
+    """Let a lease last from now on; False when it is over."""
+    return scripted(RENEW, (keys.motif_lease(item),), (token, _milliseconds(lasts)), bool)
+
+
+def release_lease(keys: Keys, item: str, token: int) -> Operation[bool]:
+    """Give a lease back; False when it was over."""
+    return scripted(RELEASE, (keys.motif_lease(item),), (token,), bool)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))
