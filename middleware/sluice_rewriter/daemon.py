@@ -24,10 +24,10 @@ from sluice_core.store.store import Store
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift import green
 from sluice_middleware.wsgi.response import App
+from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
 from sluice_rewriter.claim import Claim
 from sluice_rewriter.object_rewriter import ObjectRewriter
-from sluice_rewriter.swift_client import SwiftClient
 from sluice_rewriter.unit_worker import UnitWorker
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from sluice_middleware.wsgi.decoding import TransformedObject
 from sluice_middleware.wsgi.encoding import EncodedInput
 from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
-from sluice_rewriter.stored_object import StoredObject
+from sluice_middleware.wsgi.stored_object import StoredObject
 
 Filters = Mapping[str, type[Filter]]
 
@@ -56,6 +56,8 @@ def describe_encrypted_upload(
     for name, value in stored.headers:
         if name.lower().startswith((sysmeta.PREFIX, sysmeta.OVERRIDE_PREFIX)):
             env[header_to_environ_key(name)] = value
+    if stored.motif_record:
+        env[header_to_environ_key(sysmeta.MOTIF)] = stored.motif_record
     encryption = outer_encryption(stored, filters)
     if encryption is None:
         env["CONTENT_LENGTH"] = sysmeta.find_header(stored.headers, "Content-Length") or "0"

@@ -23,21 +23,20 @@ from typing import Final
 from sluice_core.errors import SluiceError
 from sluice_core.rewrites.messages import KEY, PLAIN
 from sluice_filters.api import CorruptData
-from sluice_filters.chain import ChainEncoder
 from sluice_filters.key_ring import MissingKey
 from sluice_middleware.proxy.object_handler import ObjectHandler
-from sluice_middleware.proxy.upload_filters import UploadFilters
+from sluice_middleware.proxy.upload_filters import UploadFilters, prepare_reversible
 from sluice_middleware.swift import green
 from sluice_middleware.swift.internal_api import FileLikeIter, Timeout
 from sluice_middleware.swift.proxy_api import close_if_possible, drain_and_close
-from sluice_middleware.wsgi import backend_headers, encoding, sysmeta
+from sluice_middleware.wsgi import backend_headers, encoding
 from sluice_middleware.wsgi.encoding import EncodedInput
 from sluice_middleware.wsgi.inputs import RewoundInput
 from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import Env, UpstreamResponse
+from sluice_middleware.wsgi.stored_object import StoredObject, carry_listing_values, describe_upload
+from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_rewriter.key_change import describe_encrypted_upload, has_old_key
-from sluice_rewriter.stored_object import StoredObject, carry_listing_values, describe_upload
-from sluice_rewriter.swift_client import make_environment
 
 log = logging.getLogger(__name__)
 
@@ -110,6 +109,8 @@ class ObjectRewriter:
         if any(name.lower().startswith(_CRYPTO) for name, _ in answer.headers):
             return Outcome(SKIPPED, "encrypted by Swift")
         stored = StoredObject(answer.headers)
+        if stored.contracted:
+            return Outcome(SKIPPED, "contracted") if goal == PLAIN else Outcome(UNCHANGED, size=stored.size)
         if self._is_as_wanted(target, goal, stored):
             return Outcome(UNCHANGED, size=stored.size)
         return self._copy(target, goal) if self._pace(stored.size) else Outcome(STOPPED)
@@ -136,6 +137,8 @@ class ObjectRewriter:
             if answer.code != 200:
                 return Outcome(FAILED, f"GET: {answer.status}")
             stored = StoredObject(answer.headers)
+            if stored.contracted:
+                return Outcome(UNCHANGED, size=stored.size)
             env = make_environment("PUT", *target)
             describe_upload(env, stored)
             if goal == KEY:
@@ -168,7 +171,7 @@ class ObjectRewriter:
             effective = _without_idle(env, wanted)
             if effective.are_recorded(stored.records, stored.node_steps):
                 return None, False
-        return _prepare(env, wanted), True
+        return prepare_reversible(env, wanted), True
 
     def _put(self, env: Env, stored: StoredObject, body: EncodedInput | None) -> Outcome:
         env["HTTP_X_TIMESTAMP"] = stored.next_timestamp()
@@ -214,31 +217,3 @@ def _read_sample(env: Env, size: int) -> bytes:
         sample += piece
     env["wsgi.input"] = RewoundInput(sample, source)
     return sample
-
-
-def _prepare(env: Env, wanted: UploadFilters) -> EncodedInput | None:
-    """Make the upload in ``env`` one of the encoded body; None when no filter of the proxy will change it."""
-    backend_headers.write_steps(env, wanted.on_nodes)
-    if not wanted.on_proxy:
-        return None
-    encoder = ChainEncoder(wanted.on_proxy, wanted.hint)
-    sampling = all(0 < one.decides_within <= encoding.BATCH for one in wanted.on_proxy)
-    body = encoding.prepare_upload(env, encoder, wanted.hint.size, encoder.heavy, sampling)
-    if body is not None:
-        _check_unrecorded(env, body)
-    return body
-
-
-def _check_unrecorded(env: Env, body: EncodedInput) -> None:
-    """Have object servers refuse bytes that no record undoes and that are not the plain ones.
-
-    Every filter that runs here is reversible, so there are none, unless a filter or we are at fault.
-    """
-    describe = env[encoding.FOOTERS]
-
-    def callback(footers: encoding.Footers) -> None:
-        describe(footers)
-        if sysmeta.CHAIN not in footers:
-            footers.setdefault("Etag", body.etag)
-
-    env[encoding.FOOTERS] = callback

@@ -16,9 +16,9 @@ from sluice_core.rewrites.accounts import accounts_after
 from sluice_core.rewrites.messages import RewriteCounts, RewriteJob
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
+from sluice_middleware.wsgi.swift_client import Row, SwiftClient
 from sluice_rewriter.claim import Claim
 from sluice_rewriter.object_rewriter import FAILED, GONE, REWRITTEN, SKIPPED, STOPPED, UNCHANGED, Outcome
-from sluice_rewriter.swift_client import Row, SwiftClient
 
 VERSIONS: Final = "\0versions\0"
 SEGMENTS: Final = "+segments"

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from sluice_filters.api import Filter, Hint
-from sluice_middleware.wsgi import backend_headers, read_pipeline
+from sluice_filters.chain import ChainEncoder
+from sluice_middleware.wsgi import backend_headers, encoding, read_pipeline, sysmeta
+from sluice_middleware.wsgi.encoding import EncodedInput
 from sluice_middleware.wsgi.policy_lookup import SelectedFilter, Target, proxy_encoders, storage_node_encoders
 from sluice_middleware.wsgi.response import Env
 
@@ -44,3 +46,31 @@ class UploadFilters:
             if (record["f"], record.get("v")) != (one.info.keyword, one.info.version) or not one.writes(record["r"]):
                 return False
         return (json.loads(node_steps) if node_steps else []) == backend_headers.encode_steps(self.on_nodes)
+
+
+def prepare_reversible(env: Env, wanted: UploadFilters) -> EncodedInput | None:
+    """Make the upload in ``env`` one of the encoded body; None when no filter of the proxy will change it."""
+    backend_headers.write_steps(env, wanted.on_nodes)
+    if not wanted.on_proxy:
+        return None
+    encoder = ChainEncoder(wanted.on_proxy, wanted.hint)
+    sampling = all(0 < one.decides_within <= encoding.BATCH for one in wanted.on_proxy)
+    body = encoding.prepare_upload(env, encoder, wanted.hint.size, encoder.heavy, sampling)
+    if body is not None:
+        _check_unrecorded(env, body)
+    return body
+
+
+def _check_unrecorded(env: Env, body: EncodedInput) -> None:
+    """Have object servers refuse bytes that no record undoes and that are not the plain ones.
+
+    Every filter that runs here is reversible, so there are none, unless a filter or we are at fault.
+    """
+    describe = env[encoding.FOOTERS]
+
+    def callback(footers: encoding.Footers) -> None:
+        describe(footers)
+        if sysmeta.CHAIN not in footers:
+            footers.setdefault("Etag", body.etag)
+
+    env[encoding.FOOTERS] = callback

@@ -11,7 +11,7 @@ not pay for that.  So the request is forwarded as it came; the object server is 
   second request below this middleware, for the same object in the same state, unless the first response contains
   them.
 * Several ranges are fetched as a whole (``X-Backend-Ignore-Range-If-Metadata-Present``), since the content type is
-  not a header of a multipart response.
+  not a header of a multipart response.  So is any range of an object whose bytes are gone (``motifs``).
 
 A filter that is missing here, or invalid metadata, are a 503 with the reason: transformed bytes never reach a client.
 Damage in the first bytes is a 503 too; damage that is found later cuts the transfer.
@@ -28,8 +28,6 @@ from sluice_core.errors import PeerError, SluiceError
 from sluice_filters import chain
 from sluice_filters.api import BadParameter, Filter, Hint, Stream
 from sluice_middleware.swift.proxy_api import (
-    HTTPBadRequest,
-    HTTPServiceUnavailable,
     Request,
     Response,
     close_if_possible,
@@ -45,6 +43,7 @@ from sluice_middleware.wsgi.response import (
     Env,
     Headers,
     ObjectChanged,
+    RefusedRequest,
     SlicedBody,
     UpstreamResponse,
     discard_body,
@@ -60,8 +59,10 @@ def prepare_download(env: Env) -> None:
     """Tell the object server where a plain ETag lies; costs plain requests nothing."""
     if "HTTP_IF_MATCH" in env or "HTTP_IF_NONE_MATCH" in env:
         env[_ETAG_IS_AT] = csv_append(env.get(_ETAG_IS_AT), sysmeta.ETAG)
-    if "," in env.get("HTTP_RANGE", ""):
-        env[_IGNORE_RANGE] = csv_append(env.get(_IGNORE_RANGE), sysmeta.CHAIN)
+    if "HTTP_RANGE" in env:
+        env[_IGNORE_RANGE] = csv_append(env.get(_IGNORE_RANGE), sysmeta.CONTRACTED)
+        if "," in env["HTTP_RANGE"]:
+            env[_IGNORE_RANGE] = csv_append(env[_IGNORE_RANGE], sysmeta.CHAIN)
 
 
 @dataclass(eq=False)
@@ -262,13 +263,18 @@ def respond(item: TransformedObject, answer: UpstreamResponse, env: Env) -> tupl
 
 
 def refuse(env: Env, error: SluiceError, start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer with the reason why an object is not given or taken: 400 when the client asked for nonsense, else 503."""
-    kind = HTTPBadRequest if refusal_status(error) == 400 else HTTPServiceUnavailable
-    response = kind(request=Request(env), body=f"sluice: {error}\n", content_type="text/plain")
+    """Answer with the reason why an object is not given or taken: 4xx when the client asked for nonsense, else 503."""
+    response = Response(
+        request=Request(env), status=refusal_status(error), body=f"sluice: {error}\n", content_type="text/plain"
+    )
+    if isinstance(error, PeerError) and error.retry_after:
+        response.headers["Retry-After"] = str(error.retry_after)
     body: Iterable[bytes] = response(env, start_response)
     return body
 
 
 def refusal_status(error: SluiceError) -> int:
     """The status that :func:`refuse` answers with."""
+    if isinstance(error, RefusedRequest):
+        return error.status
     return 400 if isinstance(error, BadParameter) else 503

@@ -84,7 +84,12 @@ def fix_version_length(env: Env, target: Target) -> None:
 
 def is_data(env: Env) -> bool:
     """False for manifests, links and empty bodies."""
-    return env.get("CONTENT_LENGTH") != "0" and not any(name in env for name in _NOT_DATA)
+    return env.get("CONTENT_LENGTH") != "0" and not is_interpreted(env)
+
+
+def is_interpreted(env: Env) -> bool:
+    """Whether a PUT is one of a manifest or a link."""
+    return any(name in env for name in _NOT_DATA)
 
 
 def content_length(env: Env) -> int | None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Self
 
-from sluice_core.errors import PeerError
+from sluice_core.errors import CallerError, PeerError
 from sluice_filters.api import CorruptData, Stream
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import close_if_possible, drain_and_close, reiterate
@@ -22,6 +22,17 @@ CONDITIONS: Final = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SI
 _THREADED: Final = 32 * 1024
 #: Up to so many bytes of an answer are thrown away rather than asking again.
 SKIP: Final = 256 * 1024
+
+
+class RefusedRequest(CallerError):
+    """What the client asked for cannot be.
+
+    :param status: what it is answered with
+    """
+
+    def __init__(self, reason: str, status: int) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
 class RetryRequest(PeerError):

@@ -1,4 +1,4 @@
-"""A stored object as Swift's answer describes it, and the upload that stores it again."""
+"""A stored object as Swift's answer describes it, and the upload that stores it again at its own time."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import Env, Headers
 
 _DATA_TIMESTAMP: Final = "X-Backend-Data-Timestamp"
+_TIMESTAMP: Final = "X-Backend-Timestamp"
 _OVERRIDE_ETAG: Final = "x-object-sysmeta-container-update-override-etag"
 _OVERRIDE_SIZE: Final = "x-object-sysmeta-container-update-override-size"
 #: Headers of an answer that say nothing of the object, or that the PUT makes anew.
@@ -24,6 +25,8 @@ _NOT_CARRIED: Final = frozenset(
         *("x-trans-id", "x-openstack-request-id"),
     )
 )
+#: Those that describe how the data are stored, which the PUT decides.
+_MADE_ANEW: Final = (sysmeta.PREFIX, sysmeta.POSTED_PREFIX, sysmeta.OVERRIDE_PREFIX, "x-backend-")
 
 
 class StoredObject:
@@ -37,54 +40,116 @@ class StoredObject:
         self.chain, node = sysmeta.find_chain_and_node(headers)
         self.records = () if self.chain is None else tuple(sysmeta.decode_chain(self.chain))
         self.node_steps = node
-        plain = sysmeta.plain_headers(headers, self._plain_size()) if self.chain is not None else headers
-        self.size = int(sysmeta.find_header(plain, "Content-Length") or 0)
+        #: Whether its bytes are gone, and a motif makes them again.
+        self.contracted = sysmeta.find_header(headers, sysmeta.CONTRACTED) is not None
+        #: Plain bytes; of an answer that is not about the whole object, those that it announces.
+        self.size = int(sysmeta.find_header(headers, "Content-Length") or 0)
+        plain = headers
+        if self.contracted or self.chain is not None:
+            self.size = sysmeta.contracted_size(headers) if self.contracted else chain.plain_size(self.records)
+            plain = sysmeta.plain_headers(headers, self.size)
         self.etag = (sysmeta.find_header(plain, "Etag") or "").strip('"')
         self.content_type = sysmeta.find_header(headers, "Content-Type")
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both answers describe the same state of an object."""
+        return isinstance(other, StoredObject) and self._state() == other._state()
+
+    __hash__ = None  # type: ignore[assignment]  # nobody keeps them in a set
+
+    def _state(self) -> tuple[object, ...]:
+        timestamps = (self.timestamp, self._data_timestamp().internal)
+        return (*timestamps, self.own_headers(), self.content_type, self.size, self.etag, self.chain, self.contracted)
 
     @property
     def is_plain(self) -> bool:
         """True when nothing has to be undone."""
         return self.chain is None and self.node_steps is None
 
-    def _plain_size(self) -> int:
-        return chain.plain_size(self.records)
+    @property
+    def version(self) -> str:
+        """When a client wrote the data: what replaces them at the same time keeps it.
+
+        :raises PeerError: when the answer does not tell
+        """
+        written: str = self._data_timestamp().normal
+        return written
+
+    @property
+    def timestamp(self) -> str:
+        """When data or metadata were written last, with the offset."""
+        return sysmeta.find_header(self.headers, _TIMESTAMP) or self._data_timestamp().internal
+
+    @property
+    def motif_record(self) -> str:
+        """The record of the object's motifs that holds for these data, as text; empty when there is none.
+
+        A record that was posted names the data file on which it was written.  It holds for that one, and for others of
+        the same time that keep none or an older one.
+        """
+        kept = sysmeta.find_header(self.headers, sysmeta.MOTIF) or ""
+        written_on, _, posted = (sysmeta.find_header(self.headers, sysmeta.POSTED_MOTIF) or "").partition(" ")
+        if not posted:
+            return kept
+        data, known = self._data_timestamp(), Timestamp(written_on)
+        if known.normal != data.normal:
+            return kept
+        return posted if not kept or known >= data else kept
+
+    def posted_motif(self, record: str) -> str:
+        """The value of ``sysmeta.POSTED_MOTIF`` that attaches ``record`` to these data."""
+        return f"{self._data_timestamp().internal} {record}"
 
     def next_timestamp(self) -> str:
         """The timestamp of the next attempt to replace these data.
 
         :raises PeerError: when the answer does not tell when they were written
         """
-        value = sysmeta.find_header(self.headers, _DATA_TIMESTAMP)
-        if not value:
-            raise PeerError("an object server does not say when the data were written")
-        stored = Timestamp(value)
-        replaced: str = Timestamp(stored.timestamp, offset=next_offset(stored.offset)).internal
-        return replaced
+        return _next(self._data_timestamp())
+
+    def next_post_timestamp(self) -> str:
+        """The timestamp of the next attempt to replace the metadata alone."""
+        return _next(Timestamp(self.timestamp))
 
     def own_headers(self) -> Mapping[str, str]:
         """The headers that a PUT of this object carries, by their names in lower case."""
         return {
             name.lower(): value
             for name, value in self.headers
-            if name.lower() not in _NOT_CARRIED
-            and not name.lower().startswith((sysmeta.PREFIX, sysmeta.OVERRIDE_PREFIX, "x-backend-"))
+            if name.lower() not in _NOT_CARRIED and not name.lower().startswith(_MADE_ANEW)
         }
+
+    def _data_timestamp(self) -> Timestamp:
+        value = sysmeta.find_header(self.headers, _DATA_TIMESTAMP)
+        if not value:
+            raise PeerError("an object server does not say when the data were written")
+        return Timestamp(value)
+
+
+def _next(stored: Timestamp) -> str:
+    replaced: str = Timestamp(stored.timestamp, offset=next_offset(stored.offset)).internal
+    return replaced
 
 
 def describe_upload(env: Env, stored: StoredObject) -> None:
     """Make ``env`` the upload of the plain object."""
     for name, value in stored.own_headers().items():
         env[header_to_environ_key(name)] = value
+    if stored.motif_record:
+        env[header_to_environ_key(sysmeta.MOTIF)] = stored.motif_record
     env["CONTENT_LENGTH"] = str(stored.size)
     if stored.content_type:
         env["CONTENT_TYPE"] = stored.content_type
 
 
-def carry_listing_values(env: Env, stored: StoredObject) -> None:
-    """Send what the container listing shows, where that is something else than the plain object's own values."""
+def carry_listing_values(env: Env, stored: StoredObject, always: bool = False) -> None:
+    """Send what the container listing shows, where that is something else than the plain object's own values.
+
+    :param always: send them in any case: what is stored has other values
+    """
     given = {name.lower(): value for name, value in stored.headers}
     own = {_OVERRIDE_ETAG: stored.etag, _OVERRIDE_SIZE: str(stored.size)}
     for name, plain in own.items():
-        if name in given and given[name] != plain:
-            env[header_to_environ_key(name)] = given[name]
+        value = given.get(name, plain)
+        if always or value != plain:
+            env[header_to_environ_key(name)] = value

@@ -38,7 +38,7 @@ def make_environment(method: str, *path: str, query: Mapping[str, str] | None = 
         "SERVER_PROTOCOL": "HTTP/1.0",
         "REMOTE_ADDR": "127.0.0.1",
         "HTTP_HOST": "localhost",
-        "HTTP_USER_AGENT": "sluice-rewriter",
+        "HTTP_USER_AGENT": "sluice",
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": "http",
         "wsgi.input": io.BytesIO(),

@@ -1,7 +1,7 @@
 """Contract: every system metadata header that Sluice writes on objects, and its backend headers.
 
-The three ``X-Object-Sysmeta-Sluice-*`` headers below are all there are.  They are removed from every response, and from
-every request of others.
+The headers ``X-Object-Sysmeta-Sluice-*`` and ``X-Object-Transient-Sysmeta-Sluice-*`` below are all there are.  They are
+removed from every response, and from every request of others.
 
 ``X-Object-Sysmeta-Sluice-Chain``
     JSON list, one entry per filter that changed the bytes, in running order:
@@ -16,6 +16,18 @@ every request of others.
     ``{"f": keyword, "v": filter version, "p": parameters}`` in running order.  It holds for every replica, fragment and
     later copy of the object (SSYNC, reconstructor).  How one file is stored is recorded in that file alone
     (``diskfile.stored_metadata``).
+
+``X-Object-Sysmeta-Sluice-Motif``
+    The object's motifs and what its bytes were made from (``sluice_motifs.records.Record``), at most 2 KB.
+``X-Object-Sysmeta-Sluice-Contracted``
+    JSON ``{"v": 1, "s": plain size}``.  Its presence means that the object is stored as no bytes, and that its motifs
+    make them again; ``-Etag`` above is the MD5 of these.
+``X-Object-Transient-Sysmeta-Sluice-Motif``
+    A record as above that was attached later than the object was written, behind the timestamp of the data file on
+    which it was written and a space.  A POST replaces it, so the proxy adds it again; it may come onto a newer file,
+    for which it does not hold (``stored_object.StoredObject.motif_record``).
+``X-Object-Sysmeta-Sluice-Copied``
+    Never stored: on the answer to the GET of a COPY, JSON that names the object with motifs that is copied.
 
 Two backend headers are sent between processes of Sluice; gatekeeper removes them from requests of clients:
 
@@ -55,22 +67,40 @@ from sluice_core.errors import DecodeError
 CHAIN: Final = "X-Object-Sysmeta-Sluice-Chain"
 ETAG: Final = "X-Object-Sysmeta-Sluice-Etag"
 NODE: Final = "X-Object-Sysmeta-Sluice-Node"
+MOTIF: Final = "X-Object-Sysmeta-Sluice-Motif"
+CONTRACTED: Final = "X-Object-Sysmeta-Sluice-Contracted"
+POSTED_MOTIF: Final = "X-Object-Transient-Sysmeta-Sluice-Motif"
+COPIED: Final = "X-Object-Sysmeta-Sluice-Copied"
 REFUSED: Final = "X-Backend-Sluice-Refused"
+#: On the answer to a HEAD, when the object may be made anew before it is read; `unknown` when nobody can tell.
+STALE: Final = "X-Sluice-Stale"
+#: In the environment of a request whose object changes when others do: it must not be kept anywhere.
+MADE_FROM_OTHERS: Final = "sluice.made_from_others"
 #: Names of headers in the environment of a request.
 NODE_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_NODE"
+MOTIF_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_MOTIF"
+CONTRACTED_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_CONTRACTED"
+ETAG_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_ETAG"
+POSTED_MOTIF_ENV: Final = "HTTP_X_OBJECT_TRANSIENT_SYSMETA_SLUICE_MOTIF"
+COPIED_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_COPIED"
+#: Lower-case name, in a container's system metadata, of the unix time since which its objects are sources of others.
+SOURCES_MARK: Final = "sluice-motif-sources"
 READ_ENV: Final = "HTTP_X_BACKEND_SLUICE_READ"
 REFUSED_ENV: Final = "HTTP_X_BACKEND_SLUICE_REFUSED"
 REFUSED_STATUS: Final = "409 Refused by Sluice"
 READ: Final = "X-Backend-Sluice-Read"
 PREFIX: Final = "x-object-sysmeta-sluice-"
+POSTED_PREFIX: Final = "x-object-transient-sysmeta-sluice-"
 OVERRIDE_PREFIX: Final = "x-object-sysmeta-container-update-override-"
 
 _CHAIN_FOLDED: Final = CHAIN.lower()
 _NODE_FOLDED: Final = NODE.lower()
 _LENGTHS: Final = (len(CHAIN), len(NODE))
+_MOTIF_LENGTHS: Final = (len(MOTIF), len(POSTED_MOTIF))
+_MOTIFS_FOLDED: Final = (MOTIF.lower(), POSTED_MOTIF.lower())
 _LENGTH_OF_LENGTH: Final = len("content-length")
 _LONGEST_REASON: Final = 1000
-_ENV_PREFIX: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_"
+_ENV_PREFIXES: Final = ("HTTP_X_OBJECT_SYSMETA_SLUICE_", "HTTP_X_OBJECT_TRANSIENT_SYSMETA_SLUICE_")
 
 Headers = list[tuple[str, str]]
 Records = Sequence[dict[str, Any]]
@@ -111,6 +141,31 @@ def find_chain_and_node(headers: Iterable[tuple[str, str]]) -> tuple[str | None,
     return chain, node
 
 
+def has_motifs(headers: Iterable[tuple[str, str]]) -> bool:
+    """Whether an answer is that of an object with motifs; on every GET, as above."""
+    return any(len(name) in _MOTIF_LENGTHS and name.lower() in _MOTIFS_FOLDED for name, _ in headers)
+
+
+def encode_contracted(size: int) -> str:
+    """Header value for an object that had ``size`` plain bytes."""
+    return json.dumps({"v": 1, "s": size}, separators=(",", ":"))
+
+
+def contracted_size(headers: Iterable[tuple[str, str]]) -> int:
+    """Plain bytes that a contracted object had.
+
+    :raises DecodeError: when its header is not what :func:`encode_contracted` writes
+    """
+    value = find_header(headers, CONTRACTED) or ""
+    try:
+        match json.loads(value):
+            case {"v": 1, "s": int(size)} if size >= 0:
+                return size
+    except (ValueError, RecursionError):
+        pass
+    raise DecodeError(f"object metadata `{CONTRACTED}` is damaged, or of another version", value.encode())
+
+
 def find_header(headers: Iterable[tuple[str, str]], wanted: str) -> str | None:
     """Value of the header ``wanted`` (any case) or None."""
     folded = wanted.lower()
@@ -127,7 +182,7 @@ def find_content_length(headers: Iterable[tuple[str, str]]) -> int | None:
 
 def strip_headers(headers: Headers) -> Headers:
     """Headers without the names that only this middleware may write."""
-    return [(name, value) for name, value in headers if not name.lower().startswith(PREFIX)]
+    return [(name, value) for name, value in headers if not name.lower().startswith((PREFIX, POSTED_PREFIX))]
 
 
 def filter_keywords(*values: str | None) -> tuple[str, ...]:
@@ -142,6 +197,11 @@ def filter_keywords(*values: str | None) -> tuple[str, ...]:
     return tuple(found)
 
 
+def strip_motifs(headers: Headers) -> Headers:
+    """Headers without those of motifs alone."""
+    return [(name, value) for name, value in headers if name.lower() not in _MOTIFS_FOLDED]
+
+
 def plain_headers(headers: Headers, size: int | None) -> Headers:
     """Headers of a transformed object's answer as a client of the plain object would see them.
 
@@ -151,7 +211,7 @@ def plain_headers(headers: Headers, size: int | None) -> Headers:
     kept = []
     for name, value in headers:
         folded = name.lower()
-        if folded.startswith((PREFIX, OVERRIDE_PREFIX)):
+        if folded.startswith((PREFIX, POSTED_PREFIX, OVERRIDE_PREFIX)):
             continue
         if folded == "etag" and etag is not None:
             kept.append((name, f'"{etag}"' if value.startswith('"') else etag))
@@ -173,5 +233,5 @@ def strip_request(env: dict[str, Any]) -> None:
     Gatekeeper does it for clients; this is for middlewares to the left that copy system metadata
     from one object to another.
     """
-    for name in [name for name in env if name.startswith(_ENV_PREFIX)]:
+    for name in [name for name in env if name.startswith(_ENV_PREFIXES)]:
         del env[name]

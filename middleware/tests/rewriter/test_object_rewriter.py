@@ -16,10 +16,10 @@ from sluice_filters.encryption.keys.ring import Ring
 from sluice_middleware.swift.internal_api import Timeout, Timestamp
 from sluice_middleware.testing import FakeObject, ProxyStack
 from sluice_middleware.wsgi.encoding import BATCH
+from sluice_middleware.wsgi.stored_object import StoredObject, describe_upload
+from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_middleware.wsgi.sysmeta import CHAIN
 from sluice_rewriter.object_rewriter import FAILED, GONE, REWRITTEN, SKIPPED, UNCHANGED, ObjectRewriter, Outcome
-from sluice_rewriter.stored_object import StoredObject, describe_upload
-from sluice_rewriter.swift_client import make_environment
 
 PATH = "/v1/AUTH_a/c/o"
 TARGET = ("AUTH_a", "c", "o")
