@@ -133,7 +133,7 @@ def show_status(layout: Layout) -> int:
 def up(layout: Layout, plain: bool, profiles: frozenset[str] = frozenset()) -> int:
     """Start a cluster and say how to use it."""
     Cluster(layout.for_demo()).refuse_when_running()  # a kept demo holds the same ports
-    names = components.DEFAULT | {"rewriter"}
+    names = components.DEFAULT | {"rewriter", "motifs"}
     names = names.union(*(components.PROFILES[one] for one in profiles))
     setup = Setup(
         auth=KEYSTONE if profiles else TEMPAUTH,

@@ -13,7 +13,8 @@ from sluice_block.konnector import settings as konnector
 from sluice_controller import config as api
 from sluice_controller.app.policy_sample import sample_policy
 from sluice_core.options import sample_section
-from sluice_rewriter.settings import sample_file
+from sluice_motifs_swift import settings as motifs
+from sluice_rewriter import settings as rewriter
 
 HERE = Path(__file__).parent
 #: The page whose last section is made here.
@@ -53,7 +54,9 @@ def files() -> dict[str, str]:
         "actors.conf": _conf("The actor host", "sluice-actors", actors),
         "agent.conf": _conf("The agent of a Swift node", "sluice-agent", agent),
         "konnector.conf": _conf("The konnector of volumes", "sluice-konnector", konnector),
-        "rewriter.conf": _HEAD.format(what="The rewriter of stored objects", command="sluice-rewriter") + sample_file(),
+        "rewriter.conf": _HEAD.format(what="The rewriter of stored objects", command="sluice-rewriter")
+        + rewriter.sample_file(),
+        "motifs.conf": _HEAD.format(what="The motif daemon", command="sluice-motifs") + motifs.sample_file(),
         "policy.yaml": _POLICY + sample_policy(),
     }
 

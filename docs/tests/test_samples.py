@@ -14,6 +14,7 @@ from sluice_controller import config as api
 from sluice_controller.identity.operations import OPERATIONS
 from sluice_controller.identity.rules import enforcer
 from sluice_core.options import read_file
+from sluice_motifs_swift import settings as motifs
 from sluice_rewriter import settings as rewriter
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample"
@@ -32,7 +33,7 @@ def generated():
 
 
 @pytest.mark.parametrize(
-    "name", ["api.conf", "actors.conf", "agent.conf", "konnector.conf", "rewriter.conf", "policy.yaml"]
+    "name", ["api.conf", "actors.conf", "agent.conf", "konnector.conf", "rewriter.conf", "motifs.conf", "policy.yaml"]
 )
 def test_a_sample_is_up_to_date(name):
     assert (SAMPLES / name).read_text() == generated()[name], "python docs/sample/generate.py writes it anew"
@@ -61,11 +62,13 @@ def test_a_sample_names_every_option_and_changes_none(tmp_path, name):
     assert read_file(ROOMS[name].OPTIONS, said, ROOMS[name].SECTION) == defaults
 
 
-def test_the_sample_of_the_rewriter_is_usable_as_it_is():
-    defaults = {option.name: option.default for option in rewriter.OPTIONS}
-    assert rewriter.read_settings(str(SAMPLES / "rewriter.conf")) == defaults
+@pytest.mark.parametrize("settings", [rewriter, motifs], ids=["rewriter", "motifs"])
+def test_the_sample_of_a_daemon_with_an_application_is_usable_as_it_is(settings):
+    defaults = {option.name: option.default for option in settings.OPTIONS}
+    sample = SAMPLES / f"{settings.SECTION}.conf"
+    assert settings.read_settings(str(sample)) == defaults
     parser = configparser.ConfigParser()
-    parser.read(SAMPLES / "rewriter.conf")
+    parser.read(sample)
     names = parser["pipeline:main"]["pipeline"].split()
     assert [f"{kind}:{name}" for kind, name in zip(("filter", "app"), names, strict=True)] == parser.sections()[2:]
 

@@ -21,9 +21,9 @@ do something afterwards) sets ``info.on_request`` and overrides ``visit``; see `
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from sluice_core.describe import ActionInfo, Parameter, Scalar
 from sluice_filters.key_ring import KeyRing, NoKeys
@@ -56,6 +56,7 @@ __all__ = [
     "Transparent",
     "Window",
     "check_parameters",
+    "parse_parameter",
 ]
 
 
@@ -194,6 +195,26 @@ def _is_of_type(value: Scalar, wanted: str) -> bool:
     if wanted in ("str", "list"):
         return isinstance(value, str)
     return isinstance(value, int) or (isinstance(value, float) and wanted not in ("int", "size"))
+
+
+#: Makes a value of its text, by the type of a parameter; other types are texts.
+_READERS: Final[Mapping[str, Callable[[str], Scalar]]] = {
+    "int": int,
+    "size": int,
+    "float": float,
+    "bool": lambda text: text == "true",
+}
+
+
+def parse_parameter(parameter: Parameter, text: str) -> Scalar:
+    """The value of a parameter that is written as text, without a unit.
+
+    :raises BadParameter: when it is none of the parameter's type
+    """
+    try:
+        return _READERS.get(parameter.type, str)(text)
+    except ValueError as error:
+        raise BadParameter(f"`{parameter.name}` is `{text}`, expected a {parameter.type}") from error
 
 
 def check_parameters(info: ActionInfo, given: Mapping[str, Scalar]) -> dict[str, Scalar | None]:

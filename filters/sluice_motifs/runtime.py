@@ -90,24 +90,33 @@ class Runtime:
             if not held.acquire({name}):
                 raise Conflict(f"`{name}` is being worked at")
             view = self._find(name)
-            if motif in view.record.motifs:
-                raise CallerError(f"`{name}` has this motif of template `{motif.template}` already")
-            if len(view.record.motifs) >= MOST_MOTIFS:
-                raise CallerError(f"`{name}` has {MOST_MOTIFS} motifs, and may not have more")
-            check_sources(view, motif, self._shim, self._dependents, self._templates)
-            attached = Record((*view.record.motifs, motif), view.record.made_from)
-            state = self._freshness.look(replace(view, record=attached))
-            names = internal_sources(motif, name, self._templates)
-            missing = state.gone.intersection(names)
-            if missing:
-                raise NotFound(f"source `{min(missing)}` does not exist")
-            recorded = recorded_sources(motif, name, self._templates)
-            versions = {source: state.versions[source] for source in recorded}
-            record = Record(attached.motifs, {**versions, **view.record.made_from})
-            record.encode()  # too long a record is the caller's error, whatever the storage holds
+            record = self.attachment(view, motif)
             if not held.renew() or not self._shim.annotate(view, record):
                 raise Conflict(f"`{name}` was written meanwhile")
             self.items.put(name, view.plain.size, not view.contracted)
+
+    def attachment(self, view: ItemView, motif: Motif) -> Record:
+        """The record of an item with one motif more, whose bytes count as made from the sources as they are now.
+
+        :raises NotFound: when a source does not exist
+        :raises CallerError: when it has the motif already, or may not have it
+        """
+        if motif in view.record.motifs:
+            raise CallerError(f"`{view.name}` has this motif of template `{motif.template}` already")
+        if len(view.record.motifs) >= MOST_MOTIFS:
+            raise CallerError(f"`{view.name}` has {MOST_MOTIFS} motifs, and may not have more")
+        check_sources(view, motif, self._shim, self._dependents, self._templates)
+        attached = Record((*view.record.motifs, motif), view.record.made_from)
+        state = self._freshness.look(replace(view, record=attached))
+        names = internal_sources(motif, view.name, self._templates)
+        missing = state.gone.intersection(names)
+        if missing:
+            raise NotFound(f"source `{min(missing)}` does not exist")
+        recorded = recorded_sources(motif, view.name, self._templates)
+        versions = {source: state.versions[source] for source in recorded}
+        record = Record(attached.motifs, {**versions, **view.record.made_from})
+        record.encode()  # too long a record is the caller's error, whatever the storage holds
+        return record
 
     def detach_motif(self, name: str, motif: Motif) -> None:
         """Detach a motif from an item, whose bytes are made before where they are gone and no other motif is left.

@@ -19,11 +19,15 @@ from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.records import ItemView, Record
 
 
-class Shim(Protocol):
-    """A storage of items.  All methods may block, and raise ``PeerError`` when the storage is away."""
+class Views(Protocol):
+    """What can be seen of a storage."""
 
     def view(self, name: str) -> ItemView | None:
         """The item as it is now, from the newest copy; None when there is none, and not when that is unknown."""
+
+
+class Shim(Views, Protocol):
+    """A storage of items.  All methods may block, and raise ``PeerError`` when the storage is away."""
 
     def scan(self) -> Iterator[ItemView]:
         """All items that have motifs, in any order; what changes meanwhile may be left out or be old."""

@@ -159,6 +159,11 @@ class Layout:
         """Where Swift's workers reach the agent."""
         return self.run / f"agent{self.suffix}.sock"
 
+    @property
+    def motif_socket(self) -> Path:
+        """Where Swift's proxies reach the motif daemon."""
+        return self.run / f"motifs{self.suffix}.sock"
+
     def second_node(self) -> Self:
         """The same cluster as agent and proxy of a second node see it: with another snapshot and socket."""
         return replace(self, node=f"{self.node}-second", suffix="2")._checked()

@@ -18,7 +18,8 @@ KEYS: Final = "keys"  # a key file, named to proxies and storage nodes
 CACHE: Final = "cache"  # a folder of cached objects on each proxy node, named to its proxy and its agent
 S3SELECT: Final = "s3select"  # ``egg:sluice#s3select`` left of s3api, where that is
 USAGE: Final = "usage"  # agents measure what is stored on their devices
-ALL_PARTS: Final = frozenset({PROXY, READS, STORAGE, OBJECT, DISKFILE, KEYS, CACHE, S3SELECT, USAGE})
+MOTIFS: Final = "motifs"  # proxies ask the motif daemon of their node
+ALL_PARTS: Final = frozenset({PROXY, READS, STORAGE, OBJECT, DISKFILE, KEYS, CACHE, S3SELECT, USAGE, MOTIFS})
 
 #: Who says who asks: Swift's tempauth and a static token for the API, or Keystone for both.
 TEMPAUTH: Final = "tempauth"
@@ -43,6 +44,7 @@ class Setup:
     ``auth`` is :data:`TEMPAUTH` or :data:`KEYSTONE`, which has no S3 API; ``api_options`` are more of ``[api]``.
     ``sandbox`` off: agents look for no supervisor of jailed filters, since none will be started.
     ``ceph_conf`` is the configuration of a Ceph cluster, in which Cinder then has a back end; empty without one.
+    ``motif_options`` are more options of ``[motifs]``.
     """
 
     parts: frozenset[str] = ALL_PARTS
@@ -60,6 +62,7 @@ class Setup:
     agent_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sandbox: bool = True
     ceph_conf: str = ""
+    motif_options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         unknown = sorted(self.parts - ALL_PARTS)

@@ -28,6 +28,8 @@ from sluice_sandbox.docker import locations
 DAEMON_SERVICES: Final = tuple(f"{name}@{conf}" for name, confs in DAEMONS.items() for conf in confs)
 #: Rewriters of stored objects, on the first and the second node.
 REWRITERS: Final = ("rewriter", "rewriter2")
+#: Daemons that make the bytes of contracted objects, beside the proxy of the first and the second node.
+MOTIF_DAEMONS: Final = ("motifs", "motifs2")
 #: Of the first and the second node, each beside its agent.
 KONNECTORS: Final = ("konnector", "konnector2")
 #: Started in this order, wave by wave, and stopped in the reverse one.
@@ -35,7 +37,7 @@ WAVES: Final = (
     ("keystone", "barbican", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
     ("agent", "agent2", *STORAGE_AGENTS, "actors", "api", "api2", "sandbox", "cinder", *KONNECTORS),
     PROXIES,
-    (*DAEMON_SERVICES, *REWRITERS, "horizon", "collectd"),
+    (*DAEMON_SERVICES, *REWRITERS, *MOTIF_DAEMONS, "horizon", "collectd"),
 )
 ALL: Final = tuple(name for wave in WAVES for name in wave)
 #: What ``up`` brings up: one node of each sort with Sluice.
@@ -94,7 +96,8 @@ def script(name: str) -> str:
 
 def ports_of(name: str) -> tuple[str, ...]:
     """Names of the ports that service ``name`` listens on; agents, actors and daemons have none."""
-    if name in ("agent", "agent2", *STORAGE_AGENTS, "actors", "sandbox", "collectd", *DAEMON_SERVICES, *REWRITERS):
+    daemons = (*DAEMON_SERVICES, *REWRITERS, *MOTIF_DAEMONS, "sandbox", "collectd")
+    if name in ("agent", "agent2", *STORAGE_AGENTS, "actors", *daemons):
         return ()
     return (name, *_MORE_PORTS.get(name, ()))
 
@@ -151,6 +154,18 @@ def _rewriter(layout: Layout, name: str) -> Server:
     return Program(name, 0, layout.logs, command, lambda: True)
 
 
+def _motif_daemon(layout: Layout, name: str) -> Server:
+    node = layout.second_node() if name == "motifs2" else layout
+    command = swift_command(layout, "sluice-motifs", "--config", str(layout.configs / f"{name}.conf"))
+    return Program(name, 0, layout.logs, command, lambda: _listens(node.motif_socket))
+
+
+def _listens(path: Path) -> bool:
+    """Whether somebody listens on a unix socket."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
+
+
 def _rsync(layout: Layout) -> Server:
     port = layout.ports["rsync"]
     command = ["rsync", "--daemon", "--no-detach", f"--address={HOST}", f"--port={port}"]
@@ -180,11 +195,7 @@ def _konnector(layout: Layout, name: str) -> Server:
     command = [script("sluice-konnector"), "--config", str(layout.configs / f"{name}.conf")]
     path = konnector.run_folder(layout.node_of(name)) / "api.sock"
 
-    def answers() -> bool:
-        with socket.socket(socket.AF_UNIX) as client:
-            return client.connect_ex(str(path)) == 0
-
-    return Program(name, 0, layout.logs, command, answers)
+    return Program(name, 0, layout.logs, command, lambda: _listens(path))
 
 
 def _keystone(layout: Layout) -> Server:
@@ -248,6 +259,8 @@ def _server(layout: Layout, name: str) -> Server:
         return _daemon(layout, name)
     if name in REWRITERS:
         return _rewriter(layout, name)
+    if name in MOTIF_DAEMONS:
+        return _motif_daemon(layout, name)
     return (_ours if name in WAVES[1] else _swift)(layout, name)
 
 

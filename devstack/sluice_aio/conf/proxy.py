@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from sluice_aio.base import code_options
@@ -93,11 +94,21 @@ def proxy_conf(
 
 def rewriter_conf(layout: Layout, redis_url: str, setup: Setup) -> str:
     """The configuration of ``sluice-rewriter``, with its own proxy application."""
-    ours = {"redis_url": redis_url, **_of_the_node(layout, setup)}
+    return _daemon_conf(layout, "rewriter", {"redis_url": redis_url}, setup)
+
+
+def motifs_conf(layout: Layout, redis_url: str, setup: Setup) -> str:
+    """The configuration of ``sluice-motifs``, with its own proxy application."""
+    ours = {"redis_url": redis_url, "socket": str(layout.motif_socket), **setup.motif_options}
+    return _daemon_conf(layout, "motifs", ours, setup)
+
+
+def _daemon_conf(layout: Layout, name: str, options: dict[str, str], setup: Setup) -> str:
+    ours = {**options, **_of_the_node(layout, setup)}
     del ours["agent_socket"]
     general = {key: value for key, value in default(layout, 0, 0).items() if key not in ("bind_ip", "bind_port")}
     sections = [
-        section("rewriter", ours),
+        section(name, ours),
         section("DEFAULT", general),
         section("pipeline:main", {"pipeline": "cache proxy-server"}),
         section("app:proxy-server", {"use": "egg:swift#proxy"}),
@@ -111,9 +122,11 @@ def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
     if name == "sluice-s3select":
         return {"use": "egg:sluice#s3select"}
     if name in _OURS:
-        cache = _cache(layout) if name == "sluice" and cluster_setup.CACHE in setup.parts else {}
-        more = setup.proxy_options if name == "sluice" else setup.reads_options
-        return {"use": f"egg:sluice#{_OURS[name]}", **_of_the_node(layout, setup), **cache, **more}
+        return {
+            "use": f"egg:sluice#{_OURS[name]}",
+            **_of_the_node(layout, setup),
+            **_of_the_filter(layout, setup, name),
+        }
     if name == "authtoken":
         return _authtoken(layout)
     options = {"use": f"egg:swift#{_ENTRIES.get(name, name.replace('-', '_'))}", **_OPTIONS.get(name, {})}
@@ -143,8 +156,16 @@ def _authtoken(layout: Layout) -> Options:
     }
 
 
-def _cache(layout: Layout) -> dict[str, str]:
-    return {"cache_dir": str(layout.cache), "cache_size": str(_CACHE_SIZE)}
+def _of_the_filter(layout: Layout, setup: Setup, name: str) -> Mapping[str, str]:
+    """What only one of our filters is told."""
+    if name != "sluice":
+        return setup.reads_options
+    cache = {"cache_dir": str(layout.cache), "cache_size": str(_CACHE_SIZE)}
+    return {
+        **(cache if cluster_setup.CACHE in setup.parts else {}),
+        **({"motif_socket": str(layout.motif_socket)} if cluster_setup.MOTIFS in setup.parts else {}),
+        **setup.proxy_options,
+    }
 
 
 def _of_the_node(layout: Layout, setup: Setup) -> dict[str, str]:

@@ -14,7 +14,7 @@ from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.base.ports import HOST
 from sluice_aio.base.secret_files import ensure_secret
 from sluice_aio.base.setup import CACHE, KEYSTONE, PROXY, USAGE, Setup
-from sluice_aio.conf.proxy import rewriter_conf
+from sluice_aio.conf.proxy import motifs_conf, rewriter_conf
 from sluice_aio.keystone import seed
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, render_ring
 from sluice_filters.encryption.keys.ring import Ring
@@ -69,7 +69,7 @@ def ensure_keys(layout: Layout) -> None:
 def write_sluice(
     layout: Layout, redis_url: str, amqp_url: str, setup: Setup | None = None, cinder: bool = False
 ) -> None:
-    """The configuration of agents, API, actors and rewriters, those of a second node too, token and key file.
+    """The configuration of all processes of ours, those of a second node too, token and key file.
 
     :param cinder: whether there is a Cinder, which the API and actor hosts ask, and which notifies the broker
     """
@@ -113,8 +113,9 @@ def write_sluice(
             text += _lines({"volume_key_file": str(layout.volume_key_file)} if cinder else {})
             text += _lines(_swift(layout, setup)) + _lines(setup.api_options) + _authtoken(layout, setup)
         _write_secret(layout.configs / f"{name}.conf", text)  # that of the API may hold a password
-    for name, node in (("rewriter", layout), ("rewriter2", layout.second_node())):
-        _write_secret(layout.configs / f"{name}.conf", rewriter_conf(node, redis_url, setup))
+    for suffix, node in (("", layout), ("2", layout.second_node())):
+        _write_secret(layout.configs / f"rewriter{suffix}.conf", rewriter_conf(node, redis_url, setup))
+        _write_secret(layout.configs / f"motifs{suffix}.conf", motifs_conf(node, redis_url, setup))
 
 
 def _write_secret(path: Path, text: str) -> None:

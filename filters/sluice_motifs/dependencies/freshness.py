@@ -21,7 +21,7 @@ from typing import Final
 from sluice_core.errors import NotFound
 from sluice_motifs.api import COPY, DERIVED, PRESERVING, ExpansionError, Source, Template, contained
 from sluice_motifs.records import ItemView, Motif, Record
-from sluice_motifs.shim import Shim
+from sluice_motifs.shim import Views
 
 Templates = Mapping[str, type[Template]]
 
@@ -93,11 +93,11 @@ class SourceState:
 class Freshness:
     """Looks at items and their sources.
 
-    :param shim: asked for views; nothing is kept between two looks
+    :param views: nothing is kept between two looks
     """
 
-    def __init__(self, shim: Shim, templates: Templates) -> None:
-        self._shim = shim
+    def __init__(self, views: Views, templates: Templates) -> None:
+        self._views = views
         self._templates = templates
 
     def look(self, view: ItemView) -> SourceState:
@@ -106,7 +106,7 @@ class Freshness:
         """
         if not view.record.motifs:
             return SourceState({}, frozenset(), frozenset(), {})
-        search = _Search(self._shim, self._templates)
+        search = _Search(self._views, self._templates)
         changed = search.changed(view)
         names = sources_by_name(view.record.motifs, view.name, self._templates)
         found = {name: search.find(name) for name in names}
@@ -222,8 +222,8 @@ def _of_relation(motifs: Iterable[Motif], relation: str, templates: Templates) -
 class _Search:
     """One look: an item is viewed once, and all that its freshness depends on is viewed."""
 
-    def __init__(self, shim: Shim, templates: Templates) -> None:
-        self._shim = shim
+    def __init__(self, views: Views, templates: Templates) -> None:
+        self._views = views
         self._templates = templates
         self._known: dict[str, ItemView | None] = {}
         self._stale: dict[str, bool] = {}
@@ -241,7 +241,7 @@ class _Search:
         if name not in self._known:
             if len(self._known) >= MOST_LOOKED_AT:
                 raise ExpansionError(f"more than {MOST_LOOKED_AT} sources would have to be looked at")
-            self._known[name] = self._shim.view(name)
+            self._known[name] = self._views.view(name)
         return self._known[name]
 
     def versions(self) -> dict[str, str]:

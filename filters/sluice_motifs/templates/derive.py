@@ -11,23 +11,14 @@ one is rolled out: that might make other bytes.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Final
 
 from sluice_core.describe import MOTIF, ActionInfo, Parameter, Scalar
 from sluice_core.errors import NotFound
-from sluice_filters.api import BadParameter, Filter, Hint, Stream
+from sluice_filters.api import BadParameter, Filter, Hint, Stream, parse_parameter
 from sluice_filters.registry import load_filters
 from sluice_motifs.api import Source, Template, TemplateCall
-
-#: Makes a value of its text, by the type of a parameter; other types are texts.
-_READERS: Final[Mapping[str, Callable[[str], Scalar]]] = {
-    "int": int,
-    "size": int,
-    "float": float,
-    "bool": lambda text: text == "true",
-}
 
 
 class Derive(Template):
@@ -95,8 +86,5 @@ def _options(kind: type[Filter], text: str) -> dict[str, Scalar]:
         parameter = kind.info.parameter(name)
         if not equals or parameter is None:
             raise BadParameter(f"filter `{kind.info.keyword}` has no parameter `{name}`, expected name=value")
-        try:
-            options[parameter.name] = _READERS.get(parameter.type, str)(value)
-        except ValueError as error:
-            raise BadParameter(f"`{name}` is `{value}`, expected a {parameter.type}") from error
+        options[parameter.name] = parse_parameter(parameter, value)
     return options

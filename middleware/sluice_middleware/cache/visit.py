@@ -111,7 +111,8 @@ class CacheVisit(Visit):
         return self._collector
 
     def _protected(self) -> bool:
-        return self._call.protected or _ENCRYPTED in self._call.environ
+        environ = self._call.environ
+        return self._call.protected or _ENCRYPTED in environ or sysmeta.MADE_FROM_OTHERS in environ
 
     def _collected(self) -> Sequence[bytes] | None:
         """The whole of what passed."""

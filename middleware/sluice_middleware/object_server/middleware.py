@@ -51,6 +51,7 @@ StartResponse = Callable[..., Any]
 _NOT_WHOLE: Final = frozenset(
     {
         sysmeta.CHAIN.lower(),
+        sysmeta.CONTRACTED.lower(),
         "x-static-large-object",
         "x-object-manifest",
         "x-object-sysmeta-symlink-target",

@@ -26,6 +26,7 @@ from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.cache import node_cache
 from sluice_middleware.cache.visit import SEARCHED
 from sluice_middleware.log import Logger
+from sluice_middleware.motifs.daemon_client import MotifDaemon
 from sluice_middleware.proxy.metric_adapters import CountedInput, RequestMetrics, count_body
 from sluice_middleware.proxy.metric_loader import WorkerMetrics
 from sluice_middleware.proxy.metric_reporter import Reporter
@@ -42,6 +43,7 @@ StartResponse = Callable[..., Any]
 PROXY_OPTIONS: Final = (
     *OPTIONS,
     *node_cache.OPTIONS,
+    Option("motif_socket", "", "unix socket of the node's motif daemon; empty for none, then no object is expanded"),
     Option("busiest_objects", LIMIT, "objects whose metrics a worker counts, the busiest; 0 for none"),
 )
 App = Callable[[Env, StartResponse], Iterable[bytes]]
@@ -74,7 +76,8 @@ class ProxyMiddleware:
         )
         self.context.filters_changed = lambda: self.reporter.update_actions(self._actions())
         below = app if cache is None else cache.wrap(app)
-        self.handler = ObjectHandler(below, self.context.lookup, self.filters, logger, cache)
+        motifs = MotifDaemon(options["motif_socket"])
+        self.handler = ObjectHandler(below, self.context.lookup, self.filters, logger, cache, motifs)
         self._placement = ContainerPlacement(app, lambda account: self.context.reader.placement(account))
         self.limiter = BandwidthLimiter(options["agent_socket"], PROXY, logger)
         self._alive: set[RequestMetrics] = set()

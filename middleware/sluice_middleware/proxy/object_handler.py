@@ -26,6 +26,9 @@ from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import ChainEncoder, chain_reader
 from sluice_filters.visits import Reply
 from sluice_middleware.log import Logger
+from sluice_middleware.motifs.daemon_client import MotifDaemon
+from sluice_middleware.motifs.reads import MotifReads, NotAnswered
+from sluice_middleware.motifs.writes import MotifWrites
 from sluice_middleware.proxy import subrequests
 from sluice_middleware.proxy.filter_selection import CachedAttributes, answer_facts, complete_facts, select_filters
 from sluice_middleware.proxy.range_index import RangeIndex
@@ -52,6 +55,7 @@ from sluice_middleware.wsgi.policy_lookup import (
 )
 from sluice_middleware.wsgi.request_filters import FilterHost, RequestFilters
 from sluice_middleware.wsgi.response import App, DecodedBody, Env, RetryRequest, UpstreamResponse
+from sluice_motifs.templates.registry import load_templates
 
 #: Set in the environment of requests that passed :mod:`read_filters`.
 PASSED_READ_FILTERS: Final = "sluice.reads"
@@ -76,13 +80,23 @@ class ObjectHandler:
         filters: dict[str, type[Filter]],
         logger: Logger,
         cache: CachedAttributes | None = None,
+        motifs: MotifDaemon | None = None,
     ) -> None:
+        """
+        :param motifs: the node's motif daemon; None where objects with motifs are handled as they are stored
+        """
         self.app = app
         self.lookup = lookup
         self.filters = filters
         self.logger = logger
         self.cache = cache
         self.range_index = RangeIndex(filters)
+        self._motif_reads: MotifReads | None = None
+        self._motif_writes: MotifWrites | None = None
+        if motifs is not None:
+            templates = load_templates()
+            self._motif_reads = MotifReads(app, motifs, templates)
+            self._motif_writes = MotifWrites(app, motifs, templates, subrequests.would_be_accepted)
 
     def handle(
         self, env: Env, target: Target, passed: Collection[str] = (), candidates: Candidates | None = None
@@ -111,8 +125,23 @@ class ObjectHandler:
         method = env["REQUEST_METHOD"]
         if method in ("GET", "HEAD"):
             return self._read(env, target)
+        copied = env.pop(sysmeta.COPIED_ENV, None)
         sysmeta.strip_request(env)
-        if method == "PUT":
+        if self._motif_writes is None:
+            return self._changed(env, target, candidates)
+        with self._motif_writes.guarded(env, target):
+            if method == "PUT":
+                answer = self._motif_writes.copy(env, target, copied)
+                if answer is not None:
+                    return answer
+                self._motif_writes.attach(env, target)
+            elif method == "POST":
+                self._motif_writes.post(env, target)
+            return self._changed(env, target, candidates)
+
+    def _changed(self, env: Env, target: Target, candidates: Candidates) -> UpstreamResponse:
+        """The answer to a PUT, POST or DELETE."""
+        if env["REQUEST_METHOD"] == "PUT":
             return self._write(env, target, candidates)
         answer = UpstreamResponse(self.app, env)
         backend_headers.raise_if_refused(answer)
@@ -235,6 +264,13 @@ class ObjectHandler:
         for _ in range(_TRIES):
             answer = self.range_index.fetch(self.app, env) if "HTTP_RANGE" in env else None
             answer = answer or self._first(env)
+            if self._motif_reads is not None and sysmeta.has_motifs(answer.headers):
+                try:
+                    answer = self._motif_reads.answer(env, target, answer)
+                except NotAnswered as error:
+                    env["HTTP_X_NEWEST"] = "true"
+                    problem = error
+                    continue
             chain, node = sysmeta.find_chain_and_node(answer.headers)
             if chain is None and node is None:
                 backend_headers.raise_if_refused(answer)

@@ -1,0 +1,105 @@
+"""A proxy worker's calls to its node's motif daemon."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Final, Self
+
+from sluice_core.errors import PeerError
+from sluice_middleware.motifs.daemon_protocol import MotifCall, MotifReply, receive_frame, send_frame
+from sluice_middleware.swift import green
+from sluice_middleware.wsgi.response import RefusedRequest
+
+#: Seconds for a connection, and for each frame; the daemon gives up a template that makes nothing for 60.
+_CONNECT: Final = 5.0
+_PATIENCE: Final = 75.0
+#: Seconds after which a client may try again.
+RETRY_AFTER: Final = 5
+
+
+class DaemonAway(PeerError):
+    """No daemon answers, or it cannot do now what it was asked to."""
+
+    retry_after = RETRY_AFTER
+
+
+class MotifDaemon:
+    """:param path: of the daemon's unix socket; empty when there is none"""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def call(self, call: MotifCall) -> GrantedCall:
+        """What the daemon grants; close it.
+
+        :raises RefusedRequest: when the client asked for what cannot be
+        :raises DaemonAway: when it cannot be granted now
+        """
+        if not self._path:
+            raise DaemonAway("this proxy has no `motif_socket`, so it asks no motif daemon")
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.settimeout(_CONNECT)
+            connection.connect(self._path)
+            connection.settimeout(_PATIENCE)
+            send_frame(connection, call.encode())
+            raw = receive_frame(connection)
+            if raw is None:
+                raise PeerError("it ended the connection")
+            reply = MotifReply.decode(raw)
+        except (OSError, PeerError) as error:
+            connection.close()
+            raise DaemonAway(f"the motif daemon at `{self._path}` is away: {error}") from error
+        if reply.status >= 300:
+            connection.close()
+            if reply.status >= 500:
+                raise DaemonAway(reply.reason)
+            raise RefusedRequest(reply.reason, reply.status)
+        return GrantedCall(connection, reply)
+
+
+class GrantedCall:
+    """A call that was granted, with the connection on which that rests."""
+
+    def __init__(self, connection: socket.socket, reply: MotifReply) -> None:
+        self.reply = reply
+        self._connection = connection
+
+    @property
+    def holds(self) -> bool:
+        """Whether the daemon has not taken it back."""
+        return not green.is_readable(self._connection)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes that follow the reply.
+
+        :raises PeerError: when they end without having been proven
+        """
+        try:
+            while piece := self._receive():
+                yield piece
+        finally:
+            self.close()
+
+    def _receive(self) -> bytes:
+        try:
+            piece = receive_frame(self._connection)
+        except OSError as error:
+            raise PeerError(f"bytes of an object are not made any more: {error}") from error
+        if piece is None:
+            raise PeerError("the bytes that were made are not those of the object")
+        return piece
+
+    def close(self) -> None:
+        """Give back what was granted."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,119 @@
+"""What a proxy worker asks of its node's motif daemon, over a unix socket.
+
+One connection is one call.  Each message is a frame: its length in four bytes, most significant first, and so many
+bytes.  The worker sends a :class:`MotifCall`, the daemon a :class:`MotifReply`.
+
+* ``OPEN``: status 200 is followed by frames of bytes as they are made, and an empty one when all have come; a
+  connection that ends without it tells that they are not to be trusted.  204: the bytes are in their place.
+* ``EXPAND``: 204 as soon as the bytes are in their place.
+* ``CONTRACT``: 204 when its bytes are gone, whoever gave them up; for tools on the node.
+* ``ATTACH``: ``record`` is what to write with the object.
+* ``CHANGE`` and ``COPY``: what was granted holds until the worker closes the connection; a daemon that closes it
+  before takes it back.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sluice_core.errors import DecodeError, PeerError
+from sluice_core.messages.base import Message
+
+OPEN: Final = "open"
+EXPAND: Final = "expand"
+CONTRACT: Final = "contract"
+ATTACH: Final = "attach"
+CHANGE: Final = "change"
+COPY: Final = "copy"
+
+#: No frame is longer.
+FRAME_LIMIT: Final = 1 << 20
+_LENGTH: Final = struct.Struct("!I")
+
+
+@dataclass(frozen=True, slots=True)
+class MotifCall(Message):
+    """
+    :param item: what it is about, ``account/container/object``
+    :param start: first byte that is wanted, of ``OPEN``
+    :param stop: the byte behind the last one; None for the end
+    :param motifs: what is attached: template and parameters of each
+    :param identity: who attaches or copies (``rights``)
+    :param fresh: whether the object is written anew, so that earlier motifs are gone
+    :param to: where it is copied
+    :param item_version: of the item as the worker saw it, of ``COPY``
+    :param verify: what is proven before (``sluice_motifs.contraction``), of ``CONTRACT``
+    """
+
+    kind: str
+    item: str
+    start: int = 0
+    stop: int | None = None
+    motifs: tuple[dict[str, Any], ...] = ()
+    identity: str = ""
+    fresh: bool = False
+    to: str = ""
+    item_version: str = ""
+    verify: str = "head"
+
+
+@dataclass(frozen=True, slots=True)
+class MotifReply(Message):
+    """
+    :param status: as of HTTP
+    :param reason: why it is none of 2xx
+    :param same: whether the bytes that follow are those that the object had
+    :param record: what to write with the object
+    :param contracted: whether the object that is copied has no bytes; ``size`` and ``etag`` are those that it had
+    """
+
+    status: int
+    reason: str = ""
+    same: bool = True
+    record: str = ""
+    contracted: bool = False
+    size: int = 0
+    etag: str = ""
+
+
+def send_frame(connection: socket.socket, data: bytes) -> None:
+    """Send one frame.
+
+    :raises OSError: when the peer is gone
+    """
+    connection.sendall(_LENGTH.pack(len(data)) + data)
+
+
+def receive_frame(connection: socket.socket) -> bytes | None:
+    """The next frame; None when the peer ended the connection in good order between two frames.
+
+    :raises PeerError: when it ended within a frame, or that is too long
+    :raises OSError: when the connection is broken, or slow beyond its time-out
+    """
+    head = _receive(connection, _LENGTH.size)
+    if not head:
+        return None
+    if len(head) < _LENGTH.size:
+        raise PeerError("a connection ended within a frame")
+    (length,) = _LENGTH.unpack(head)
+    if length > FRAME_LIMIT:
+        raise DecodeError(f"a frame of {length} bytes, expected at most {FRAME_LIMIT}", head)
+    data = _receive(connection, length)
+    if len(data) < length:
+        raise PeerError("a connection ended within a frame")
+    return data
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    """``size`` bytes, fewer at the end of the connection."""
+    pieces = []
+    while size:
+        piece = connection.recv(size)
+        if not piece:
+            break
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)

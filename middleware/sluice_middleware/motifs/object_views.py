@@ -1,0 +1,88 @@
+"""Objects as items of the runtime of motifs: ``account/container/object``, described by the answer to a HEAD."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sluice_core.errors import DecodeError, PeerError
+from sluice_middleware.swift.proxy_api import close_if_possible
+from sluice_middleware.wsgi.policy_lookup import Target
+from sluice_middleware.wsgi.response import App, UpstreamResponse
+from sluice_middleware.wsgi.stored_object import StoredObject
+from sluice_middleware.wsgi.swift_client import make_environment
+from sluice_motifs.records import ItemView, Plain, Record
+
+#: Headers of objects whose bytes must stay, and why.
+_PINNED: Final = {
+    "x-static-large-object": "it is the manifest of a large object",
+    "x-object-manifest": "it is the manifest of a large object",
+    "x-object-sysmeta-symlink-target": "it is a link",
+}
+_ENCRYPTED: Final = ("x-object-sysmeta-crypto-", "x-object-transient-sysmeta-crypto-")
+
+
+def item_name(target: Target) -> str:
+    """The name of an object as an item."""
+    return "/".join(target)
+
+
+def target_of(name: str) -> Target | None:
+    """The object of a name; None when no object can have it."""
+    parts = name.split("/", 2)
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 and all(parts) else None
+
+
+def view_of(name: str, stored: StoredObject, pinned: str = "") -> ItemView:
+    """The item that an answer describes.
+
+    :param pinned: why its bytes must stay, if the answer alone does not tell
+    :raises DecodeError: when its record is damaged
+    """
+    plain = Plain(stored.version, stored.size, stored.etag)
+    record = Record.decode(stored.motif_record) if stored.motif_record else Record()
+    return ItemView(name, plain, record, stored.contracted, pinned or _pinned(stored), stored)
+
+
+class ObjectViews:
+    """Looks at objects, each time at the newest copy.
+
+    :param app: Swift's proxy application below gatekeeper, authorization and Sluice
+    :param cache: Swift's own, if ``app`` has none
+    """
+
+    def __init__(self, app: App, cache: Any = None) -> None:
+        self.app = app
+        self._cache = cache
+
+    def view(self, name: str) -> ItemView | None:
+        """The item; None when there is none.
+
+        :raises PeerError: when that cannot be known
+        """
+        target = target_of(name)
+        if target is None:
+            return None
+        env = make_environment("HEAD", *target)
+        env["HTTP_X_NEWEST"] = "true"
+        if self._cache is not None:
+            env["swift.cache"] = self._cache
+        answer = UpstreamResponse(self.app, env)
+        close_if_possible(answer.body)
+        if answer.code == 404:
+            return None
+        if answer.code != 200:
+            raise PeerError(f"swift answered `{answer.status}` to a HEAD of `{name}`")
+        try:
+            return view_of(name, StoredObject(answer.headers))
+        except DecodeError as error:
+            raise PeerError(f"the metadata of `{name}` cannot be read: {error}") from error
+
+
+def _pinned(stored: StoredObject) -> str:
+    for name, _ in stored.headers:
+        folded = name.lower()
+        if folded in _PINNED:
+            return _PINNED[folded]
+        if folded.startswith(_ENCRYPTED):
+            return "Swift's own encryption stores it"
+    return ""

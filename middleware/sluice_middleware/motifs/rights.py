@@ -1,0 +1,48 @@
+"""With whose rights the sources of a motif are read: those of the identity that attached it, and of nobody who reads.
+
+An identity is recorded as the elements of access lists that it is in, separated by commas, and ``owner:ACCOUNT`` for an
+account that it owns.  An empty one is the operator's.  When a source is read, these are compared with the access list
+that its container has then.  So a tenant who takes an entry away takes it from motifs that are attached already.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sluice_middleware.wsgi.response import Env
+
+#: Who runs the cluster may read everything.
+OPERATOR: Final = ""
+#: The longest text of an identity: it is recorded with each motif.
+_LONGEST: Final = 400
+_OWNER: Final = "owner:"
+_EVERYBODY: Final = ".r:*"
+_DENIED: Final = ".r:-"
+
+
+def identity_of(env: Env, account: str) -> str:
+    """The identity behind a request that Swift has authorized for an object in ``account``; never the operator's."""
+    elements = [f"{_OWNER}{account}"] if env.get("swift_owner") else []
+    user, project = env.get("HTTP_X_USER_ID"), env.get("HTTP_X_PROJECT_ID")
+    if user and project:  # Keystone
+        elements += [f"{project}:{user}", f"*:{user}", f"{project}:*", "*:*"]
+    else:
+        elements += [one for one in (env.get("REMOTE_USER") or "").split(",") if one and not one.startswith(_OWNER)]
+    kept: list[str] = []
+    for element in elements:
+        if sum(map(len, kept)) + len(kept) + len(element) <= _LONGEST:
+            kept.append(element)
+    return ",".join(kept) or "anybody"
+
+
+def may_read(identity: str, account: str, read_acl: str) -> bool:
+    """Whether an identity may read what lies in a container of ``account`` with the access list ``read_acl``."""
+    if identity == OPERATOR:
+        return True
+    elements = set(identity.split(","))
+    if f"{_OWNER}{account}" in elements:
+        return True
+    listed = {one.strip() for one in read_acl.split(",")}
+    if _EVERYBODY in listed and not any(one.startswith(_DENIED) for one in listed):
+        return True
+    return not listed.isdisjoint(one for one in elements if not one.startswith(_OWNER))

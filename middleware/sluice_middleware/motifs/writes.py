@@ -1,0 +1,179 @@
+"""PUT, POST, DELETE and COPY where motifs are concerned.
+
+* ``X-Object-Motif`` on a PUT or POST attaches motifs; the daemon checks them, and says what to record.
+* A POST replaces all metadata that were posted before, so the record of motifs among them is sent again.
+* A copy of an object takes its motifs along, attached by whoever copies; of a contracted one no byte is read.
+* The objects of a container that is marked may be needed as they are by contracted ones.  A PUT or DELETE of one waits
+  until these are expanded.  The mark is in the container's metadata, which Swift's proxy reads (or remembers) for each
+  write anyway.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from sluice_middleware.motifs.attachments import HEADER_ENV, parse_attachments
+from sluice_middleware.motifs.daemon_client import DaemonAway, GrantedCall, MotifDaemon
+from sluice_middleware.motifs.daemon_protocol import ATTACH, CHANGE, COPY, MotifCall, MotifReply
+from sluice_middleware.motifs.object_views import ObjectViews, item_name, target_of
+from sluice_middleware.motifs.reads import COPY_SOURCE
+from sluice_middleware.motifs.rights import identity_of
+from sluice_middleware.swift.proxy_api import (
+    HTTPServiceUnavailable,
+    Request,
+    get_container_info,
+    get_container_update_override_key,
+    header_to_environ_key,
+)
+from sluice_middleware.wsgi import sysmeta
+from sluice_middleware.wsgi.backend_headers import SOURCE
+from sluice_middleware.wsgi.policy_lookup import Target, content_length, is_interpreted
+from sluice_middleware.wsgi.response import App, Env, RefusedRequest, UpstreamResponse
+from sluice_motifs.api import Template
+
+log = logging.getLogger(__name__)
+
+_OVERRIDE_ETAG: Final = header_to_environ_key(get_container_update_override_key("etag"))
+_OVERRIDE_SIZE: Final = header_to_environ_key(get_container_update_override_key("size"))
+_EXPIRY: Final = ("HTTP_X_DELETE_AT", "HTTP_X_DELETE_AFTER")
+
+
+class MotifWrites:
+    """:param accepted: whether Swift would accept a client's request"""
+
+    def __init__(
+        self,
+        app: App,
+        daemon: MotifDaemon,
+        templates: Mapping[str, type[Template]],
+        accepted: Callable[[App, Env], bool],
+    ) -> None:
+        self._app = app
+        self._daemon = daemon
+        self._templates = templates
+        self._accepted = accepted
+
+    @contextmanager
+    def guarded(self, env: Env, target: Target) -> Iterator[None]:
+        """While it is entered the request may change its object.
+
+        :raises SluiceError: when contracted objects need it as it is and cannot be expanded
+        """
+        if not self._is_marked(env) or not self._accepted(self._app, env):
+            yield
+            return
+        with self._daemon.call(MotifCall(CHANGE, item_name(target))) as granted:
+            if env["REQUEST_METHOD"] == "PUT":
+                env["wsgi.input"] = _GuardedInput(env, granted)
+            yield
+
+    def _is_marked(self, env: Env) -> bool:
+        method = env["REQUEST_METHOD"]
+        if method not in ("PUT", "DELETE") and (method != "POST" or env.keys().isdisjoint(_EXPIRY)):
+            return False
+        return sysmeta.SOURCES_MARK in get_container_info(env, self._app, swift_source=SOURCE)["sysmeta"]
+
+    def attach(self, env: Env, target: Target) -> None:
+        """Attach what a client's PUT asks for.
+
+        :raises SluiceError: when it cannot be
+        """
+        value = env.pop(HEADER_ENV, None)
+        if value is None:
+            return
+        if is_interpreted(env):
+            raise RefusedRequest("manifests and links take no motifs", 400)
+        reply = self._attached(env, target, value, fresh=True)
+        if reply is not None:
+            env[sysmeta.MOTIF_ENV] = reply.record
+
+    def post(self, env: Env, target: Target) -> None:
+        """Attach what a client's POST asks for, and carry over what is attached.
+
+        :raises SluiceError: when it cannot be
+        """
+        value = env.pop(HEADER_ENV, None)
+        if value is not None:
+            reply = self._attached(env, target, value, fresh=False)
+            if reply is not None:
+                env[sysmeta.POSTED_MOTIF_ENV] = reply.record
+            return
+        view = ObjectViews(self._app, env.get("swift.cache")).view(item_name(target))
+        if view is not None and view.record.motifs:
+            env[sysmeta.POSTED_MOTIF_ENV] = view.opaque.posted_motif(view.record.encode())
+
+    def _attached(self, env: Env, target: Target, value: str, fresh: bool) -> MotifReply | None:
+        motifs = parse_attachments(value, self._templates)
+        if not self._accepted(self._app, env):
+            return None  # Swift refuses it
+        call = MotifCall(ATTACH, item_name(target), motifs=motifs, identity=identity_of(env, target[0]), fresh=fresh)
+        with self._daemon.call(call) as granted:
+            return granted.reply
+
+    def copy(self, env: Env, target: Target, text: str | None) -> UpstreamResponse | None:
+        """Copy the motifs of an object; None when the bytes are to be stored, with the motifs if these may come along.
+
+        :param text: the value of ``sysmeta.COPIED`` in the request
+        :raises SluiceError: when Swift is away
+        """
+        if text is None or env.get("swift.source") != COPY_SOURCE or HEADER_ENV in env:
+            return None
+        copied = json.loads(text)
+        source = target_of(copied["n"])
+        if source is None or source[0] != target[0] or is_interpreted(env) or not self._accepted(self._app, env):
+            return None
+        call = MotifCall(
+            COPY, copied["n"], to=item_name(target), identity=identity_of(env, target[0]), item_version=copied["v"]
+        )
+        try:
+            granted = self._daemon.call(call)
+        except (RefusedRequest, DaemonAway) as error:
+            log.info("`%s` is copied without its motifs: %s", copied["n"], error)
+            return None
+        with granted:
+            reply = granted.reply
+            if content_length(env) != reply.size:
+                return None
+            env[sysmeta.MOTIF_ENV] = reply.record
+            return self._put_contracted(env, reply) if reply.contracted else None
+
+    def _put_contracted(self, env: Env, reply: MotifReply) -> UpstreamResponse:
+        env["wsgi.input"] = io.BytesIO()
+        env["CONTENT_LENGTH"] = "0"
+        env.pop("HTTP_ETAG", None)
+        env[sysmeta.CONTRACTED_ENV] = sysmeta.encode_contracted(reply.size)
+        env[sysmeta.ETAG_ENV] = env[_OVERRIDE_ETAG] = reply.etag
+        env[_OVERRIDE_SIZE] = str(reply.size)
+        answer = UpstreamResponse(self._app, env)
+        if answer.code == 201:
+            answer.headers = [(name, reply.etag if name.lower() == "etag" else value) for name, value in answer.headers]
+        return answer
+
+
+class _GuardedInput:
+    """The body of a PUT that ends in an error when the daemon takes back what it granted."""
+
+    def __init__(self, env: Env, granted: GrantedCall) -> None:
+        self._env = env
+        self._source = env["wsgi.input"]
+        self._granted = granted
+
+    def read(self, size: int = -1) -> bytes:
+        """As the wrapped input.
+
+        :raises HTTPException: 503 when the object must not be changed any more
+        """
+        data: bytes = self._source.read(size)
+        if not self._granted.holds:
+            raise HTTPServiceUnavailable(
+                request=Request(self._env), body="sluice: others need the object as it is\n", content_type="text/plain"
+            )
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)

@@ -1,0 +1,71 @@
+"""Builds a motif daemon out of its configuration."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+
+from sluice_core.options import OptionError
+from sluice_core.store.store import Store
+from sluice_middleware.proxy.object_handler import ObjectHandler
+from sluice_middleware.swift import green
+from sluice_middleware.wsgi.internal_daemon import configure_log, load_app
+from sluice_middleware.wsgi.swift_client import SwiftClient
+from sluice_middleware.wsgi.worker_context import WorkerContext
+from sluice_motifs.expansion.opening import Surroundings
+from sluice_motifs.runtime import Runtime
+from sluice_motifs.templates.registry import load_templates
+from sluice_motifs_swift.attachments import Attachments
+from sluice_motifs_swift.containers import Containers
+from sluice_motifs_swift.daemon import Daemon
+from sluice_motifs_swift.item_index import ItemIndex
+from sluice_motifs_swift.redis_state import RedisDependents, RedisLeases
+from sluice_motifs_swift.scan import Scan
+from sluice_motifs_swift.settings import read_settings
+from sluice_motifs_swift.shim import SwiftShim
+from sluice_motifs_swift.worker_calls import WorkerCalls
+from sluice_motifs_swift.worker_server import WorkerServer
+
+log = logging.getLogger(__name__)
+
+
+def make_daemon(path: str) -> Daemon:
+    """The daemon that the file at ``path`` describes.
+
+    :raises OptionError: when the file cannot be used
+    """
+    values = read_settings(path)
+    configure_log(values["log_level"])
+    if not Path(values["socket"]).parent.is_dir():
+        raise OptionError(f"option `socket` is `{values['socket']}`, whose folder does not exist")
+    failures: dict[str, str] = {}
+    templates = load_templates(failures)
+    for name, reason in failures.items():
+        log.error("template `%s` is left out: %s", name, reason)
+    store = Store(values["redis_url"], values["redis_prefix"])
+    context = WorkerContext(values, logging.getLogger("sluice"))
+    app = load_app(path)
+    client = SwiftClient(app)
+    containers, index = Containers(client, values["source_delay"]), ItemIndex(store, client)
+    handler = ObjectHandler(app, context.lookup, context.filters, log)
+    shim = SwiftShim(handler, containers, index, templates)
+    around = Surroundings(pause=green.pause, turns=threading.Semaphore(values["expansions"]))
+    runtime = Runtime(shim, RedisLeases(store), RedisDependents(store), templates, around=around)
+    shim.reads.open = runtime.notify_open
+    attachments = Attachments(runtime, shim, containers, index, templates)
+    server = WorkerServer(values["socket"], WorkerCalls(runtime, shim, attachments))
+    return Daemon([_Policies(context), Scan(store, runtime), server])
+
+
+class _Policies:
+    """A service: follows the snapshot of the node's agent."""
+
+    def __init__(self, context: WorkerContext) -> None:
+        self._context = context
+
+    def start(self) -> None:
+        self._context.start()
+
+    def stop(self) -> None:
+        """Nothing to do."""

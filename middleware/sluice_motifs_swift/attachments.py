@@ -1,0 +1,104 @@
+"""What clients attach to their objects: whether it may be, and what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
+from sluice_middleware.motifs.object_views import target_of
+from sluice_middleware.motifs.rights import may_read
+from sluice_motifs.api import PRESERVING, Template
+from sluice_motifs.dependencies.freshness import internal_sources, preserved_by
+from sluice_motifs.records import ItemView, Motif, Plain, Record
+from sluice_motifs.runtime import Runtime
+from sluice_motifs.shim import Shim
+from sluice_motifs_swift.containers import Containers
+from sluice_motifs_swift.item_index import ItemIndex
+
+
+class Attachments:
+    """Judges what is attached by clients."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        shim: Shim,
+        containers: Containers,
+        index: ItemIndex,
+        templates: Mapping[str, type[Template]],
+    ) -> None:
+        self._runtime = runtime
+        self._shim = shim
+        self._containers = containers
+        self._index = index
+        self._templates = templates
+
+    def attach(self, name: str, wanted: Iterable[Mapping[str, Any]], identity: str, fresh: bool) -> str:
+        """What to write with the object: the text of its record, of one that is there the value of a posted one.
+
+        :param fresh: whether the object is written anew
+        :raises NotFound: when it is not there
+        :raises Forbidden: when ``identity`` may not read a source
+        :raises CallerError: when it cannot be attached
+        """
+        view = ItemView(name, Plain("", 0, "")) if fresh else self._shim.view(name)
+        if view is None:
+            raise NotFound(f"there is no object `{name}`")
+        for one in wanted:
+            try:
+                motif = self._runtime.create_motif(str(one.get("template")), one.get("params") or {}, identity)
+                self.check_rights(name, [motif])
+                if motif not in view.record.motifs:
+                    view = replace(view, record=self._runtime.attachment(view, motif))
+            except NotFound as error:
+                raise CallerError(f"{error}") from error  # what is not there is not the object
+        self.note(view)
+        text = view.record.encode()
+        if fresh:
+            return text
+        posted: str = view.opaque.posted_motif(text)
+        return posted
+
+    def check_rights(self, name: str, motifs: Iterable[Motif]) -> None:
+        """
+        :raises Forbidden: when the identity of a motif may not read a source of it now
+        """
+        for motif in motifs:
+            for source in internal_sources(motif, name, self._templates):
+                target = target_of(source)
+                if target is None:
+                    raise CallerError(f"source `{source}` is no object, expected account/container/object")
+                if not may_read(motif.identity, target[0], self._containers.read_acl(*target[:2])):
+                    raise Forbidden(f"you may not read source `{source}`, which is in another account")
+
+    def note(self, view: ItemView) -> None:
+        """Have the object and the containers of what it needs known before it is written."""
+        self._index.add(view.name)
+        for source in preserved_by(view.record.motifs, view.name, self._templates):
+            target = target_of(source)
+            if target is not None:
+                self._containers.mark(*target[:2])
+
+    def copied(self, view: ItemView, to: str, identity: str) -> Record:
+        """The record of a copy, whose motifs are attached by who copies.
+
+        :raises Forbidden: when ``identity`` may not read a source
+        :raises Conflict: when the copy may not have motifs
+        """
+        motifs = tuple(replace(one, identity=identity) for one in view.record.motifs)
+        account, container, _ = to.split("/", 2)
+        if not motifs:
+            raise Conflict(f"`{view.name}` has no motifs")
+        if self._containers.is_synchronized(account, container):
+            raise Conflict(f"the container of `{to}` is synchronized to another")
+        if any(
+            self._templates[one.template].relation == PRESERVING for one in motifs if one.template in self._templates
+        ):
+            target = to
+            for one in motifs:
+                if target in internal_sources(one, to, self._templates):
+                    raise Conflict(f"`{to}` would be made from itself")
+        self.check_rights(to, motifs)
+        return Record(motifs, view.record.made_from)

@@ -1,0 +1,80 @@
+"""What is known of containers: who may read them, whether they are synchronized, whether they are marked.
+
+A container is marked when one of its objects is to be a source that contracted objects need as it is: from then on the
+proxies ask before a client's PUT or DELETE of an object in it.  Proxies remember containers for some time, and so a
+mark counts only when it is older than that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from sluice_core.errors import PeerError
+from sluice_middleware.swift.proxy_api import close_if_possible, header_to_environ_key
+from sluice_middleware.wsgi import sysmeta
+from sluice_middleware.wsgi.response import UpstreamResponse
+from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment
+
+#: Seconds for which a container is remembered here, and how many are.
+_REMEMBERED: Final = 10.0
+_MOST: Final = 10_000
+_MARK: Final = f"x-container-sysmeta-{sysmeta.SOURCES_MARK}"
+
+
+class Containers:
+    """:param delay: seconds after which all proxies see a mark: more than Swift's ``recheck_container_existence``"""
+
+    def __init__(self, client: SwiftClient, delay: float, clock: Callable[[], float] = time.time) -> None:
+        self._client = client
+        self._delay = delay
+        self._clock = clock
+        self._known: dict[tuple[str, str], tuple[float, dict[str, str]]] = {}
+
+    def is_synchronized(self, account: str, container: str) -> bool:
+        """Whether container-sync reads it, which cannot read a timestamp with an offset."""
+        return "x-container-sync-to" in self._headers(account, container)
+
+    def read_acl(self, account: str, container: str) -> str:
+        """Its list of who may read it, as it is now."""
+        return self._headers(account, container, fresh=True).get("x-container-read", "")
+
+    def mark(self, account: str, container: str) -> None:
+        """Have proxies ask before they change an object of it.
+
+        :raises PeerError: when Swift does not take the mark
+        """
+        if self._marked_since(account, container) is not None:
+            return
+        env = make_environment("POST", account, container)
+        env[header_to_environ_key(_MARK)] = f"{self._clock():.0f}"
+        answer = UpstreamResponse(self._client.app, env)
+        close_if_possible(answer.body)
+        self._known.pop((account, container), None)
+        if not 200 <= answer.code < 300 and answer.code != 404:
+            raise PeerError(f"swift answered `{answer.status}` to the mark of container `{container}`")
+
+    def missing_mark(self, account: str, container: str) -> str:
+        """Why proxies may change an object of it without asking; empty when they do not."""
+        since = self._marked_since(account, container)
+        if since is None:
+            return "its container is not marked"
+        left = since + self._delay - self._clock()
+        return f"its container was marked a moment ago, which counts in {left:.0f} s" if left > 0 else ""
+
+    def _marked_since(self, account: str, container: str) -> float | None:
+        value = self._headers(account, container, fresh=True).get(_MARK, "")
+        return float(value) if value.isdecimal() else None
+
+    def _headers(self, account: str, container: str, fresh: bool = False) -> dict[str, str]:
+        """Its headers by their names in lower case; none when it does not exist."""
+        now = self._clock()
+        known = self._known.get((account, container))
+        if known is not None and not fresh and known[0] > now:
+            return known[1]
+        headers = self._client.container_headers(account, container) or {}
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        self._known[account, container] = (now + _REMEMBERED, headers)
+        return headers

@@ -1,0 +1,46 @@
+"""The daemon as a list of services, which start in their order and stop in the reverse one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, Final, Protocol
+
+from sluice_middleware.swift import green
+
+#: Seconds between two looks whether to end.
+_SLICE: Final = 0.2
+
+
+class Service(Protocol):
+    """Something that works in green threads of its own."""
+
+    def start(self) -> None:
+        """Begin; raises ``SluiceError`` when it cannot."""
+
+    def stop(self) -> None:
+        """End, and wait for nothing that may last."""
+
+
+class Daemon:
+    """:param services: what runs in it"""
+
+    def __init__(self, services: Sequence[Service]) -> None:
+        self._services = services
+        self._stopped = False
+
+    def run(self) -> None:
+        """Work until :meth:`stop`.
+
+        :raises SluiceError: when a service does not start
+        """
+        with ExitStack() as running:
+            for service in self._services:
+                service.start()
+                running.callback(service.stop)
+            while not self._stopped:
+                green.pause(_SLICE)
+
+    def stop(self, *_: Any) -> None:
+        """End; may be called by a signal."""
+        self._stopped = True

@@ -1,0 +1,56 @@
+"""Objects with motifs: those that Redis knows, or all that a walk over the storage finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from sluice_core.motifs import dependents
+from sluice_core.rewrites.accounts import accounts_after
+from sluice_core.store.store import Store
+from sluice_middleware.wsgi.swift_client import SwiftClient
+
+_LISTED: Final = 500
+
+
+class ItemIndex:
+    """:param client: lists what the walk goes over"""
+
+    def __init__(self, store: Store, client: SwiftClient) -> None:
+        self._store = store
+        self._client = client
+
+    def add(self, name: str) -> None:
+        """Note an object before it has motifs.
+
+        :raises PeerError: when Redis is away
+        """
+        self._store.run(dependents.add_item(self._store.keys, name))
+
+    def remove(self, name: str) -> None:
+        """Note an object that has none."""
+        self._store.run(dependents.remove_item(self._store.keys, name))
+
+    def names(self) -> Iterator[str]:
+        """Objects that may have motifs; all there are in accounts that agents found, while Redis does not know them."""
+        if not self._store.run(dependents.is_complete(self._store.keys)):
+            yield from self._walk()
+            return
+        marker = ""
+        while page := self._store.run(dependents.items_after(self._store.keys, marker)):
+            yield from page
+            marker = page[-1]
+
+    def _walk(self) -> Iterator[str]:
+        marker = ""
+        while accounts := self._store.run(accounts_after(self._store.keys, marker, _LISTED)):
+            for account in accounts:
+                for containers in self._client.list_containers(account, "", _LISTED):
+                    for container in containers:
+                        yield from self._objects(account, container["name"])
+            marker = accounts[-1]
+
+    def _objects(self, account: str, container: str) -> Iterator[str]:
+        for page in self._client.list_objects(account, container, "", "", _LISTED):
+            for row in page:
+                yield f"{account}/{container}/{row['name']}"

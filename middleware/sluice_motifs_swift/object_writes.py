@@ -1,0 +1,137 @@
+"""The writes of the shim: what replaces an object, or its metadata, exactly as it was seen.
+
+All of them go to the timestamp of what they replace with an offset of their own (``sluice_core.rewrites.offsets``), so
+that whatever a client wrote meanwhile wins; new content has the time at which it was begun.  Everything else that
+clients see is sent again.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Final
+
+from sluice_core.errors import PeerError
+from sluice_middleware.motifs.object_views import target_of
+from sluice_middleware.proxy.object_handler import ObjectHandler
+from sluice_middleware.proxy.upload_filters import prepare_reversible
+from sluice_middleware.swift.proxy_api import ChunkReadError, drain_and_close, header_to_environ_key
+from sluice_middleware.wsgi import sysmeta
+from sluice_middleware.wsgi.inputs import IterableInput
+from sluice_middleware.wsgi.policy_lookup import Target
+from sluice_middleware.wsgi.response import Env, UpstreamResponse
+from sluice_middleware.wsgi.stored_object import StoredObject, carry_listing_values, describe_upload
+from sluice_middleware.wsgi.swift_client import make_environment
+from sluice_motifs.records import ItemView, Record
+
+_STORED: Final = 201
+_POSTED: Final = 202
+
+
+class ObjectWrites:
+    """:param handler: of Swift's proxy application below gatekeeper and authorization"""
+
+    def __init__(self, handler: ObjectHandler) -> None:
+        self._handler = handler
+
+    def post(self, seen: ItemView, record: Record) -> bool:
+        """Post another record with the metadata that are there; False when something newer is there."""
+        stored = _stored(seen)
+        env = make_environment("POST", *_target(seen))
+        for name, value in stored.own_headers().items():
+            env[header_to_environ_key(name)] = value
+        if record.motifs:
+            env[sysmeta.POSTED_MOTIF_ENV] = stored.posted_motif(record.encode())
+        elif stored.motif_record:  # what is kept with the data would hold else
+            env[sysmeta.POSTED_MOTIF_ENV] = stored.posted_motif(Record().encode())
+        env["HTTP_X_TIMESTAMP"] = stored.next_post_timestamp()
+        return self._send(env, _POSTED, (404, 409))
+
+    def contract(self, seen: ItemView, record: Record) -> bool:
+        """Store a contracted object in the place of ``seen``; False when something newer is there."""
+        stored = _stored(seen)
+        env = self._upload(seen, record)
+        carry_listing_values(env, stored, always=True)
+        env["CONTENT_LENGTH"] = "0"
+        env["wsgi.input"] = io.BytesIO()
+        env[sysmeta.CONTRACTED_ENV] = sysmeta.encode_contracted(stored.size)
+        env[sysmeta.ETAG_ENV] = stored.etag
+        env["HTTP_X_TIMESTAMP"] = stored.next_timestamp()
+        return self._send(env, _STORED, (202,))
+
+    def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
+        """Store the bytes of a contracted object again; False when something newer is there."""
+        stored = _stored(seen)
+        env = self._upload(seen, record)
+        carry_listing_values(env, stored)
+        env["HTTP_ETAG"] = stored.etag
+        env["HTTP_X_TIMESTAMP"] = stored.next_timestamp()
+        return self._store(env, _target(seen), pieces)
+
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
+        """Store new content at the time ``began``; False when something newer is there."""
+        env = self._upload(seen, record)
+        del env["CONTENT_LENGTH"]
+        env["HTTP_TRANSFER_ENCODING"] = "chunked"
+        env["HTTP_X_TIMESTAMP"] = began
+        return self._store(env, _target(seen), pieces)
+
+    def _upload(self, seen: ItemView, record: Record) -> Env:
+        """A PUT of all that clients see of ``seen`` but its bytes."""
+        env = make_environment("PUT", *_target(seen))
+        describe_upload(env, _stored(seen))
+        env["swift.content_type_overridden"] = True
+        env.pop(sysmeta.MOTIF_ENV, None)
+        if record.motifs:
+            env[sysmeta.MOTIF_ENV] = record.encode()
+        return env
+
+    def _store(self, env: Env, target: Target, pieces: Iterator[bytes]) -> bool:
+        """Send the bytes as policies say that they are stored."""
+        source = env["wsgi.input"] = _Pieces(pieces)
+        wanted = self._handler.upload_filters(env, target, self._handler.lookup.candidates(target))
+        body = None if wanted is None else prepare_reversible(env, wanted.reversible())
+        try:
+            return self._send(env, _STORED, (202,), source)
+        finally:
+            if body is not None:
+                body.close()
+
+    def _send(self, env: Env, done: int, newer: tuple[int, ...], source: _Pieces | None = None) -> bool:
+        answer = UpstreamResponse(self._handler.app, env)
+        drain_and_close(answer.body)
+        if source is not None and source.failure is not None:
+            raise source.failure
+        if answer.code == done:
+            return True
+        if answer.code in newer:
+            return False
+        raise PeerError(f"swift answered `{answer.status}` to a {env['REQUEST_METHOD']} of `{env['PATH_INFO']}`")
+
+
+class _Pieces(IterableInput):
+    """The body of a PUT; what making it raises is kept, and Swift is told that the client went away."""
+
+    failure: Exception | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        """The next ``size`` bytes at most.
+
+        :raises ChunkReadError: when there will be no more
+        """
+        try:
+            return super().read(size)
+        except Exception as error:
+            self.failure = error
+            raise ChunkReadError(f"{error}") from error
+
+
+def _stored(seen: ItemView) -> StoredObject:
+    stored: StoredObject = seen.opaque
+    return stored
+
+
+def _target(seen: ItemView) -> Target:
+    target = target_of(seen.name)
+    assert target is not None, seen.name
+    return target

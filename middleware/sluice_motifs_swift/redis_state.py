@@ -1,0 +1,44 @@
+"""What daemons share: leases of objects, and who needs whom (``sluice_core.motifs``)."""
+
+from __future__ import annotations
+
+from sluice_core.motifs import dependents, leases
+from sluice_core.store.store import Store
+from sluice_motifs.shim import Lease
+
+
+class RedisLeases:
+    """Leases of the whole cluster; implements ``Leases``.
+
+    :param lasts: seconds
+    """
+
+    def __init__(self, store: Store, lasts: float = leases.LASTS) -> None:
+        self._store = store
+        self._lasts = lasts
+
+    def acquire(self, item: str) -> Lease | None:
+        token = self._store.run(leases.acquire_lease(self._store.keys, item, self._lasts))
+        return None if token is None else Lease(item, token)
+
+    def renew(self, lease: Lease) -> bool:
+        return self._store.run(leases.renew_lease(self._store.keys, lease.item, lease.token, self._lasts))
+
+    def release(self, lease: Lease) -> None:
+        self._store.run(leases.release_lease(self._store.keys, lease.item, lease.token))
+
+
+class RedisDependents:
+    """Implements ``Dependents``; raises ``PeerError`` while not all of them are known."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def add(self, source: str, item: str) -> None:
+        self._store.run(dependents.add_dependent(self._store.keys, source, item))
+
+    def remove(self, source: str, item: str) -> None:
+        self._store.run(dependents.remove_dependent(self._store.keys, source, item))
+
+    def find(self, source: str) -> list[str]:
+        return self._store.run(dependents.find_dependents(self._store.keys, source))

@@ -1,0 +1,40 @@
+"""The motif daemon's options, declared once."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sluice_core.options import Option, OptionError, sample_section
+from sluice_middleware.wsgi.internal_daemon import NODE_OPTIONS, REDIS_OPTIONS, SWIFT_SAMPLE, read_section
+
+SECTION: Final = "motifs"
+OPTIONS: Final = (
+    *REDIS_OPTIONS,
+    Option("socket", "/run/sluice/motifs.sock", "unix socket on which the node's proxies ask, their `motif_socket`"),
+    Option("expansions", 16, "objects that are made at a time; those that others wait for come on top"),
+    Option(
+        "source_delay",
+        65.0,
+        "seconds after which all proxies know that a container has sources; "
+        "longer than their `recheck_container_existence`",
+    ),
+    *NODE_OPTIONS,
+)
+
+
+def sample_file() -> str:
+    """A whole configuration with the defaults."""
+    return sample_section(SECTION, OPTIONS) + SWIFT_SAMPLE
+
+
+def read_settings(path: str) -> dict[str, Any]:
+    """The options of ``[motifs]`` in the file at ``path``, whose ``[DEFAULT]`` is Swift's.
+
+    :raises OptionError: when it cannot be read or an option in it cannot be used
+    """
+    values = read_section(path, SECTION, OPTIONS)
+    if values["expansions"] < 1:
+        raise OptionError(f"option `expansions` is `{values['expansions']}`, expected at least 1")
+    if values["source_delay"] < 0:
+        raise OptionError(f"option `source_delay` is `{values['source_delay']}`, expected at least 0")
+    return values

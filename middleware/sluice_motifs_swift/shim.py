@@ -1,0 +1,118 @@
+"""The shim of Swift: objects as items of the runtime of motifs.
+
+A contracted object is a Swift object of no bytes; its metadata hold what it was (``sluice_middleware.wsgi.sysmeta``).
+It is listed, versioned, replicated and deleted by Swift as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from sluice_middleware.motifs.object_views import ObjectViews, target_of
+from sluice_middleware.proxy.object_handler import ObjectHandler
+from sluice_middleware.swift.internal_api import Timestamp
+from sluice_middleware.wsgi import sysmeta
+from sluice_motifs.api import Template
+from sluice_motifs.records import ItemView, Record
+from sluice_motifs_swift.containers import Containers
+from sluice_motifs_swift.item_index import ItemIndex
+from sluice_motifs_swift.object_reads import ObjectReads
+from sluice_motifs_swift.object_writes import ObjectWrites
+
+#: Containers of parts of large objects, as S3 and Swift's client name them.
+_SEGMENTS: Final = ("+segments", "_segments")
+#: The shortest distance of two timestamps.
+_TICK: Final = 1e-5
+
+
+class SwiftShim:
+    """Implements ``Shim``.
+
+    :param handler: of Swift's proxy application below gatekeeper and authorization
+    :param suspended: why nothing may be contracted now; empty when it may
+    """
+
+    def __init__(
+        self,
+        handler: ObjectHandler,
+        containers: Containers,
+        index: ItemIndex,
+        templates: Mapping[str, type[Template]],
+        suspended: Callable[[], str] = lambda: "",
+    ) -> None:
+        self.reads = ObjectReads(handler, containers)
+        self._writes = ObjectWrites(handler)
+        self._views = ObjectViews(handler.app)
+        self._containers = containers
+        self._index = index
+        self._templates = templates
+        self._suspended = suspended
+        self._last = 0.0
+
+    def view(self, name: str) -> ItemView | None:
+        view = self._views.view(name)
+        if view is None or view.contracted or view.pinned or not view.record.motifs:
+            return view
+        return replace(view, pinned=self._pinned(view))
+
+    def _pinned(self, view: ItemView) -> str:
+        account, container, _ = view.name.split("/", 2)
+        if self._containers.is_synchronized(account, container):
+            return "its container is synchronized to another"
+        if container.endswith(_SEGMENTS):
+            kinds = [self._templates.get(one.template) for one in view.record.motifs]
+            if not all(one is not None and one.exact for one in kinds):
+                return "parts of large objects take exact motifs only"
+        return self._suspended()
+
+    def scan(self) -> Iterator[ItemView]:
+        for name in self._index.names():
+            view = self.view(name)
+            if view is not None and view.record.motifs:
+                self._index.add(name)
+                yield view
+            else:
+                self._index.remove(name)
+
+    def unreliable(self, name: str) -> str:
+        target = target_of(name)
+        if target is None:
+            return "no object can have this name"
+        view = self._views.view(name)
+        if view is not None and sysmeta.find_header(view.opaque.headers, "X-Delete-At"):
+            return "it expires"
+        return self._containers.missing_mark(*target[:2]) or self._suspended()
+
+    def read(self, name: str, reader: str, chain: tuple[str, ...]) -> Iterator[bytes]:
+        return self.reads.read(name, reader, chain)
+
+    def own_bytes(self, seen: ItemView) -> Iterator[bytes]:
+        return self.reads.own_bytes(seen)
+
+    def annotate(self, seen: ItemView, record: Record) -> bool:
+        self._note(seen, record)
+        if not self._writes.post(seen, record):
+            return False
+        now = self._views.view(seen.name)  # it may have come onto a data file that keeps a newer one
+        return now is not None and now.record == record and now.plain == seen.plain
+
+    def contract(self, seen: ItemView, record: Record) -> bool:
+        self._note(seen, record)
+        return self._writes.contract(seen, record)
+
+    def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
+        return self._writes.expand(seen, record, pieces)
+
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
+        return self._writes.replace(seen, record, pieces, began)
+
+    def now(self) -> str:
+        self._last = max(self._last + _TICK, float(Timestamp.now()))
+        began: str = Timestamp(self._last).normal
+        return began
+
+    def _note(self, seen: ItemView, record: Record) -> None:
+        if record.motifs:
+            self._index.add(seen.name)

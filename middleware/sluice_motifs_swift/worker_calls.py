@@ -1,0 +1,130 @@
+"""What the node's proxy workers ask of the daemon (``sluice_middleware.motifs.daemon_protocol``)."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from sluice_core.errors import CallerError, Conflict, NotFound, SluiceError
+from sluice_middleware.motifs.daemon_protocol import (
+    ATTACH,
+    CHANGE,
+    CONTRACT,
+    COPY,
+    EXPAND,
+    OPEN,
+    MotifCall,
+    MotifReply,
+    send_frame,
+)
+from sluice_motifs.contraction import ALREADY, CONTRACTED, VERIFICATIONS
+from sluice_motifs.runtime import Runtime
+from sluice_motifs.shim import Shim
+from sluice_motifs_swift.attachments import Attachments
+
+_FOLLOWS: Final = 200
+_DONE: Final = 204
+#: Seconds between two looks at what a worker was granted.
+_LOOK: Final = 1.0
+
+
+class WorkerCalls:
+    """Answers one call on its connection."""
+
+    def __init__(self, runtime: Runtime, shim: Shim, attachments: Attachments) -> None:
+        self._runtime = runtime
+        self._shim = shim
+        self._attachments = attachments
+        self._kinds = {
+            OPEN: self._open,
+            EXPAND: self._expand,
+            CONTRACT: self._contract,
+            ATTACH: self._attach,
+            CHANGE: self._change,
+            COPY: self._copy,
+        }
+
+    def serve(self, call: MotifCall, connection: socket.socket) -> None:
+        """Answer ``call``; an error is told, as long as nothing else was.
+
+        :raises OSError: when the worker is gone
+        """
+        begun = False
+
+        def reply(answer: MotifReply) -> None:
+            nonlocal begun
+            begun = True
+            send_frame(connection, answer.encode())
+
+        try:
+            kind = self._kinds.get(call.kind)
+            if kind is None:
+                raise CallerError(f"unknown call `{call.kind}`")
+            kind(call, connection, reply)
+        except SluiceError as error:
+            if not begun:
+                reply(MotifReply(error.status, f"{error}"))
+
+    def _open(self, call: MotifCall, connection: socket.socket, reply: Callable[[MotifReply], None]) -> None:
+        opened = self._runtime.notify_open(call.item)
+        try:
+            if opened.expansion is None:
+                reply(MotifReply(_DONE))
+                return
+            reply(MotifReply(_FOLLOWS, same=opened.same()))
+            for piece in opened.read(call.start, call.stop):
+                send_frame(connection, piece)
+            send_frame(connection, b"")
+        finally:
+            self._runtime.notify_close(opened)
+
+    def _expand(self, call: MotifCall, connection: socket.socket, reply: Callable[[MotifReply], None]) -> None:
+        self._runtime.expand(call.item)
+        reply(MotifReply(_DONE))
+
+    def _contract(self, call: MotifCall, connection: socket.socket, reply: Callable[[MotifReply], None]) -> None:
+        if call.verify not in VERIFICATIONS:
+            raise CallerError(f"`verify` is `{call.verify}`, expected one of {', '.join(VERIFICATIONS)}")
+        outcome = self._runtime.contract(call.item, call.verify)
+        if outcome not in (CONTRACTED, ALREADY):
+            raise Conflict(f"`{call.item}` is not contracted: {outcome}")
+        reply(MotifReply(_DONE, reason=outcome))
+
+    def _attach(self, call: MotifCall, connection: socket.socket, reply: Callable[[MotifReply], None]) -> None:
+        record = self._attachments.attach(call.item, call.motifs, call.identity, call.fresh)
+        reply(MotifReply(_DONE, record=record))
+
+    def _change(self, call: MotifCall, connection: socket.socket, reply: Callable[[MotifReply], None]) -> None:
+        with self._runtime.changing(call.item) as renewal:
+            reply(MotifReply(_DONE))
+            _hold(connection, renewal)
+
+    def _copy(self, call: MotifCall, connection: socket.socket, reply: Callable[[MotifReply], None]) -> None:
+        view = self._shim.view(call.item)
+        if view is None:
+            raise NotFound(f"there is no object `{call.item}`")
+        record = self._attachments.copied(view, call.to, call.identity)
+        self._attachments.note(view)
+        if view.plain.version != call.item_version:
+            raise Conflict(f"`{call.item}` was written meanwhile")
+        answer = MotifReply(_DONE, record=record.encode(), size=view.plain.size, etag=view.plain.digest)
+        if not view.contracted:
+            reply(answer)
+            return
+        with self._runtime.copying(call.item, call.to) as seen:
+            if seen != view:
+                raise Conflict(f"`{call.item}` was written meanwhile")
+            reply(MotifReply(**{**answer.to_data(), "contracted": True}))
+            _hold(connection, lambda: None)
+
+
+def _hold(connection: socket.socket, renew: Callable[[], object]) -> None:
+    """Until the worker ends the connection."""
+    connection.settimeout(_LOOK)
+    while True:
+        try:
+            connection.recv(1)
+            return
+        except TimeoutError:
+            renew()

@@ -1,0 +1,127 @@
+"""The contract suite of shims on a real Swift: ``tests/functional/test_motif_shim.py`` runs it in a process of its own.
+
+``SLUICE_MOTIFS_CONF`` names the configuration of the cluster's motif daemon; the account must be there.
+"""
+
+import io
+import os
+import uuid
+from dataclasses import replace
+
+import pytest
+
+from sluice_middleware.swift import internal_api
+
+internal_api.eventlet_monkey_patch()
+
+import logging  # noqa: E402
+
+from sluice_core.motifs.dependents import current_run, set_complete  # noqa: E402
+from sluice_core.store.store import Store  # noqa: E402
+from sluice_middleware.proxy.object_handler import ObjectHandler  # noqa: E402
+from sluice_middleware.wsgi.internal_daemon import load_app  # noqa: E402
+from sluice_middleware.wsgi.response import UpstreamResponse  # noqa: E402
+from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment  # noqa: E402
+from sluice_middleware.wsgi.worker_context import WorkerContext  # noqa: E402
+from sluice_motifs.dependencies.source_changes import LocalDependents  # noqa: E402
+from sluice_motifs.leases import LocalLeases  # noqa: E402
+from sluice_motifs.runtime import Runtime  # noqa: E402
+from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract  # noqa: E402
+from sluice_motifs_swift.containers import Containers  # noqa: E402
+from sluice_motifs_swift.item_index import ItemIndex  # noqa: E402
+from sluice_motifs_swift.settings import read_settings  # noqa: E402
+from sluice_motifs_swift.shim import SwiftShim  # noqa: E402
+
+CONF = os.environ.get("SLUICE_MOTIFS_CONF", "")
+ACCOUNT = "AUTH_test"
+TEMPLATES = {"shifted_copy": ShiftedCopy}
+
+
+class InContainer:
+    """A shim whose items are the objects of one container, by their names alone."""
+
+    def __init__(self, inner, prefix):
+        self._inner = inner
+        self._prefix = prefix
+
+    def _full(self, seen):
+        return replace(seen, name=self._prefix + seen.name)
+
+    def view(self, name):
+        view = self._inner.view(self._prefix + name)
+        return None if view is None else replace(view, name=name)
+
+    def scan(self):
+        for view in self._inner.scan():
+            if view.name.startswith(self._prefix):
+                yield replace(view, name=view.name.removeprefix(self._prefix))
+
+    def unreliable(self, name):
+        return self._inner.unreliable(self._prefix + name)
+
+    def read(self, name, reader, chain):
+        return self._inner.read(self._prefix + name, reader, chain)
+
+    def own_bytes(self, seen):
+        return self._inner.own_bytes(self._full(seen))
+
+    def annotate(self, seen, record):
+        return self._inner.annotate(self._full(seen), record)
+
+    def contract(self, seen, record):
+        return self._inner.contract(self._full(seen), record)
+
+    def expand(self, seen, record, pieces):
+        return self._inner.expand(self._full(seen), record, pieces)
+
+    def replace(self, seen, record, pieces, began):
+        return self._inner.replace(self._full(seen), record, pieces, began)
+
+    def now(self):
+        return self._inner.now()
+
+
+class Storage:
+    """A container of its own for each test."""
+
+    def __init__(self, app, values, kind):
+        self._app = app
+        self._container = f"shim-{uuid.uuid4().hex[:8]}"
+        policy = {"HTTP_X_STORAGE_POLICY": kind}
+        assert self._send("PUT", **policy) == 201
+        store, client = Store(values["redis_url"], values["redis_prefix"]), SwiftClient(app)
+        assert store.run(set_complete(store.keys, store.run(current_run(store.keys))))
+        context = WorkerContext(values, logging.getLogger("sluice"))
+        handler = ObjectHandler(app, context.lookup, context.filters, logging.getLogger("sluice"))
+        inner = SwiftShim(handler, Containers(client, 0.0), ItemIndex(store, client), TEMPLATES)
+        prefix = f"{ACCOUNT}/{self._container}/"
+        self.shim = InContainer(inner, prefix)
+        runtime = Runtime(self.shim, LocalLeases(), LocalDependents(), TEMPLATES)
+        inner.reads.open = lambda name, chain: runtime.notify_open(name.removeprefix(prefix), chain)
+
+    def _send(self, method, *name, body=b"", **headers):
+        env = make_environment(method, ACCOUNT, self._container, *name)
+        env |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body)), **headers}
+        answer = UpstreamResponse(self._app, env)
+        list(answer.body)
+        return answer.code
+
+    def put(self, name, content):
+        assert self._send("PUT", name, body=content, CONTENT_TYPE="text/plain") == 201
+
+    def delete(self, name):
+        assert self._send("DELETE", name) == 204
+
+    def attach(self, name, record):
+        assert self.shim.annotate(self.shim.view(name), record)
+
+
+@pytest.fixture(scope="session")
+def swift_app():
+    return load_app(CONF)
+
+
+class TestSwiftShim(ShimContract):
+    @pytest.fixture(params=["gold", "ec21"])
+    def storage(self, swift_app, request):
+        return Storage(swift_app, read_settings(CONF), request.param)
