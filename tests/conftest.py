@@ -24,7 +24,8 @@ def cluster():
     folder = Path(tempfile.mkdtemp(prefix="sluice-"))
     try:
         # its nodes hear what a CollectD would send
-        setup = Setup(agent_options={"agent": {"collectd": "true"}})
+        # and its proxies forget a container as soon as one writes it: they have one memcached
+        setup = Setup(agent_options={"agent": {"collectd": "true"}}, motif_options={"source_delay": "0"})
         with Cluster(Layout.free(folder), plain=True, setup=setup) as running:
             yield running
     finally:

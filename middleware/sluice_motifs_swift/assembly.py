@@ -8,9 +8,11 @@ from pathlib import Path
 
 from sluice_core.options import OptionError
 from sluice_core.store.store import Store
+from sluice_middleware.cache import node_cache
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift import green
 from sluice_middleware.wsgi.internal_daemon import configure_log, load_app
+from sluice_middleware.wsgi.response import App
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
 from sluice_motifs.expansion.opening import Surroundings
@@ -48,7 +50,7 @@ def make_daemon(path: str) -> Daemon:
     app = load_app(path)
     client = SwiftClient(app)
     containers, index = Containers(client, values["source_delay"]), ItemIndex(store, client)
-    handler = ObjectHandler(app, context.lookup, context.filters, log)
+    handler = ObjectHandler(_telling_caches(app, values["cache_dir"]), context.lookup, context.filters, log)
     shim = SwiftShim(handler, containers, index, templates)
     around = Surroundings(pause=green.pause, turns=threading.Semaphore(values["expansions"]))
     runtime = Runtime(shim, RedisLeases(store), RedisDependents(store), templates, around=around)
@@ -56,6 +58,13 @@ def make_daemon(path: str) -> Daemon:
     attachments = Attachments(runtime, shim, containers, index, templates)
     server = WorkerServer(values["socket"], WorkerCalls(runtime, shim, attachments))
     return Daemon([_Policies(context), Scan(store, runtime), server])
+
+
+def _telling_caches(app: App, folder: str) -> App:
+    """The application, whose writes the caches of all proxies are told of."""
+    options = {option.name: option.default for option in node_cache.OPTIONS} | {"cache_dir": folder}
+    cache = node_cache.open_cache(options, log)
+    return app if cache is None else cache.wrap(app)
 
 
 class _Policies:

@@ -18,6 +18,7 @@ OPTIONS: Final = (
         "seconds after which all proxies know that a container has sources; "
         "longer than their `recheck_container_existence`",
     ),
+    Option("cache_dir", "", "folder in which the node's proxies cache objects, their option of this name"),
     *NODE_OPTIONS,
 )
 

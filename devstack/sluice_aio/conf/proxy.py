@@ -100,6 +100,8 @@ def rewriter_conf(layout: Layout, redis_url: str, setup: Setup) -> str:
 def motifs_conf(layout: Layout, redis_url: str, setup: Setup) -> str:
     """The configuration of ``sluice-motifs``, with its own proxy application."""
     ours = {"redis_url": redis_url, "socket": str(layout.motif_socket), **setup.motif_options}
+    if cluster_setup.CACHE in setup.parts:
+        ours["cache_dir"] = str(layout.cache)
     return _daemon_conf(layout, "motifs", ours, setup)
 
 

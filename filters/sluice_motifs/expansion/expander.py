@@ -21,12 +21,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from sluice_core.errors import PeerError, SluiceError
-from sluice_motifs.api import ExpansionError, contained
+from sluice_motifs.api import ExpansionError, SourceGone, contained
 from sluice_motifs.dependencies.freshness import (
     Freshness,
     SourceState,
     Templates,
     derived_from,
+    internal_sources,
     is_exact,
     without_copies,
 )
@@ -148,6 +149,9 @@ class Expander:
         chain: tuple[str, ...],
         alive: Callable[[], None],
     ) -> None:
+        gone = state.gone.intersection(internal_sources(motif, view.name, self._templates))
+        if gone:  # known before the first byte
+            raise SourceGone(min(gone))
         same = self._is_exact(view, motif) and not state.stale
         record = self._freshness.recorded(view, motif, state)
         if not same:

@@ -112,7 +112,7 @@ class CacheVisit(Visit):
 
     def _protected(self) -> bool:
         environ = self._call.environ
-        return self._call.protected or _ENCRYPTED in environ or sysmeta.MADE_FROM_OTHERS in environ
+        return self._call.protected or _ENCRYPTED in environ or sysmeta.WITH_MOTIFS in environ
 
     def _collected(self) -> Sequence[bytes] | None:
         """The whole of what passed."""
@@ -290,6 +290,9 @@ class ReadVisit(CacheVisit):
             return None
         if write_stamp(reply.headers) < newest:
             return None  # from a replica that has not heard of the last write
+        if sysmeta.has_motifs(reply.headers.items()):  # may be out of date although nobody wrote it
+            store.forget(entry)
+            return None
         headers = plain_headers(reply.headers, content.length)
         same = normalize_etag(headers.get("Etag")) == normalize_etag(content.headers.get("Etag"))
         if not same or headers.get("Content-Length") != str(content.length) or not content.is_intact():

@@ -29,7 +29,7 @@ class MotifDaemon:
     """:param path: of the daemon's unix socket; empty when there is none"""
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self.path = path
 
     def call(self, call: MotifCall) -> GrantedCall:
         """What the daemon grants; close it.
@@ -37,12 +37,12 @@ class MotifDaemon:
         :raises RefusedRequest: when the client asked for what cannot be
         :raises DaemonAway: when it cannot be granted now
         """
-        if not self._path:
+        if not self.path:
             raise DaemonAway("this proxy has no `motif_socket`, so it asks no motif daemon")
         connection = socket.socket(socket.AF_UNIX)
         try:
             connection.settimeout(_CONNECT)
-            connection.connect(self._path)
+            connection.connect(self.path)
             connection.settimeout(_PATIENCE)
             send_frame(connection, call.encode())
             raw = receive_frame(connection)
@@ -51,7 +51,7 @@ class MotifDaemon:
             reply = MotifReply.decode(raw)
         except (OSError, PeerError) as error:
             connection.close()
-            raise DaemonAway(f"the motif daemon at `{self._path}` is away: {error}") from error
+            raise DaemonAway(f"the motif daemon at `{self.path}` is away: {error}") from error
         if reply.status >= 300:
             connection.close()
             if reply.status >= 500:

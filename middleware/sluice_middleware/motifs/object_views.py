@@ -59,6 +59,17 @@ class ObjectViews:
 
         :raises PeerError: when that cannot be known
         """
+        stored = self.stored(name)
+        try:
+            return None if stored is None else view_of(name, stored)
+        except DecodeError as error:
+            raise PeerError(f"the metadata of `{name}` cannot be read: {error}") from error
+
+    def stored(self, name: str) -> StoredObject | None:
+        """The object as it is stored; None when there is none.
+
+        :raises PeerError: when that cannot be known
+        """
         target = target_of(name)
         if target is None:
             return None
@@ -73,7 +84,7 @@ class ObjectViews:
         if answer.code != 200:
             raise PeerError(f"swift answered `{answer.status}` to a HEAD of `{name}`")
         try:
-            return view_of(name, StoredObject(answer.headers))
+            return StoredObject(answer.headers)
         except DecodeError as error:
             raise PeerError(f"the metadata of `{name}` cannot be read: {error}") from error
 

@@ -59,6 +59,7 @@ class MotifReads:
         :raises NotAnswered: when the object is to be asked for again
         :raises SluiceError: when the bytes cannot be made, or nobody knows whether they are out of date
         """
+        env[sysmeta.WITH_MOTIFS] = True
         try:
             stored = StoredObject(answer.headers)
             view = view_of(item_name(target), stored)
@@ -84,7 +85,6 @@ class MotifReads:
         try:
             if not derived_from(view.record.motifs, view.name, self._templates):
                 return ""
-            env[sysmeta.MADE_FROM_OTHERS] = True
             views = ObjectViews(self._app, env.get("swift.cache"))
             return "true" if Freshness(views, self._templates).look(view).stale else ""
         except SluiceError:

@@ -76,7 +76,7 @@ class MotifWrites:
         method = env["REQUEST_METHOD"]
         if method not in ("PUT", "DELETE") and (method != "POST" or env.keys().isdisjoint(_EXPIRY)):
             return False
-        return sysmeta.SOURCES_MARK in get_container_info(env, self._app, swift_source=SOURCE)["sysmeta"]
+        return sysmeta.SOURCES_MARK in get_container_info(env, self._app, swift_source=SOURCE).get("sysmeta", {})
 
     def attach(self, env: Env, target: Target) -> None:
         """Attach what a client's PUT asks for.
@@ -91,6 +91,7 @@ class MotifWrites:
         reply = self._attached(env, target, value, fresh=True)
         if reply is not None:
             env[sysmeta.MOTIF_ENV] = reply.record
+            env[sysmeta.WITH_MOTIFS] = True
 
     def post(self, env: Env, target: Target) -> None:
         """Attach what a client's POST asks for, and carry over what is attached.
@@ -103,9 +104,11 @@ class MotifWrites:
             if reply is not None:
                 env[sysmeta.POSTED_MOTIF_ENV] = reply.record
             return
-        view = ObjectViews(self._app, env.get("swift.cache")).view(item_name(target))
-        if view is not None and view.record.motifs:
-            env[sysmeta.POSTED_MOTIF_ENV] = view.opaque.posted_motif(view.record.encode())
+        if not self._daemon.path:
+            return  # nothing attaches motifs here, and a HEAD is saved
+        stored = ObjectViews(self._app, env.get("swift.cache")).stored(item_name(target))
+        if stored is not None and stored.motif_record:
+            env[sysmeta.POSTED_MOTIF_ENV] = stored.posted_motif(stored.motif_record)
 
     def _attached(self, env: Env, target: Target, value: str, fresh: bool) -> MotifReply | None:
         motifs = parse_attachments(value, self._templates)
@@ -140,6 +143,7 @@ class MotifWrites:
             if content_length(env) != reply.size:
                 return None
             env[sysmeta.MOTIF_ENV] = reply.record
+            env[sysmeta.WITH_MOTIFS] = True
             return self._put_contracted(env, reply) if reply.contracted else None
 
     def _put_contracted(self, env: Env, reply: MotifReply) -> UpstreamResponse:

@@ -90,7 +90,7 @@ class StoredObject:
         kept = sysmeta.find_header(self.headers, sysmeta.MOTIF) or ""
         written_on, _, posted = (sysmeta.find_header(self.headers, sysmeta.POSTED_MOTIF) or "").partition(" ")
         if not posted:
-            return kept
+            return kept  # most have none, and nobody need know when they were written
         data, known = self._data_timestamp(), Timestamp(written_on)
         if known.normal != data.normal:
             return kept

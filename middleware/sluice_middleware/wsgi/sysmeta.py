@@ -74,8 +74,8 @@ COPIED: Final = "X-Object-Sysmeta-Sluice-Copied"
 REFUSED: Final = "X-Backend-Sluice-Refused"
 #: On the answer to a HEAD, when the object may be made anew before it is read; `unknown` when nobody can tell.
 STALE: Final = "X-Sluice-Stale"
-#: In the environment of a request whose object changes when others do: it must not be kept anywhere.
-MADE_FROM_OTHERS: Final = "sluice.made_from_others"
+#: In the environment of a request for an object with motifs: it may change when others do, and must not be kept.
+WITH_MOTIFS: Final = "sluice.motifs"
 #: Names of headers in the environment of a request.
 NODE_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_NODE"
 MOTIF_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_MOTIF"

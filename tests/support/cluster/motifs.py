@@ -1,0 +1,46 @@
+"""What tests do with the motif daemon of a cluster: have objects contracted, and see whether their bytes are stored."""
+
+import time
+
+from tests.support.cluster.object_files import file_metadata, object_files
+
+from sluice_middleware.motifs.daemon_client import DaemonAway, MotifDaemon
+from sluice_middleware.motifs.daemon_protocol import CONTRACT, EXPAND, MotifCall
+from sluice_middleware.wsgi.response import RefusedRequest
+from sluice_middleware.wsgi.sysmeta import CONTRACTED
+
+#: Why an object is not contracted now and will be in a moment: no lease yet, or its expansion is about to end.
+_LATER = ("may be forgotten", "busy", "changed")
+
+
+def contract(cluster, path, verify="head", account="AUTH_test", expanded=True):
+    """Have the bytes of an object given up; a Redis that was just started grants no leases for some seconds.
+
+    :param expanded: wait first until what is being expanded is in its place
+    """
+    daemon, end = MotifDaemon(str(cluster.layout.motif_socket)), time.monotonic() + 20
+    while True:
+        try:
+            if expanded:
+                expand(cluster, path, account)
+            daemon.call(MotifCall(CONTRACT, f"{account}/{path}", verify=verify)).close()
+            break
+        except (DaemonAway, RefusedRequest) as error:
+            if time.monotonic() > end or not any(words in str(error) for words in _LATER):
+                raise
+            time.sleep(0.1)
+    assert is_contracted(cluster, path, account)
+
+
+def expand(cluster, path, account="AUTH_test"):
+    """Have the bytes of an object made, and wait until they are in their place."""
+    MotifDaemon(str(cluster.layout.motif_socket)).call(MotifCall(EXPAND, f"{account}/{path}")).close()
+
+
+def is_contracted(cluster, path, account="AUTH_test"):
+    """Whether no newest file of an object has bytes."""
+    files = object_files(cluster.device_folders, f"{account}/{path}")
+    assert files, f"there is no object `{path}`"
+    states = {CONTRACTED in file_metadata(file) for file in files}
+    assert len(states) == 1, "replicas differ"
+    return states.pop()
