@@ -7,6 +7,9 @@ from django.urls.converters import StringConverter
 
 from sluice_controller.api.views.bandwidth import iostack, measurements, slo
 from sluice_controller.api.views.code import controllers, dependencies, filters, uploaded_metrics
+from sluice_controller.api.views.motifs import objects as motif_objects
+from sluice_controller.api.views.motifs import operations as motif_operations
+from sluice_controller.api.views.motifs import spaces
 from sluice_controller.api.views.operations import (
     changes,
     configuration,
@@ -158,6 +161,14 @@ urlpatterns = [
     path("volumes/<name:volume>/detach", volumes.VolumeDetachView.as_view()),
     path("volumes/<name:volume>/snapshots", volumes.SnapshotsView.as_view()),
     path("volumes/<name:volume>/snapshots/<name:snapshot>", volumes.SnapshotView.as_view()),
+    path("motifs", motif_objects.MotifsView.as_view()),
+    path("motifs/templates", motif_objects.TemplatesView.as_view()),
+    path("motifs/operations", motif_operations.MotifOperationsView.as_view()),
+    path("motifs/operations/<str:operation>", motif_operations.MotifOperationView.as_view()),
+    path("motifs/operations/<str:operation>/cancel", motif_operations.MotifOperationCancelView.as_view()),
+    path("motifs/<name:account>/<name:container>/<target:object_name>", motif_objects.MotifView.as_view()),
+    path("spaces", spaces.SpacesView.as_view()),
+    path("spaces/<target:space>", spaces.SpaceView.as_view()),
     path("health", service.HealthView.as_view()),
     path("metrics", service.MetricsView.as_view()),
     path("metrics/history", metric_history.MetricSeriesView.as_view()),

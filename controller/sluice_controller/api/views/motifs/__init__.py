@@ -1,0 +1,1 @@
+"""Views of motifs, operations on many objects, and spaces."""

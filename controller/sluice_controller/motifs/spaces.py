@@ -1,0 +1,55 @@
+"""Spaces, as the daemons that keep them reported them last."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from sluice_controller.catalog import entries
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.entries import Page
+from sluice_core.errors import NotFound
+from sluice_core.messages.elasticity import WHOLE_CLUSTER
+from sluice_core.motifs.messages import SpaceStatus
+from sluice_core.motifs.spaces import read_spaces
+
+#: How the space of the whole cluster is called in paths and answers.
+CLUSTER: Final = "CLUSTER"
+
+
+def space_name(status: SpaceStatus) -> str:
+    """What a space is called: its path, or ``CLUSTER``."""
+    return CLUSTER if status.path == WHOLE_CLUSTER else status.path
+
+
+def account_of_space(name: str) -> str:
+    """The account that a space is in; empty for the cluster's."""
+    return "" if name == CLUSTER else name.partition("/")[0]
+
+
+def page(backend: Backend, accounts: Collection[str] | None, limit: int, marker: str, prefix: str) -> Page[SpaceStatus]:
+    """Spaces by name.
+
+    :param accounts: those that may be shown; None for all
+    """
+    known = _known(backend)
+    shown = {name: one for name, one in known.items() if accounts is None or account_of_space(name) in accounts}
+    return entries.page(shown, limit, marker, prefix)
+
+
+def find(backend: Backend, name: str) -> SpaceStatus:
+    """One space.
+
+    :raises NotFound: when no daemon keeps it
+    """
+    found = _known(backend).get(name)
+    if found is None:
+        raise NotFound(
+            f"no daemon keeps a space `{name}`: it has objects with motifs once a policy sets `elasticity` for it, "
+            "they are attached, and a daemon `sluice-motifs` runs"
+        )
+    return found
+
+
+def _known(backend: Backend) -> dict[str, SpaceStatus]:
+    return {space_name(one): one for one in backend.store.run(read_spaces(backend.store.keys))}
