@@ -58,6 +58,8 @@ SPECTACULAR_SETTINGS = {
         "RewriteStateEnum": "sluice_core.rewrites.messages.STATES",
         "TierStateEnum": "sluice_controller.volumes.tiers.STATES",
         "VolumeOperationStateEnum": "sluice_controller.api.serializers.volumes.OPERATION_STATES",
+        "MotifOperationStateEnum": "sluice_controller.api.serializers.motifs.OPERATION_STATES",
+        "SpaceStateEnum": "sluice_controller.api.serializers.motifs.SPACE_STATES",
         "KindEnum": "sluice_core.describe.KINDS",
         "CandidateKindEnum": "sluice_dsl.candidates.KINDS",
         "FabricEnum": "sluice_core.volumes.tiers.FABRICS",

@@ -38,6 +38,11 @@ ABOUT_THINGS = {
     "stereotypes:take_back": ("DELETE", "/stereotypes/gold/tenants/{target}", None),
     "effective:show": ("GET", "/effective?target={target}", None),
     "slos:show": ("GET", "/bw/slo/{account}/get_bw", None),
+    "motifs:show": ("GET", "/motifs/{account}/c/o", None),
+    "motifs:attach": ("PUT", "/motifs/{account}/c/o", ""),
+    "motifs:act": ("POST", "/motifs/{account}/c/o", ""),
+    "motifs:detach": ("DELETE", "/motifs/{account}/c/o", None),
+    "spaces:show": ("GET", "/spaces/{account}", None),
 }
 #: Asked of some requests about volumes of Cinder's alone; ``volumes/`` tries them.
 OF_SOME_REQUESTS = {"volumes:adopt", "volumes:force_detach"}
