@@ -16,6 +16,7 @@ from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.wsgi import sysmeta
 from sluice_motifs.api import Template
 from sluice_motifs.records import ItemView, Record
+from sluice_motifs.shim import NoCopies
 from sluice_motifs_swift.containers import Containers
 from sluice_motifs_swift.item_index import ItemIndex
 from sluice_motifs_swift.object_reads import ObjectReads
@@ -27,7 +28,7 @@ _SEGMENTS: Final = ("+segments", "_segments")
 _TICK: Final = 1e-5
 
 
-class SwiftShim:
+class SwiftShim(NoCopies):
     """Implements ``Shim``.
 
     :param handler: of Swift's proxy application below gatekeeper and authorization
