@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
+import time
 from pathlib import Path
 
+from sluice_core.motifs.announcements import ContractionGuard
+from sluice_core.motifs.call_server import CallServer
+from sluice_core.motifs.snapshot_rules import SnapshotRules
+from sluice_core.motifs.spaces import write_spaces
 from sluice_core.options import OptionError
+from sluice_core.snapshot.reader import SnapshotReader
 from sluice_core.store.store import Store
 from sluice_middleware.cache import node_cache
 from sluice_middleware.proxy.object_handler import ObjectHandler
@@ -17,6 +24,10 @@ from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
 from sluice_motifs.expansion.opening import Surroundings
 from sluice_motifs.runtime import Runtime
+from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
+from sluice_motifs.space.controller import SpaceController, SpaceSurroundings
+from sluice_motifs.space.exchange import ActivityExchange
+from sluice_motifs.templates.options import template_context
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs_swift.attachments import Attachments
 from sluice_motifs_swift.containers import Containers
@@ -42,7 +53,7 @@ def make_daemon(path: str) -> Daemon:
     if not Path(values["socket"]).parent.is_dir():
         raise OptionError(f"option `socket` is `{values['socket']}`, whose folder does not exist")
     failures: dict[str, str] = {}
-    templates = load_templates(failures)
+    templates = load_templates(failures, template_context(values))
     for name, reason in failures.items():
         log.error("template `%s` is left out: %s", name, reason)
     store = Store(values["redis_url"], values["redis_prefix"])
@@ -51,13 +62,27 @@ def make_daemon(path: str) -> Daemon:
     client = SwiftClient(app)
     containers, index = Containers(client, values["source_delay"]), ItemIndex(store, client)
     handler = ObjectHandler(_telling_caches(app, values["cache_dir"]), context.lookup, context.filters, log)
-    shim = SwiftShim(handler, containers, index, templates)
+    guard = ContractionGuard(store.nodes, time.time)
+    shim = SwiftShim(handler, containers, index, templates, guard)
     around = Surroundings(pause=green.pause, turns=threading.Semaphore(values["expansions"]))
-    runtime = Runtime(shim, RedisLeases(store), RedisDependents(store), templates, around=around)
+    leases = RedisLeases(store)
+    runtime = Runtime(shim, leases, RedisDependents(store), templates, around=around)
     shim.reads.open = runtime.notify_open
     attachments = Attachments(runtime, shim, containers, index, templates)
     server = WorkerServer(values["socket"], WorkerCalls(runtime, shim, attachments))
-    return Daemon([_Policies(context), Scan(store, runtime), server])
+    # what the API asks for, and spaces that are kept at their targets
+    calls = RuntimeCalls(runtime, shim, guard, admit=attachments.admit)
+    node = values["node"] or socket.gethostname()
+    called = CallServer(store, calls, node, described_templates(templates), time.time)
+    spaces = SpaceController(
+        runtime,
+        SnapshotRules(SnapshotReader(values["snapshot_dir"])),
+        leases,
+        called.daemon.name,
+        SpaceSurroundings(guard=guard, report=lambda found: store.run(write_spaces(store.keys, found))),
+    )
+    told = ActivityExchange(store, runtime.items, called.daemon.name)
+    return Daemon([_Policies(context), Scan(store, runtime), spaces, told, called, server])
 
 
 def _telling_caches(app: App, folder: str) -> App:

@@ -73,6 +73,14 @@ class Attachments:
                 if not may_read(motif.identity, target[0], self._containers.read_acl(*target[:2])):
                     raise Forbidden(f"you may not read source `{source}`, which is in another account")
 
+    def admit(self, name: str, motif: Motif) -> None:
+        """Note what is about to be attached.
+
+        :raises CallerError: when it may not be
+        """
+        self.check_rights(name, [motif])
+        self.note(ItemView(name, Plain("", 0, ""), Record((motif,))))
+
     def note(self, view: ItemView) -> None:
         """Have the object and the containers of what it needs known before it is written."""
         self._index.add(view.name)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sluice_core.options import Option, OptionError, sample_section
 from sluice_middleware.wsgi.internal_daemon import NODE_OPTIONS, REDIS_OPTIONS, SWIFT_SAMPLE, read_section
+from sluice_motifs.templates import options
 
 SECTION: Final = "motifs"
 OPTIONS: Final = (
@@ -19,6 +20,8 @@ OPTIONS: Final = (
         "longer than their `recheck_container_existence`",
     ),
     Option("cache_dir", "", "folder in which the node's proxies cache objects, their option of this name"),
+    Option("node", "", "name of this node, as its agent's; empty means its host name"),
+    *options.OPTIONS,
     *NODE_OPTIONS,
 )
 

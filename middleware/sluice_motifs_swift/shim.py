@@ -15,6 +15,7 @@ from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.wsgi import sysmeta
 from sluice_motifs.api import Template
+from sluice_motifs.dependencies.freshness import is_exact
 from sluice_motifs.records import ItemView, Record
 from sluice_motifs.shim import NoCopies
 from sluice_motifs_swift.containers import Containers
@@ -62,10 +63,9 @@ class SwiftShim(NoCopies):
         account, container, _ = view.name.split("/", 2)
         if self._containers.is_synchronized(account, container):
             return "its container is synchronized to another"
-        if container.endswith(_SEGMENTS):
-            kinds = [self._templates.get(one.template) for one in view.record.motifs]
-            if not all(one is not None and one.exact for one in kinds):
-                return "parts of large objects take exact motifs only"
+        exact = all(is_exact(one, view.name, self._templates) for one in view.record.motifs)
+        if container.endswith(_SEGMENTS) and not exact:
+            return "parts of large objects take exact motifs only"
         return self._suspended()
 
     def scan(self) -> Iterator[ItemView]:

@@ -14,8 +14,8 @@ from sluice_middleware.motifs.daemon_protocol import (
     COPY,
     EXPAND,
     OPEN,
-    MotifCall,
-    MotifReply,
+    WorkerCall,
+    WorkerReply,
     send_frame,
 )
 from sluice_motifs.contraction import ALREADY, CONTRACTED, VERIFICATIONS
@@ -45,14 +45,14 @@ class WorkerCalls:
             COPY: self._copy,
         }
 
-    def serve(self, call: MotifCall, connection: socket.socket) -> None:
+    def serve(self, call: WorkerCall, connection: socket.socket) -> None:
         """Answer ``call``; an error is told, as long as nothing else was.
 
         :raises OSError: when the worker is gone
         """
         begun = False
 
-        def reply(answer: MotifReply) -> None:
+        def reply(answer: WorkerReply) -> None:
             nonlocal begun
             begun = True
             send_frame(connection, answer.encode())
@@ -64,43 +64,43 @@ class WorkerCalls:
             kind(call, connection, reply)
         except SluiceError as error:
             if not begun:
-                reply(MotifReply(error.status, f"{error}"))
+                reply(WorkerReply(error.status, f"{error}"))
 
-    def _open(self, call: MotifCall, connection: socket.socket, reply: Callable[[MotifReply], None]) -> None:
+    def _open(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         opened = self._runtime.notify_open(call.item)
         try:
             if opened.expansion is None:
-                reply(MotifReply(_DONE))
+                reply(WorkerReply(_DONE))
                 return
-            reply(MotifReply(_FOLLOWS, same=opened.same()))
+            reply(WorkerReply(_FOLLOWS, same=opened.same()))
             for piece in opened.read(call.start, call.stop):
                 send_frame(connection, piece)
             send_frame(connection, b"")
         finally:
             self._runtime.notify_close(opened)
 
-    def _expand(self, call: MotifCall, connection: socket.socket, reply: Callable[[MotifReply], None]) -> None:
+    def _expand(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         self._runtime.expand(call.item)
-        reply(MotifReply(_DONE))
+        reply(WorkerReply(_DONE))
 
-    def _contract(self, call: MotifCall, connection: socket.socket, reply: Callable[[MotifReply], None]) -> None:
+    def _contract(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         if call.verify not in VERIFICATIONS:
             raise CallerError(f"`verify` is `{call.verify}`, expected one of {', '.join(VERIFICATIONS)}")
         outcome = self._runtime.contract(call.item, call.verify)
         if outcome not in (CONTRACTED, ALREADY):
             raise Conflict(f"`{call.item}` is not contracted: {outcome}")
-        reply(MotifReply(_DONE, reason=outcome))
+        reply(WorkerReply(_DONE, reason=outcome))
 
-    def _attach(self, call: MotifCall, connection: socket.socket, reply: Callable[[MotifReply], None]) -> None:
+    def _attach(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         record = self._attachments.attach(call.item, call.motifs, call.identity, call.fresh)
-        reply(MotifReply(_DONE, record=record))
+        reply(WorkerReply(_DONE, record=record))
 
-    def _change(self, call: MotifCall, connection: socket.socket, reply: Callable[[MotifReply], None]) -> None:
+    def _change(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         with self._runtime.changing(call.item) as renewal:
-            reply(MotifReply(_DONE))
+            reply(WorkerReply(_DONE))
             _hold(connection, renewal)
 
-    def _copy(self, call: MotifCall, connection: socket.socket, reply: Callable[[MotifReply], None]) -> None:
+    def _copy(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         view = self._shim.view(call.item)
         if view is None:
             raise NotFound(f"there is no object `{call.item}`")
@@ -108,14 +108,14 @@ class WorkerCalls:
         self._attachments.note(view)
         if view.plain.version != call.item_version:
             raise Conflict(f"`{call.item}` was written meanwhile")
-        answer = MotifReply(_DONE, record=record.encode(), size=view.plain.size, etag=view.plain.digest)
+        answer = WorkerReply(_DONE, record=record.encode(), size=view.plain.size, etag=view.plain.digest)
         if not view.contracted:
             reply(answer)
             return
         with self._runtime.copying(call.item, call.to) as seen:
             if seen != view:
                 raise Conflict(f"`{call.item}` was written meanwhile")
-            reply(MotifReply(**{**answer.to_data(), "contracted": True}))
+            reply(WorkerReply(**{**answer.to_data(), "contracted": True}))
             _hold(connection, lambda: None)
 
 

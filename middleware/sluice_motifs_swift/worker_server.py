@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from sluice_core.errors import PeerError
-from sluice_middleware.motifs.daemon_protocol import MotifCall, receive_frame
+from sluice_middleware.motifs.daemon_protocol import WorkerCall, receive_frame
 from sluice_middleware.swift import green
 from sluice_motifs_swift.worker_calls import WorkerCalls
 
@@ -83,7 +83,7 @@ class WorkerServer:
             try:
                 raw = receive_frame(connection)
                 if raw is not None:
-                    self._calls.serve(MotifCall.decode(raw), connection)
+                    self._calls.serve(WorkerCall.decode(raw), connection)
             except OSError as error:
                 log.debug("a proxy worker is gone: %s", error)
             except PeerError as error:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from sluice_core.errors import PeerError
-from sluice_middleware.motifs.daemon_protocol import MotifCall, MotifReply, receive_frame, send_frame
+from sluice_middleware.motifs.daemon_protocol import WorkerCall, WorkerReply, receive_frame, send_frame
 from sluice_middleware.swift import green
 from sluice_middleware.wsgi.response import RefusedRequest
 
@@ -25,13 +25,13 @@ class DaemonAway(PeerError):
     retry_after = RETRY_AFTER
 
 
-class MotifDaemon:
+class DaemonClient:
     """:param path: of the daemon's unix socket; empty when there is none"""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def call(self, call: MotifCall) -> GrantedCall:
+    def call(self, call: WorkerCall) -> GrantedCall:
         """What the daemon grants; close it.
 
         :raises RefusedRequest: when the client asked for what cannot be
@@ -48,7 +48,7 @@ class MotifDaemon:
             raw = receive_frame(connection)
             if raw is None:
                 raise PeerError("it ended the connection")
-            reply = MotifReply.decode(raw)
+            reply = WorkerReply.decode(raw)
         except (OSError, PeerError) as error:
             connection.close()
             raise DaemonAway(f"the motif daemon at `{self.path}` is away: {error}") from error
@@ -63,7 +63,7 @@ class MotifDaemon:
 class GrantedCall:
     """A call that was granted, with the connection on which that rests."""
 
-    def __init__(self, connection: socket.socket, reply: MotifReply) -> None:
+    def __init__(self, connection: socket.socket, reply: WorkerReply) -> None:
         self.reply = reply
         self._connection = connection
 

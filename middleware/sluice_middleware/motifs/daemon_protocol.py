@@ -1,7 +1,7 @@
 """What a proxy worker asks of its node's motif daemon, over a unix socket.
 
 One connection is one call.  Each message is a frame: its length in four bytes, most significant first, and so many
-bytes.  The worker sends a :class:`MotifCall`, the daemon a :class:`MotifReply`.
+bytes.  The worker sends a :class:`WorkerCall`, the daemon a :class:`WorkerReply`.
 
 * ``OPEN``: status 200 is followed by frames of bytes as they are made, and an empty one when all have come; a
   connection that ends without it tells that they are not to be trusted.  204: the bytes are in their place.
@@ -35,7 +35,7 @@ _LENGTH: Final = struct.Struct("!I")
 
 
 @dataclass(frozen=True, slots=True)
-class MotifCall(Message):
+class WorkerCall(Message):
     """
     :param item: what it is about, ``account/container/object``
     :param start: first byte that is wanted, of ``OPEN``
@@ -61,7 +61,7 @@ class MotifCall(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class MotifReply(Message):
+class WorkerReply(Message):
     """
     :param status: as of HTTP
     :param reason: why it is none of 2xx

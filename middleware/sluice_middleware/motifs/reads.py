@@ -22,8 +22,8 @@ from typing import Final
 
 from sluice_core.errors import PeerError, SluiceError
 from sluice_middleware.motifs.contracted_bodies import LazyBody, MadeBody, respond_ranges
-from sluice_middleware.motifs.daemon_client import GrantedCall, MotifDaemon
-from sluice_middleware.motifs.daemon_protocol import EXPAND, OPEN, MotifCall
+from sluice_middleware.motifs.daemon_client import DaemonClient, GrantedCall
+from sluice_middleware.motifs.daemon_protocol import EXPAND, OPEN, WorkerCall
 from sluice_middleware.motifs.object_views import ObjectViews, item_name, view_of
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi import sysmeta
@@ -31,7 +31,7 @@ from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import CONDITIONS, App, Env, Headers, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject
 from sluice_motifs.api import Template
-from sluice_motifs.dependencies.freshness import Freshness, derived_from
+from sluice_motifs.dependencies.freshness import Freshness, derived_from, is_exact, max_ages
 from sluice_motifs.records import ItemView
 
 #: Who copies an object for a client (Swift's ``copy``).
@@ -48,7 +48,7 @@ class NotAnswered(PeerError):
 class MotifReads:
     """:param app: Swift's proxy application below this middleware"""
 
-    def __init__(self, app: App, daemon: MotifDaemon, templates: Mapping[str, type[Template]]) -> None:
+    def __init__(self, app: App, daemon: DaemonClient, templates: Mapping[str, type[Template]]) -> None:
         self._app = app
         self._daemon = daemon
         self._templates = templates
@@ -83,7 +83,7 @@ class MotifReads:
     def _staleness(self, env: Env, view: ItemView) -> str:
         """`true` when the object is out of date, empty when it is not; a HEAD may say that nobody knows."""
         try:
-            if not derived_from(view.record.motifs, view.name, self._templates):
+            if not (derived_from(view.record.motifs, view.name, self._templates) or max_ages(view, self._templates)):
                 return ""
             views = ObjectViews(self._app, env.get("swift.cache"))
             return "true" if Freshness(views, self._templates).look(view).stale else ""
@@ -129,7 +129,7 @@ class MotifReads:
 
         :raises NotAnswered: then
         """
-        self._daemon.call(MotifCall(EXPAND, view.name)).close()
+        self._daemon.call(WorkerCall(EXPAND, view.name)).close()
         raise NotAnswered(f"`{view.name}` changes again and again")
 
     def _same(self, view: ItemView, start: int, stop: int | None) -> GrantedCall:
@@ -143,15 +143,14 @@ class MotifReads:
         """
         :raises NotAnswered: when the bytes are in their place by now
         """
-        granted = self._daemon.call(MotifCall(OPEN, view.name, start, stop))
+        granted = self._daemon.call(WorkerCall(OPEN, view.name, start, stop))
         if granted.reply.status != 200:
             granted.close()
             raise NotAnswered(f"`{view.name}` changes again and again")
         return granted
 
     def _is_exact(self, view: ItemView) -> bool:
-        kinds = [self._templates.get(one.template) for one in view.record.motifs]
-        return all(one is not None and one.exact for one in kinds)
+        return all(is_exact(one, view.name, self._templates) for one in view.record.motifs)
 
     def _marked(self, env: Env, view: ItemView, headers: Headers, code: int) -> Headers:
         """Headers by which the PUT of a copy finds the motifs of the object that is copied."""

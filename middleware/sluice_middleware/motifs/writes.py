@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from sluice_middleware.motifs.attachments import HEADER_ENV, parse_attachments
-from sluice_middleware.motifs.daemon_client import DaemonAway, GrantedCall, MotifDaemon
-from sluice_middleware.motifs.daemon_protocol import ATTACH, CHANGE, COPY, MotifCall, MotifReply
+from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient, GrantedCall
+from sluice_middleware.motifs.daemon_protocol import ATTACH, CHANGE, COPY, WorkerCall, WorkerReply
 from sluice_middleware.motifs.object_views import ObjectViews, item_name, target_of
 from sluice_middleware.motifs.reads import COPY_SOURCE
 from sluice_middleware.motifs.rights import identity_of
@@ -49,7 +49,7 @@ class MotifWrites:
     def __init__(
         self,
         app: App,
-        daemon: MotifDaemon,
+        daemon: DaemonClient,
         templates: Mapping[str, type[Template]],
         accepted: Callable[[App, Env], bool],
     ) -> None:
@@ -67,7 +67,7 @@ class MotifWrites:
         if not self._is_marked(env) or not self._accepted(self._app, env):
             yield
             return
-        with self._daemon.call(MotifCall(CHANGE, item_name(target))) as granted:
+        with self._daemon.call(WorkerCall(CHANGE, item_name(target))) as granted:
             if env["REQUEST_METHOD"] == "PUT":
                 env["wsgi.input"] = _GuardedInput(env, granted)
             yield
@@ -110,11 +110,11 @@ class MotifWrites:
         if stored is not None and stored.motif_record:
             env[sysmeta.POSTED_MOTIF_ENV] = stored.posted_motif(stored.motif_record)
 
-    def _attached(self, env: Env, target: Target, value: str, fresh: bool) -> MotifReply | None:
+    def _attached(self, env: Env, target: Target, value: str, fresh: bool) -> WorkerReply | None:
         motifs = parse_attachments(value, self._templates)
         if not self._accepted(self._app, env):
             return None  # Swift refuses it
-        call = MotifCall(ATTACH, item_name(target), motifs=motifs, identity=identity_of(env, target[0]), fresh=fresh)
+        call = WorkerCall(ATTACH, item_name(target), motifs=motifs, identity=identity_of(env, target[0]), fresh=fresh)
         with self._daemon.call(call) as granted:
             return granted.reply
 
@@ -130,7 +130,7 @@ class MotifWrites:
         source = target_of(copied["n"])
         if source is None or source[0] != target[0] or is_interpreted(env) or not self._accepted(self._app, env):
             return None
-        call = MotifCall(
+        call = WorkerCall(
             COPY, copied["n"], to=item_name(target), identity=identity_of(env, target[0]), item_version=copied["v"]
         )
         try:
@@ -146,7 +146,7 @@ class MotifWrites:
             env[sysmeta.WITH_MOTIFS] = True
             return self._put_contracted(env, reply) if reply.contracted else None
 
-    def _put_contracted(self, env: Env, reply: MotifReply) -> UpstreamResponse:
+    def _put_contracted(self, env: Env, reply: WorkerReply) -> UpstreamResponse:
         env["wsgi.input"] = io.BytesIO()
         env["CONTENT_LENGTH"] = "0"
         env.pop("HTTP_ETAG", None)

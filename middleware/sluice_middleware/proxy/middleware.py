@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from sluice_core.describe import PROXY
 from sluice_core.errors import SluiceError
+from sluice_core.motifs.announcements import MOTIF_STATES
 from sluice_core.options import Option, read_options
 from sluice_filters.registry import load_filters
 from sluice_metrics.meter.busiest import LIMIT
@@ -26,7 +27,7 @@ from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.cache import node_cache
 from sluice_middleware.cache.visit import SEARCHED
 from sluice_middleware.log import Logger
-from sluice_middleware.motifs.daemon_client import MotifDaemon
+from sluice_middleware.motifs.daemon_client import DaemonClient
 from sluice_middleware.proxy.metric_adapters import CountedInput, RequestMetrics, count_body
 from sluice_middleware.proxy.metric_loader import WorkerMetrics
 from sluice_middleware.proxy.metric_reporter import Reporter
@@ -73,10 +74,11 @@ class ProxyMiddleware:
             lambda: self.reader.snapshot_id,
             self.logger,
             self.context.failures,
+            motifs=MOTIF_STATES if options["motif_socket"] else 0,
         )
         self.context.filters_changed = lambda: self.reporter.update_actions(self._actions())
         below = app if cache is None else cache.wrap(app)
-        motifs = MotifDaemon(options["motif_socket"])
+        motifs = DaemonClient(options["motif_socket"])
         self.handler = ObjectHandler(below, self.context.lookup, self.filters, logger, cache, motifs)
         self._placement = ContainerPlacement(app, lambda account: self.context.reader.placement(account))
         self.limiter = BandwidthLimiter(options["agent_socket"], PROXY, logger)

@@ -26,7 +26,7 @@ from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import ChainEncoder, chain_reader
 from sluice_filters.visits import Reply
 from sluice_middleware.log import Logger
-from sluice_middleware.motifs.daemon_client import MotifDaemon
+from sluice_middleware.motifs.daemon_client import DaemonClient
 from sluice_middleware.motifs.reads import MotifReads, NotAnswered
 from sluice_middleware.motifs.writes import MotifWrites
 from sluice_middleware.proxy import subrequests
@@ -80,7 +80,7 @@ class ObjectHandler:
         filters: dict[str, type[Filter]],
         logger: Logger,
         cache: CachedAttributes | None = None,
-        motifs: MotifDaemon | None = None,
+        motifs: DaemonClient | None = None,
     ) -> None:
         """
         :param motifs: the node's motif daemon; None where objects with motifs are handled as they are stored

@@ -4,8 +4,8 @@ import time
 
 from tests.support.cluster.object_files import file_metadata, object_files
 
-from sluice_middleware.motifs.daemon_client import DaemonAway, MotifDaemon
-from sluice_middleware.motifs.daemon_protocol import CONTRACT, EXPAND, MotifCall
+from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient
+from sluice_middleware.motifs.daemon_protocol import CONTRACT, EXPAND, WorkerCall
 from sluice_middleware.wsgi.response import RefusedRequest
 from sluice_middleware.wsgi.sysmeta import CONTRACTED
 
@@ -18,12 +18,12 @@ def contract(cluster, path, verify="head", account="AUTH_test", expanded=True):
 
     :param expanded: wait first until what is being expanded is in its place
     """
-    daemon, end = MotifDaemon(str(cluster.layout.motif_socket)), time.monotonic() + 20
+    daemon, end = DaemonClient(str(cluster.layout.motif_socket)), time.monotonic() + 20
     while True:
         try:
             if expanded:
                 expand(cluster, path, account)
-            daemon.call(MotifCall(CONTRACT, f"{account}/{path}", verify=verify)).close()
+            daemon.call(WorkerCall(CONTRACT, f"{account}/{path}", verify=verify)).close()
             break
         except (DaemonAway, RefusedRequest) as error:
             if time.monotonic() > end or not any(words in str(error) for words in _LATER):
@@ -34,7 +34,7 @@ def contract(cluster, path, verify="head", account="AUTH_test", expanded=True):
 
 def expand(cluster, path, account="AUTH_test"):
     """Have the bytes of an object made, and wait until they are in their place."""
-    MotifDaemon(str(cluster.layout.motif_socket)).call(MotifCall(EXPAND, f"{account}/{path}")).close()
+    DaemonClient(str(cluster.layout.motif_socket)).call(WorkerCall(EXPAND, f"{account}/{path}")).close()
 
 
 def is_contracted(cluster, path, account="AUTH_test"):

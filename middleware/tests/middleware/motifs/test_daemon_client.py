@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from sluice_core.errors import PeerError
-from sluice_middleware.motifs.daemon_client import DaemonAway, MotifDaemon
-from sluice_middleware.motifs.daemon_protocol import CHANGE, OPEN, MotifCall, MotifReply, receive_frame, send_frame
+from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient
+from sluice_middleware.motifs.daemon_protocol import CHANGE, OPEN, WorkerCall, WorkerReply, receive_frame, send_frame
 from sluice_middleware.wsgi.response import RefusedRequest
 
 
@@ -24,11 +24,11 @@ def serve(tmp_path):
         def run():
             connection, _ = listening.accept()
             with connection:
-                speak(MotifCall.decode(receive_frame(connection)), connection)
+                speak(WorkerCall.decode(receive_frame(connection)), connection)
 
         threads.append(threading.Thread(target=run))
         threads[-1].start()
-        return MotifDaemon(path)
+        return DaemonClient(path)
 
     yield start
     for thread in threads:
@@ -38,7 +38,7 @@ def serve(tmp_path):
 
 def replying(*frames, **reply):
     def speak(call, connection):
-        send_frame(connection, MotifReply(**reply).encode())
+        send_frame(connection, WorkerReply(**reply).encode())
         for frame in frames:
             send_frame(connection, frame)
 
@@ -46,29 +46,29 @@ def replying(*frames, **reply):
 
 
 def test_bytes_follow_until_an_empty_frame(serve):
-    granted = serve(replying(b"one", b"two", b"", status=200)).call(MotifCall(OPEN, "a/c/o"))
+    granted = serve(replying(b"one", b"two", b"", status=200)).call(WorkerCall(OPEN, "a/c/o"))
     assert list(granted.pieces()) == [b"one", b"two"]
 
 
 def test_bytes_without_an_empty_frame_are_not_to_be_trusted(serve):
-    granted = serve(replying(b"one", status=200)).call(MotifCall(OPEN, "a/c/o"))
+    granted = serve(replying(b"one", status=200)).call(WorkerCall(OPEN, "a/c/o"))
     with pytest.raises(PeerError, match="not those of the object"):
         list(granted.pieces())
 
 
 def test_a_frame_that_is_cut_is_told(serve):
     def speak(call, connection):
-        send_frame(connection, MotifReply(200).encode())
+        send_frame(connection, WorkerReply(200).encode())
         connection.sendall(b"\0\0\0\x09four")
 
     with pytest.raises(PeerError, match="within a frame"):
-        list(serve(speak).call(MotifCall(OPEN, "a/c/o")).pieces())
+        list(serve(speak).call(WorkerCall(OPEN, "a/c/o")).pieces())
 
 
 @pytest.mark.parametrize(("status", "kind"), [(400, RefusedRequest), (409, RefusedRequest), (503, DaemonAway)])
 def test_a_refusal_says_why(serve, status, kind):
     with pytest.raises(kind, match="because") as refused:
-        serve(replying(status=status, reason="because")).call(MotifCall(OPEN, "a/c/o"))
+        serve(replying(status=status, reason="because")).call(WorkerCall(OPEN, "a/c/o"))
     assert refused.value.status == status
 
 
@@ -76,11 +76,11 @@ def test_a_grant_holds_until_the_daemon_ends_the_connection(serve):
     ending = threading.Event()
 
     def speak(call, connection):
-        send_frame(connection, MotifReply(204).encode())
+        send_frame(connection, WorkerReply(204).encode())
         ending.wait(10)
 
     daemon = serve(speak)
-    with daemon.call(MotifCall(CHANGE, "a/c/o")) as granted:
+    with daemon.call(WorkerCall(CHANGE, "a/c/o")) as granted:
         assert granted.holds
         ending.set()
         while granted.holds:
@@ -90,10 +90,10 @@ def test_a_grant_holds_until_the_daemon_ends_the_connection(serve):
 @pytest.mark.parametrize("path", ["", "/nowhere/motifs.sock"])
 def test_a_daemon_that_is_away_is_worth_trying_again(path):
     with pytest.raises(DaemonAway) as away:
-        MotifDaemon(path).call(MotifCall(OPEN, "a/c/o"))
+        DaemonClient(path).call(WorkerCall(OPEN, "a/c/o"))
     assert away.value.retry_after > 0
 
 
 def test_a_daemon_that_hangs_up_is_away(serve):
     with pytest.raises(DaemonAway, match="ended the connection"):
-        serve(lambda call, connection: None).call(MotifCall(OPEN, "a/c/o"))
+        serve(lambda call, connection: None).call(WorkerCall(OPEN, "a/c/o"))
