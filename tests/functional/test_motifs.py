@@ -3,13 +3,17 @@
 import hashlib
 import json
 import time
+from urllib.parse import unquote
 
 import pytest
 from tests.support.cluster.motifs import contract, expand, is_contracted
-from tests.support.cluster.object_files import download
+from tests.support.cluster.object_files import download, file_metadata
 
+from sluice_aio.base.layout import OBJECT_DEVICES
 from sluice_aio.base.setup import EC21
+from sluice_aio.cluster.disks import data_files
 from sluice_middleware.motifs.attachments import HEADER
+from sluice_middleware.object_server.diskfile.cli import main as diskfile
 
 FIRST = b"".join(b"%d: the quick brown fox\n" % n for n in range(40_000))
 SECOND = b"".join(b"%d: jumps over the lazy dog\n" % n for n in range(40_000))
@@ -150,7 +154,15 @@ def test_a_header_attaches_or_says_why_not(motifs, swift, plain):
     assert is_contracted(motifs, "mo-attach/shared")
 
 
-def test_copy_post_put_and_delete_leave_the_bytes_unmade(motifs, swift):
+def named_on_disks(cluster, capsys):
+    """What ``sluice-diskfile`` says to be contracted."""
+    for server, device in OBJECT_DEVICES.items():
+        conf = str(cluster.layout.swift_dir / f"{server}.conf")
+        assert diskfile(["--config", conf, "contracted", device]) == 0
+    return {unquote(line)[1:] for line in capsys.readouterr().out.splitlines()}
+
+
+def test_copy_post_put_and_delete_leave_the_bytes_unmade(motifs, swift, capsys):
     made = sources(swift, "mo-verbs")
     put(swift, "mo-verbs/o", WHOLE, x_object_motif=made)
     contract(motifs, "mo-verbs/o")
@@ -160,6 +172,7 @@ def test_copy_post_put_and_delete_leave_the_bytes_unmade(motifs, swift):
     assert is_contracted(motifs, "mo-verbs/copy")
     assert swift.request("POST", "mo-verbs/o", x_object_meta_a="1").status == 202
     assert is_contracted(motifs, "mo-verbs/o")
+    assert {f"AUTH_test/mo-verbs/{name}" for name in ("o", "copy")} <= named_on_disks(motifs, capsys)
     assert swift.request("GET", "mo-verbs/copy").body == WHOLE
     ranged = swift.request("PUT", "mo-verbs/part", x_copy_from="mo-verbs/o", range="bytes=0-9")
     assert ranged.status == 201
@@ -277,3 +290,32 @@ def test_what_must_stay_is_not_contracted(motifs, swift):
     with pytest.raises(Exception, match="synchronized"):
         contract(motifs, "mo-synced/o")
     assert swift.request("GET", "mo-synced/o").body == WHOLE
+
+
+def test_versions_and_expiring_objects_are_objects_like_others(motifs, swift):
+    made = sources(swift, "mo-src")
+    put(swift, "mo-ver", x_versions_enabled="true")
+    put(swift, "mo-ver/o", WHOLE, x_object_motif=made)
+    (row,) = json.loads(swift.raw("GET", f"{swift.account}/mo-ver?format=json&versions", token(swift)).body)
+    hidden = next(name for name in stored_names(motifs) if name.startswith("\0versions\0mo-ver/"))
+    contract(motifs, hidden)
+    assert swift.request("HEAD", "mo-ver/o").headers["content-length"] == str(len(WHOLE))
+    put(swift, "mo-ver/o", b"newer")
+    old = f"{swift.account}/mo-ver/o?version-id={row['version_id']}"
+    assert is_contracted(motifs, hidden), "a newer version leaves it as it is"
+    assert swift.raw("GET", old, token(swift)).body == WHOLE
+    assert swift.raw("DELETE", old, token(swift)).status == 204
+    put(swift, "mo-src/expiring", WHOLE, x_object_motif=made, x_delete_after="4")
+    contract(motifs, "mo-src/expiring")
+    assert swift.request("HEAD", "mo-src/expiring").headers["content-length"] == str(len(WHOLE))
+    _wait(lambda: swift.request("GET", "mo-src/expiring").status == 404)
+
+
+def stored_names(cluster):
+    """Container and name of everything that AUTH_test has stored."""
+    found = (str(file_metadata(path).get("name", "")) for path in data_files(cluster.device_folders))
+    return {name.removeprefix("/AUTH_test/") for name in found if name.startswith("/AUTH_test/")}
+
+
+def token(swift):
+    return {"X-Auth-Token": swift.token}

@@ -35,6 +35,8 @@ _CONFIG: Final = "/etc/swift/object-server.conf"
 #: Seconds between two lines of progress.
 _PROGRESS: Final = 10.0
 _MOST_NAMED: Final = 20
+#: Commands that name objects → the metadata that these have.
+_NAMED: Final = {"encoded": sysmeta.CHAIN, "contracted": sysmeta.CONTRACTED}
 
 
 class WriteRateLimit:
@@ -100,7 +102,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if given.command == "show":
             return _show([Path(one) for one in given.file], tools)
         folders = [_device(one, devices) for one in given.device]
-        return _encoded(folders, tools) if given.command == "encoded" else _walk(given, folders, tools)
+        header = _NAMED.get(given.command)
+        return _walk(given, folders, tools) if header is None else _name(folders, tools, header)
     except (SluiceError, OSError) as error:
         print(f"sluice-diskfile: {error}", file=sys.stderr)
         return 1
@@ -121,7 +124,11 @@ def _arguments() -> argparse.ArgumentParser:
     encoded = commands.add_parser(
         "encoded", help="name what proxies encoded, a path in Swift per line: copying it onto itself makes it plain"
     )
-    for command in (scan, unwind, encoded):
+    contracted = commands.add_parser(
+        "contracted",
+        help="name what has no bytes and motifs make again, a path in Swift per line: reading it makes them",
+    )
+    for command in (scan, unwind, encoded, contracted):
         command.add_argument("device", nargs="+", help="path of a device, or its name below `devices`")
     show = commands.add_parser("show", help="all that is known of one file, as JSON")
     show.add_argument("file", nargs="+", help="a .data file")
@@ -168,13 +175,13 @@ def _walk(given: argparse.Namespace, devices: Sequence[Path], tools: DiskFilters
     return 1 if given.command == "unwind" and left else 0
 
 
-def _encoded(devices: Sequence[Path], tools: DiskFilters) -> int:
-    """Each name once; a name may hold anything, so it is quoted as in a URL."""
+def _name(devices: Sequence[Path], tools: DiskFilters, header: str) -> int:
+    """Each name of an object with ``header`` once; a name may hold anything, so it is quoted as in a URL."""
     said = set()
     for path in (path for device in devices for path in data_files(device)):
         known = inspect(path, tools).metadata or {}
         name = str(known.get("name", ""))
-        if sysmeta.CHAIN in known and name not in said:
+        if header in known and name not in said:
             said.add(name)
             print(quote(name))
     return 0
