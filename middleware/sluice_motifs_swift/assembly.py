@@ -22,6 +22,7 @@ from sluice_middleware.wsgi.internal_daemon import configure_log, load_app
 from sluice_middleware.wsgi.response import App
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
+from sluice_motifs.copies import CopySweeper
 from sluice_motifs.expansion.opening import Surroundings
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
@@ -31,6 +32,7 @@ from sluice_motifs.templates.options import template_context
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs_swift.attachments import Attachments
 from sluice_motifs_swift.containers import Containers
+from sluice_motifs_swift.copy_sweep import CopySweep
 from sluice_motifs_swift.daemon import Daemon
 from sluice_motifs_swift.item_index import ItemIndex
 from sluice_motifs_swift.redis_state import RedisDependents, RedisLeases
@@ -63,10 +65,11 @@ def make_daemon(path: str) -> Daemon:
     containers, index = Containers(client, values["source_delay"]), ItemIndex(store, client)
     handler = ObjectHandler(_telling_caches(app, values["cache_dir"]), context.lookup, context.filters, log)
     guard = ContractionGuard(store.nodes, time.time)
-    shim = SwiftShim(handler, containers, index, templates, guard)
+    shim = SwiftShim(handler, containers, index, templates, store, guard)
     around = Surroundings(pause=green.pause, turns=threading.Semaphore(values["expansions"]))
     leases = RedisLeases(store)
-    runtime = Runtime(shim, leases, RedisDependents(store), templates, around=around)
+    dependents = RedisDependents(store)
+    runtime = Runtime(shim, leases, dependents, templates, around=around)
     shim.reads.open = runtime.notify_open
     attachments = Attachments(runtime, shim, containers, index, templates)
     server = WorkerServer(values["socket"], WorkerCalls(runtime, shim, attachments))
@@ -82,7 +85,9 @@ def make_daemon(path: str) -> Daemon:
         SpaceSurroundings(guard=guard, report=lambda found: store.run(write_spaces(store.keys, found))),
     )
     told = ActivityExchange(store, runtime.items, called.daemon.name)
-    return Daemon([_Policies(context), Scan(store, runtime), spaces, told, called, server])
+    sweeper = CopySweeper(shim, leases, dependents, templates, values["copy_grace"])
+    sweep = CopySweep(sweeper, leases, values["copy_sweep"])
+    return Daemon([_Policies(context), Scan(store, runtime), spaces, told, called, sweep, server])
 
 
 def _telling_caches(app: App, folder: str) -> App:

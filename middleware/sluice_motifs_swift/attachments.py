@@ -10,11 +10,12 @@ from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
 from sluice_middleware.motifs.object_views import target_of
 from sluice_middleware.motifs.rights import may_read
 from sluice_motifs.api import PRESERVING, Template
-from sluice_motifs.dependencies.freshness import internal_sources, preserved_by
+from sluice_motifs.dependencies.freshness import internal_sources, preserved_by, sources_of
 from sluice_motifs.records import ItemView, Motif, Plain, Record
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.shim import Shim
 from sluice_motifs_swift.containers import Containers
+from sluice_motifs_swift.copies import is_copy
 from sluice_motifs_swift.item_index import ItemIndex
 
 
@@ -66,9 +67,11 @@ class Attachments:
         :raises Forbidden: when the identity of a motif may not read a source of it now
         """
         for motif in motifs:
-            for source in internal_sources(motif, name, self._templates):
-                target = target_of(source)
-                if target is None:
+            for one in sources_of(motif, name, self._templates) or ():
+                if one.external or one.owned:
+                    continue
+                source, target = one.name, target_of(one.name)
+                if target is None or "\0" in source:
                     raise CallerError(f"source `{source}` is no object, expected account/container/object")
                 if not may_read(motif.identity, target[0], self._containers.read_acl(*target[:2])):
                     raise Forbidden(f"you may not read source `{source}`, which is in another account")
@@ -86,7 +89,7 @@ class Attachments:
         self._index.add(view.name)
         for source in preserved_by(view.record.motifs, view.name, self._templates):
             target = target_of(source)
-            if target is not None:
+            if target is not None and not is_copy(source):
                 self._containers.mark(*target[:2])
 
     def copied(self, view: ItemView, to: str, identity: str) -> Record:

@@ -69,6 +69,13 @@ class ObjectReads:
             raise ExpansionError(f"`{seen.name}` has other bytes now")
         yield from self._pieces(answer, view)
 
+    def stored_bytes(self, name: str) -> Iterator[bytes]:
+        """The bytes of an object that is never contracted.
+
+        :raises SourceGone: when there is none
+        """
+        yield from self._pieces(*self._get(name))
+
     def _get(self, name: str) -> tuple[UpstreamResponse, ItemView]:
         """The answer for what is stored."""
         target = target_of(name)

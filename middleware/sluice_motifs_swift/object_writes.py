@@ -22,10 +22,16 @@ from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import Env, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject, carry_listing_values, describe_upload
 from sluice_middleware.wsgi.swift_client import make_environment
+from sluice_motifs.api import ExpansionError
 from sluice_motifs.records import ItemView, Record
 
 _STORED: Final = 201
 _POSTED: Final = 202
+_MISMATCH: Final = 422
+
+
+class ChecksumMismatch(PeerError):
+    """Other bytes were sent than announced, and nothing was stored."""
 
 
 class ObjectWrites:
@@ -76,6 +82,23 @@ class ObjectWrites:
         env["HTTP_X_TIMESTAMP"] = began
         return self._store(env, _target(seen), pieces)
 
+    def create(self, name: str, seen: ItemView, pieces: Iterator[bytes]) -> None:
+        """Store the bytes of ``seen`` under another name, if that is not there; as policies say of ``seen``.
+
+        :raises ExpansionError: when they are other bytes
+        """
+        target = target_of(name)
+        assert target is not None, name
+        env = make_environment("PUT", *target)
+        env["CONTENT_LENGTH"] = str(seen.plain.size)
+        env["CONTENT_TYPE"] = "application/octet-stream"
+        env["HTTP_ETAG"] = seen.plain.digest
+        env["HTTP_IF_NONE_MATCH"] = "*"
+        try:
+            self._store(env, _target(seen), pieces)
+        except ChecksumMismatch as error:
+            raise ExpansionError(f"the copy of `{seen.name}` would have other bytes") from error
+
     def _upload(self, seen: ItemView, record: Record) -> Env:
         """A PUT of all that clients see of ``seen`` but its bytes."""
         env = make_environment("PUT", *_target(seen))
@@ -87,12 +110,12 @@ class ObjectWrites:
         return env
 
     def _store(self, env: Env, target: Target, pieces: Iterator[bytes]) -> bool:
-        """Send the bytes as policies say that they are stored."""
+        """Send the bytes as policies say that those of ``target`` are stored."""
         source = env["wsgi.input"] = _Pieces(pieces)
         wanted = self._handler.upload_filters(env, target, self._handler.lookup.candidates(target))
         body = None if wanted is None else prepare_reversible(env, wanted.reversible())
         try:
-            return self._send(env, _STORED, (202,), source)
+            return self._send(env, _STORED, (202, 412), source)
         finally:
             if body is not None:
                 body.close()
@@ -106,6 +129,8 @@ class ObjectWrites:
             return True
         if answer.code in newer:
             return False
+        if answer.code == _MISMATCH:
+            raise ChecksumMismatch(f"the bytes of `{env['PATH_INFO']}` have another digest than they should")
         raise PeerError(f"swift answered `{answer.status}` to a {env['REQUEST_METHOD']} of `{env['PATH_INFO']}`")
 
 

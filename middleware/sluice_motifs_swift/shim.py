@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from sluice_core.store.store import Store
 from sluice_middleware.motifs.object_views import ObjectViews, target_of
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.wsgi import sysmeta
+from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs.api import Template
 from sluice_motifs.dependencies.freshness import is_exact
 from sluice_motifs.records import ItemView, Record
 from sluice_motifs.shim import NoCopies
 from sluice_motifs_swift.containers import Containers
+from sluice_motifs_swift.copies import Copies, is_copy
 from sluice_motifs_swift.item_index import ItemIndex
 from sluice_motifs_swift.object_reads import ObjectReads
 from sluice_motifs_swift.object_writes import ObjectWrites
@@ -42,10 +45,12 @@ class SwiftShim(NoCopies):
         containers: Containers,
         index: ItemIndex,
         templates: Mapping[str, type[Template]],
+        store: Store,
         suspended: Callable[[], str] = lambda: "",
     ) -> None:
         self.reads = ObjectReads(handler, containers)
         self._writes = ObjectWrites(handler)
+        self._copies = Copies(SwiftClient(handler.app), store, self.reads, self._writes)
         self._views = ObjectViews(handler.app)
         self._containers = containers
         self._index = index
@@ -81,6 +86,8 @@ class SwiftShim(NoCopies):
         target = target_of(name)
         if target is None:
             return "no object can have this name"
+        if is_copy(name):
+            return ""
         view = self._views.view(name)
         if view is not None and sysmeta.find_header(view.opaque.headers, "X-Delete-At"):
             return "it expires"
@@ -113,6 +120,18 @@ class SwiftShim(NoCopies):
         self._last = max(self._last + _TICK, float(Timestamp.now()))
         began: str = Timestamp(self._last).normal
         return began
+
+    def keep_copy(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
+        return self._copies.keep(seen, placement, pieces)
+
+    def read_copy(self, name: str) -> Iterator[bytes]:
+        return self._copies.read(name)
+
+    def scan_copies(self) -> Iterator[tuple[str, float]]:
+        return self._copies.scan()
+
+    def delete_copy(self, name: str) -> None:
+        self._copies.delete(name)
 
     def _note(self, seen: ItemView, record: Record) -> None:
         if record.motifs:

@@ -14,6 +14,7 @@ from sluice_aio.base.setup import EC21
 from sluice_aio.cluster.disks import data_files
 from sluice_middleware.motifs.attachments import HEADER
 from sluice_middleware.object_server.diskfile.cli import main as diskfile
+from sluice_middleware.wsgi.response import RefusedRequest
 
 FIRST = b"".join(b"%d: the quick brown fox\n" % n for n in range(40_000))
 SECOND = b"".join(b"%d: jumps over the lazy dog\n" % n for n in range(40_000))
@@ -309,6 +310,30 @@ def test_versions_and_expiring_objects_are_objects_like_others(motifs, swift):
     contract(motifs, "mo-src/expiring")
     assert swift.request("HEAD", "mo-src/expiring").headers["content-length"] == str(len(WHOLE))
     _wait(lambda: swift.request("GET", "mo-src/expiring").status == 404)
+
+
+def test_a_tier_keeps_the_bytes_under_another_storage_policy(motifs, swift):
+    put(swift, "mo-tier")
+    put(swift, "mo-tier/o", WHOLE, x_object_motif=f"tier; policy={EC21}", x_object_meta_colour="blue")
+    put(swift, "mo-tier/bad", WHOLE, x_object_motif="tier; policy=ec2")
+    with pytest.raises(RefusedRequest, match="did you mean `ec21`"):
+        contract(motifs, "mo-tier/bad")
+    before = copies(motifs)
+    contract(motifs, "mo-tier/o")
+    (copy,) = copies(motifs) - before
+    assert copy.startswith(f"\0sluice-copies\0{EC21}/")
+    assert {one["name"] for one in swift.listing("mo-tier")} == {"o", "bad"}
+    answer = swift.request("GET", "mo-tier/o")
+    assert (answer.body, answer.headers["x-object-meta-colour"]) == (WHOLE, "blue")
+    contract(motifs, "mo-tier/o")
+    assert copies(motifs) - before == {copy}, "the same bytes have one copy"
+    put(swift, "mo-tier/o", b"other")
+    _wait(lambda: copy not in copies(motifs), 60.0)
+    assert swift.request("GET", "mo-tier/o").body == b"other"
+
+
+def copies(cluster):
+    return {name for name in stored_names(cluster) if name.startswith("\0sluice-copies\0")}
 
 
 def stored_names(cluster):

@@ -64,7 +64,7 @@ class MotifWrites:
 
         :raises SluiceError: when contracted objects need it as it is and cannot be expanded
         """
-        if not self._is_marked(env) or not self._accepted(self._app, env):
+        if not self._is_marked(env, target) or not self._accepted(self._app, env):
             yield
             return
         with self._daemon.call(WorkerCall(CHANGE, item_name(target))) as granted:
@@ -72,11 +72,14 @@ class MotifWrites:
                 env["wsgi.input"] = _GuardedInput(env, granted)
             yield
 
-    def _is_marked(self, env: Env) -> bool:
+    def _is_marked(self, env: Env, target: Target) -> bool:
         method = env["REQUEST_METHOD"]
         if method not in ("PUT", "DELETE") and (method != "POST" or env.keys().isdisjoint(_EXPIRY)):
             return False
-        return sysmeta.SOURCES_MARK in get_container_info(env, self._app, swift_source=SOURCE).get("sysmeta", {})
+        # middlewares to the left have mostly looked at the container
+        known = env.get("swift.infocache", {}).get(f"container/{target[0]}/{target[1]}")
+        info = known or get_container_info(env, self._app, swift_source=SOURCE)
+        return sysmeta.SOURCES_MARK in info.get("sysmeta", {})
 
     def attach(self, env: Env, target: Target) -> None:
         """Attach what a client's PUT asks for.

@@ -43,11 +43,28 @@ class InContainer:
     def __init__(self, inner, prefix):
         self._inner = inner
         self._prefix = prefix
+        self._copies = set()
 
     def _full(self, seen):
         return replace(seen, name=self._prefix + seen.name)
 
+    def keep_copy(self, seen, placement, pieces):
+        copy = self._inner.keep_copy(self._full(seen), placement, pieces)
+        self._copies.add(copy)
+        return copy
+
+    def read_copy(self, name):
+        return self._inner.read_copy(name)
+
+    def scan_copies(self):
+        return (one for one in self._inner.scan_copies() if one[0] in self._copies)
+
+    def delete_copy(self, name):
+        self._inner.delete_copy(name)
+
     def view(self, name):
+        if name in self._copies:
+            return self._inner.view(name)
         view = self._inner.view(self._prefix + name)
         return None if view is None else replace(view, name=name)
 
@@ -93,7 +110,7 @@ class Storage:
         assert store.run(set_complete(store.keys, store.run(current_run(store.keys))))
         context = WorkerContext(values, logging.getLogger("sluice"))
         handler = ObjectHandler(app, context.lookup, context.filters, logging.getLogger("sluice"))
-        inner = SwiftShim(handler, Containers(client, 0.0), ItemIndex(store, client), TEMPLATES)
+        inner = SwiftShim(handler, Containers(client, 0.0), ItemIndex(store, client), TEMPLATES, store)
         prefix = f"{ACCOUNT}/{self._container}/"
         self.shim = InContainer(inner, prefix)
         runtime = Runtime(self.shim, LocalLeases(), LocalDependents(), TEMPLATES)
@@ -122,6 +139,8 @@ def swift_app():
 
 
 class TestSwiftShim(ShimContract):
+    placement = "ec21"
+
     @pytest.fixture(params=["gold", "ec21"])
     def storage(self, swift_app, request):
         return Storage(swift_app, read_settings(CONF), request.param)
