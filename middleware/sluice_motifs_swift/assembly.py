@@ -30,17 +30,17 @@ from sluice_motifs.space.controller import SpaceController, SpaceSurroundings
 from sluice_motifs.space.exchange import ActivityExchange
 from sluice_motifs.templates.options import template_context
 from sluice_motifs.templates.registry import load_templates
-from sluice_motifs_swift.attachments import Attachments
-from sluice_motifs_swift.containers import Containers
 from sluice_motifs_swift.copy_sweep import CopySweep
 from sluice_motifs_swift.daemon import Daemon
-from sluice_motifs_swift.item_index import ItemIndex
+from sluice_motifs_swift.objects.containers import Containers
+from sluice_motifs_swift.objects.item_index import ItemIndex
+from sluice_motifs_swift.objects.shim import SwiftShim
 from sluice_motifs_swift.redis_state import RedisDependents, RedisLeases
 from sluice_motifs_swift.scan import Scan
 from sluice_motifs_swift.settings import read_settings
-from sluice_motifs_swift.shim import SwiftShim
-from sluice_motifs_swift.worker_calls import WorkerCalls
-from sluice_motifs_swift.worker_server import WorkerServer
+from sluice_motifs_swift.workers.attachments import Attachments
+from sluice_motifs_swift.workers.calls import WorkerCalls
+from sluice_motifs_swift.workers.server import WorkerServer
 
 log = logging.getLogger(__name__)
 

@@ -27,10 +27,10 @@ from sluice_motifs.dependencies.source_changes import LocalDependents  # noqa: E
 from sluice_motifs.leases import LocalLeases  # noqa: E402
 from sluice_motifs.runtime import Runtime  # noqa: E402
 from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract  # noqa: E402
-from sluice_motifs_swift.containers import Containers  # noqa: E402
-from sluice_motifs_swift.item_index import ItemIndex  # noqa: E402
+from sluice_motifs_swift.objects.containers import Containers  # noqa: E402
+from sluice_motifs_swift.objects.item_index import ItemIndex  # noqa: E402
+from sluice_motifs_swift.objects.shim import SwiftShim  # noqa: E402
 from sluice_motifs_swift.settings import read_settings  # noqa: E402
-from sluice_motifs_swift.shim import SwiftShim  # noqa: E402
 
 CONF = os.environ.get("SLUICE_MOTIFS_CONF", "")
 ACCOUNT = "AUTH_test"

@@ -19,12 +19,11 @@ from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs.api import Template
 from sluice_motifs.dependencies.freshness import is_exact
 from sluice_motifs.records import ItemView, Record
-from sluice_motifs.shim import NoCopies
-from sluice_motifs_swift.containers import Containers
-from sluice_motifs_swift.copies import Copies, is_copy
-from sluice_motifs_swift.item_index import ItemIndex
-from sluice_motifs_swift.object_reads import ObjectReads
-from sluice_motifs_swift.object_writes import ObjectWrites
+from sluice_motifs_swift.objects.containers import Containers
+from sluice_motifs_swift.objects.copies import Copies, is_copy
+from sluice_motifs_swift.objects.item_index import ItemIndex
+from sluice_motifs_swift.objects.reads import ObjectReads
+from sluice_motifs_swift.objects.writes import ObjectWrites
 
 #: Containers of parts of large objects, as S3 and Swift's client name them.
 _SEGMENTS: Final = ("+segments", "_segments")
@@ -32,7 +31,7 @@ _SEGMENTS: Final = ("+segments", "_segments")
 _TICK: Final = 1e-5
 
 
-class SwiftShim(NoCopies):
+class SwiftShim:
     """Implements ``Shim``.
 
     :param handler: of Swift's proxy application below gatekeeper and authorization

@@ -14,9 +14,9 @@ from sluice_motifs.dependencies.freshness import internal_sources, preserved_by,
 from sluice_motifs.records import ItemView, Motif, Plain, Record
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.shim import Shim
-from sluice_motifs_swift.containers import Containers
-from sluice_motifs_swift.copies import is_copy
-from sluice_motifs_swift.item_index import ItemIndex
+from sluice_motifs_swift.objects.containers import Containers
+from sluice_motifs_swift.objects.copies import is_copy
+from sluice_motifs_swift.objects.item_index import ItemIndex
 
 
 class Attachments:

@@ -12,7 +12,7 @@ from typing import Final
 from sluice_core.errors import PeerError
 from sluice_middleware.motifs.daemon_protocol import WorkerCall, receive_frame
 from sluice_middleware.swift import green
-from sluice_motifs_swift.worker_calls import WorkerCalls
+from sluice_motifs_swift.workers.calls import WorkerCalls
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from sluice_middleware.motifs.daemon_protocol import (
 from sluice_motifs.contraction import ALREADY, CONTRACTED, VERIFICATIONS
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.shim import Shim
-from sluice_motifs_swift.attachments import Attachments
+from sluice_motifs_swift.workers.attachments import Attachments
 
 _FOLLOWS: Final = 200
 _DONE: Final = 204

@@ -23,8 +23,8 @@ from sluice_middleware.wsgi.response import UpstreamResponse
 from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment
 from sluice_motifs.api import ExpansionError
 from sluice_motifs.records import ItemView
-from sluice_motifs_swift.object_reads import ObjectReads
-from sluice_motifs_swift.object_writes import ObjectWrites
+from sluice_motifs_swift.objects.reads import ObjectReads
+from sluice_motifs_swift.objects.writes import ObjectWrites
 
 _CONTAINER: Final = "\0sluice-copies\0"
 _LISTED: Final = 500

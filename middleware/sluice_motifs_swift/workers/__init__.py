@@ -1,0 +1,1 @@
+"""What the node's proxy workers ask of the daemon."""
