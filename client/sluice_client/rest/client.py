@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Self
 from sluice_client.rest.auth import IDEMPOTENCY_HEADER, HttpSession, KeystoneSession, TokenSession
 from sluice_client.rest.collection import if_match, join_path, make_query
 from sluice_client.rest.metric_history import MetricHistoryApi
+from sluice_client.rest.motifs import MotifApi
 from sluice_client.rest.operations import OperatorApi
 from sluice_client.rest.transport import Data, Retries, Transport
 from sluice_client.rest.uploads import Uploads
@@ -21,7 +22,7 @@ TIMEOUT: Final = 10.0
 PAGE: Final = 100
 
 
-class Client(OperatorApi, VolumeApi, MetricHistoryApi):
+class Client(OperatorApi, VolumeApi, MotifApi, MetricHistoryApi):
     """Speaks to the controller at ``url``; each thread needs its own.
 
     Answers are the controller's JSON as it comes; ``GET /schema`` describes it.  Every method raises

@@ -73,6 +73,7 @@ def test_every_command_is_tried_here_or_in_a_story():
         "command_base/test_code_crud.py",
         "rest/test_bandwidth.py",
         "commands/test_rewrites.py",
+        "commands/test_motifs.py",
         "commands/test_volumes.py",
         "commands/test_metric_history.py",
     )

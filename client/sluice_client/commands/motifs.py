@@ -1,0 +1,260 @@
+"""``motif`` and ``space``: what makes objects again, and what is kept below a size."""
+
+from __future__ import annotations
+
+import re
+import time
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Any, Final
+
+from sluice_client.command_base import crud
+from sluice_client.command_base.command import (
+    Argument,
+    EachCommand,
+    ListCommand,
+    ShowCommand,
+    names_argument,
+    pair_option,
+    seconds_option,
+)
+from sluice_client.errors import ApiError, ClientError, Unreachable
+from sluice_client.resources.columns import Data, printable
+from sluice_client.resources.motifs import (
+    OBJECT,
+    OBJECT_LIST,
+    OPERATION,
+    SPACE,
+    SPACE_LIST,
+    TEMPLATE_LIST,
+    WHY,
+    operation_line,
+)
+from sluice_client.resources.policies import POLICY
+
+VERIFICATIONS: Final = ("trust", "head", "expand")
+_OBJECT: Final = Argument("object", "account/container/object", {"metavar": "OBJECT"})
+_OBJECTS: Final = names_argument("object", "account/container/object")
+_TEMPLATE: Final = Argument("template", "a template, see `motif template list`", {"metavar": "TEMPLATE"})
+_PARAMS: Final = pair_option("--param", "a parameter of the template", "params")
+_WAIT: Final = seconds_option("--wait", "wait for it, at most 30; what takes longer goes on")
+_POLL: Final = 1.0
+_BUSY: Final = 503
+#: Seconds between two lines where there is no terminal.
+_LINES: Final = 10.0
+_bare = re.compile(r"[\w.:/-]+")
+
+
+def object_path(text: str) -> tuple[str, str, str]:
+    """Account, container and name of an object.
+
+    :raises ClientError: when it is no path of one
+    """
+    parts = text.split("/", 2)
+    if len(parts) != 3 or not all(parts):
+        raise ClientError(f"`{text}` is no object, expected account/container/object")
+    return parts[0], parts[1], parts[2]
+
+
+class ListMotifs(ListCommand):
+    """List objects with motifs."""
+
+    columns = OBJECT_LIST
+    arguments = (
+        Argument("target", "an account or account/container; all without it", {"metavar": "TARGET", "nargs": "?"}),
+    )
+    examples = ("acme/thumbs --long",)
+
+    def fetch(self, args: Namespace) -> Iterable[Data]:
+        """The objects."""
+        account, _, container = (args.target or "").partition("/")
+        return self.client.motifs(account, container)
+
+
+class ListMotifTemplates(ListCommand):
+    """List the templates that motifs can be made of; a `?` is behind parameters that may be left out."""
+
+    columns = TEMPLATE_LIST
+
+    def fetch(self, args: Namespace) -> Iterable[Data]:
+        """The templates."""
+        return self.client.motif_templates()
+
+
+class CreateMotif(ShowCommand):
+    """Have a motif attached to each object that is stored in a container, or by a tenant, from now on.
+
+    That is a policy, whose sentence it shows; delete it to end it. A value `meta:NAME` is taken from each object's
+    metadata `X-Object-Meta-NAME`.
+    """
+
+    columns = POLICY
+    arguments = (
+        Argument("target", "what follows FOR in a sentence: `CONTAINER acme/thumbs`", {"metavar": "TARGET"}),
+        _TEMPLATE,
+        _PARAMS,
+    )
+    examples = ("'CONTAINER acme/mirror' url --param source=meta:origin",)
+
+    def fetch(self, args: Namespace) -> Data:
+        """The new policy."""
+        given = {"template": args.template, **(args.params or {})}
+        written = " ".join(f"{name}={_quoted(value)}" for name, value in given.items())
+        return self.client.create_policy(f"FOR {args.target} DO SET motif WITH {written}")
+
+
+def _quoted(value: Any) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if _bare.fullmatch(text):
+        return text
+    if not text.isprintable() or '"' in text or "\\" in text:
+        raise ClientError(f"`{printable(text)}` cannot be written here, create the policy by its sentence")
+    return f'"{text}"'
+
+
+class AttachMotif(ShowCommand):
+    """Attach a motif to an object."""
+
+    columns = OBJECT
+    arguments = (_OBJECT, _TEMPLATE, _PARAMS)
+    examples = ("acme/c/copy duplicate_of --param source=AUTH_acme/c/original",)
+
+    def fetch(self, args: Namespace) -> Data:
+        """The object."""
+        return self.client.attach_motif(*object_path(args.object), args.template, args.params)
+
+
+class DetachMotif(EachCommand):
+    """Detach motifs from objects, whose bytes are made before where they are gone."""
+
+    arguments = (_OBJECTS, Argument("--template", "only motifs of this template", {"default": ""}), _WAIT)
+    examples = ("acme/c/copy",)
+
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
+        """Detach them from one."""
+        found = self.client.detach_motif(*object_path(name), args.template, args.wait)
+        return f"object {printable(name)} has {len(found['motifs'])} motifs", found
+
+
+class ShowMotif(ShowCommand):
+    """Show the motifs of an object, and whether its bytes are there."""
+
+    columns = OBJECT
+    arguments = (_OBJECT,)
+    examples = ("acme/c/copy",)
+
+    def fetch(self, args: Namespace) -> Data:
+        """The object."""
+        return self.client.motif(*object_path(args.object))
+
+
+class ExplainMotif(ShowCommand):
+    """Show whether the bytes of an object could go now, and what stands in the way."""
+
+    columns = WHY
+    arguments = (_OBJECT,)
+    examples = ("acme/c/copy",)
+
+    def fetch(self, args: Namespace) -> Data:
+        """The object."""
+        return self.client.motif(*object_path(args.object), why=True)
+
+
+class ContractMotif(EachCommand):
+    """Give up the bytes of objects that can be made again."""
+
+    arguments = (
+        _OBJECTS,
+        Argument("--verify", "what is proven before; `head` without it", {"choices": VERIFICATIONS, "default": ""}),
+        _WAIT,
+    )
+    examples = ("acme/c/copy --verify expand",)
+
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
+        """Contract one."""
+        found = self.client.act_on_motif(*object_path(name), "contract", args.verify, args.wait)
+        return f"object {printable(name)}: {found['outcome']}", found
+
+
+class ExpandMotif(ShowCommand):
+    """Make the bytes of an object again, or with `--all` those of all contracted objects of a target, or of the
+    cluster."""
+
+    columns = OPERATION
+    arguments = (
+        Argument("target", "account/container/object; with --all account or account/container",
+                 {"metavar": "TARGET", "nargs": "?", "default": ""}),
+        Argument("--all", "all contracted objects of the target; how far it is stands on standard error",
+                 {"action": "store_true"}),
+        Argument("--background", "with --all: do not wait for its end", {"action": "store_true"}),
+        _WAIT,
+    )  # fmt: skip
+    examples = ("acme/c/copy", "--all", "--all acme/thumbs --background")
+
+    def run(self, parsed_args: Namespace) -> int:
+        """Called by cliff.
+
+        :raises ClientError: when an operation that was waited for was cancelled, or failed for some objects
+        """
+        if not parsed_args.all:
+            if parsed_args.background:
+                raise ClientError("`--background` is said of `--all`")
+            self.columns = OBJECT  # type: ignore[misc]
+        status = super().run(parsed_args)
+        if parsed_args.all and not parsed_args.background:
+            _refuse_failed(self.raw)
+        return status
+
+    def fetch(self, args: Namespace) -> Data:
+        """The object, or the operation as it is in the end."""
+        if not args.all:
+            return self.client.act_on_motif(*object_path(args.target), "expand", wait=args.wait)
+        account, _, container = args.target.partition("/")
+        operation = self.client.expand_all(account, container)
+        return operation if args.background else self._finished(operation)
+
+    def _finished(self, operation: Data) -> Data:
+        shown = 0.0
+        terminal = self.app.stderr if self.app.stderr.isatty() else None
+        while not operation["ended_at"]:
+            now = time.monotonic()
+            if terminal is not None or now - shown >= _LINES:
+                line = printable(operation_line(operation))
+                self.app.stderr.write(f"\r\x1b[K{line}" if terminal is not None else f"{line}\n")
+                self.app.stderr.flush()
+                shown = now
+            operation = self._again(operation)
+        if terminal is not None:
+            terminal.write(f"\r\x1b[K{printable(operation_line(operation))}\n")
+        return operation
+
+    def _again(self, operation: Data) -> Data:
+        try:
+            return self.client.motif_operation(operation["id"], _POLL)
+        except (ApiError, Unreachable) as error:
+            if isinstance(error, ApiError) and error.status != _BUSY:
+                raise
+            time.sleep(_POLL)  # away for a moment
+            return operation
+
+
+def _refuse_failed(operation: Data) -> None:
+    if operation["state"] == "cancelled":
+        raise ClientError(f"operation {operation['id']} was cancelled")
+    if operation["failed"]:
+        examples = "; ".join(f"{one['item']}: {one['reason']}" for one in operation["examples"][-3:])
+        raise ClientError(f"{operation['failed']} objects could not be expanded: {printable(examples)}")
+
+
+SPACES: Final = crud.Resource("space", "/spaces", SPACE_LIST, SPACE)
+
+
+class ListSpaces(crud.ListResources, resource=SPACES):
+    """List spaces: what they are kept at, hold and cost."""
+
+
+class ShowSpace(crud.ShowResource, resource=SPACES):
+    """Show what a space is kept at, holds and costs."""
+
+    key_help = "account/container, account, or CLUSTER"
+    examples = ("AUTH_acme/thumbs", "CLUSTER")
