@@ -36,6 +36,10 @@ VOLUME_DELETED: Final = "volume_deleted"
 VOLUME_ATTACHED: Final = "volume_attached"
 VOLUME_DETACHED: Final = "volume_detached"
 VOLUME_FAILED: Final = "volume_failed"
+MOTIF_CONTRACTED: Final = "motif_contracted"
+MOTIF_THRASHING: Final = "motif_thrashing"
+MOTIF_DETACHED: Final = "motif_detached"
+MOTIF_MISMATCH: Final = "motif_mismatch"
 EVENTS_LEFT_OUT: Final = "events_left_out"
 
 #: Kinds that tell a beginning or an end: each says something new, however soon it comes again.
@@ -77,6 +81,10 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     VOLUME_ATTACHED: (INFO, "Cinder attached a volume"),
     VOLUME_DETACHED: (INFO, "Cinder detached a volume"),
     VOLUME_FAILED: (ERROR, "Cinder could not do what was asked of a volume, or a konnector has a broken one"),
+    MOTIF_CONTRACTED: (INFO, "objects of a space give up their bytes for the first time since its daemon began"),
+    MOTIF_THRASHING: (WARNING, "a space stays above its target: what was contracted is read again too soon"),
+    MOTIF_DETACHED: (WARNING, "a source of an object is gone, so its motif was detached and its bytes stay"),
+    MOTIF_MISMATCH: (ERROR, "a motif made other bytes than a contracted object had, which was not stored"),
     EVENTS_LEFT_OUT: (WARNING, "a source logged too much: so many of its events were left out"),
 }
 

@@ -9,6 +9,8 @@ from typing import Final
 from sluice_motifs.api import ExpansionError
 from sluice_motifs.records import ItemView
 
+#: Why what was made is not taken.
+OTHER_BYTES: Final = "other bytes than it had were made"
 #: Bytes after which a motif that may make other bytes than before is stopped: the largest object of Swift.
 MOST_BYTES: Final = 5 << 30
 
@@ -33,7 +35,7 @@ def proven(pieces: Iterator[bytes], view: ItemView) -> Iterator[bytes]:
     if size < plain.size:
         raise ExpansionError(f"{size} bytes were made, expected {plain.size}")
     if digest.hexdigest() != plain.digest:
-        raise ExpansionError("other bytes than it had were made")
+        raise ExpansionError(OTHER_BYTES)
     if held:
         yield held
 

@@ -26,10 +26,11 @@ from sluice_core.errors import PeerError
 from sluice_core.motifs.messages import SpaceStatus
 from sluice_motifs.items import ItemState
 from sluice_motifs.leases import LASTS, release
+from sluice_motifs.observers import Tell
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.shim import Lease, Leases
 from sluice_motifs.space.jobs import Finished, Jobs
-from sluice_motifs.space.keeper import SpaceKeeper, Tell
+from sluice_motifs.space.keeper import SpaceKeeper
 from sluice_motifs.space.space_index import SpaceIndex, SpaceRules
 
 log = logging.getLogger(__name__)

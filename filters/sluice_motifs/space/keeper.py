@@ -10,7 +10,9 @@ from itertools import islice
 from typing import Final
 
 from sluice_core.describe import Scalar
+from sluice_core.messages.events import MOTIF_CONTRACTED, MOTIF_THRASHING
 from sluice_motifs.contraction import CONTRACTED
+from sluice_motifs.observers import Tell
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Finished, Job, Jobs, Parking
 from sluice_motifs.space.planner import Candidate, ContractionPlan, plan_refill
@@ -21,12 +23,7 @@ log = logging.getLogger(__name__)
 
 #: Spare space is filled up to this part of the target, so that what is made is not given up for the next new item.
 FILLED: Final = 0.9
-SPACE_CONTRACTED: Final = "space_contracted"
-SPACE_THRASHING: Final = "space_thrashing"
 _EXPANDED: Final = "expanded"
-
-#: Takes what happened: its kind, the space or item that it is about, and a text.
-Tell = Callable[[str, str, str], object]
 
 
 @dataclass(slots=True)
@@ -100,7 +97,7 @@ class SpaceKeeper:
         elif finished.outcome == CONTRACTED and space.rule.path not in self._contracted:
             self._contracted.add(space.rule.path)
             text = f"`{job.name}` is the first to give up its bytes, {job.size} of them"
-            self._tell(SPACE_CONTRACTED, space.rule.path, text)
+            self._tell(MOTIF_CONTRACTED, space.rule.path, text)
         elif finished.outcome not in (CONTRACTED, _EXPANDED):  # somebody works at it
             job.place.part.touch(number)
         return space
@@ -145,7 +142,7 @@ class SpaceKeeper:
         elif look.filling:
             space.state = FILLING
         if space.state == THRASHING and before != THRASHING:
-            self._tell(SPACE_THRASHING, space.rule.path, space.reason)
+            self._tell(MOTIF_THRASHING, space.rule.path, space.reason)
 
     def _contract(self, place: Place, number: int) -> int:
         """Begin a contraction; its bytes."""

@@ -118,7 +118,7 @@ def test_a_space_is_kept_at_its_target_and_what_was_read_last_stays(cluster, rul
     assert (status.used, status.contracted, status.items, status.contracted_items) == (4 * SIZE, 6 * SIZE, 4, 6)
     assert cluster.contracted() == [f"c/{number}" for number in range(1, 7)]
     assert status.state == "kept"
-    assert [kind for kind, *_ in cluster.told] == ["space_contracted"]
+    assert [kind for kind, *_ in cluster.told] == ["motif_contracted"]
 
 
 def test_reads_are_hits_or_expansions_and_cost_seconds(cluster, rules):
@@ -199,7 +199,7 @@ def test_re_expansions_stop_contraction_and_say_so(cluster, rules):
     assert status.state == "thrashing"
     assert "re-expansions of what was contracted within 300 s took 5" in status.reason
     assert status.used > 5 * SIZE
-    assert [kind for kind, *_ in cluster.told] == ["space_contracted", "space_thrashing"]
+    assert [kind for kind, *_ in cluster.told] == ["motif_contracted", "motif_thrashing"]
 
 
 def test_parts_share_the_target_by_floors_and_weights(cluster, rules):
