@@ -192,6 +192,19 @@ def test_a_snapshot_reads_what_was_contracted_since(open_database):
     assert database.get(b"copy 0") == b"ofx"
 
 
+def test_a_snapshot_that_is_dropped_is_closed_and_one_that_is_iterated_over_is_not(open_database):
+    database = open_database()
+    fill(database, 2)
+    snapshot = database.snapshot()
+    reader = snapshot._reader
+    keys, pairs = snapshot.iterator(include_value=False), snapshot.iterator()
+    del snapshot
+    assert list(keys) == [key for key, _ in pairs] == [b"copy 0", b"copy 1", b"source"]
+    del keys, pairs
+    with pytest.raises(RuntimeError, match="closed"):
+        reader.metadata(b"copy 0")
+
+
 def test_an_iteration_stores_nothing_and_counts_for_no_policy(open_database):
     database = open_database(limit=20)
     fill(database, 4)
