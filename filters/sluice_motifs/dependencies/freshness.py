@@ -108,15 +108,15 @@ class Freshness:
             return SourceState({}, frozenset(), frozenset(), {})
         search = _Search(self._views, self._templates)
         changed = search.changed(view)
-        names = sources_by_name(view.record.motifs, view.name, self._templates)
-        found = {name: search.find(name) for name in names}
+        sources = [one for motif in view.record.motifs for one in sources_of(motif, view.name, self._templates) or ()]
+        found = {one.name: search.find(one.name) for one in sources if not one.external}
         versions = {name: one.plain.version for name, one in found.items() if one is not None}
         # a copy of ours that is gone is made again while the item has its bytes
-        gone = frozenset(names) - versions.keys() - owned_sources(view, self._templates)
-        ages = max_ages(view, self._templates)
-        aged = {name for name, most in ages.items() if _is_older(view.record.made_from.get(name), most)}
-        versions.update(dict.fromkeys(ages, _now()))
-        return SourceState(versions, changed | aged, gone, search.versions())
+        gone = found.keys() - versions.keys() - {one.name for one in sources if one.owned}
+        ageing = [one for one in sources if one.external and one.max_age]
+        aged = {one.name for one in ageing if _is_older(view.record.made_from.get(one.name), one.max_age)}
+        versions.update((one.name, _now()) for one in ageing)
+        return SourceState(versions, changed | aged, frozenset(gone), search.versions())
 
     def usable(self, view: ItemView, state: SourceState) -> Sequence[Motif]:
         """The motifs that make the bytes that the item should have.
@@ -180,16 +180,6 @@ def without_copies(record: Record, item: str, templates: Templates) -> Record:
         for one in record.motifs
     ]
     return Record(tuple(motifs), {name: one for name, one in record.made_from.items() if name not in names})
-
-
-def max_ages(view: ItemView, templates: Templates) -> Mapping[str, float]:
-    """The external sources of its derived motifs that age, with the shortest time after which they are out of date."""
-    found: dict[str, float] = {}
-    for motif in _of_relation(view.record.motifs, DERIVED, templates):
-        for one in sources_of(motif, view.name, templates) or ():
-            if one.external and one.max_age:
-                found[one.name] = min(one.max_age, found.get(one.name, one.max_age))
-    return found
 
 
 def _now() -> str:
