@@ -52,6 +52,7 @@ from benchmarks.machine import machine_facts
 from benchmarks.motifs import graph as motif_graph
 from benchmarks.motifs import replacement as motif_replacement
 from benchmarks.motifs import runtime as motif_runtime
+from benchmarks.motifs import trace_replay as motif_trace
 from benchmarks.results import Results
 from benchmarks.scale import Scale, say
 from benchmarks.trio import Trio
@@ -87,6 +88,7 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "motif_replacement": motif_replacement.measure,
     "motif_runtime": motif_runtime.measure,
     "motif_graph": motif_graph.measure,
+    "motif_trace": motif_trace.measure,
     **volume_parts.PARTS,
 }
 #: Measured only when asked for, since they take long: the soak half an hour.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 
@@ -51,3 +52,48 @@ def paint_rates(file: Path, rates: Sequence[float], window: int, phases: Sequenc
     figure.tight_layout()
     figure.savefig(file, dpi=110)
     pyplot.close(figure)
+
+
+def paint_replay(
+    file: Path,
+    reads: Sequence[tuple[float, float]],
+    held: Sequence[tuple[float, int, int, int]],
+    marks: Sequence[tuple[float, str]],
+) -> None:
+    """Write a PNG: access times, bytes that are stored, and hits, over time.
+
+    :param reads: when each began, in seconds, and how long it took
+    :param held: seconds, bytes, and hits and misses until then
+    :param marks: when a target began to hold, and what it is called
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (times, sizes, hits) = pyplot.subplots(3, 1, figsize=(9, 9), sharex=True)
+    times.plot([at for at, _ in reads], [1000 * taken for _, taken in reads], ".", markersize=2)
+    times.set(ylabel="GET, ms", yscale="log")
+    sizes.plot([one[0] for one in held], [one[1] / 1e6 for one in held])
+    sizes.set(ylabel="MB stored", ylim=(0, None))
+    hits.plot(*_hit_rates(held), marker="o", markersize=3)
+    hits.set(ylabel="hits, %", xlabel="seconds", ylim=(-2, 102))
+    for axes in (times, sizes, hits):
+        for at, name in marks:
+            axes.axvline(at, color="black", linestyle="--", linewidth=0.8)
+            if axes is times:
+                axes.annotate(name, (at, 1), xycoords=("data", "axes fraction"), va="bottom", fontsize="small")
+    figure.tight_layout()
+    figure.savefig(file, dpi=110)
+    pyplot.close(figure)
+
+
+def _hit_rates(held: Sequence[tuple[float, int, int, int]]) -> tuple[list[float], list[float]]:
+    """Seconds, and percent of the opens since the moment before that were hits, where there were any."""
+    at, rates = [], []
+    for (_, _, hits, misses), (now, _, more_hits, more_misses) in pairwise(held):
+        opens = more_hits + more_misses - hits - misses
+        if opens > 0:
+            at.append(now)
+            rates.append(100 * (more_hits - hits) / opens)
+    return at, rates

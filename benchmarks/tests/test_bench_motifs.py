@@ -1,5 +1,6 @@
 import pytest
-from benchmarks.motifs import replacement, runtime
+from benchmarks.motifs import replacement, runtime, trace_replay
+from benchmarks.motifs.plots import paint_replay
 from benchmarks.motifs.replacement import LOCALITIES, PERCENTS, STRONG, replay, replay_clairvoyant
 from benchmarks.motifs.traces import Trace, make_trace
 from benchmarks.scale import Scale
@@ -53,6 +54,31 @@ def test_the_part_reports_hits_misses_and_a_picture_for_each_locality(tmp_path, 
     painted = list(tmp_path.glob("p/*.png"))
     assert [file.name for file in painted] == (["motif-byte-misses-strong.png"] if pictures else [])
     assert all(file.read_bytes().startswith(PNG) for file in painted)
+
+
+def test_a_replay_is_compared_with_its_targets_and_painted(tmp_path):
+    parts = [
+        trace_replay.Part(name, target, 40.0 * place)
+        for place, (name, target) in enumerate(
+            [("unrestricted", 10_000), ("20 %", 200), ("0", 0), ("unrestricted", 10_000)]
+        )
+    ]
+    for part, seconds in zip(parts, (1.0, 2.0, 4.0, 1.1), strict=True):
+        part.times = [(part.began, 9.0), (part.began + 1, seconds), (part.began + 2, seconds)]
+    samples = [
+        trace_replay.Sample(at, used, int(at), int(at / 2), "kept")
+        for at, used in ((1.0, 1000), (69.0, 1000), (70.5, 203), (105.0, 100), (110.0, 0), (150.0, 900))
+    ]
+    found = trace_replay._figures(parts, samples, 10, 12, 1000)
+    assert [round(one.value, 3) for one in found] == [1.5, 0.0, 1.1]
+    assert all(one.reached for one in found)
+    paint_replay(
+        tmp_path / "replay.png",
+        [read for part in parts for read in part.times],
+        [(one.at, one.used, one.hits, one.misses) for one in samples],
+        [(one.began, one.name) for one in parts],
+    )
+    assert (tmp_path / "replay.png").read_bytes().startswith(PNG)
 
 
 def test_the_runtime_is_measured_in_four_figures(tmp_path):

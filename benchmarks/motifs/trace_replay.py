@@ -1,0 +1,244 @@
+"""A container whose target size changes while a trace of reads goes on, through Swift: as figure 7 of the paper.
+
+    python -m benchmarks --only motif_trace
+
+2,000 objects are made of as many others (``derive``, by the filter ``xor``); one client reads them one by one, by a
+trace with locality (:mod:`benchmarks.motifs.traces`).  A policy says the target size: more than there is at first, 20
+% of the bytes in the second part, 0 in the third, and more than there is in the last one.  Each part goes on, without
+reads, until it has lasted 35 seconds, so that the size 30 seconds after a change is seen.
+
+What the space holds, and hits and misses, are what ``GET /spaces`` says each half second; times are the client's.
+Spare space is filled in the background during the last part, so that its times are those of its second half.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import statistics
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from benchmarks.figures import Figure, at_most
+from benchmarks.motifs.plots import paint_replay
+from benchmarks.motifs.traces import Locality, Trace, make_trace
+from benchmarks.scale import Scale, say
+
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.swift_http import SwiftHttp
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.components import DEFAULT
+from sluice_aio.conf.common import USERS
+from sluice_client import Client
+from sluice_client.errors import ClientError
+from sluice_core.errors import PeerError
+from sluice_filters.api import Hint
+from sluice_filters.basic.xor import Xor
+
+LOCALITY: Final = Locality("replay", repeats=0.9, items=2000, median=16 << 10, sigma=1.0)
+#: Percent of the bytes of all objects that are the target of a part; None: more than there is.
+PARTS: Final = (("unrestricted", None), ("20 %", 20), ("0", 0), ("unrestricted", None))
+#: Seconds that a part lasts at least, and after which its size is compared with its target.
+LASTS: Final = 35.0
+SETTLED: Final = 30.0
+#: How far the size may be from its target then, and how much longer the last part's reads may take than the first's.
+OFF: Final = 0.02
+SLOWER: Final = 1.2
+_EVERY: Final = 0.5
+_USER: Final = "test:tester"
+_ACCOUNT: Final = "AUTH_test"
+_GOAL: Final = "items"
+_SOURCE: Final = "sources"
+_KEY: Final = 7
+_PATIENCE: Final = 120.0
+_SEED: Final = 1
+
+
+@dataclass(slots=True)
+class Part:
+    """What reads under one target took: when each began, in seconds of the run, and how long it lasted."""
+
+    name: str
+    target: int
+    began: float
+    times: list[tuple[float, float]] = field(default_factory=list)
+    ended: float = 0.0
+
+    def median(self, first: float = 0.0) -> float:
+        """Of the times of its reads, in seconds, without a first part of them."""
+        return statistics.median(seconds for _, seconds in self.times[int(first * len(self.times)) :])
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the space was at one moment: seconds of the run, bytes, opens since the beginning."""
+
+    at: float
+    used: int
+    hits: int
+    misses: int
+    state: str
+
+
+def measure(scale: Scale) -> list[Figure]:
+    """Sizes after each change, and how fast reads are at last; a quick run has a twentieth of the objects and reads."""
+    items, opens = scale.pick(LOCALITY.items, 100), scale.pick(12_000, 600)
+    trace = _trace(items, opens)
+    layout = Layout.free(scale.folder / "motif-trace")
+    with (
+        Cluster(layout, DEFAULT | {"motifs"}) as cluster,
+        Client(cluster.api_url, cluster.token) as api,
+        contextlib.closing(SwiftHttp(cluster.proxy_url).login(_USER, USERS[_USER][0])) as swift,
+    ):
+        say(f"motif_trace: {items} objects, {sum(trace.sizes)} bytes, {opens} reads")
+        fill(swift, trace)
+        parts, samples = _replay(api, swift, trace)
+    if scale.pictures is not None:
+        scale.pictures.mkdir(parents=True, exist_ok=True)
+        marks = [(one.began, f"target {one.name}") for one in parts]
+        reads = [read for one in parts for read in one.times]
+        held = [(one.at, one.used, one.hits, one.misses) for one in samples]
+        paint_replay(scale.pictures / "motif-trace.png", reads, held, marks)
+    return _figures(parts, samples, items, opens, sum(trace.sizes))
+
+
+def _trace(items: int, opens: int) -> Trace:
+    made = make_trace(LOCALITY, opens, _SEED)
+    sizes = [0] * items
+    for slot, size in enumerate(made.sizes):
+        sizes[slot % items] = max(sizes[slot % items], size)
+    return Trace([slot % items for slot in made.opens], sizes)
+
+
+def content(slot: int, size: int) -> bytes:
+    """The bytes of a source."""
+    line = b"%d: a line of a log, and what it says\n" % slot
+    return (line * (size // len(line) + 1))[:size]
+
+
+def fill(swift: SwiftHttp, trace: Trace) -> None:
+    """Store sources, and what is made of them with its motif."""
+    for container in (_SOURCE, _GOAL):
+        _put(swift, container)
+    for slot, size in enumerate(trace.sizes):
+        if size:
+            source = content(slot, size)
+            params = {"of": f"{_ACCOUNT}/{_SOURCE}/{slot}", "filter": Xor.info.keyword, "options": f"key={_KEY}"}
+            motif = json.dumps([{"template": "derive", "params": params}])
+            _put(swift, f"{_SOURCE}/{slot}", source)
+            _put(swift, f"{_GOAL}/{slot}", made_of(source), x_object_motif=motif)
+
+
+def made_of(source: bytes) -> bytes:
+    """What the motif makes of a source."""
+    stream = Xor({"key": _KEY}).encoder(Hint())
+    return stream.feed(source) + stream.finish()
+
+
+def _put(swift: SwiftHttp, path: str, body: bytes = b"", **headers: str) -> None:
+    answer = swift.request("PUT", path, body, **headers)
+    if answer.status not in (201, 202):
+        raise PeerError(f"PUT {path}: {answer.status} {answer.body[:200]!r}")
+
+
+def _replay(api: Client, swift: SwiftHttp, trace: Trace) -> tuple[list[Part], list[Sample]]:
+    total = sum(trace.sizes)
+    targets = [10 * total if percent is None else total * percent // 100 for _, percent in PARTS]
+    policy = api.create_policy(_sentence(targets[0]), wait=20)["id"]
+    _wait_until_known(api, sum(1 for size in trace.sizes if size))
+    share = len(trace.opens) // len(PARTS)
+    parts = []
+    with _sampled(api) as (clock, samples):
+        for number, ((name, _), target) in enumerate(zip(PARTS, targets, strict=True)):
+            if number:
+                api.update_policy(policy, {"policy": _sentence(target)}, wait=20)
+            part = Part(name, target, clock())
+            for slot in trace.opens[number * share : (number + 1) * share]:
+                part.times.append((clock(), _read(swift, slot, trace.sizes[slot])))
+            time.sleep(max(0.0, part.began + LASTS - clock()))
+            part.ended = clock()
+            parts.append(part)
+            say(f"motif_trace: target {name}: {1000 * part.median():.1f} ms, {samples[-1].used} of {total} bytes")
+    return parts, samples
+
+
+def _sentence(target: int) -> str:
+    return f"FOR CONTAINER {_ACCOUNT}/{_GOAL} DO SET elasticity WITH target_size={target}"
+
+
+def _read(swift: SwiftHttp, slot: int, size: int) -> float:
+    began = time.perf_counter()
+    answer = swift.request("GET", f"{_GOAL}/{slot}")
+    seconds = time.perf_counter() - began
+    if answer.status != 200 or answer.body != made_of(content(slot, size)):
+        raise PeerError(f"GET {_GOAL}/{slot}: {answer.status}, {len(answer.body)} bytes, expected {size}")
+    return seconds
+
+
+def _wait_until_known(api: Client, items: int) -> None:
+    """Until the daemon knows the space, and all of its objects."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        with contextlib.suppress(ClientError):
+            space = api.space(f"{_ACCOUNT}/{_GOAL}")
+            if space["objects"] + space["contracted_objects"] >= items:
+                return
+        if time.monotonic() > end:
+            raise PeerError(f"the space does not have its {items} objects after {_PATIENCE:g} s")
+        time.sleep(_EVERY)
+
+
+@contextlib.contextmanager
+def _sampled(api: Client) -> Iterator[tuple[Any, list[Sample]]]:
+    """A clock of the run, and samples of the space that are taken meanwhile."""
+    origin = time.monotonic()
+    samples: list[Sample] = []
+    over = threading.Event()
+
+    def clock() -> float:
+        return time.monotonic() - origin
+
+    def watch() -> None:
+        while not over.is_set():
+            with contextlib.suppress(ClientError):
+                space = api.space(f"{_ACCOUNT}/{_GOAL}")
+                samples.append(Sample(clock(), space["used"], space["hits"], space["misses"], space["state"]))
+            over.wait(_EVERY)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield clock, samples
+    finally:
+        over.set()
+        thread.join()
+
+
+def settled(part: Part, samples: Sequence[Sample]) -> Sample:
+    """The space when a part had lasted so long that it should be at its target."""
+    return next((one for one in samples if one.at >= part.began + SETTLED), samples[-1])
+
+
+def _figures(parts: Sequence[Part], samples: Sequence[Sample], items: int, opens: int, total: int) -> list[Figure]:
+    what = f"{items:,} objects of {total / 1e6:.0f} MB through Swift, {opens:,} reads"
+    beside = "; ".join(f"target {one.name}: {1000 * one.median():.1f} ms" for one in parts)
+    details = {
+        "locality": asdict(LOCALITY),
+        "bytes": total,
+        "parts": [{"name": one.name, "target": one.target, "began": one.began, "ended": one.ended} for one in parts],
+        "samples": [asdict(one) for one in samples],
+    }
+    found = []
+    for part in parts[1:3]:
+        held = settled(part, samples)
+        off = abs(held.used - part.target) / (part.target or total)
+        row = f"{what}; bytes {SETTLED:g} s after target {part.name}, off it"
+        found.append(
+            at_most("motif trace", row, 100 * off, 100 * OFF, "%", f"{held.used} of {part.target}, {held.state}", 2)
+        )
+    ratio = parts[-1].median(first=0.5) / parts[0].median()
+    row = f"{what}; median of the second half after the limit × that before it"
+    return [*found, at_most("motif trace", row, ratio, SLOWER, "×", beside, 2, **details)]
