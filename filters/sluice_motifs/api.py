@@ -45,7 +45,8 @@ NETWORK: Final = "network"
 DISK: Final = "disk"
 RESOURCES: Final = (CPU, NETWORK, DISK)
 
-#: The parameter that ``Template.keep_copy`` adds: the name of the copy.  No description has it, so nobody else sets it.
+#: The parameter that ``Template.keep_copy`` adds: the name of a copy of the bytes that the item has.  No description
+#: has it, so nobody else sets it.
 COPY: Final = "copy"
 
 
@@ -117,7 +118,7 @@ class TemplateCall(Protocol):
         """
 
     def own_bytes(self) -> Iterator[bytes]:
-        """The bytes of the item itself, while they are there: for ``Template.contract``."""
+        """The bytes of the item itself, while they are there, the last ones when they are proven by its digest."""
 
     def keep_copy(self, placement: str) -> str:
         """Store the bytes of the item a second time, where only the runtime finds them; the name of the copy.

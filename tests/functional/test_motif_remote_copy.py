@@ -42,7 +42,7 @@ def test_a_value_goes_to_another_swift_and_comes_back(database, plain):
     assert database.get(b"log") == CONTENT
 
     assert plain.request("PUT", "motif copies ü").status == 201
-    name = f"motif copies ü/sha256-{hashlib.sha256(CONTENT).hexdigest()}"
+    name = f"motif copies ü/{hashlib.sha256(CONTENT).hexdigest()}"
     assert database.contract(b"log") == CONTRACTED
     assert plain.request("GET", name).body == CONTENT
     written = plain.request("HEAD", name).headers["x-timestamp"]

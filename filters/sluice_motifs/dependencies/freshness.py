@@ -130,7 +130,7 @@ class Freshness:
             if template is None:
                 continue
             names = internal_sources(motif, view.name, self._templates)
-            if template.keeps_copy and not names:
+            if template.keeps_copy and COPY not in motif.params:
                 continue
             if state.stale:
                 names = recorded_sources(motif, view.name, self._templates)

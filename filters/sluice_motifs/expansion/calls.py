@@ -69,11 +69,13 @@ class Call:
             raise ExpansionError(f"`{source}` cannot be read: {error}") from error
 
     def own_bytes(self) -> Iterator[bytes]:
-        return self._shim.own_bytes(self._view)
+        for piece in proven(self._shim.own_bytes(self._view), self._view):
+            self._alive()
+            yield piece
 
     def keep_copy(self, placement: str) -> str:
         try:
-            return self._shim.keep_copy(self._view, placement, self._own_pieces())
+            return self._shim.keep_copy(self._view, placement, self.own_bytes())
         except PeerError as error:
             raise ExpansionError(f"no copy can be kept: {error}") from error
 
@@ -84,11 +86,6 @@ class Call:
         if source in self._owned:
             return self._shim.read_copy(source)
         return self._shim.read(source, self._motif.identity, self._chain)
-
-    def _own_pieces(self) -> Iterator[bytes]:
-        for piece in proven(self._shim.own_bytes(self._view), self._view):
-            self._alive()
-            yield piece
 
 
 def pieces_of(template: Template, call: Call, motif: Motif) -> Iterator[bytes]:

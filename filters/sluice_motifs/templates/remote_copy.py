@@ -1,7 +1,10 @@
 """An item of which another Swift has a copy: written there before its bytes go, read from there when they are wanted.
 
-The copy is called by the digest of its bytes.  So a motif that goes to a copy of its item, or stays with an older
-version of it, means the same bytes for ever; a name made of the item's would mean those that were written there last.
+The copy is called by the SHA-256 of its bytes, which the motif keeps while the item has them.  So a motif that goes to
+a copy of its item, or stays with an older version of it, means the same bytes for ever; a name made of the item's would
+mean those that were written there last.  The digest by which a storage knows its items may be a weaker one: whoever has
+two contents of the same MD5 must not have the one given back in the place of the other.
+
 Copies that nobody refers to any more are not removed.
 """
 
@@ -9,18 +12,15 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Final
 from urllib.parse import quote
 
 from sluice_core.connections.swift_account import SwiftResponse
-from sluice_core.describe import MOTIF, ActionInfo, Parameter
+from sluice_core.describe import MOTIF, ActionInfo, Parameter, Scalar
 from sluice_core.errors import NotFound
-from sluice_motifs.api import NETWORK, PRESERVING, ExpansionError, Source, Template, TemplateCall
+from sluice_motifs.api import COPY, NETWORK, PRESERVING, ExpansionError, Source, Template, TemplateCall
 from sluice_motifs.context import Remote
-
-_MD5: Final = "md5"
 
 
 class RemoteCopy(Template):
@@ -34,6 +34,7 @@ class RemoteCopy(Template):
     )
     relation = PRESERVING
     resource = NETWORK
+    keeps_copy = True
 
     def check(self) -> None:
         name = str(self.params["remote"])
@@ -44,34 +45,44 @@ class RemoteCopy(Template):
     def sources(self, item: str) -> Sequence[Source]:
         return [Source(str(self.params["remote"]), external=True)]
 
+    def keep_copy(self, call: TemplateCall) -> Mapping[str, Scalar]:
+        found = hashlib.sha256()
+        for piece in call.own_bytes():
+            found.update(piece)
+        return {COPY: found.hexdigest()}
+
     def expand(self, call: TemplateCall) -> Iterator[bytes]:
-        with self._requested("GET", call) as answer:
+        with self._requested("GET") as answer:
             self._check_size(call, answer)
-            yield from answer
+            yield from self._proven(answer)
 
     def verify(self, call: TemplateCall) -> None:
-        with self._requested("HEAD", call) as answer:
+        with self._requested("HEAD") as answer:
             self._check_size(call, answer)
 
     def contract(self, call: TemplateCall) -> None:
-        etag = _etag(call)
-        with self._requested("HEAD", call) as answer:
-            if answer.status == HTTPStatus.OK and _is_same(answer, call.size, etag):
+        with self._requested("HEAD") as answer:
+            if answer.status == HTTPStatus.OK and self._is_same(call, answer):
                 return
-        headers = {"Content-Length": str(call.size), "ETag": etag, "Content-Type": "application/octet-stream"}
-        with self._requested("PUT", call, _own_bytes(call), headers) as answer:
-            if answer.status != HTTPStatus.CREATED or answer.headers.get("Etag", "").strip('"') != etag:
+        etag = hashlib.md5(usedforsecurity=False)
+
+        def body() -> Iterator[bytes]:
+            for piece in self._proven(call.own_bytes()):
+                etag.update(piece)
+                yield piece
+
+        headers = {"Content-Length": str(call.size), "Content-Type": "application/octet-stream"}
+        with self._requested("PUT", body(), headers) as answer:
+            if answer.status != HTTPStatus.CREATED or _etag(answer) != etag.hexdigest():
                 raise self._refusal(answer, "does not take the copy")
 
     def _requested(
-        self,
-        method: str,
-        call: TemplateCall,
-        body: Iterator[bytes] | None = None,
-        headers: dict[str, str] | None = None,
+        self, method: str, body: Iterator[bytes] | None = None, headers: dict[str, str] | None = None
     ) -> SwiftResponse:
         remote = self._remote()
-        path = f"/{quote(remote.container)}/{_copy_name(call)}"
+        if COPY not in self.params:
+            raise ExpansionError("no copy was made yet")
+        path = f"/{quote(remote.container)}/{self.params[COPY]}"
         return remote.account.request(method, path, body, headers)
 
     def _remote(self) -> Remote:
@@ -88,43 +99,32 @@ class RemoteCopy(Template):
         if size != str(call.size):
             raise ExpansionError(f"the copy at remote `{self.params['remote']}` has {size} bytes, expected {call.size}")
 
+    def _is_same(self, call: TemplateCall, answer: SwiftResponse) -> bool:
+        """Whether a copy is complete and whole, by its size and ETag."""
+        if answer.headers.get("Content-Length") != str(call.size):
+            return False
+        etag = hashlib.md5(usedforsecurity=False)
+        for piece in self._proven(call.own_bytes()):
+            etag.update(piece)
+        return _etag(answer) == etag.hexdigest()
+
+    def _proven(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """``pieces``, the last one when all together are the bytes that the copy is called by."""
+        found = hashlib.sha256()
+        held = b""
+        for piece in pieces:
+            found.update(piece)
+            if held:
+                yield held
+            held = piece
+        if found.hexdigest() != self.params[COPY]:
+            raise ExpansionError("other bytes than those by which the copy is called")
+        if held:
+            yield held
+
     def _refusal(self, answer: SwiftResponse, what: str) -> ExpansionError:
         return ExpansionError(f"remote `{self.params['remote']}` {what}: {answer.status}")
 
 
-def _copy_name(call: TemplateCall) -> str:
-    if not call.digest:
-        raise ExpansionError("an item that never had bytes has no copy")
-    return call.digest.replace(":", "-")
-
-
-def _is_same(answer: SwiftResponse, size: int, etag: str) -> bool:
-    return answer.headers.get("Content-Length") == str(size) and answer.headers.get("Etag", "").strip('"') == etag
-
-
-def _etag(call: TemplateCall) -> str:
-    """The ETag that Swift gives to the bytes of the item, which are read unless their digest is one."""
-    algorithm, _, digest = call.digest.partition(":")
-    if algorithm == _MD5:
-        return digest
-    found = hashlib.new(_MD5, usedforsecurity=False)
-    for piece in _own_bytes(call):
-        found.update(piece)
-    return found.hexdigest()
-
-
-def _own_bytes(call: TemplateCall) -> Iterator[bytes]:
-    """The bytes of the item, of which the last piece is held back until their digest is right."""
-    algorithm, _, expected = call.digest.partition(":")
-    found = hashlib.new(algorithm, usedforsecurity=False)
-    held = b""
-    for piece in call.own_bytes():
-        call.check()
-        found.update(piece)
-        if held:
-            yield held
-        held = piece
-    if found.hexdigest() != expected:
-        raise ExpansionError("the item has other bytes than it should have")
-    if held:
-        yield held
+def _etag(answer: SwiftResponse) -> str:
+    return str(answer.headers.get("Etag", "")).strip('"')

@@ -21,8 +21,18 @@ CONTENT = b"what the item has\n" * 1000
 DEFAULTS = {option.name: option.default for option in OPTIONS}
 
 
-def name_of(content, algorithm):
-    return f"/v1/AUTH_s/copies/{algorithm}-{hashlib.new(algorithm, content).hexdigest()}"
+#: Two contents of the same MD5 (Wang and others, 2004): six bits differ.
+ONE = bytes.fromhex(
+    "d131dd02c5e6eec4693d9a0698aff95c2fcab58712467eab4004583eb8fb7f89"
+    "55ad340609f4b30283e488832571415a085125e8f7cdc99fd91dbdf280373c5b"
+    "d8823e3156348f5bae6dacd436c919c6dd53e2b487da03fd02396306d248cda0"
+    "e99f33420f577ee8ce54b67080a80d1ec69821bcb6a8839396f9652b6ff72a70"
+)
+OTHER = bytes(byte ^ (0x80 if place in (19, 45, 59, 83, 109, 123) else 0) for place, byte in enumerate(ONE))
+
+
+def name_of(content):
+    return f"/v1/AUTH_s/copies/{hashlib.sha256(content).hexdigest()}"
 
 
 class Site:
@@ -33,7 +43,7 @@ class Site:
         self.folder = folder
         self.shim = MemoryShim(None)
         self.shim.put("item", CONTENT)
-        self.copy_name = name_of(CONTENT, self.shim.view("item").plain.algorithm)
+        self.copy_name = name_of(CONTENT)
         self.say_password("k")
         url = f"http://127.0.0.1:{swift.server_port}/auth/v1.0"
         (folder / "remotes").write_text(
@@ -110,7 +120,7 @@ def test_a_later_version_leaves_the_copy_of_the_one_before(site):
     [
         (None, "does not give the copy: 404"),
         (b"x", "has 1 bytes, expected"),
-        (CONTENT[::-1], "other bytes than it had"),
+        (CONTENT[::-1], "other bytes than those by which the copy is called"),
     ],
     ids=["gone", "shorter", "other"],
 )
@@ -125,10 +135,26 @@ def test_a_copy_that_is_not_the_item_is_an_error(site, damaged, reason):
     assert site.shim.view("item").contracted
 
 
+def test_contents_of_the_same_md5_are_not_taken_for_each_other(site):
+    assert hashlib.md5(ONE).digest() == hashlib.md5(OTHER).digest()
+    for name, content in (("one", ONE), ("other", OTHER)):
+        site.shim.put(name, content)
+        site.attach(name)
+        site.runtime.contract(name)
+    assert (site.read("one"), site.read("other")) == (ONE, OTHER)
+    site.swift.objects[name_of(ONE)] = OTHER
+    site.runtime.expand("other")
+    site.shim.put("one", ONE)
+    site.attach("one")
+    site.runtime.contract("one")
+    with pytest.raises(ExpansionError, match="other bytes than those by which the copy is called"):
+        site.read("one")
+
+
 def test_an_item_that_is_damaged_itself_is_not_copied(site):
     site.attach()
     site.shim.own_bytes = lambda seen: iter([CONTENT[:100], CONTENT[100:-1] + b"!"])
-    with pytest.raises(NotContractible, match="other bytes than it should have"):
+    with pytest.raises(NotContractible, match="other bytes than it had"):
         site.runtime.contract("item")
     assert site.swift.objects == {}
 
