@@ -1,0 +1,1 @@
+"""Motifs in a file system: files that give up their bytes, over FUSE."""

@@ -1,0 +1,15 @@
+"""Extended attributes by which a mount shows motifs, and takes them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: The motifs of a file as JSON; set with one of them to attach it, removed to detach all.
+MOTIF: Final = "user.sluice.motif"
+#: Whether a file is contracted or expanded; set to make it so.
+STATE: Final = "user.sluice.motif.state"
+#: Why the last change of a file's motifs was refused.
+REASON: Final = "user.sluice.motif.reason"
+
+CONTRACTED: Final = "contracted"
+EXPANDED: Final = "expanded"

@@ -1,0 +1,86 @@
+"""Mounting a folder with its motifs, and serving it until it is unmounted or the process is told to end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyfuse3
+import trio
+
+from sluice_core.errors import CallerError, PeerError
+from sluice_motifs.templates.registry import load_templates
+from sluice_motifs_fs.motif_files import MotifFiles
+from sluice_motifs_fs.operations.items import WAITING
+from sluice_motifs_fs.operations.motifs import MotifOperations
+from sluice_motifs_fs.storage.paths import SourceFolder
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class MountOptions:
+    """What is mounted.
+
+    :param target_size: bytes of expanded items; None for any number
+    :param policy: keyword of the replacement policy
+    :param allow_other: whether other users may use it
+    """
+
+    source: Path
+    mount_point: Path
+    target_size: int | None = None
+    policy: str = "lru"
+    allow_other: bool = False
+
+
+def serve(options: MountOptions) -> None:
+    """Mount, and return when it is unmounted, or on SIGTERM or SIGINT.
+
+    :raises CallerError: when an option is wrong
+    :raises PeerError: when it cannot be mounted, or the folder holds no extended attributes
+    """
+    source, mount_point = _folder(options.source), _folder(options.mount_point)
+    os.chdir(source)
+    os.umask(0)  # the kernel has applied that of who makes a file
+    folder = SourceFolder(".")
+    files = MotifFiles(folder, load_templates(), options.target_size, options.policy)
+    found = files.start()
+    operations = MotifOperations(files, str(mount_point))
+    choice = {*pyfuse3.default_options, "fsname=sluice-motif-fs"}
+    if options.allow_other:
+        choice.add("allow_other")
+    try:
+        pyfuse3.init(operations, str(mount_point), choice)
+    except RuntimeError as error:
+        files.stop()
+        raise PeerError(f"`{mount_point}` cannot be mounted: is FUSE 3 installed, and /dev/fuse there?") from error
+    log.info("`%s` is mounted at `%s` with %d items", source, mount_point, found)
+    try:
+        trio.run(_main)
+    finally:
+        files.stop()
+        pyfuse3.close(unmount=True)
+
+
+async def _main() -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_end_on_signal)
+        await pyfuse3.main(max_tasks=2 * WAITING)
+        nursery.cancel_scope.cancel()
+
+
+async def _end_on_signal() -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            pyfuse3.terminate()
+            return
+
+
+def _folder(path: Path) -> Path:
+    if not path.is_dir():
+        raise CallerError(f"`{path}` is no folder")
+    return path.resolve()

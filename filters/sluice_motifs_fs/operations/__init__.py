@@ -1,0 +1,1 @@
+"""What the kernel asks of a mount, by what it concerns: folders, files, items, motifs."""

@@ -1,0 +1,145 @@
+"""Attributes and content of files of a mount that shows a folder as it is."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pyfuse3 import EntryAttributes, FileInfo, FUSEError, RequestContext, SetattrFields
+
+from sluice_motifs_fs.operations.folders import REPORTED, FolderOperations
+from sluice_motifs_fs.operations.nodes import Node
+
+#: Flags of an open that mean nothing for the source file: the kernel has seen to them.
+SEEN_TO: Final = os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_DIRECT
+
+
+class FileOperations(FolderOperations):
+    """All operations; the methods are described by pyfuse3.  A file handle is a descriptor of the source file."""
+
+    def __init__(self, sizes: Mapping[int, int]) -> None:
+        super().__init__(sizes)
+        self._opened: dict[int, Node] = {}
+
+    async def getattr(self, inode: int, ctx: RequestContext) -> EntryAttributes:
+        node = self.nodes[inode]
+        with REPORTED:
+            path = self.nodes.path(node)
+            if path is None and node.files:
+                return self.attributes(os.fstat(node.files[0]))
+            return self.attributes(os.lstat(self.path(node)))
+
+    async def setattr(
+        self, inode: int, attr: EntryAttributes, fields: SetattrFields, fh: int | None, ctx: RequestContext
+    ) -> EntryAttributes:
+        if fields.update_size:
+            with REPORTED:
+                os.truncate(self.file(self.nodes[inode], fh), attr.st_size)
+        return await self.set_attributes(inode, attr, fields, fh, ctx)
+
+    async def set_attributes(
+        self, inode: int, attr: EntryAttributes, fields: SetattrFields, fh: int | None, ctx: RequestContext
+    ) -> EntryAttributes:
+        """All but the size; answers what they are now."""
+        node = self.nodes[inode]
+        with REPORTED:
+            if fields.update_mode:
+                os.chmod(self.file(node, fh), stat.S_IMODE(attr.st_mode))
+            if fields.update_uid or fields.update_gid:
+                file = self.file(node, fh)
+                uid = attr.st_uid if fields.update_uid else -1
+                gid = attr.st_gid if fields.update_gid else -1
+                os.chown(file, uid, gid, follow_symlinks=isinstance(file, int))
+            if fields.update_atime or fields.update_mtime:
+                file = self.file(node, fh)
+                found = os.fstat(file) if isinstance(file, int) else os.lstat(file)
+                self.set_times(
+                    file,
+                    attr.st_atime_ns if fields.update_atime else found.st_atime_ns,
+                    attr.st_mtime_ns if fields.update_mtime else found.st_mtime_ns,
+                )
+        return await self.getattr(inode, ctx)
+
+    def set_times(self, file: int | str, accessed: int, modified: int) -> None:
+        """Set the times of a file in nanoseconds."""
+        os.utime(file, ns=(accessed, modified), follow_symlinks=isinstance(file, int))
+
+    async def open(self, inode: int, flags: int, ctx: RequestContext) -> FileInfo:
+        node = self.nodes[inode]
+        with REPORTED:
+            file = os.open(self.path(node), (flags & ~SEEN_TO) | os.O_CLOEXEC)
+        return self.enter_file(file, node)
+
+    async def create(
+        self, parent_inode: int, name: bytes, mode: int, flags: int, ctx: RequestContext
+    ) -> tuple[FileInfo, EntryAttributes]:
+        parent, text = self.nodes[parent_inode], os.fsdecode(name)
+        with REPORTED:
+            path = self.nodes.below(parent, text)
+            kept = flags & ~SEEN_TO | flags & os.O_EXCL
+            file = os.open(path, kept | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode & ~ctx.umask)
+            try:
+                entry = self.made(parent, text, path, ctx)
+            except BaseException:
+                os.close(file)
+                raise
+        return self.enter_file(file, self.nodes[entry.st_ino]), entry
+
+    def enter_file(self, file: int, node: Node) -> FileInfo:
+        """The handle of an open file."""
+        node.files.append(file)
+        self._opened[file] = node
+        return FileInfo(fh=file)
+
+    async def read(self, fh: int, off: int, size: int) -> bytes:
+        with REPORTED:
+            return os.pread(fh, size, off)
+
+    async def write(self, fh: int, off: int, buf: bytes) -> int:
+        with REPORTED:
+            return os.pwrite(fh, buf, off)
+
+    async def release(self, fh: int) -> None:
+        self._opened.pop(fh).files.remove(fh)
+        with REPORTED:
+            os.close(fh)
+
+    async def fsync(self, fh: int, datasync: bool) -> None:
+        with REPORTED:
+            (os.fdatasync if datasync else os.fsync)(fh)
+
+    # Extended attributes
+
+    async def setxattr(self, inode: int, name: bytes, value: bytes, ctx: RequestContext) -> None:
+        with REPORTED:
+            file = self.file(self.nodes[inode], None)
+            os.setxattr(file, name, value, follow_symlinks=isinstance(file, int))
+
+    async def getxattr(self, inode: int, name: bytes, ctx: RequestContext) -> bytes:
+        with REPORTED:
+            file = self.file(self.nodes[inode], None)
+            return os.getxattr(file, name, follow_symlinks=isinstance(file, int))
+
+    async def listxattr(self, inode: int, ctx: RequestContext) -> Sequence[bytes]:
+        with REPORTED:
+            file = self.file(self.nodes[inode], None)
+            return [os.fsencode(one) for one in os.listxattr(file, follow_symlinks=isinstance(file, int))]
+
+    async def removexattr(self, inode: int, name: bytes, ctx: RequestContext) -> None:
+        with REPORTED:
+            file = self.file(self.nodes[inode], None)
+            os.removexattr(file, name, follow_symlinks=isinstance(file, int))
+
+    def file(self, node: Node, fh: int | None) -> int | str:
+        """What names a file: its handle, its path, or a descriptor of one that was deleted."""
+        if fh is not None:
+            return fh
+        path = self.nodes.path(node)
+        if path is not None:
+            return path
+        if node.files:
+            return node.files[0]
+        raise FUSEError(errno.ENOENT)

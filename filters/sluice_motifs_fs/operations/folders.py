@@ -1,0 +1,245 @@
+"""Names and folders of a mount that shows a folder as it is, through pyfuse3.
+
+The folder is the working folder of the process.  All changes come through the mount, so the kernel may keep what it was
+told.  Calls of the file system are made in the event loop: most are answered from memory, in less time than it takes to
+hand them to a thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Final
+
+import pyfuse3
+from pyfuse3 import EntryAttributes, FUSEError, ReaddirToken, RequestContext, StatvfsData
+
+from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, SluiceError
+from sluice_motifs_fs.operations.nodes import TOP, Node, Nodes
+from sluice_motifs_fs.storage.paths import PRIVATE
+
+log = logging.getLogger(__name__)
+
+#: Seconds for which the kernel keeps names and attributes.
+KEPT: Final = 3600.0
+_ERRORS: Final[Sequence[tuple[type[SluiceError], int]]] = (
+    (NotFound, errno.ENOENT),
+    (Conflict, errno.EBUSY),
+    (Forbidden, errno.EACCES),
+    (CallerError, errno.EINVAL),
+)
+_STATVFS: Final = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_favail")
+
+
+class _Reported:
+    """A context manager: errors of the source file system, and of motifs, are those of the mount."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError):
+            raise FUSEError(error.errno or errno.EIO) from error
+        if isinstance(error, SluiceError):
+            log.warning("%s", error)
+            raise FUSEError(next((number for kind, number in _ERRORS if isinstance(error, kind)), errno.EIO)) from error
+
+
+REPORTED: Final = _Reported()
+
+
+class FolderOperations(pyfuse3.Operations):
+    """What concerns names; the methods are described by pyfuse3."""
+
+    supports_dot_lookup = False
+
+    def __init__(self, sizes: Mapping[int, int]) -> None:
+        """
+        :param sizes: by inode, of files whose size is another one in the mount
+        """
+        super().__init__()
+        self.nodes = Nodes()
+        self._sizes = sizes
+        self._device = os.stat(TOP).st_dev
+        self._folders: dict[int, tuple[Node, list[os.DirEntry[str]]]] = {}
+        self._next_folder = 0
+
+    # Names
+
+    async def lookup(self, parent_inode: int, name: bytes, ctx: RequestContext) -> EntryAttributes:
+        parent = self.nodes[parent_inode]
+        text = os.fsdecode(name)
+        with REPORTED:
+            try:
+                found = os.lstat(self.nodes.below(parent, text))
+            except FileNotFoundError:
+                return _absent()
+        if found.st_dev != self._device or (parent is self.nodes.top and text == PRIVATE):
+            return _absent()
+        self.nodes.enter(found.st_ino, parent, text)
+        return self.attributes(found)
+
+    async def forget(self, inode_list: Sequence[tuple[int, int]]) -> None:
+        for inode, lookups in inode_list:
+            self.nodes.forget(inode, lookups)
+
+    async def mkdir(self, parent_inode: int, name: bytes, mode: int, ctx: RequestContext) -> EntryAttributes:
+        parent, text = self.nodes[parent_inode], os.fsdecode(name)
+        with REPORTED:
+            path = self.nodes.below(parent, text)
+            os.mkdir(path, mode & ~ctx.umask)
+            return self.made(parent, text, path, ctx)
+
+    async def mknod(self, parent_inode: int, name: bytes, mode: int, rdev: int, ctx: RequestContext) -> EntryAttributes:
+        parent, text = self.nodes[parent_inode], os.fsdecode(name)
+        with REPORTED:
+            path = self.nodes.below(parent, text)
+            os.mknod(path, mode & ~ctx.umask, rdev)
+            return self.made(parent, text, path, ctx)
+
+    async def symlink(self, parent_inode: int, name: bytes, target: bytes, ctx: RequestContext) -> EntryAttributes:
+        parent, text = self.nodes[parent_inode], os.fsdecode(name)
+        with REPORTED:
+            path = self.nodes.below(parent, text)
+            os.symlink(os.fsdecode(target), path)
+            return self.made(parent, text, path, ctx)
+
+    async def link(self, inode: int, new_parent_inode: int, new_name: bytes, ctx: RequestContext) -> EntryAttributes:
+        parent, text = self.nodes[new_parent_inode], os.fsdecode(new_name)
+        with REPORTED:
+            path = self.nodes.below(parent, text)
+            os.link(self.path(self.nodes[inode]), path, follow_symlinks=False)
+            self.nodes.enter(inode, parent, text)
+            return self.attributes(os.lstat(path))
+
+    async def unlink(self, parent_inode: int, name: bytes, ctx: RequestContext) -> None:
+        parent, text = self.nodes[parent_inode], os.fsdecode(name)
+        with REPORTED:
+            os.unlink(self.nodes.below(parent, text))
+        self.nodes.leave(parent, text)
+
+    async def rmdir(self, parent_inode: int, name: bytes, ctx: RequestContext) -> None:
+        parent, text = self.nodes[parent_inode], os.fsdecode(name)
+        with REPORTED:
+            os.rmdir(self.nodes.below(parent, text))
+        self.nodes.leave(parent, text)
+
+    async def rename(
+        self,
+        parent_inode_old: int,
+        name_old: bytes,
+        parent_inode_new: int,
+        name_new: bytes,
+        flags: int,
+        ctx: RequestContext,
+    ) -> None:
+        parent, text = self.nodes[parent_inode_old], os.fsdecode(name_old)
+        to, to_text = self.nodes[parent_inode_new], os.fsdecode(name_new)
+        with REPORTED:
+            path = self.nodes.below(to, to_text)
+            check_rename(path, flags)
+            os.rename(self.nodes.below(parent, text), path)
+        self.nodes.rename(parent, text, to, to_text)
+
+    async def readlink(self, inode: int, ctx: RequestContext) -> bytes:
+        with REPORTED:
+            return os.fsencode(os.readlink(self.path(self.nodes[inode])))
+
+    # Folders
+
+    async def opendir(self, inode: int, ctx: RequestContext) -> int:
+        self._next_folder += 1
+        self._folders[self._next_folder] = (self.nodes[inode], [])
+        return self._next_folder
+
+    async def readdir(self, fh: int, start_id: int, token: ReaddirToken) -> None:
+        folder, entries = self._folders[fh]
+        with REPORTED:
+            if start_id == 0:
+                with os.scandir(self.path(folder)) as found:
+                    entries[:] = [one for one in found if folder is not self.nodes.top or one.name != PRIVATE]
+            for number in range(start_id, len(entries)):
+                entry = entries[number]
+                try:
+                    found_one = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                if found_one.st_dev != self._device:
+                    continue
+                if not pyfuse3.readdir_reply(token, os.fsencode(entry.name), self.attributes(found_one), number + 1):
+                    return
+                self.nodes.enter(found_one.st_ino, folder, entry.name)
+
+    async def releasedir(self, fh: int) -> None:
+        del self._folders[fh]
+
+    async def statfs(self, ctx: RequestContext) -> StatvfsData:
+        reply = StatvfsData()
+        with REPORTED:
+            found = os.statvfs(TOP)
+        for field in _STATVFS:
+            setattr(reply, field, getattr(found, field))
+        reply.f_namemax = found.f_namemax
+        return reply
+
+    def path(self, node: Node) -> str:
+        """The path of a file.
+
+        :raises FileNotFoundError: when it was deleted
+        """
+        path = self.nodes.path(node)
+        if path is None:
+            raise FileNotFoundError(errno.ENOENT, "the file was deleted")
+        return path
+
+    def attributes(self, found: os.stat_result) -> EntryAttributes:
+        """What the kernel is told of a file."""
+        entry = EntryAttributes()
+        inode = entry.st_ino = found.st_ino
+        entry.st_mode = found.st_mode
+        entry.st_nlink = found.st_nlink
+        entry.st_uid = found.st_uid
+        entry.st_gid = found.st_gid
+        entry.st_rdev = found.st_rdev
+        entry.st_size = self._sizes.get(inode, found.st_size)
+        entry.st_blksize = found.st_blksize
+        entry.st_blocks = found.st_blocks
+        entry.st_atime_ns = found.st_atime_ns
+        entry.st_mtime_ns = found.st_mtime_ns
+        entry.st_ctime_ns = found.st_ctime_ns
+        entry.entry_timeout = KEPT
+        entry.attr_timeout = KEPT
+        return entry
+
+    def made(self, parent: Node, name: str, path: str, ctx: RequestContext) -> EntryAttributes:
+        """Give what was made to who asked for it."""
+        found = os.lstat(path)
+        if (found.st_uid, found.st_gid) != (ctx.uid, ctx.gid):
+            above = os.lstat(self.path(parent))
+            os.chown(path, ctx.uid, -1 if above.st_mode & stat.S_ISGID else ctx.gid, follow_symlinks=False)
+            found = os.lstat(path)
+        self.nodes.enter(found.st_ino, parent, name)
+        return self.attributes(found)
+
+
+def check_rename(path: str, flags: int) -> None:
+    """
+    :raises OSError: when a rename to a path is not possible with the flags of renameat2
+    """
+    if flags & ~pyfuse3.RENAME_NOREPLACE:
+        raise OSError(errno.EINVAL, "names are not exchanged")
+    if flags and os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, "the name is taken")
+
+
+def _absent() -> EntryAttributes:
+    entry = EntryAttributes()
+    entry.st_ino = 0  # the kernel keeps that there is none
+    entry.entry_timeout = KEPT
+    return entry

@@ -1,0 +1,149 @@
+"""Names and extended attributes of a mount with motifs."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pyfuse3 import EntryAttributes, FUSEError, RequestContext
+
+from sluice_core.errors import CallerError, Conflict, SluiceError
+from sluice_motifs_fs.attribute_names import CONTRACTED, EXPANDED, MOTIF, REASON, STATE
+from sluice_motifs_fs.motif_files import MotifFiles
+from sluice_motifs_fs.operations.folders import check_rename
+from sluice_motifs_fs.operations.items import ItemOperations
+from sluice_motifs_fs.storage.attributes import STORED
+
+_OURS: Final = (MOTIF, STATE, REASON, STORED)
+_MOST_REASONS: Final = 256
+
+
+class MotifOperations(ItemOperations):
+    """The methods are described by pyfuse3."""
+
+    def __init__(self, files: MotifFiles, mount_point: str) -> None:
+        super().__init__(files, mount_point)
+        self._reasons: OrderedDict[str, bytes] = OrderedDict()
+
+    async def unlink(self, parent_inode: int, name: bytes, ctx: RequestContext) -> None:
+        parent, text = self.nodes[parent_inode], os.fsdecode(name)
+        path = self.nodes.below(parent, text)
+        if not self._index.watches(path):
+            await super().unlink(parent_inode, name, ctx)
+            return
+        await self.wait_for(self._unlink, path)
+        self.nodes.leave(parent, text)
+
+    def _unlink(self, path: str) -> None:
+        with self._refusals(path), self._files.changing([path]):
+            self._files.unlink(path)
+
+    async def rename(
+        self,
+        parent_inode_old: int,
+        name_old: bytes,
+        parent_inode_new: int,
+        name_new: bytes,
+        flags: int,
+        ctx: RequestContext,
+    ) -> None:
+        parent, text = self.nodes[parent_inode_old], os.fsdecode(name_old)
+        to, to_text = self.nodes[parent_inode_new], os.fsdecode(name_new)
+        path, to_path = self.nodes.below(parent, text), self.nodes.below(to, to_text)
+        if not self._index.concerns(path, to_path):
+            await super().rename(parent_inode_old, name_old, parent_inode_new, name_new, flags, ctx)
+            return
+        await self.wait_for(self._rename, path, to_path, flags)
+        self.nodes.rename(parent, text, to, to_text)
+
+    def _rename(self, path: str, to: str, flags: int) -> None:
+        with self._refusals(path):
+            check_rename(to, flags)
+            self._files.rename(path, to)
+
+    async def link(self, inode: int, new_parent_inode: int, new_name: bytes, ctx: RequestContext) -> EntryAttributes:
+        if self.nodes.path(self.nodes[inode]) in self._index.items:
+            raise FUSEError(errno.EPERM)
+        return await super().link(inode, new_parent_inode, new_name, ctx)
+
+    async def setxattr(self, inode: int, name: bytes, value: bytes, ctx: RequestContext) -> None:
+        attribute = os.fsdecode(name)
+        if attribute not in _OURS:
+            await super().setxattr(inode, name, value, ctx)
+            return
+        path = self.nodes.path(self.nodes[inode])
+        if path is None or attribute in (REASON, STORED):
+            raise FUSEError(errno.EPERM)
+        if attribute == MOTIF:
+            await self.wait_for(self._attach, path, value.decode("utf-8", "replace"), ctx.uid)
+            for file, node in list(self._opened.items()):
+                if self._index.watches(self.nodes.path(node) or ""):
+                    self.watch(file, node)
+        else:
+            await self.wait_for(self._set_state, path, os.fsdecode(value))
+
+    def _attach(self, path: str, text: str, user: int) -> None:
+        with self._refusals(path):
+            self._files.attach(path, text, user)
+
+    def _set_state(self, path: str, state: str) -> None:
+        with self._refusals(path):
+            if state == CONTRACTED:
+                outcome = self._files.contract(path)
+                if outcome not in (CONTRACTED, "already contracted"):
+                    raise Conflict(f"`{path}` is not contracted: it is {outcome}")
+            elif state == EXPANDED:
+                self._files.expand(path)
+            else:
+                raise CallerError(f"state `{state:.40}` is unknown, expected `{CONTRACTED}` or `{EXPANDED}`")
+
+    async def getxattr(self, inode: int, name: bytes, ctx: RequestContext) -> bytes:
+        attribute = os.fsdecode(name)
+        if attribute not in _OURS:
+            return await super().getxattr(inode, name, ctx)
+        path = self.nodes.path(self.nodes[inode]) or ""
+        if attribute == REASON and path in self._reasons:
+            return self._reasons[path]
+        if attribute == STATE and path in self._index.items:
+            return (CONTRACTED if inode in self._sizes else EXPANDED).encode()
+        if attribute == MOTIF and path in self._index.items:
+            motifs = await self.wait_for(self._files.motifs, path)
+            return json.dumps([{"template": one.template, "params": dict(one.params)} for one in motifs]).encode()
+        raise FUSEError(errno.ENODATA)
+
+    async def listxattr(self, inode: int, ctx: RequestContext) -> Sequence[bytes]:
+        found = [one for one in await super().listxattr(inode, ctx) if os.fsdecode(one) != STORED]
+        if self.nodes.path(self.nodes[inode]) in self._index.items:
+            found += [MOTIF.encode(), STATE.encode()]
+        return found
+
+    async def removexattr(self, inode: int, name: bytes, ctx: RequestContext) -> None:
+        attribute = os.fsdecode(name)
+        if attribute not in _OURS:
+            await super().removexattr(inode, name, ctx)
+            return
+        path = self.nodes.path(self.nodes[inode])
+        if path is None or attribute != MOTIF:
+            raise FUSEError(errno.EPERM)
+        await self.wait_for(self._detach, path)
+
+    def _detach(self, path: str) -> None:
+        with self._refusals(path):
+            self._files.detach(path)
+
+    @contextlib.contextmanager
+    def _refusals(self, path: str) -> Iterator[None]:
+        """What is refused is kept for who asks for the reason."""
+        try:
+            yield
+        except SluiceError as error:
+            self._reasons[path] = f"{error}".encode("utf-8", "surrogateescape")
+            self._reasons.move_to_end(path)
+            while len(self._reasons) > _MOST_REASONS:
+                self._reasons.popitem(last=False)
+            raise

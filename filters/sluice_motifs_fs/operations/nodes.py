@@ -1,0 +1,125 @@
+"""The files that the kernel knows: their paths by the inode of the source file, which is their number in the mount."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyfuse3
+
+#: The path of the top: the folder that is mounted is the working folder of the process.
+TOP: Final = "."
+
+
+class Node:
+    """One file.
+
+    :param parent: the folder that it was seen in last; None for the top
+    """
+
+    __slots__ = ("_epoch", "_path", "children", "files", "inode", "lookups", "name", "others", "parent")
+
+    def __init__(self, inode: int, parent: Node | None, name: str) -> None:
+        self.inode = inode
+        self.parent = parent
+        self.name = name
+        self.lookups = 0
+        #: where else it is, by hard links
+        self.others: set[tuple[Node, str]] = set()
+        self.children: dict[str, Node] = {}
+        #: descriptors of the source file that the kernel has opened
+        self.files: list[int] = []
+        self._path: str | None = None
+        self._epoch = -1
+
+
+class Nodes:
+    """All of them.  Paths are kept until a folder is renamed."""
+
+    def __init__(self) -> None:
+        self.top = Node(pyfuse3.ROOT_INODE, None, TOP)
+        self._nodes: dict[int, Node] = {self.top.inode: self.top}
+        self._epoch = 0
+
+    def __getitem__(self, inode: int) -> Node:
+        return self._nodes[inode]
+
+    def path(self, node: Node) -> str | None:
+        """From the top; None when it has no name any more."""
+        if node._epoch == self._epoch:
+            return node._path
+        if node is self.top:
+            path: str | None = TOP
+        elif node.parent is None:
+            path = None
+        else:
+            above = self.path(node.parent)
+            path = None if above is None else node.name if node.parent is self.top else f"{above}/{node.name}"
+        node._path, node._epoch = path, self._epoch
+        return path
+
+    def below(self, folder: Node, name: str) -> str:
+        """The path of a name in a folder.
+
+        :raises FileNotFoundError: when the folder was deleted
+        """
+        if folder is self.top:
+            return name
+        path = self.path(folder)
+        if path is None:
+            raise FileNotFoundError(2, "the folder was deleted")
+        return f"{path}/{name}"
+
+    def enter(self, inode: int, parent: Node, name: str) -> Node:
+        """The kernel has been told of a file under a name."""
+        node = self._nodes.get(inode)
+        if node is None:
+            node = self._nodes[inode] = Node(inode, parent, name)
+            parent.children[name] = node
+        elif parent.children.get(name) is not node:
+            self.leave(parent, name)
+            self._add(node, parent, name)
+        node.lookups += 1
+        return node
+
+    def leave(self, parent: Node, name: str) -> None:
+        """Nothing has this name any more."""
+        node = parent.children.pop(name, None)
+        if node is None:
+            return
+        node.others.discard((parent, name))
+        if node.parent is parent and node.name == name:
+            node.parent, node.name = node.others.pop() if node.others else (None, "")
+            self._moved(node)
+
+    def rename(self, parent: Node, name: str, to: Node, to_name: str) -> None:
+        """A file has another name, in the place of what had that."""
+        node = parent.children.get(name)
+        self.leave(to, to_name)
+        if node is not None:
+            self.leave(parent, name)
+            self._add(node, to, to_name)
+
+    def forget(self, inode: int, lookups: int) -> None:
+        """The kernel has forgotten what it was told so many times."""
+        node = self._nodes.get(inode)
+        if node is None:
+            return
+        node.lookups -= lookups
+        if node.lookups <= 0 and node is not self.top:
+            del self._nodes[inode]
+            for parent, name in ((node.parent, node.name), *node.others):
+                if parent is not None and parent.children.get(name) is node:
+                    del parent.children[name]
+
+    def _add(self, node: Node, parent: Node, name: str) -> None:
+        parent.children[name] = node
+        if node.parent is None:
+            node.parent, node.name = parent, name
+            self._moved(node)
+        else:
+            node.others.add((parent, name))
+
+    def _moved(self, node: Node) -> None:
+        node._epoch = -1
+        if node.children:
+            self._epoch += 1

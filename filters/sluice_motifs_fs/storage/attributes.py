@@ -1,0 +1,116 @@
+"""What lies with a file that has motifs: one extended attribute of the source file, which no mount shows as it is.
+
+The attribute alone says whether the bytes of a file count.  It is written at once by the file system, so a process
+that is killed leaves a file expanded or contracted, whatever it has written into the file meanwhile.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from dataclasses import dataclass
+from typing import Final, Self
+
+from sluice_core.errors import DecodeError
+from sluice_motifs.records import ItemView, Plain, Record
+
+#: The attribute of the source file.
+STORED: Final = "user.sluice.motif.stored"
+ALGORITHM: Final = "sha256"
+_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredState:
+    """A file with motifs.
+
+    :param version: of its content
+    :param size: plain bytes, whether they are there or not
+    :param digest: SHA-256 of the plain bytes in hexadecimal
+    :param modified: its time of modification in nanoseconds; other bytes were written where it is another one
+    :param record: the text of a ``Record``
+    """
+
+    version: str
+    size: int
+    digest: str
+    modified: int
+    contracted: bool
+    record: str
+
+    def encode(self) -> bytes:
+        """As the attribute holds it."""
+        fields = (_FORMAT, self.version, self.size, self.digest, self.modified, self.contracted, self.record)
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, raw: bytes) -> Self:
+        """
+        :raises DecodeError: when it is nothing that this version knows
+        """
+        try:
+            fields = json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise DecodeError("the attribute of a file with motifs is damaged", raw) from error
+        match fields:
+            case [int(form), str(version), int(size), str(digest), int(modified), bool(contracted), str(record)] if (
+                form == _FORMAT
+            ):
+                return cls(version, size, digest, modified, contracted, record)
+        raise DecodeError("the attribute of a file with motifs is of another version, or damaged", raw)
+
+    def describes(self, found: os.stat_result) -> bool:
+        """Whether the file is what it was when the attribute was written, and not written past us."""
+        return self.contracted or (self.size, self.modified) == (found.st_size, found.st_mtime_ns)
+
+    def view(self, name: str, pinned: str, opaque: object) -> ItemView:
+        """The item."""
+        plain = Plain(self.version, self.size, self.digest, ALGORITHM)
+        return ItemView(name, plain, Record.decode(self.record), self.contracted, pinned, opaque)
+
+
+def read_stored(file: int | str) -> bytes | None:
+    """The attribute of a file, given by its path or descriptor; None when it has none."""
+    try:
+        return os.getxattr(file, STORED)
+    except OSError as error:
+        if error.errno == errno.ENODATA:
+            return None
+        raise
+
+
+def remove_stored(file: int | str) -> None:
+    """Nothing happens when it has none."""
+    try:
+        os.removexattr(file, STORED)
+    except OSError as error:
+        if error.errno != errno.ENODATA:
+            raise
+
+
+def file_version(found: os.stat_result) -> str:
+    """The version of a file without motifs; begins with the time of its last change in nanoseconds."""
+    return f"{found.st_ctime_ns}.{found.st_mtime_ns:x}.{found.st_size:x}.{found.st_ino:x}"
+
+
+def version_time(version: str) -> int:
+    """Nanoseconds since 1970 at which a version was begun."""
+    return int(version.partition(".")[0])
+
+
+def write_all(file: int, content: bytes, position: int) -> int:
+    """Write at a position; how many bytes these were."""
+    written = 0
+    while written < len(content):
+        written += os.pwrite(file, memoryview(content)[written:], position + written)
+    return written
+
+
+def copy_attributes(file: int, new: int) -> None:
+    """Owner, modes and extended attributes, access lists included, of a file for the one that takes its place."""
+    found = os.fstat(file)
+    os.fchown(new, found.st_uid, found.st_gid)
+    os.fchmod(new, found.st_mode & 0o7777)
+    for name in os.listxattr(file):
+        os.setxattr(new, name, os.getxattr(file, name))

@@ -1,0 +1,212 @@
+"""The shim between the motif runtime and a folder of a file system.
+
+An item is a regular file; its name is its path from the top of the folder.  A *contracted* one has no bytes, and an
+attribute that says what they were.
+
+* Contraction and expansion leave a file in its place, with its inode: owner, modes, access lists and hard links stay,
+  and what the kernel has cached of its content is right.  The attribute changes first when bytes go, and last when they
+  come.  What a process that was killed has left behind is cleared by ``StoredFiles.recover``.
+* New content is written to a private file, which then takes the place of the old one: who has that open reads it on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from sluice_motifs.api import ExpansionError, SourceGone
+from sluice_motifs.records import ItemView, Plain, Record
+from sluice_motifs.shim import Shim
+from sluice_motifs_fs.storage.attributes import ALGORITHM, copy_attributes, remove_stored, version_time, write_all
+from sluice_motifs_fs.storage.paths import SourceFolder
+from sluice_motifs_fs.storage.pinning import Pinning
+from sluice_motifs_fs.storage.stored_files import StoredFiles, storage_errors
+from sluice_motifs_fs.storage.tracking import FileTracker
+
+#: Bytes that are read at once.
+PIECE: Final = 256 << 10
+#: Linux's ``CLOCK_REALTIME_COARSE``, from which file systems take their times.
+_COARSE: Final = 5
+
+
+class FileShim(Shim):
+    """Items of one folder; implements ``Shim``.
+
+    :param front_door: the bytes of an item for an expansion: its name and the chain of items that wait for it
+    :param replaced: told of an item that another file took the place of, and a descriptor of the old one
+    """
+
+    def __init__(
+        self,
+        files: StoredFiles,
+        folder: SourceFolder,
+        tracker: FileTracker,
+        front_door: Callable[[str, tuple[str, ...]], Iterator[bytes]],
+        replaced: Callable[[str, int], None] = lambda name, file: None,
+    ) -> None:
+        self._files = files
+        self._folder = folder
+        self._tracker = tracker
+        self._front_door = front_door
+        self._replaced = replaced
+        self._making: set[int] = set()
+        self.pinning = Pinning(folder, tracker, self._files.look)
+
+    # Shim
+
+    def view(self, name: str) -> ItemView | None:
+        pin = self.pinning.find(name)
+        return self._files.look(name) if pin is None else pin.view
+
+    def scan(self) -> Iterator[ItemView]:
+        return self._files.scan()
+
+    def unreliable(self, name: str) -> str:
+        """Clients wait for the items that need a file before they change it, but not once they have it open."""
+        found = self._folder.stat(name)
+        tracked = None if found is None else self._tracker.find(found.st_ino)
+        if tracked is not None and tracked.writers:
+            return "it is open for writing"
+        return "it has several hard links" if found is not None and found.st_nlink > 1 else ""
+
+    def read(self, name: str, reader: str, chain: tuple[str, ...]) -> Iterator[bytes]:
+        pin = self.pinning.find(name)
+        if self._files.look(name, int(reader) if reader else None) is None and pin is None:
+            raise SourceGone(name)
+        yield from self._front_door(name, chain) if pin is None else pin.read()
+
+    def own_bytes(self, seen: ItemView) -> Iterator[bytes]:
+        with storage_errors(seen.name):
+            try:
+                file = self._folder.open(seen.name)
+            except FileNotFoundError as error:
+                raise _another(seen.name) from error
+            try:
+                position = 0
+                while True:
+                    piece = os.pread(file, PIECE, position)
+                    if self._files.view(seen.name, file).opaque != seen.opaque or seen.contracted:
+                        raise _another(seen.name)
+                    if not piece:
+                        return
+                    position += len(piece)
+                    yield piece
+            finally:
+                os.close(file)
+
+    def annotate(self, seen: ItemView, record: Record) -> bool:
+        plain = seen.plain
+        if record.motifs and not plain.digest:
+            digest = hashlib.new(ALGORITHM)
+            try:
+                for piece in self.own_bytes(seen):
+                    digest.update(piece)
+            except ExpansionError:
+                return False
+            plain = replace(plain, digest=digest.hexdigest())
+        with self._files.judged(seen) as file:
+            if file is None:
+                return False
+            tracked = self._tracker.find(os.fstat(file).st_ino)
+            if record.motifs and tracked is not None and tracked.written:
+                return False  # its content is about to be another one
+            if record.motifs:
+                self._files.store(file, plain, record, seen.contracted)
+            elif not seen.contracted:
+                remove_stored(file)
+            return True
+
+    def contract(self, seen: ItemView, record: Record) -> bool:
+        with self._files.judged(seen) as file:
+            if file is None:
+                return False
+            found = os.fstat(file)
+            tracked = self._tracker.find(found.st_ino)
+            if tracked is not None and tracked.used:
+                return False
+            self._files.store(file, seen.plain, record, contracted=True)
+            self._files.empty(file, found.st_mtime_ns)
+            return True
+
+    def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
+        inode = seen.opaque[0]
+        with self._files.mutex:
+            if inode in self._making:
+                return False  # somebody writes the same bytes into it
+            self._making.add(inode)
+        try:
+            return self._fill(seen, record, pieces)
+        finally:
+            self._making.discard(inode)
+
+    def _fill(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
+        with self._files.judged(seen, closing=False) as file:
+            if file is None:
+                return False
+            modified = os.fstat(file).st_mtime_ns
+        complete = False
+        try:
+            position = 0
+            for piece in pieces:
+                with self._files.mutex:
+                    if not self._files.same(seen, file):
+                        return False
+                    position += write_all(file, piece, position)
+            os.fsync(file)
+            with self._files.mutex:
+                if self._files.same(seen, file):
+                    os.utime(file, ns=(os.fstat(file).st_atime_ns, modified))
+                    self._files.store(file, seen.plain, record, contracted=False)
+                    complete = True
+            return complete
+        finally:
+            with self._files.mutex:
+                if not complete and self._files.same(seen, file):
+                    self._files.empty(file, modified)
+            os.close(file)
+
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
+        if version_time(began) <= version_time(seen.plain.version):
+            return False
+        private = secrets.token_hex(8)
+        new = os.open(f"{self._files.private}/{private}", os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            digest, size = hashlib.new(ALGORITHM), 0
+            for piece in pieces:
+                digest.update(piece)
+                size += write_all(new, piece, size)
+            with self._files.judged(seen) as file:
+                if file is None or os.fstat(file).st_nlink > 1 or self._written(file):
+                    return False
+                copy_attributes(file, new)
+                self._files.store(new, Plain(began, size, digest.hexdigest(), ALGORITHM), record, contracted=False)
+                os.fsync(new)
+                self._folder.replace(private, seen.name)
+                self._files.sizes.pop(seen.opaque[0], None)
+                self._replaced(seen.name, file)
+            return True
+        finally:
+            os.close(new)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{self._files.private}/{private}")
+
+    def now(self) -> str:
+        """The next tick of the file system's clock: what was written before is older, what is written later is not."""
+        called = time.time_ns()
+        while (now := time.clock_gettime_ns(_COARSE)) <= called:
+            time.sleep(0.0005)
+        return str(now)
+
+    def _written(self, file: int) -> bool:
+        tracked = self._tracker.find(os.fstat(file).st_ino)
+        return tracked is not None and tracked.writers > 0
+
+
+def _another(name: str) -> ExpansionError:
+    return ExpansionError(f"`{name}` is another one now")

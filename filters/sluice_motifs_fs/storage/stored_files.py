@@ -1,0 +1,178 @@
+"""Files with motifs in a folder: how they are found, judged and changed.
+
+All changes of attributes, and of bytes by the runtime, pass one lock, under which what the runtime has judged is
+compared with what is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sluice_core.errors import CallerError, DecodeError, PeerError
+from sluice_motifs.records import ItemView, Plain, Record
+from sluice_motifs_fs.storage.attributes import ALGORITHM, STORED, StoredState, file_version, read_stored, remove_stored
+from sluice_motifs_fs.storage.paths import PRIVATE, SourceFolder
+from sluice_motifs_fs.storage.tracking import FileTracker
+
+log = logging.getLogger(__name__)
+
+#: What the runtime has judged: the inode and the attribute, or its version where it has no motifs.
+_Judged = tuple[int, bytes | str]
+
+
+class StoredFiles:
+    """The files of one folder; ``sizes`` has the plain size of each contracted file by its inode."""
+
+    def __init__(self, folder: SourceFolder, tracker: FileTracker) -> None:
+        self.sizes: dict[int, int] = {}
+        self.mutex = threading.RLock()
+        self.private = f"{folder.path}/{PRIVATE}"
+        self._folder = folder
+        self._tracker = tracker
+
+    def look(self, name: str, reader: int | None = None) -> ItemView | None:
+        """As :meth:`view`, whatever is pinned.
+
+        :param reader: the user who must have the right to read it
+        """
+        with storage_errors(name), self.mutex, contextlib.suppress(FileNotFoundError, CallerError):
+            if self._folder.stat(name, reader) is None:
+                return None
+            file = self._folder.open(name)
+            try:
+                return self.view(name, file)
+            finally:
+                os.close(file)
+        return None
+
+    def view(self, name: str, file: int) -> ItemView:
+        found = os.fstat(file)
+        raw = read_stored(file)
+        tracked = self._tracker.find(found.st_ino)
+        stored = None if raw is None else StoredState.decode(raw)
+        if stored is not None and stored.describes(found):
+            pinned = "it is open" if tracked is not None and tracked.used else ""
+            return stored.view(name, pinned, (found.st_ino, raw))
+        version = file_version(found) if tracked is None else tracked.version(found)
+        return ItemView(name, Plain(version, found.st_size, "", ALGORITHM), opaque=(found.st_ino, version))
+
+    def scan(self) -> Iterator[ItemView]:
+        for name in self._names():
+            try:
+                view = self.look(name)
+            except DecodeError as error:
+                log.warning("`%s`: %s", name, error)
+                continue
+            if view is not None and view.record.motifs:
+                yield view
+
+    def _names(self) -> Iterator[str]:
+        """The files that have the attribute."""
+        folders = [""]
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(f"{self._folder.path}/{folder}") as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False) and entry.name != PRIVATE:
+                            folders.append(f"{folder}{entry.name}/")
+                        elif entry.is_file(follow_symlinks=False) and read_stored(entry.path) is not None:
+                            yield folder + entry.name
+            except OSError as error:
+                log.warning("`%s` is not searched for motifs: %s", folder or ".", error.strerror)
+
+    @contextlib.contextmanager
+    def changing(self, file: int) -> Iterator[None]:
+        """While it is entered, a client changes the bytes of an open file, which has no motifs from now on."""
+        with self._tracker.file(os.fstat(file).st_ino).changed, self.mutex:
+            found, raw = os.fstat(file), read_stored(file)
+            stored = None if raw is None else StoredState.decode(raw)
+            before = stored.version if stored is not None and stored.describes(found) else None
+            with self._tracker.file(found.st_ino).writing(file, before):
+                remove_stored(file)
+                self.sizes.pop(found.st_ino, None)
+                yield
+
+    def set_times(self, file: int, accessed: int, modified: int) -> None:
+        """Set the times of an open file in nanoseconds, which is no other content."""
+        with self.mutex:
+            found, raw = os.fstat(file), read_stored(file)
+            os.utime(file, ns=(accessed, modified))
+            stored = None if raw is None else StoredState.decode(raw)
+            if stored is not None and stored.describes(found):
+                os.setxattr(file, STORED, replace(stored, modified=modified).encode())
+
+    def recover(self) -> Iterator[ItemView]:
+        """All items; what a process that was killed has left behind is cleared.
+
+        That are private files, and bytes of contracted items.
+
+        :raises PeerError: when the file system holds no attributes, or cannot be written
+        """
+        with storage_errors(PRIVATE):
+            os.makedirs(self.private, mode=0o700, exist_ok=True)
+            os.setxattr(self.private, STORED, b"")
+            for left in os.listdir(self.private):
+                os.unlink(f"{self.private}/{left}")
+        for seen in self.scan():
+            if seen.contracted:
+                self.sizes[seen.opaque[0]] = seen.plain.size
+                with self.judged(seen) as file:
+                    if file is not None and os.fstat(file).st_size:
+                        self.empty(file, StoredState.decode(seen.opaque[1]).modified)
+            yield seen
+
+    @contextlib.contextmanager
+    def judged(self, seen: ItemView, closing: bool = True) -> Iterator[int | None]:
+        """A descriptor of the file that was seen, while nothing of it changes; None when it is another one now."""
+        with storage_errors(seen.name), self.mutex:
+            try:
+                file = self._folder.open(seen.name, os.O_RDWR)
+            except FileNotFoundError:
+                yield None
+                return
+            try:
+                same = self.same(seen, file)
+                yield file if same else None
+                closing = closing or not same
+            except BaseException:
+                closing = True
+                raise
+            finally:
+                if closing:
+                    os.close(file)
+
+    def same(self, seen: ItemView, file: int) -> bool:
+        judged: _Judged = seen.opaque
+        found: _Judged = self.view(seen.name, file).opaque
+        return found == judged
+
+    def store(self, file: int, plain: Plain, record: Record, contracted: bool) -> None:
+        """Write the attribute; hold ``mutex``."""
+        found = os.fstat(file)
+        state = StoredState(plain.version, plain.size, plain.digest, found.st_mtime_ns, contracted, record.encode())
+        os.setxattr(file, STORED, state.encode())
+        if contracted:
+            self.sizes[found.st_ino] = plain.size
+        else:
+            self.sizes.pop(found.st_ino, None)
+
+    def empty(self, file: int, modified: int) -> None:
+        os.ftruncate(file, 0)
+        os.utime(file, ns=(os.fstat(file).st_atime_ns, modified))
+
+
+@contextlib.contextmanager
+def storage_errors(name: str) -> Iterator[None]:
+    """Errors of the file system are those of a storage; that there is no such file is none."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise PeerError(f"`{name}` cannot be read or written: {error.strerror}") from error
