@@ -26,23 +26,28 @@ class ItemIndex:
         return name in self.items or name in self.sources
 
     def put(self, name: str, inode: int, sources: Iterable[str]) -> None:
-        """Note an item, and what its motifs read."""
+        """Note an item, and what its motifs read; who looks meanwhile sees it before or after."""
         with self._mutex:
-            self.remove(name)
-            self.items[name] = inode
-            self._read_by_item[name] = tuple(sources)
-            for source in self._read_by_item[name]:
+            now = tuple(sources)
+            before = self._read_by_item.get(name, ())
+            for source in now:
                 self.sources.setdefault(source, set()).add(name)
+            self.items[name] = inode
+            self._read_by_item[name] = now
+            self._stop_reading(name, before, now)
 
     def remove(self, name: str) -> None:
         """It is no item any more."""
         with self._mutex:
             self.items.pop(name, None)
-            for source in self._read_by_item.pop(name, ()):
-                readers = self.sources.get(source, set())
-                readers.discard(name)
-                if not readers:
-                    self.sources.pop(source, None)
+            self._stop_reading(name, self._read_by_item.pop(name, ()), ())
+
+    def _stop_reading(self, name: str, before: Iterable[str], now: Iterable[str]) -> None:
+        for source in set(before).difference(now):
+            readers = self.sources.get(source, set())
+            readers.discard(name)
+            if not readers:
+                self.sources.pop(source, None)
 
     def concerns(self, name: str, to: str) -> bool:
         """Whether items or sources are concerned when a file or a folder gets another name."""

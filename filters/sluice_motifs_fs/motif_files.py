@@ -9,14 +9,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+from weakref import WeakValueDictionary
 
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, PeerError
 from sluice_motifs.api import ExpansionError
 from sluice_motifs.contraction import ALREADY, CONTRACTED, HEAD, TRUST
 from sluice_motifs.dependencies.freshness import Freshness, Templates, internal_sources, sources_by_name
 from sluice_motifs.dependencies.source_changes import LocalDependents
-from sluice_motifs.expansion.opening import Opened, Surroundings
+from sluice_motifs.expansion.opening import PATIENCE, Opened, Surroundings
 from sluice_motifs.leases import LocalLeases
 from sluice_motifs.records import ItemView, Motif
 from sluice_motifs.runtime import Runtime
@@ -27,6 +30,9 @@ from sluice_motifs_fs.storage.paths import SourceFolder
 from sluice_motifs_fs.storage.shim import FileShim
 from sluice_motifs_fs.storage.stored_files import StoredFiles
 from sluice_motifs_fs.storage.tracking import FileTracker
+
+#: Seconds for which an expansion waits for the openers of an item that it reads: they may be waiting for it.
+_NESTED: Final = 1.0
 
 
 class MotifFiles:
@@ -56,6 +62,7 @@ class MotifFiles:
         self._templates = templates
         self._freshness = Freshness(self.shim, templates)
         self._dependents = LocalDependents()
+        self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._runtime = _PinningRuntime(self)
 
     def start(self) -> int:
@@ -81,6 +88,21 @@ class MotifFiles:
         :raises NotFound: when there is no such file
         :raises ExpansionError: when its bytes cannot be made
         """
+        with self._opening(name, chain):
+            return self._open(name, chain)
+
+    @contextlib.contextmanager
+    def _opening(self, name: str, chain: tuple[str, ...]) -> Iterator[None]:
+        """One opener after the other: else one that pinned older sources would undo what a later one has made."""
+        lock = self._locks.setdefault(name, threading.Lock())
+        held = lock.acquire(timeout=_NESTED if chain else PATIENCE)
+        try:
+            yield
+        finally:
+            if held:
+                lock.release()
+
+    def _open(self, name: str, chain: tuple[str, ...]) -> Opened | None:
         heard = False
         while True:
             view = self.shim.view(name)
@@ -112,21 +134,18 @@ class MotifFiles:
         :param contracted: whether it may be contracted
         """
         file = self._folder.open(name, flags)
-        tracked = self.tracker.file(os.fstat(file).st_ino)
-        with tracked.changed:
-            tracked.readers += 1
+        writes = flags & os.O_ACCMODE != os.O_RDONLY
+        self.tracker.file(os.fstat(file).st_ino).hold(writes)
         with self.files.mutex:
             raw = read_stored(file)
         if raw is not None and StoredState.decode(raw).contracted and not contracted:
-            self.release(file)
+            self.release(file, writes)
             return None
         return file
 
-    def release(self, file: int) -> None:
-        """Close what was held."""
-        tracked = self.tracker.file(os.fstat(file).st_ino)
-        with tracked.changed:
-            tracked.readers -= 1
+    def release(self, file: int, writes: bool = False) -> None:
+        """Close what was held; what was written is settled."""
+        self.tracker.file(os.fstat(file).st_ino).release(file, writes)
         os.close(file)
 
     def expand(self, name: str) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pyfuse3 import EntryAttributes, FileInfo, FUSEError, RequestContext, SetattrFields
+from pyfuse3 import EntryAttributes, FileInfo, RequestContext, SetattrFields
 
 from sluice_motifs_fs.operations.folders import REPORTED, FolderOperations
 from sluice_motifs_fs.operations.nodes import Node
@@ -28,9 +27,7 @@ class FileOperations(FolderOperations):
         node = self.nodes[inode]
         with REPORTED:
             path = self.nodes.path(node)
-            if path is None and node.files:
-                return self.attributes(os.fstat(node.files[0]))
-            return self.attributes(os.lstat(self.path(node)))
+            return self.attributes(os.stat(self.file(node, None)) if path is None else os.lstat(path))
 
     async def setattr(
         self, inode: int, attr: EntryAttributes, fields: SetattrFields, fh: int | None, ctx: RequestContext
@@ -137,9 +134,4 @@ class FileOperations(FolderOperations):
         """What names a file: its handle, its path, or a descriptor of one that was deleted."""
         if fh is not None:
             return fh
-        path = self.nodes.path(node)
-        if path is not None:
-            return path
-        if node.files:
-            return node.files[0]
-        raise FUSEError(errno.ENOENT)
+        return node.files[0] if self.nodes.path(node) is None and node.files else self.path(node)

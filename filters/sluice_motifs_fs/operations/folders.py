@@ -191,11 +191,11 @@ class FolderOperations(pyfuse3.Operations):
     def path(self, node: Node) -> str:
         """The path of a file.
 
-        :raises FileNotFoundError: when it was deleted
+        :raises OSError: when it has no name any more, so that the kernel looks the name up again
         """
         path = self.nodes.path(node)
         if path is None:
-            raise FileNotFoundError(errno.ENOENT, "the file was deleted")
+            raise OSError(errno.ESTALE, "the file has no name any more")
         return path
 
     def attributes(self, found: os.stat_result) -> EntryAttributes:

@@ -6,17 +6,17 @@ that returned before a file is opened is heard of before.
 Opening an item whose bytes are gone answers at once, and reads wait for their bytes; new content is waited for, since
 it has another size.  New content is another file with another inode, so what the kernel keeps of the old one stays
 right: an open that has arrived at the old one is told ``ESTALE``, on which the kernel looks the name up again.  It does
-so once; the second time the opener takes what is there, which is newer than its call.
+so once, and until it comes again the runtime does not replace what it will find.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -30,13 +30,13 @@ from sluice_motifs_fs.motif_files import MotifFiles
 from sluice_motifs_fs.operations.files import SEEN_TO, FileOperations
 from sluice_motifs_fs.operations.folders import REPORTED
 from sluice_motifs_fs.operations.nodes import Node
+from sluice_motifs_fs.storage.stored_files import HELD
 
 #: Requests that wait at once: the kernel's others wait behind them.
 WAITING: Final = 512
 _WRITING: Final = 64
-#: Seconds for which replaced files are kept open, for who has just looked up their names; and how many at most.
-_REPLACED_KEPT: Final = 2.0
-_MOST_REPLACED: Final = 64
+#: Expansions to new content after which an opener takes it although it was not stored.
+_ATTEMPTS: Final = 3
 
 _T = TypeVar("_T")
 
@@ -55,6 +55,32 @@ class WatchedFile:
     writes: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """What is kept for an opener that looks up a name again, which is held meanwhile.
+
+    :param since: seconds of the clock
+    """
+
+    path: str
+    file: int
+    watched: WatchedFile
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """An item that new content took the place of.
+
+    :param file: a descriptor of the old one
+    :param since: seconds of the clock
+    """
+
+    name: str
+    file: int
+    since: float
+
+
 class ItemOperations(FileOperations):
     """The methods are described by pyfuse3.
 
@@ -67,8 +93,9 @@ class ItemOperations(FileOperations):
         self._index = files.index
         self._mount_point = mount_point
         self._watched: dict[int, WatchedFile] = {}
-        self._retrying: OrderedDict[int, float] = OrderedDict()
-        self._replaced: OrderedDict[int, tuple[int, float]] = OrderedDict()
+        self._retries: dict[int, Retry] = {}
+        self._replaced: dict[int, Replaced] = {}
+        self._mutex = threading.Lock()
         self._barriers: dict[int, threading.Event] = {}
         self._passed: dict[int, threading.Event] = {}
         self._waiting = trio.CapacityLimiter(WAITING)
@@ -84,55 +111,77 @@ class ItemOperations(FileOperations):
 
     async def open(self, inode: int, flags: int, ctx: RequestContext) -> FileInfo:
         node = self.nodes[inode]
-        path = self.nodes.path(node)
-        if path is None:
-            return self._open_replaced(node, flags, ctx)
-        if not self._index.watches(path):
+        path = self.nodes.path(node) or self._replaced_name(inode)
+        if path is not None and not self._index.watches(path):
             return await super().open(inode, flags, ctx)
-        again = self._retrying.pop(ctx.pid, None) is not None
-        writes = flags & os.O_ACCMODE != os.O_RDONLY
-        if writes or path not in self._index.items:
-            file = await self.wait_for(self._open_for_writing if writes else self._open_source, path, flags)
-            watched: WatchedFile | None = WatchedFile(held=writes, writes=writes)
-        else:
-            file, watched = await self.wait_for(self._open_item, path, again)
-        if watched is None or os.fstat(file).st_ino != inode:
+        if path is None:
+            raise FUSEError(errno.ESTALE)
+        retry = self._retries.pop(ctx.pid, None)
+        kept = None if retry is None else await self.wait_for(self._finish, retry, inode)
+        while True:
+            file, watched = await self.wait_for(self._open, path, flags) if kept is None else kept
+            if os.fstat(file).st_ino == inode:
+                break
+            if retry is not None:
+                self._close(file, watched)
+                raise FUSEError(errno.ESTALE)
+            if await self.wait_for(self._keep, ctx.pid, path, file, watched):
+                raise FUSEError(errno.ESTALE)
             self._close(file, watched)
-            if again and inode in self._replaced:
-                return self._open_replaced(node, flags, ctx)
-            raise self._look_up_again(ctx)
         self._watched[file] = watched
         reply = self.enter_file(file, node)
         reply.keep_cache = watched.stream is None
         reply.direct_io = watched.stream is not None and not watched.stream.same()
         return reply
 
-    def _open_source(self, path: str, flags: int) -> int:
-        return os.open(path, flags & ~SEEN_TO | os.O_CLOEXEC)
-
-    def _open_item(self, path: str, again: bool) -> tuple[int, WatchedFile | None]:
-        """A descriptor, and where the bytes come from; None for new content that has taken the place of the old."""
+    def _open(self, path: str, flags: int) -> tuple[int, WatchedFile]:
+        """A descriptor of what a client opens, which has another inode where new content has taken its place."""
+        if flags & os.O_ACCMODE != os.O_RDONLY:
+            return self._open_for_writing(path, flags), WatchedFile(held=True, writes=True)
+        if path not in self._index.items:
+            return os.open(path, flags & ~SEEN_TO | os.O_CLOEXEC), WatchedFile()
+        attempts = 0
         while True:
-            opened = None if again else self._files.open(path)
+            opened = self._files.open(path)
             if opened is None:
                 file = self._files.hold(path)
                 if file is not None:
                     return file, WatchedFile(held=True)
-                again = False
                 continue
-            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                if opened.same():
-                    return file, WatchedFile(opened)
-                self._files.wait(opened)
+                attempts += 1
+                if opened.same() or attempts > _ATTEMPTS:
+                    return os.open(path, os.O_RDONLY | os.O_CLOEXEC), WatchedFile(opened)
+                self._files.wait(opened)  # then it is opened once more
+                file = self._files.hold(path)
             except BaseException:
                 opened.close()
-                os.close(file)
                 raise
-            if os.fstat(file).st_ino != self._index.items.get(path):
-                opened.close()
-                return file, None
-            return file, WatchedFile(opened)  # it was not stored
+            opened.close()
+            if file is not None and os.fstat(file).st_ino != opened.view.opaque[0]:
+                return file, WatchedFile(held=True)
+            if file is not None:
+                self._files.release(file)
+
+    def _keep(self, pid: int, path: str, file: int, watched: WatchedFile) -> bool:
+        """Keep what an opener gets when it has looked up the name again; False when that is outdated."""
+        now = time.monotonic()
+        for one in [one for one, retry in self._retries.items() if now - retry.since > HELD]:
+            retry = self._retries.pop(one, None)
+            if retry is not None:
+                self._finish(retry, 0)
+        if not self._files.files.hold_name(path, file):
+            return False
+        self._retries[pid] = Retry(path, file, watched, now)
+        return True
+
+    def _finish(self, retry: Retry, inode: int) -> tuple[int, WatchedFile] | None:
+        """What was kept for an opener, if it has come to this inode."""
+        self._files.files.release_name(retry.path)
+        if os.fstat(retry.file).st_ino == inode:
+            return retry.file, retry.watched
+        self._close(retry.file, retry.watched)
+        return None
 
     def _open_for_writing(self, path: str, flags: int) -> int:
         truncated = bool(flags & os.O_TRUNC)
@@ -143,23 +192,18 @@ class ItemOperations(FileOperations):
                 file = self._files.hold(path, flags & ~SEEN_TO & ~os.O_TRUNC, truncated)
                 if file is None:
                     continue
-                self._files.tracker.file(os.fstat(file).st_ino).writers += 1
                 if truncated:
                     self._change(file, os.ftruncate, file, 0)
                 return file
 
-    def _open_replaced(self, node: Node, flags: int, ctx: RequestContext) -> FileInfo:
-        """Of a file that has no name any more, since new content has just taken its place."""
-        kept = self._replaced.get(node.inode)
-        if kept is None or self._retrying.pop(ctx.pid, None) is None or flags & os.O_ACCMODE != os.O_RDONLY:
-            raise self._look_up_again(ctx)
-        return self.enter_file(os.dup(kept[0]), node)
-
-    def _look_up_again(self, ctx: RequestContext) -> FUSEError:
-        self._retrying[ctx.pid] = time.monotonic()
-        while len(self._retrying) > WAITING:
-            self._retrying.popitem(last=False)
-        return FUSEError(errno.ESTALE)
+    async def getattr(self, inode: int, ctx: RequestContext) -> EntryAttributes:
+        node = self.nodes[inode]
+        if node.files or self.nodes.path(node) is not None:
+            return await super().getattr(inode, ctx)
+        with self._mutex, REPORTED:
+            if inode not in self._replaced:
+                raise FUSEError(errno.ESTALE)
+            return self.attributes(os.fstat(self._replaced[inode].file))
 
     async def read(self, fh: int, off: int, size: int) -> bytes:
         watched = self._watched.get(fh)
@@ -186,19 +230,15 @@ class ItemOperations(FileOperations):
             if watched is None:
                 os.close(fh)
                 return
-            if watched.writes:
-                tracked = self._files.tracker.file(node.inode)
-                tracked.writers -= 1
-                if not tracked.writers:
-                    tracked.settle(fh)
-                self._note(node)
             self._close(fh, watched)
+            if watched.writes:
+                self._note(node)
 
-    def _close(self, file: int, watched: WatchedFile | None) -> None:
-        if watched is not None and watched.stream is not None:
+    def _close(self, file: int, watched: WatchedFile) -> None:
+        if watched.stream is not None:
             watched.stream.close()
-        if watched is not None and watched.held:
-            self._files.release(file)
+        if watched.held:
+            self._files.release(file, watched.writes)
         else:
             os.close(file)
 
@@ -223,10 +263,7 @@ class ItemOperations(FileOperations):
         if file in self._watched:
             return
         writes = fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
-        tracked = self._files.tracker.file(node.inode)
-        with tracked.changed:
-            tracked.readers += 1
-            tracked.writers += writes
+        self._files.tracker.file(node.inode).hold(writes)
         self._watched[file] = WatchedFile(held=True, writes=writes)
 
     async def setattr(
@@ -245,14 +282,10 @@ class ItemOperations(FileOperations):
     def _truncate(self, path: str, size: int) -> None:
         flags = os.O_WRONLY | (os.O_TRUNC if size == 0 else 0)
         file = self._open_for_writing(path, flags)
-        tracked = self._files.tracker.file(os.fstat(file).st_ino)
         try:
             self._change(file, os.ftruncate, file, size)
         finally:
-            tracked.writers -= 1
-            if not tracked.writers:
-                tracked.settle(file)
-            self._files.release(file)
+            self._files.release(file, writes=True)
             self._files.note(path)
 
     def set_times(self, file: int | str, accessed: int, modified: int) -> None:
@@ -268,22 +301,25 @@ class ItemOperations(FileOperations):
     # New content
 
     def replaced(self, name: str, file: int) -> None:
-        """New content has taken the place of an item; from any thread, ``file`` is a descriptor of the old one."""
-        kept = os.dup(file)
-        try:
-            pyfuse3.trio_token.run_sync_soon(self._note_replaced, name, kept)  # type: ignore[union-attr]
-        except (trio.RunFinishedError, AttributeError):
-            os.close(kept)
+        """New content has taken the place of an item; from any thread, ``file`` is a descriptor of the old one.
 
-    def _note_replaced(self, name: str, file: int) -> None:
+        The old one is kept open while the kernel may know it, since its inode would be used again.
+        """
         inode, now = os.fstat(file).st_ino, time.monotonic()
-        self._replaced[inode] = (file, now)
-        while self._replaced:
-            oldest, (kept, since) = next(iter(self._replaced.items()))
-            if now - since < _REPLACED_KEPT and len(self._replaced) <= _MOST_REPLACED:
-                break
-            os.close(kept)
-            del self._replaced[oldest]
+        with self._mutex:
+            for one in [one for one, kept in self._replaced.items() if now - kept.since > HELD]:
+                if one not in self.nodes:
+                    os.close(self._replaced.pop(one).file)
+            self._replaced[inode] = Replaced(name, os.dup(file), now)
+        with contextlib.suppress(trio.RunFinishedError, AttributeError):
+            pyfuse3.trio_token.run_sync_soon(self._note_replaced, name, inode)  # type: ignore[union-attr]
+
+    def _replaced_name(self, inode: int) -> str | None:
+        """The name of an item that had an inode until new content took its place."""
+        with self._mutex:
+            return self._replaced[inode].name if inode in self._replaced else None
+
+    def _note_replaced(self, name: str, inode: int) -> None:
         *folders, last = name.split("/")
         parent = self.nodes.top
         for one in folders:

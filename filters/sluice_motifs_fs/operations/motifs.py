@@ -15,7 +15,7 @@ from pyfuse3 import EntryAttributes, FUSEError, RequestContext
 from sluice_core.errors import CallerError, Conflict, SluiceError
 from sluice_motifs_fs.attribute_names import CONTRACTED, EXPANDED, MOTIF, REASON, STATE
 from sluice_motifs_fs.motif_files import MotifFiles
-from sluice_motifs_fs.operations.folders import check_rename
+from sluice_motifs_fs.operations.folders import REPORTED, check_rename
 from sluice_motifs_fs.operations.items import ItemOperations
 from sluice_motifs_fs.storage.attributes import STORED
 
@@ -76,9 +76,9 @@ class MotifOperations(ItemOperations):
         if attribute not in _OURS:
             await super().setxattr(inode, name, value, ctx)
             return
-        path = self.nodes.path(self.nodes[inode])
-        if path is None or attribute in (REASON, STORED):
+        if attribute in (REASON, STORED):
             raise FUSEError(errno.EPERM)
+        path = self._named(inode)
         if attribute == MOTIF:
             await self.wait_for(self._attach, path, value.decode("utf-8", "replace"), ctx.uid)
             for file, node in list(self._opened.items()):
@@ -106,7 +106,7 @@ class MotifOperations(ItemOperations):
         attribute = os.fsdecode(name)
         if attribute not in _OURS:
             return await super().getxattr(inode, name, ctx)
-        path = self.nodes.path(self.nodes[inode]) or ""
+        path = self._named(inode)
         if attribute == REASON and path in self._reasons:
             return self._reasons[path]
         if attribute == STATE and path in self._index.items:
@@ -127,14 +127,18 @@ class MotifOperations(ItemOperations):
         if attribute not in _OURS:
             await super().removexattr(inode, name, ctx)
             return
-        path = self.nodes.path(self.nodes[inode])
-        if path is None or attribute != MOTIF:
+        if attribute != MOTIF:
             raise FUSEError(errno.EPERM)
+        path = self._named(inode)
         await self.wait_for(self._detach, path)
 
     def _detach(self, path: str) -> None:
         with self._refusals(path):
             self._files.detach(path)
+
+    def _named(self, inode: int) -> str:
+        with REPORTED:
+            return self.path(self.nodes[inode])
 
     @contextlib.contextmanager
     def _refusals(self, path: str) -> Iterator[None]:

@@ -43,6 +43,9 @@ class Nodes:
     def __getitem__(self, inode: int) -> Node:
         return self._nodes[inode]
 
+    def __contains__(self, inode: int) -> bool:
+        return inode in self._nodes
+
     def path(self, node: Node) -> str | None:
         """From the top; None when it has no name any more."""
         if node._epoch == self._epoch:

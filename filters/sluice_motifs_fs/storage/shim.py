@@ -182,7 +182,8 @@ class FileShim(Shim):
                 digest.update(piece)
                 size += write_all(new, piece, size)
             with self._files.judged(seen) as file:
-                if file is None or os.fstat(file).st_nlink > 1 or self._written(file):
+                self._files.wait_for_name(seen.name)
+                if file is None or not self._replaceable(seen, file):
                     return False
                 copy_attributes(file, new)
                 self._files.store(new, Plain(began, size, digest.hexdigest(), ALGORITHM), record, contracted=False)
@@ -203,9 +204,10 @@ class FileShim(Shim):
             time.sleep(0.0005)
         return str(now)
 
-    def _written(self, file: int) -> bool:
-        tracked = self._tracker.find(os.fstat(file).st_ino)
-        return tracked is not None and tracked.writers > 0
+    def _replaceable(self, seen: ItemView, file: int) -> bool:
+        found = os.fstat(file)
+        tracked = self._tracker.find(found.st_ino)
+        return found.st_nlink == 1 and not (tracked is not None and tracked.writers) and self._files.same(seen, file)
 
 
 def _another(name: str) -> ExpansionError:

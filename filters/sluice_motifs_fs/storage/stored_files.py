@@ -10,8 +10,10 @@ import contextlib
 import logging
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from sluice_core.errors import CallerError, DecodeError, PeerError
 from sluice_motifs.records import ItemView, Plain, Record
@@ -20,6 +22,9 @@ from sluice_motifs_fs.storage.paths import PRIVATE, SourceFolder
 from sluice_motifs_fs.storage.tracking import FileTracker
 
 log = logging.getLogger(__name__)
+
+#: Seconds for which a name is held at most.
+HELD: Final = 2.0
 
 #: What the runtime has judged: the inode and the attribute, or its version where it has no motifs.
 _Judged = tuple[int, bytes | str]
@@ -31,6 +36,8 @@ class StoredFiles:
     def __init__(self, folder: SourceFolder, tracker: FileTracker) -> None:
         self.sizes: dict[int, int] = {}
         self.mutex = threading.RLock()
+        self._released = threading.Condition(self.mutex)
+        self._held: Counter[str] = Counter()
         self.private = f"{folder.path}/{PRIVATE}"
         self._folder = folder
         self._tracker = tracker
@@ -97,6 +104,30 @@ class StoredFiles:
                 remove_stored(file)
                 self.sizes.pop(found.st_ino, None)
                 yield
+
+    def hold_name(self, name: str, file: int) -> bool:
+        """Let the runtime not put another file in the place of an open one until :meth:`release_name`.
+
+        False when another one is there already.
+        """
+        with self.mutex:
+            found = self._folder.stat(name)
+            if found is None or found.st_ino != os.fstat(file).st_ino:
+                return False
+            self._held[name] += 1
+            return True
+
+    def release_name(self, name: str) -> None:
+        """The opener who was told of the file has come."""
+        with self.mutex:
+            self._held[name] -= 1
+            if not self._held[name]:
+                del self._held[name]
+            self._released.notify_all()
+
+    def wait_for_name(self, name: str) -> None:
+        """Until nobody holds it, or for a moment; hold ``mutex``, which others may take meanwhile."""
+        self._released.wait_for(lambda: name not in self._held, HELD)
 
     def set_times(self, file: int, accessed: int, modified: int) -> None:
         """Set the times of an open file in nanoseconds, which is no other content."""

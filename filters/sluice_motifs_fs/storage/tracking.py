@@ -38,10 +38,12 @@ class TrackedFile:
 
     def __init__(self) -> None:
         self.changed = threading.Condition(threading.RLock())
+        #: handles that are open for writing, and those that keep its bytes in their place
         self.writers = 0
         self.readers = 0
         self.pins: list[Holder] = []
         self.written = False
+        self._wrote: set[int] = set()
         self._shown = ""
         self._last_write = 0.0
 
@@ -58,6 +60,7 @@ class TrackedFile:
     def writing(self, file: int, before: str | None = None) -> Iterator[None]:
         """While it is entered, a client changes the content.
 
+        :param file: the handle by which it does, an open descriptor
         :param before: its version, where that is not the one of its times
         """
         with self.changed:
@@ -66,10 +69,26 @@ class TrackedFile:
                     pin.copy()
                 self._shown = before or file_version(os.fstat(file))
                 self.written = True
+            self._wrote.add(file)
             try:
                 yield
             finally:
                 self._last_write = time.monotonic()
+
+    def hold(self, writes: bool) -> None:
+        """One handle more."""
+        with self.changed:
+            self.readers += 1
+            self.writers += writes
+
+    def release(self, file: int, writes: bool) -> None:
+        """One handle less, a descriptor that is still open; the content is settled when no other one has written it."""
+        with self.changed:
+            self.readers -= 1
+            self.writers -= writes
+            self._wrote.discard(file)
+            if not self._wrote:
+                self.settle(file)
 
     def settle(self, file: int) -> None:
         """What was written is the content now, and has a version that it did not have before."""
@@ -77,6 +96,7 @@ class TrackedFile:
             if not self.written:
                 return
             self.written = False
+            self._wrote.clear()
             found = os.fstat(file)
             while file_version(found) == self._shown:  # written within one tick of the file system's clock
                 os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns + 1))
