@@ -49,6 +49,7 @@ from benchmarks import (
 )
 from benchmarks.figures import Figure, Partly, table
 from benchmarks.machine import machine_facts
+from benchmarks.motifs import file_system as motif_file_system
 from benchmarks.motifs import graph as motif_graph
 from benchmarks.motifs import replacement as motif_replacement
 from benchmarks.motifs import runtime as motif_runtime
@@ -89,6 +90,7 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "motif_runtime": motif_runtime.measure,
     "motif_graph": motif_graph.measure,
     "motif_trace": motif_trace.measure,
+    "motif_file_system": motif_file_system.measure,
     **volume_parts.PARTS,
 }
 #: Measured only when asked for, since they take long: the soak half an hour.
