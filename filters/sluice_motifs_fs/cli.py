@@ -17,7 +17,7 @@ from sluice_motifs_fs.attribute_names import CONTRACTED, EXPANDED, MOTIF, REASON
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; answers the exit status: 0 done, 1 refused."""
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     run: Callable[[argparse.Namespace], None] = options.run
     try:
         run(options)
@@ -33,9 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="sluice-motif-fs", description="Files that give up their bytes.")
-    commands = parser.add_subparsers(dest="command", required=True)
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="sluice-motif-fs", description="Files that give up their bytes.")
+    commands = made.add_subparsers(dest="command", required=True)
 
     mount = commands.add_parser("mount", help="mount a folder, and serve it until it is unmounted or SIGTERM comes")
     mount.add_argument("source", type=Path, help="the folder; do not change it but through the mount")
@@ -66,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     listed = commands.add_parser("list", help="show the files with motifs in a folder")
     listed.add_argument("folder", type=Path)
     listed.set_defaults(run=_list)
-    return parser
+    return made
 
 
 def _size(text: str) -> int:

@@ -1,0 +1,34 @@
+"""The page about motifs in a file system: its numbers and names are those of the code."""
+
+import re
+from pathlib import Path
+
+from sluice_motifs.replacement.registry import BUILT_IN as POLICIES
+from sluice_motifs.templates.registry import BUILT_IN as TEMPLATES
+from sluice_motifs_fs import attribute_names
+from sluice_motifs_fs.cli import parser
+from sluice_motifs_fs.operations.items import WAITING
+from sluice_motifs_fs.storage.attributes import STORED
+from sluice_motifs_fs.storage.paths import PRIVATE
+from sluice_motifs_fs.storage.tracking import PATIENCE, QUIET
+
+PAGE = (Path(__file__).parents[1] / "motif-file-system.md").read_text(encoding="utf-8")
+
+
+def test_its_numbers_are_those_of_the_code():
+    assert (QUIET, PATIENCE) == (0.5, 5.0)
+    assert "for half a second, at most five seconds" in PAGE
+    assert f"{WAITING} requests can wait" in PAGE
+    assert f"`{PRIVATE}`" in PAGE
+
+
+def test_its_names_are_those_of_the_code():
+    for policy in POLICIES:
+        assert f"`{policy.keyword}`" in PAGE
+    for template in TEMPLATES:
+        assert f"`{template.info.keyword}`" in PAGE
+    for attribute in (attribute_names.MOTIF, attribute_names.STATE, attribute_names.REASON, STORED):
+        assert f"`{attribute}`" in PAGE
+    usage = parser().format_help()
+    for command in re.findall(r"^\| `(\w+) ", PAGE, re.MULTILINE):
+        assert command in usage or command == "open"
