@@ -79,7 +79,7 @@ class FileOperations(FolderOperations):
             kept = flags & ~SEEN_TO | flags & os.O_EXCL
             file = os.open(path, kept | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode & ~ctx.umask)
             try:
-                entry = self.made(parent, text, path, ctx)
+                entry = self.made(parent, text, path, ctx, file)
             except BaseException:
                 os.close(file)
                 raise

@@ -217,9 +217,12 @@ class FolderOperations(pyfuse3.Operations):
         entry.attr_timeout = KEPT
         return entry
 
-    def made(self, parent: Node, name: str, path: str, ctx: RequestContext) -> EntryAttributes:
-        """Give what was made to who asked for it."""
-        found = os.lstat(path)
+    def made(self, parent: Node, name: str, path: str, ctx: RequestContext, file: int | None = None) -> EntryAttributes:
+        """Give what was made to who asked for it.
+
+        :param file: a descriptor, if it is open
+        """
+        found = os.lstat(path) if file is None else os.fstat(file)
         if (found.st_uid, found.st_gid) != (ctx.uid, ctx.gid):
             above = os.lstat(self.path(parent))
             os.chown(path, ctx.uid, -1 if above.st_mode & stat.S_ISGID else ctx.gid, follow_symlinks=False)

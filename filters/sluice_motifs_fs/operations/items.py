@@ -136,6 +136,7 @@ class ItemOperations(FileOperations):
 
     def _open(self, path: str, flags: int) -> tuple[int, WatchedFile]:
         """A descriptor of what a client opens, which has another inode where new content has taken its place."""
+        self._forget_retries()
         if flags & os.O_ACCMODE != os.O_RDONLY:
             return self._open_for_writing(path, flags), WatchedFile(held=True, writes=True)
         if path not in self._index.items:
@@ -165,15 +166,18 @@ class ItemOperations(FileOperations):
 
     def _keep(self, pid: int, path: str, file: int, watched: WatchedFile) -> bool:
         """Keep what an opener gets when it has looked up the name again; False when that is outdated."""
-        now = time.monotonic()
-        for one in [one for one, retry in self._retries.items() if now - retry.since > HELD]:
-            retry = self._retries.pop(one, None)
-            if retry is not None:
-                self._finish(retry, 0)
         if not self._files.files.hold_name(path, file):
             return False
-        self._retries[pid] = Retry(path, file, watched, now)
+        self._retries[pid] = Retry(path, file, watched, time.monotonic())
         return True
+
+    def _forget_retries(self) -> None:
+        """Give up what openers have not come for."""
+        now = time.monotonic()
+        for pid in [one for one, retry in list(self._retries.items()) if now - retry.since > HELD]:
+            retry = self._retries.pop(pid, None)
+            if retry is not None:
+                self._finish(retry, 0)
 
     def _finish(self, retry: Retry, inode: int) -> tuple[int, WatchedFile] | None:
         """What was kept for an opener, if it has come to this inode."""
@@ -341,8 +345,9 @@ class ItemOperations(FileOperations):
         opened and closed, and that is waited for.
         """
         passed = self._barriers[threading.get_native_id()] = threading.Event()
-        os.close(os.open(self._mount_point, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        passed.wait(1.0)
+        with contextlib.suppress(OSError):  # it is being unmounted
+            os.close(os.open(self._mount_point, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            passed.wait(1.0)
 
     async def opendir(self, inode: int, ctx: RequestContext) -> int:
         folder = await super().opendir(inode, ctx)

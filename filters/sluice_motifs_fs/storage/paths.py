@@ -70,7 +70,7 @@ class SourceFolder:
 
     def _folder(self, name: str, reader: int | None = None) -> tuple[int, str]:
         *folders, last = name.split("/")
-        if any(one in ("", ".", "..") for one in (*folders, last)) or name.startswith(PRIVATE) or "\0" in name:
+        if any(one in ("", ".", "..") for one in (*folders, last)) or (*folders, last)[0] == PRIVATE or "\0" in name:
             raise CallerError(f"`{name!a}` is the name of no file, expected a path from the top of the mount")
         here = os.open(".", _FOLDER, dir_fd=self._root)
         for one in folders:

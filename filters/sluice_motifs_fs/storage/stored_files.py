@@ -7,6 +7,7 @@ compared with what is there.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
 import threading
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from sluice_core.errors import CallerError, DecodeError, PeerError
+from sluice_core.errors import CallerError, Conflict, DecodeError, PeerError
 from sluice_motifs.records import ItemView, Plain, Record
 from sluice_motifs_fs.storage.attributes import ALGORITHM, STORED, StoredState, file_version, read_stored, remove_stored
 from sluice_motifs_fs.storage.paths import PRIVATE, SourceFolder
@@ -143,10 +144,16 @@ class StoredFiles:
 
         That are private files, and bytes of contracted items.
 
+        :raises Conflict: when another process has the folder
         :raises PeerError: when the file system holds no attributes, or cannot be written
         """
         with storage_errors(PRIVATE):
             os.makedirs(self.private, mode=0o700, exist_ok=True)
+            self._lock = os.open(self.private, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise Conflict("the folder is mounted already, by another process") from error
             os.setxattr(self.private, STORED, b"")
             for left in os.listdir(self.private):
                 os.unlink(f"{self.private}/{left}")

@@ -69,3 +69,10 @@ def test_a_mount_ends_on_a_signal_and_begins_where_it_was(mount):
     mount.start()
     assert mount.state("copy") == "contracted"
     assert (mount.path / "copy").read_bytes() == content(1)
+
+
+def test_a_folder_is_mounted_once(mount, tmp_path):
+    (tmp_path / "second").mkdir()
+    refused = mount.run("mount", mount.source, tmp_path / "second")
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1] == "sluice-motif-fs: the folder is mounted already, by another process"
