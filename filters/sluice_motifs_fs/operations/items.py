@@ -5,8 +5,7 @@ that returned before a file is opened is heard of before.
 
 Opening an item whose bytes are gone answers at once, and reads wait for their bytes; new content is waited for, since
 it has another size.  New content is another file with another inode, so what the kernel keeps of the old one stays
-right: an open that has arrived at the old one is told ``ESTALE``, on which the kernel looks the name up again.  It does
-so once, and until it comes again the runtime does not replace what it will find.
+right (``replaced``).
 """
 
 from __future__ import annotations
@@ -16,12 +15,9 @@ import errno
 import fcntl
 import os
 import threading
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-import pyfuse3
 import trio
 from pyfuse3 import EntryAttributes, FileInfo, FUSEError, RequestContext, SetattrFields
 
@@ -30,7 +26,7 @@ from sluice_motifs_fs.motif_files import MotifFiles
 from sluice_motifs_fs.operations.files import SEEN_TO, FileOperations
 from sluice_motifs_fs.operations.folders import REPORTED
 from sluice_motifs_fs.operations.nodes import Node
-from sluice_motifs_fs.storage.stored_files import HELD
+from sluice_motifs_fs.operations.replaced import ReplacedFiles, WatchedFile
 
 #: Requests that wait at once: the kernel's others wait behind them.
 WAITING: Final = 512
@@ -39,46 +35,6 @@ _WRITING: Final = 64
 _ATTEMPTS: Final = 3
 
 _T = TypeVar("_T")
-
-
-@dataclass(slots=True)
-class WatchedFile:
-    """A handle of an item or a source.
-
-    :param stream: where its bytes come from; None when they are in their place
-    :param held: whether it keeps them there
-    :param writes: whether it is open for writing
-    """
-
-    stream: Opened | None = None
-    held: bool = False
-    writes: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """What is kept for an opener that looks up a name again, which is held meanwhile.
-
-    :param since: seconds of the clock
-    """
-
-    path: str
-    file: int
-    watched: WatchedFile
-    since: float
-
-
-@dataclass(frozen=True, slots=True)
-class Replaced:
-    """An item that new content took the place of.
-
-    :param file: a descriptor of the old one
-    :param since: seconds of the clock
-    """
-
-    name: str
-    file: int
-    since: float
 
 
 class ItemOperations(FileOperations):
@@ -93,15 +49,12 @@ class ItemOperations(FileOperations):
         self._index = files.index
         self._mount_point = mount_point
         self._watched: dict[int, WatchedFile] = {}
-        self._retries: dict[int, Retry] = {}
-        self._replaced: dict[int, Replaced] = {}
-        self._mutex = threading.Lock()
+        self._replaced = ReplacedFiles(files, self.nodes)
         self._barriers: dict[int, threading.Event] = {}
         self._passed: dict[int, threading.Event] = {}
         self._waiting = trio.CapacityLimiter(WAITING)
         self._writing = trio.CapacityLimiter(_WRITING)
-        files.hear_closes = self.hear_closes
-        files.replaced = self.replaced
+        files.runtime.hear_closes = self.hear_closes
 
     async def wait_for(self, call: Callable[..., _T], *arguments: Any, writing: bool = False) -> _T:
         """Run in a thread what may wait; its errors are those of the mount."""
@@ -111,23 +64,23 @@ class ItemOperations(FileOperations):
 
     async def open(self, inode: int, flags: int, ctx: RequestContext) -> FileInfo:
         node = self.nodes[inode]
-        path = self.nodes.path(node) or self._replaced_name(inode)
+        path = self.nodes.path(node) or self._replaced.name(inode)
         if path is not None and not self._index.watches(path):
             return await super().open(inode, flags, ctx)
         if path is None:
             raise FUSEError(errno.ESTALE)
-        retry = self._retries.pop(ctx.pid, None)
-        kept = None if retry is None else await self.wait_for(self._finish, retry, inode)
+        retry = self._replaced.take(ctx.pid)
+        kept = None if retry is None else await self.wait_for(self._replaced.finish, retry, inode)
         while True:
             file, watched = await self.wait_for(self._open, path, flags) if kept is None else kept
             if os.fstat(file).st_ino == inode:
                 break
             if retry is not None:
-                self._close(file, watched)
+                self._replaced.close(file, watched)
                 raise FUSEError(errno.ESTALE)
-            if await self.wait_for(self._keep, ctx.pid, path, file, watched):
+            if await self.wait_for(self._replaced.keep, ctx.pid, path, file, watched):
                 raise FUSEError(errno.ESTALE)
-            self._close(file, watched)
+            self._replaced.close(file, watched)
         self._watched[file] = watched
         reply = self.enter_file(file, node)
         reply.keep_cache = watched.stream is None
@@ -136,14 +89,14 @@ class ItemOperations(FileOperations):
 
     def _open(self, path: str, flags: int) -> tuple[int, WatchedFile]:
         """A descriptor of what a client opens, which has another inode where new content has taken its place."""
-        self._forget_retries()
+        self._replaced.forget_openers()
         if flags & os.O_ACCMODE != os.O_RDONLY:
             return self._open_for_writing(path, flags), WatchedFile(held=True, writes=True)
         if path not in self._index.items:
             return os.open(path, flags & ~SEEN_TO | os.O_CLOEXEC), WatchedFile()
         attempts = 0
         while True:
-            opened = self._files.open(path)
+            opened = self._files.runtime.open(path)
             if opened is None:
                 file = self._files.hold(path)
                 if file is not None:
@@ -153,7 +106,7 @@ class ItemOperations(FileOperations):
                 attempts += 1
                 if opened.same() or attempts > _ATTEMPTS:
                     return os.open(path, os.O_RDONLY | os.O_CLOEXEC), WatchedFile(opened)
-                self._files.wait(opened)  # then it is opened once more
+                self._files.runtime.wait(opened)  # then it is opened once more
                 file = self._files.hold(path)
             except BaseException:
                 opened.close()
@@ -164,35 +117,12 @@ class ItemOperations(FileOperations):
             if file is not None:
                 self._files.release(file)
 
-    def _keep(self, pid: int, path: str, file: int, watched: WatchedFile) -> bool:
-        """Keep what an opener gets when it has looked up the name again; False when that is outdated."""
-        if not self._files.files.hold_name(path, file):
-            return False
-        self._retries[pid] = Retry(path, file, watched, time.monotonic())
-        return True
-
-    def _forget_retries(self) -> None:
-        """Give up what openers have not come for."""
-        now = time.monotonic()
-        for pid in [one for one, retry in list(self._retries.items()) if now - retry.since > HELD]:
-            retry = self._retries.pop(pid, None)
-            if retry is not None:
-                self._finish(retry, 0)
-
-    def _finish(self, retry: Retry, inode: int) -> tuple[int, WatchedFile] | None:
-        """What was kept for an opener, if it has come to this inode."""
-        self._files.files.release_name(retry.path)
-        if os.fstat(retry.file).st_ino == inode:
-            return retry.file, retry.watched
-        self._close(retry.file, retry.watched)
-        return None
-
     def _open_for_writing(self, path: str, flags: int) -> int:
         truncated = bool(flags & os.O_TRUNC)
         with self._files.changing([path]):
             while True:
                 if not truncated:
-                    self._files.expand(path)
+                    self._files.runtime.expand(path)
                 file = self._files.hold(path, flags & ~SEEN_TO & ~os.O_TRUNC, truncated)
                 if file is None:
                     continue
@@ -204,10 +134,10 @@ class ItemOperations(FileOperations):
         node = self.nodes[inode]
         if node.files or self.nodes.path(node) is not None:
             return await super().getattr(inode, ctx)
-        with self._mutex, REPORTED:
-            if inode not in self._replaced:
-                raise FUSEError(errno.ESTALE)
-            return self.attributes(os.fstat(self._replaced[inode].file))
+        found = self._replaced.stat(inode)
+        if found is None:
+            raise FUSEError(errno.ESTALE)
+        return self.attributes(found)
 
     async def read(self, fh: int, off: int, size: int) -> bytes:
         watched = self._watched.get(fh)
@@ -234,23 +164,15 @@ class ItemOperations(FileOperations):
             if watched is None:
                 os.close(fh)
                 return
-            self._close(fh, watched)
+            self._replaced.close(fh, watched)
             if watched.writes:
                 self._note(node)
-
-    def _close(self, file: int, watched: WatchedFile) -> None:
-        if watched.stream is not None:
-            watched.stream.close()
-        if watched.held:
-            self._files.release(file, watched.writes)
-        else:
-            os.close(file)
 
     def _note(self, node: Node) -> None:
         """What was an item may be none after it was written."""
         path = self.nodes.path(node)
         if path is not None and path in self._index.items:
-            self._files.note(path)
+            self._files.runtime.note(path)
 
     async def create(
         self, parent_inode: int, name: bytes, mode: int, flags: int, ctx: RequestContext
@@ -290,7 +212,7 @@ class ItemOperations(FileOperations):
             self._change(file, os.ftruncate, file, size)
         finally:
             self._files.release(file, writes=True)
-            self._files.note(path)
+            self._files.runtime.note(path)
 
     def set_times(self, file: int | str, accessed: int, modified: int) -> None:
         if isinstance(file, str) and file not in self._index.items:
@@ -301,40 +223,6 @@ class ItemOperations(FileOperations):
             self._files.files.set_times(opened, accessed, modified)
         finally:
             os.close(opened)
-
-    # New content
-
-    def replaced(self, name: str, file: int) -> None:
-        """New content has taken the place of an item; from any thread, ``file`` is a descriptor of the old one.
-
-        The old one is kept open while the kernel may know it, since its inode would be used again.
-        """
-        inode, now = os.fstat(file).st_ino, time.monotonic()
-        with self._mutex:
-            for one in [one for one, kept in self._replaced.items() if now - kept.since > HELD]:
-                if one not in self.nodes:
-                    os.close(self._replaced.pop(one).file)
-            self._replaced[inode] = Replaced(name, os.dup(file), now)
-        with contextlib.suppress(trio.RunFinishedError, AttributeError):
-            pyfuse3.trio_token.run_sync_soon(self._note_replaced, name, inode)  # type: ignore[union-attr]
-
-    def _replaced_name(self, inode: int) -> str | None:
-        """The name of an item that had an inode until new content took its place."""
-        with self._mutex:
-            return self._replaced[inode].name if inode in self._replaced else None
-
-    def _note_replaced(self, name: str, inode: int) -> None:
-        *folders, last = name.split("/")
-        parent = self.nodes.top
-        for one in folders:
-            below = parent.children.get(one)
-            if below is None:
-                return
-            parent = below
-        node = parent.children.get(last)
-        if node is not None and node.inode == inode:
-            self.nodes.leave(parent, last)
-            pyfuse3.invalidate_entry_async(parent.inode, os.fsencode(last), ignore_enoent=True)
 
     # Closes
 

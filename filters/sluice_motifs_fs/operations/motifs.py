@@ -98,7 +98,7 @@ class MotifOperations(ItemOperations):
                 if outcome not in (CONTRACTED, "already contracted"):
                     raise Conflict(f"`{path}` is not contracted: it is {outcome}")
             elif state == EXPANDED:
-                self._files.expand(path)
+                self._files.runtime.expand(path)
             else:
                 raise CallerError(f"state `{state:.40}` is unknown, expected `{CONTRACTED}` or `{EXPANDED}`")
 

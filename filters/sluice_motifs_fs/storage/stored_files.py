@@ -130,6 +130,12 @@ class StoredFiles:
         """Until nobody holds it, or for a moment; hold ``mutex``, which others may take meanwhile."""
         self._released.wait_for(lambda: name not in self._held, HELD)
 
+    def written(self, name: str) -> bool:
+        """Whether a client is writing a file, and it is not settled."""
+        found = self._folder.stat(name)
+        tracked = None if found is None else self._tracker.find(found.st_ino)
+        return tracked is not None and tracked.written
+
     def set_times(self, file: int, accessed: int, modified: int) -> None:
         """Set the times of an open file in nanoseconds, which is no other content."""
         with self.mutex:

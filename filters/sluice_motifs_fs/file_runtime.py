@@ -1,0 +1,152 @@
+"""The runtime of motifs with what a file system adds.
+
+An expansion pins its sources before it begins (``storage.tracking``), so whoever opens an item waits for the clients
+that write these, and reads what was made from one content of each.  The index and the space of the mount are told what
+became of items.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Final
+from weakref import WeakValueDictionary
+
+from sluice_core.errors import NotFound, PeerError
+from sluice_motifs.dependencies.freshness import Templates, sources_by_name
+from sluice_motifs.dependencies.source_changes import LocalDependents
+from sluice_motifs.expansion.opening import PATIENCE, Opened, Surroundings
+from sluice_motifs.leases import LocalLeases
+from sluice_motifs.records import ItemView, Motif
+from sluice_motifs.runtime import Runtime
+from sluice_motifs_fs.index import ItemIndex
+from sluice_motifs_fs.space import SpaceControl
+from sluice_motifs_fs.storage.shim import FileShim
+from sluice_motifs_fs.storage.stored_files import StoredFiles
+
+#: Seconds for which an expansion waits for the openers of an item that it reads: they may be waiting for it.
+_NESTED: Final = 1.0
+
+
+class FileRuntime(Runtime):
+    """The runtime of one folder.
+
+    :param index: told of items and their sources
+    :param space: told of items and their sizes
+    """
+
+    def __init__(
+        self, shim: FileShim, files: StoredFiles, templates: Templates, index: ItemIndex, space: SpaceControl
+    ) -> None:
+        self.dependents = LocalDependents()
+        #: called before sources that are being written are looked at: all closes that returned have been heard of then
+        self.hear_closes: Callable[[], None] = lambda: None
+        self._files = files
+        self._file_shim = shim
+        self._index = index
+        self._space = space
+        self._mutex = threading.Lock()
+        self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        around = Surroundings(spawn=shim.pinning.spawn)
+        super().__init__(shim, LocalLeases(), self.dependents, templates, around=around)
+
+    def open(self, name: str, chain: tuple[str, ...] = ()) -> Opened | None:
+        """An expansion of an item that is not there or out of date; None when its bytes are in their place.
+
+        :raises NotFound: when there is no such file
+        :raises ExpansionError: when its bytes cannot be made
+        """
+        with self._opening(name, chain):
+            return self._open(name, chain)
+
+    @contextlib.contextmanager
+    def _opening(self, name: str, chain: tuple[str, ...]) -> Iterator[None]:
+        """One opener after the other: else one that pinned older sources would undo what a later one has made."""
+        with self._mutex:
+            lock = self._locks.setdefault(name, threading.Lock())
+        held = lock.acquire(timeout=_NESTED if chain else PATIENCE)
+        try:
+            yield
+        finally:
+            if held:
+                lock.release()
+
+    def _open(self, name: str, chain: tuple[str, ...]) -> Opened | None:
+        heard = False
+        while True:
+            view = self._file_shim.view(name)
+            if view is None:
+                raise NotFound(f"there is no file `{name}`")
+            state = self._freshness.look(view)
+            if not heard and any(map(self._files.written, state.closure)):
+                self.hear_closes()
+                heard = True
+            elif not view.contracted and not state.stale:
+                if state.gone:
+                    self.notify_open(name, chain).close()  # detaches what reads them
+                    self.note(name)
+                self._space.touch(name)
+                return None
+            else:
+                pins = self._file_shim.pinning.pin(frozenset(state.closure) - {name})
+                try:
+                    with self._file_shim.pinning.reading(pins):
+                        opened = self.notify_open(name, chain)
+                finally:
+                    pins.release()
+                if opened.expansion is not None:
+                    return opened
+
+    def expand(self, name: str) -> None:
+        """Make the bytes of an item, and wait until they are in their place.
+
+        :raises ExpansionError: when they cannot be made, or stored
+        """
+        opened = self.open(name)
+        if opened is not None:
+            try:
+                self.wait(opened)
+            finally:
+                opened.close()
+
+    def wait(self, opened: Opened) -> None:
+        """Until an expansion has ended.
+
+        :raises ExpansionError: when it fails
+        """
+        if opened.expansion is not None:
+            opened.expansion.stream.wait()
+            self._openings.active.wait(opened.expansion)
+
+    def note(self, name: str) -> None:
+        """Something may have become of a file."""
+        try:
+            view = self._files.look(name)
+        except PeerError:
+            return
+        if view is None or not view.record.motifs:
+            self.forget(name)
+        else:
+            self.note_view(view)
+
+    def forget(self, name: str) -> None:
+        """It is no item any more, or gone."""
+        self._index.remove(name)
+        self._space.remove(name)
+        self.notify_delete(name)
+
+    def note_view(self, view: ItemView) -> None:
+        sources = sources_by_name(view.record.motifs, view.name, self._templates)
+        self._index.put(view.name, view.opaque[0], sources)
+        self._space.put(view.name, view.plain.size, not view.contracted)
+
+    # Observer of expansions
+
+    def expanded(self, view: ItemView, motif: Motif, seconds: float) -> None:
+        super().expanded(view, motif, seconds)
+        self.note(view.name)
+
+    def detached(self, view: ItemView, motifs: tuple[Motif, ...], sources: frozenset[str]) -> None:
+        super().detached(view, motifs, sources)
+        self.note(view.name)
