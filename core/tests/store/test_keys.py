@@ -55,15 +55,6 @@ KNOWN = {
     "motif_leases": "sluice:motif_leases",
     "motif_items": "sluice:motif_items",
     "motif_scan": "sluice:motif_scan",
-    "motif_daemons": "sluice:motif_daemons",
-    "motif_daemons_seen": "sluice:motif_daemons_seen",
-    "motif_calls": "sluice:motif_calls",
-    "motif_operations": "sluice:motif_operations",
-    "motif_operation_leases": "sluice:motif_operation_leases",
-    "motif_operation_owners": "sluice:motif_operation_owners",
-    "motif_activity": "sluice:motif_activity",
-    "motif_spaces": "sluice:motif_spaces",
-    "motif_space_reports": "sluice:motif_space_reports",
 }
 
 
