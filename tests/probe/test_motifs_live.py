@@ -8,12 +8,11 @@ import random
 import time
 
 import pytest
-from tests.support.cluster.motif_traffic import MotifTraffic
+from tests.support.cluster.motif_traffic import WITH_MOTIFS, MotifTraffic
 
 SECONDS = float(os.environ.get("SLUICE_LIVE_SECONDS", "40"))
 #: What is killed, with all its workers where it has some.
 VICTIMS = ("motifs", "proxy", "object1", "redis")
-NAMES = ("both", "three", "kept")
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +33,14 @@ def traffic(motifs, swift, request):
 
 def everything_is_there(traffic):
     """Each object can be read in the end, and is what it must be."""
-    for name in NAMES:
+    for name in WITH_MOTIFS:
         end = time.monotonic() + 30
         while (found := traffic.read(name)) is None or found.status != 200 or not found.whole:
             assert time.monotonic() < end, (name, found and (found.status, found.body[:300]))
             time.sleep(0.2)
     print(dict(sorted(traffic.counts.items())))
     assert traffic.wrong == []
-    for name in NAMES:
+    for name in WITH_MOTIFS:
         assert traffic.counts.get(f"contracted {name}"), f"`{name}` was never contracted: {traffic.counts}"
 
 

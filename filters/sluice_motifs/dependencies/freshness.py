@@ -182,6 +182,13 @@ def without_copies(record: Record, item: str, templates: Templates) -> Record:
     return Record(tuple(motifs), {name: one for name, one in record.made_from.items() if name not in names})
 
 
+def may_get_stale(view: ItemView, templates: Templates) -> bool:
+    """Whether something could change that the bytes of an item are made from: else nobody needs to look."""
+    motifs = _of_relation(view.record.motifs, DERIVED, templates)
+    sources = (one for motif in motifs for one in sources_of(motif, view.name, templates) or ())
+    return any(not one.external or one.max_age for one in sources)
+
+
 def _now() -> str:
     return str(int(time.time()))
 

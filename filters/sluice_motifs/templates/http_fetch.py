@@ -22,10 +22,9 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
-import httpcore
-
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist, http_host
 from sluice_motifs.api import ExpansionError
+from sluice_motifs.templates.http_library import httpcore
 
 #: Seconds between two bytes, and for a connection.
 IDLE: Final = 30.0

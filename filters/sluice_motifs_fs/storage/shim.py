@@ -22,7 +22,7 @@ from typing import Final
 
 from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.records import ItemView, Plain, Record
-from sluice_motifs.shim import Shim
+from sluice_motifs.shim import NoCopies, Shim
 from sluice_motifs_fs.storage.attributes import ALGORITHM, copy_attributes, remove_stored, version_time, write_all
 from sluice_motifs_fs.storage.paths import SourceFolder
 from sluice_motifs_fs.storage.pinning import Pinning
@@ -35,7 +35,7 @@ PIECE: Final = 256 << 10
 _COARSE: Final = 5
 
 
-class FileShim(Shim):
+class FileShim(NoCopies, Shim):
     """Items of one folder; implements ``Shim``.
 
     :param front_door: the bytes of an item for an expansion: its name and the chain of items that wait for it

@@ -31,7 +31,7 @@ from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import CONDITIONS, App, Env, Headers, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject
 from sluice_motifs.api import Template
-from sluice_motifs.dependencies.freshness import Freshness, derived_from, is_exact, max_ages
+from sluice_motifs.dependencies.freshness import Freshness, is_exact, may_get_stale
 from sluice_motifs.records import ItemView
 
 #: Who copies an object for a client (Swift's ``copy``).
@@ -83,7 +83,7 @@ class MotifReads:
     def _staleness(self, env: Env, view: ItemView) -> str:
         """`true` when the object is out of date, empty when it is not; a HEAD may say that nobody knows."""
         try:
-            if not (derived_from(view.record.motifs, view.name, self._templates) or max_ages(view, self._templates)):
+            if not may_get_stale(view, self._templates):
                 return ""
             views = ObjectViews(self._app, env.get("swift.cache"))
             return "true" if Freshness(views, self._templates).look(view).stale else ""

@@ -17,10 +17,11 @@ from typing import Any, Final
 
 from tests.support.cluster.object_files import Download, download
 
+from sluice_aio.base.setup import EC21
 from sluice_aio.base.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
-from sluice_middleware.motifs.daemon_client import DaemonAway, MotifDaemon
-from sluice_middleware.motifs.daemon_protocol import CONTRACT, MotifCall
+from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient
+from sluice_middleware.motifs.daemon_protocol import CONTRACT, WorkerCall
 from sluice_middleware.wsgi.response import RefusedRequest
 
 RECORD: Final = 16
@@ -33,6 +34,11 @@ _NAMES: Final = re.compile(r"`[^`]*`|[0-9.]+")
 def _reason(answer: Any) -> str:
     """Why something was refused, without names and numbers."""
     return "" if answer.status < 400 else f": {_NAMES.sub('…', answer.body.decode())[:90]}"
+
+
+#: Objects with motifs, and those of them that hold what clients wrote to them.
+WITH_MOTIFS: Final = ("both", "three", "kept", "cold")
+WITH_OWN_BYTES: Final = ("kept", "cold")
 
 
 @dataclass
@@ -66,7 +72,7 @@ class MotifTraffic:
     """Objects of a container with motifs, and what is done with them until :meth:`stop`.
 
     ``both`` is made of ``first`` and ``second``, ``three`` of ``both`` and ``second``; ``kept`` has the bytes that
-    ``origin`` once had.
+    ``origin`` once had, and those of ``cold`` go to another storage policy.
 
     :param motif_socket: of the daemon that is asked for contractions
     """
@@ -76,10 +82,10 @@ class MotifTraffic:
     def __init__(self, swift: SwiftHttp, motif_socket: str, container: str, seed: int = 1) -> None:
         self.swift = swift
         self.container = container
-        self.written = {name: Written() for name in ("first", "second", "origin", "kept")}
+        self.written = {name: Written() for name in ("first", "second", "origin", *WITH_OWN_BYTES)}
         self.wrong: list[str] = []
         self.counts: dict[str, int] = {}
-        self._daemon = MotifDaemon(motif_socket)
+        self._daemon = DaemonClient(motif_socket)
         self._seed = seed
         self._number = 0
         self._over = threading.Event()
@@ -94,16 +100,29 @@ class MotifTraffic:
         for name in ("first", "second", "origin"):
             self._write(name)
         for name, sources in self.derived.items():
-            end = time.monotonic() + 30  # a Redis that was just started grants no leases for some seconds
             wanted, made = self._wanted(name), self._concat(sources)
-            while (answer := self._put(name, wanted, x_object_motif=made)).status != 201:
-                assert time.monotonic() < end, answer
-                time.sleep(0.5)
-        self._write_kept()
+            self._until_stored(name, lambda: self._put(name, wanted, x_object_motif=made))  # noqa: B023
+        self._until_stored("kept", self._write_kept)
+        self._until_stored("cold", self._write_cold)
+
+    def _until_stored(self, name: str, write: Callable[[], Any]) -> None:
+        """A Redis that was just started grants no leases for some seconds, and motifs are not attached so long."""
+        end = time.monotonic() + 30
+        while True:
+            write()
+            if self.swift.request("HEAD", f"{self.container}/{name}").status == 200:
+                return
+            assert time.monotonic() < end, f"`{name}` is not stored"
+            time.sleep(0.5)
 
     def start(self) -> None:
         """Begin; each sort of client has a thread of its own."""
-        writers = [lambda draws: self._write("first"), lambda draws: self._write("second"), self._write_origin]
+        writers = [
+            lambda draws: self._write("first"),
+            lambda draws: self._write("second"),
+            self._write_origin,
+            self._write_cold,
+        ]
         works: Sequence[tuple[Callable[[random.Random], None], float]] = (
             *((work, 1.5) for work in writers),
             (self._contract, 0.05),
@@ -156,17 +175,20 @@ class MotifTraffic:
             source = f"{_ACCOUNT}/{self.container}/origin"
             self._write("kept", last.record, x_object_motif=motif("duplicate_of", source=source))
 
+    def _write_cold(self, draws: random.Random | None = None) -> None:
+        self._write("cold", x_object_motif=motif("tier", policy=EC21))
+
     def _put(self, name: str, content: bytes, **headers: str) -> Any:
         return self.swift.request("PUT", f"{self.container}/{name}", content, **headers)
 
     def _post(self, draws: random.Random) -> None:
-        name = draws.choice(("both", "three", "kept"))
+        name = draws.choice(WITH_MOTIFS)
         answer = self.swift.request("POST", f"{self.container}/{name}", x_object_meta_number=str(draws.random()))
         self._count(f"POST {answer.status}")
 
     def _contract(self, draws: random.Random) -> None:
-        name = draws.choice(("both", "three", "kept"))
-        call = MotifCall(CONTRACT, f"{_ACCOUNT}/{self.container}/{name}", verify=draws.choice(("trust", "expand")))
+        name = draws.choice(WITH_MOTIFS)
+        call = WorkerCall(CONTRACT, f"{_ACCOUNT}/{self.container}/{name}", verify=draws.choice(("trust", "expand")))
         try:
             self._daemon.call(call).close()
             self._count(f"contracted {name}")
@@ -174,7 +196,7 @@ class MotifTraffic:
             self._count(f"not contracted: {_NAMES.sub('…', str(error))[:90]}")
 
     def _read_any(self, draws: random.Random) -> None:
-        name = draws.choice(("both", "three", "kept"))
+        name = draws.choice(WITH_MOTIFS)
         parts = len(self._parts(name))
         if draws.random() < 0.5:
             self.read(name)
