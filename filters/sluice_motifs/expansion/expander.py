@@ -63,6 +63,7 @@ class Expander:
     def expand(
         self,
         view: ItemView,
+        state: SourceState,
         began: str,
         stream: SharedStream,
         chain: tuple[str, ...] = (),
@@ -72,12 +73,13 @@ class Expander:
 
         Somebody who wrote the item meanwhile is newer, and what was made is stored nowhere then.
 
+        :param state: its sources, looked at after it and before any of them is read
         :param began: ``Shim.now`` from before ``view`` was looked at
         :param alive: called for each piece: keeps a lease, raises ``ExpansionError`` to end it
         :raises ExpansionError: when no motif makes it, with the reason of each; readers are told the same
         """
         try:
-            state = self._with_fresh_sources(view, chain, alive)
+            state = self._with_fresh_sources(view, state, chain, alive)
             for _ in range(_ROUNDS):
                 failures: list[str] = []
                 for motif in self._candidates(view, state):
@@ -127,17 +129,20 @@ class Expander:
     def _is_exact(self, view: ItemView, motif: Motif) -> bool:
         return is_exact(motif, view.name, self._templates)
 
-    def _with_fresh_sources(self, view: ItemView, chain: tuple[str, ...], alive: Callable[[], None]) -> SourceState:
+    def _with_fresh_sources(
+        self, view: ItemView, state: SourceState, chain: tuple[str, ...], alive: Callable[[], None]
+    ) -> SourceState:
         """The sources of an item, those that were out of date made anew: else their versions would change soon."""
-        state = self._freshness.look(view)
+        made = False
         stale = [name for name in state.changed if state.versions.get(name) == view.record.made_from.get(name)]
         for motif in view.record.motifs:
             for name in derived_from([motif], view.name, self._templates):
                 if name in stale and name not in (*chain, view.name):
                     stale.remove(name)
+                    made = True
                     for _ in self._shim.read(name, motif.identity, (*chain, view.name)):
                         alive()
-        return self._freshness.look(view)
+        return self._freshness.look(view) if made else state
 
     def _make(
         self,

@@ -214,7 +214,7 @@ class Openings:
                 raise ExpansionError(f"it was not made within {LONGEST:g} s")
 
         try:
-            motif = self._expander.expand(active.view, began, active.stream, chain, alive)
+            motif = self._expander.expand(active.view, active.state, began, active.stream, chain, alive)
         except ExpansionError as error:
             log.warning("%s", error)
             self._around.observer.failed(active.view, f"{error}")

@@ -63,7 +63,8 @@ class MotifReads:
         try:
             stored = StoredObject(answer.headers)
             view = view_of(item_name(target), stored)
-            stale = self._staleness(env, view)
+            # what is made for this very request is judged where it is made
+            stale = "" if _is_made(env, stored, answer) else self._staleness(env, view)
             if stale and env["REQUEST_METHOD"] == "GET":
                 return self._made(env, view, answer)
             if not stored.contracted:
@@ -157,6 +158,11 @@ class MotifReads:
         if env.get("swift.source") != COPY_SOURCE or code != 200 or env["REQUEST_METHOD"] != "GET":
             return headers
         return [*headers, (sysmeta.COPIED, json.dumps({"n": view.name, "v": view.plain.version}))]
+
+
+def _is_made(env: Env, stored: StoredObject, answer: UpstreamResponse) -> bool:
+    """Whether the daemon is asked for all the bytes in any case, and says whether they are those of the object."""
+    return stored.contracted and answer.code == 200 and env["REQUEST_METHOD"] == "GET" and not _is_for_the_whole(env)
 
 
 def _is_for_the_whole(env: Env) -> bool:

@@ -7,6 +7,7 @@ that its container has then.  So a tenant who takes an entry away takes it from 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from sluice_middleware.wsgi.response import Env
@@ -35,14 +36,17 @@ def identity_of(env: Env, account: str) -> str:
     return ",".join(kept) or "anybody"
 
 
-def may_read(identity: str, account: str, read_acl: str) -> bool:
-    """Whether an identity may read what lies in a container of ``account`` with the access list ``read_acl``."""
+def may_read(identity: str, account: str, read_acl: Callable[[], str]) -> bool:
+    """Whether an identity may read what lies in a container of ``account``.
+
+    :param read_acl: gives the container's access list; asked for only where it decides
+    """
     if identity == OPERATOR:
         return True
     elements = set(identity.split(","))
     if f"{_OWNER}{account}" in elements:
         return True
-    listed = {one.strip() for one in read_acl.split(",")}
+    listed = {one.strip() for one in read_acl().split(",")}
     if _EVERYBODY in listed and not any(one.startswith(_DENIED) for one in listed):
         return True
     return not listed.isdisjoint(one for one in elements if not one.startswith(_OWNER))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
@@ -73,7 +74,7 @@ class Attachments:
                 source, target = one.name, target_of(one.name)
                 if target is None or "\0" in source:
                     raise CallerError(f"source `{source}` is no object, expected account/container/object")
-                if not may_read(motif.identity, target[0], self._containers.read_acl(*target[:2])):
+                if not may_read(motif.identity, target[0], partial(self._containers.read_acl, *target[:2])):
                     raise Forbidden(f"you may not read source `{source}`, which is in another account")
 
     def admit(self, name: str, motif: Motif) -> None:
