@@ -13,6 +13,14 @@ from sluice_core.connections.swift_account import SwiftAccount
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_filters.api import Filter
 
+#: An uploaded filter by its keyword and the SHA-256 of its code; None when none was uploaded under that keyword.
+#: Raises ``SluiceError`` when it cannot be had with that code.
+UploadedFilter = Callable[[str, str], type[Filter] | None]
+
+
+def no_filter(keyword: str, sha256: str) -> None:
+    """Where nothing is uploaded."""
+
 
 @dataclass(frozen=True, slots=True)
 class Remote:
@@ -27,10 +35,9 @@ class TemplateContext:
     """
     :param hosts: those that may be called over HTTP
     :param remotes: by name
-    :param uploaded_filter: an uploaded filter by its keyword and the SHA-256 of its code; None when none was uploaded
-        under that keyword; raises ``SluiceError`` when it cannot be had with that code
+    :param uploaded_filter: finds filters that are not installed
     """
 
     hosts: UrlAllowlist = field(default_factory=UrlAllowlist)
     remotes: Mapping[str, Remote] = field(default_factory=dict)
-    uploaded_filter: Callable[[str, str], type[Filter] | None] = lambda keyword, sha256: None
+    uploaded_filter: UploadedFilter = no_filter

@@ -23,7 +23,7 @@ from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist, http_hos
 from sluice_core.errors import CallerError
 from sluice_core.options import Option, OptionError, read_options
 from sluice_filters.encryption.keys.passwords import Passwords, open_passwords
-from sluice_motifs.context import Remote, TemplateContext
+from sluice_motifs.context import Remote, TemplateContext, UploadedFilter, no_filter
 
 PREFIX: Final = "motif_"
 OPTIONS: Final = (
@@ -40,9 +40,10 @@ _REMOTE: Final = (
 )
 
 
-def template_context(values: Mapping[str, Any]) -> TemplateContext:
+def template_context(values: Mapping[str, Any], uploaded_filter: UploadedFilter = no_filter) -> TemplateContext:
     """What the values of :data:`OPTIONS` say.
 
+    :param uploaded_filter: as of ``TemplateContext``
     :raises OptionError: when they cannot be used
     """
     try:
@@ -54,7 +55,7 @@ def template_context(values: Mapping[str, Any]) -> TemplateContext:
     except CallerError as error:
         raise OptionError(str(error)) from error
     path = values["motif_remotes"]
-    return TemplateContext(hosts, _read_remotes(path, passwords) if path else {})
+    return TemplateContext(hosts, _read_remotes(path, passwords) if path else {}, uploaded_filter)
 
 
 def _read_remotes(path: str, passwords: Passwords) -> dict[str, Remote]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sluice_core.options import Option
 from sluice_core.snapshot.reader import SnapshotReader
-from sluice_filters.api import Surroundings
+from sluice_filters.api import Filter, Surroundings
 from sluice_filters.encryption.keys.options import open_keys
 from sluice_filters.registry import load_filters
 from sluice_filters.visits import ObjectCache
@@ -54,6 +54,10 @@ class WorkerContext:
         self.lookup = PolicyLookup(self.reader, self.filters)
         self._started = False
         self._problem: str | None = None
+
+    def uploaded_filter(self, keyword: str, sha256: str) -> type[Filter] | None:
+        """As ``InstalledFilters.revision``: what motifs name is a revision."""
+        return self._installed.revision(keyword, sha256)
 
     def start(self) -> None:
         """Open the snapshot and look for a new one each second; no two processes share it."""
