@@ -54,12 +54,12 @@ def make_daemon(path: str) -> Daemon:
     configure_log(values["log_level"])
     if not Path(values["socket"]).parent.is_dir():
         raise OptionError(f"option `socket` is `{values['socket']}`, whose folder does not exist")
+    context = WorkerContext(values, logging.getLogger("sluice"))
     failures: dict[str, str] = {}
-    templates = load_templates(failures, template_context(values))
+    templates = load_templates(failures, template_context(values, context.uploaded_filter))
     for name, reason in failures.items():
         log.error("template `%s` is left out: %s", name, reason)
     store = Store(values["redis_url"], values["redis_prefix"])
-    context = WorkerContext(values, logging.getLogger("sluice"))
     app = load_app(path)
     client = SwiftClient(app)
     containers, index = Containers(client, values["source_delay"]), ItemIndex(store, client)
