@@ -15,7 +15,6 @@ from sluice_motifs.records import Motif
 from sluice_motifs_fs.file_runtime import FileRuntime
 from sluice_motifs_fs.index import ItemIndex
 from sluice_motifs_fs.space import SpaceControl
-from sluice_motifs_fs.storage.attributes import StoredState, read_stored
 from sluice_motifs_fs.storage.paths import SourceFolder
 from sluice_motifs_fs.storage.shim import FileShim
 from sluice_motifs_fs.storage.stored_files import StoredFiles
@@ -72,9 +71,7 @@ class MotifFiles:
         file = self._folder.open(name, flags)
         writes = flags & os.O_ACCMODE != os.O_RDONLY
         self.tracker.file(os.fstat(file).st_ino).hold(writes)
-        with self.files.mutex:
-            raw = read_stored(file)
-        if raw is not None and StoredState.decode(raw).contracted and not contracted:
+        if self.files.contracted(file) and not contracted:
             self.release(file, writes)
             return None
         return file

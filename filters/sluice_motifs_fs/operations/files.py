@@ -19,8 +19,8 @@ SEEN_TO: Final = os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_DIRECT
 class FileOperations(FolderOperations):
     """All operations; the methods are described by pyfuse3.  A file handle is a descriptor of the source file."""
 
-    def __init__(self, sizes: Mapping[int, int]) -> None:
-        super().__init__(sizes)
+    def __init__(self, sizes: Mapping[int, int], times: Mapping[int, int]) -> None:
+        super().__init__(sizes, times)
         self._opened: dict[int, Node] = {}
 
     async def getattr(self, inode: int, ctx: RequestContext) -> EntryAttributes:
@@ -67,8 +67,7 @@ class FileOperations(FolderOperations):
     async def open(self, inode: int, flags: int, ctx: RequestContext) -> FileInfo:
         node = self.nodes[inode]
         with REPORTED:
-            file = os.open(self.path(node), (flags & ~SEEN_TO) | os.O_CLOEXEC)
-        return self.enter_file(file, node)
+            return self.open_file(node, self.path(node), flags)
 
     async def create(
         self, parent_inode: int, name: bytes, mode: int, flags: int, ctx: RequestContext
@@ -84,6 +83,10 @@ class FileOperations(FolderOperations):
                 os.close(file)
                 raise
         return self.enter_file(file, self.nodes[entry.st_ino]), entry
+
+    def open_file(self, node: Node, path: str, flags: int) -> FileInfo:
+        """Open a file as it is."""
+        return self.enter_file(os.open(path, (flags & ~SEEN_TO) | os.O_CLOEXEC), node)
 
     def enter_file(self, file: int, node: Node) -> FileInfo:
         """The handle of an open file."""
@@ -116,9 +119,13 @@ class FileOperations(FolderOperations):
             os.setxattr(file, name, value, follow_symlinks=isinstance(file, int))
 
     async def getxattr(self, inode: int, name: bytes, ctx: RequestContext) -> bytes:
+        return self.read_attribute(inode, name)
+
+    def read_attribute(self, inode: int, name: bytes) -> bytes:
+        """An extended attribute of the source file; the kernel asks for one before each write."""
         with REPORTED:
             file = self.file(self.nodes[inode], None)
-            return os.getxattr(file, name, follow_symlinks=isinstance(file, int))
+            return os.getxattr(file, name, follow_symlinks=type(file) is int)
 
     async def listxattr(self, inode: int, ctx: RequestContext) -> Sequence[bytes]:
         with REPORTED:

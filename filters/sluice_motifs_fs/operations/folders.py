@@ -59,13 +59,15 @@ class FolderOperations(pyfuse3.Operations):
 
     supports_dot_lookup = False
 
-    def __init__(self, sizes: Mapping[int, int]) -> None:
+    def __init__(self, sizes: Mapping[int, int], times: Mapping[int, int]) -> None:
         """
         :param sizes: by inode, of files whose size is another one in the mount
+        :param times: the same for times of modification; for files that are in ``sizes``, too
         """
         super().__init__()
         self.nodes = Nodes()
         self._sizes = sizes
+        self._times = times
         self._device = os.stat(TOP).st_dev
         self._folders: dict[int, tuple[Node, list[os.DirEntry[str]]]] = {}
         self._next_folder = 0
@@ -207,7 +209,7 @@ class FolderOperations(pyfuse3.Operations):
         entry.st_uid = found.st_uid
         entry.st_gid = found.st_gid
         entry.st_rdev = found.st_rdev
-        entry.st_size = self._sizes.get(inode, found.st_size)
+        entry.st_size = found.st_size
         entry.st_blksize = found.st_blksize
         entry.st_blocks = found.st_blocks
         entry.st_atime_ns = found.st_atime_ns
@@ -215,6 +217,8 @@ class FolderOperations(pyfuse3.Operations):
         entry.st_ctime_ns = found.st_ctime_ns
         entry.entry_timeout = KEPT
         entry.attr_timeout = KEPT
+        if inode in self._sizes:
+            entry.st_size, entry.st_mtime_ns = self._sizes[inode], self._times.get(inode, found.st_mtime_ns)
         return entry
 
     def made(self, parent: Node, name: str, path: str, ctx: RequestContext, file: int | None = None) -> EntryAttributes:

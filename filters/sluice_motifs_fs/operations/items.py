@@ -44,7 +44,7 @@ class ItemOperations(FileOperations):
     """
 
     def __init__(self, files: MotifFiles, mount_point: str) -> None:
-        super().__init__(files.files.sizes)
+        super().__init__(files.files.sizes, files.files.times)
         self._files = files
         self._index = files.index
         self._mount_point = mount_point
@@ -65,8 +65,9 @@ class ItemOperations(FileOperations):
     async def open(self, inode: int, flags: int, ctx: RequestContext) -> FileInfo:
         node = self.nodes[inode]
         path = self.nodes.path(node) or self._replaced.name(inode)
-        if path is not None and not self._index.watches(path):
-            return await super().open(inode, flags, ctx)
+        if path is not None and path not in self._index.items and path not in self._index.sources:
+            with REPORTED:
+                return self.open_file(node, path, flags)
         if path is None:
             raise FUSEError(errno.ESTALE)
         retry = self._replaced.take(ctx.pid)

@@ -20,6 +20,7 @@ from sluice_motifs_fs.operations.items import ItemOperations
 from sluice_motifs_fs.storage.attributes import STORED
 
 _OURS: Final = (MOTIF, STATE, REASON, STORED)
+_ENCODED: Final = frozenset(map(os.fsencode, _OURS))
 _MOST_REASONS: Final = 256
 
 
@@ -103,9 +104,9 @@ class MotifOperations(ItemOperations):
                 raise CallerError(f"state `{state:.40}` is unknown, expected `{CONTRACTED}` or `{EXPANDED}`")
 
     async def getxattr(self, inode: int, name: bytes, ctx: RequestContext) -> bytes:
+        if name not in _ENCODED:
+            return self.read_attribute(inode, name)
         attribute = os.fsdecode(name)
-        if attribute not in _OURS:
-            return await super().getxattr(inode, name, ctx)
         path = self._named(inode)
         if attribute == REASON and path in self._reasons:
             return self._reasons[path]

@@ -149,7 +149,8 @@ class FileShim(NoCopies, Shim):
         with self._files.judged(seen, closing=False) as file:
             if file is None:
                 return False
-            modified = os.fstat(file).st_mtime_ns
+            found = os.fstat(file)
+            self._files.times[found.st_ino] = found.st_mtime_ns
         complete = False
         try:
             position = 0
@@ -161,13 +162,14 @@ class FileShim(NoCopies, Shim):
             os.fsync(file)
             with self._files.mutex:
                 if self._files.same(seen, file):
-                    os.utime(file, ns=(os.fstat(file).st_atime_ns, modified))
+                    os.utime(file, ns=(os.fstat(file).st_atime_ns, self._files.times[found.st_ino]))
                     self._files.store(file, seen.plain, record, contracted=False)
                     complete = True
             return complete
         finally:
             with self._files.mutex:
-                if not complete and self._files.same(seen, file):
+                modified = self._files.times.pop(found.st_ino)
+                if not complete and self._files.contracted(file):
                     self._files.empty(file, modified)
             os.close(file)
 

@@ -32,10 +32,15 @@ _Judged = tuple[int, bytes | str]
 
 
 class StoredFiles:
-    """The files of one folder; ``sizes`` has the plain size of each contracted file by its inode."""
+    """The files of one folder.
+
+    ``sizes`` has the plain size of each contracted file by its inode, ``times`` the time of modification in nanoseconds
+    of those that are being expanded.
+    """
 
     def __init__(self, folder: SourceFolder, tracker: FileTracker) -> None:
         self.sizes: dict[int, int] = {}
+        self.times: dict[int, int] = {}
         self.mutex = threading.RLock()
         self._released = threading.Condition(self.mutex)
         self._held: Counter[str] = Counter()
@@ -141,6 +146,8 @@ class StoredFiles:
         with self.mutex:
             found, raw = os.fstat(file), read_stored(file)
             os.utime(file, ns=(accessed, modified))
+            if found.st_ino in self.times:
+                self.times[found.st_ino] = modified
             stored = None if raw is None else StoredState.decode(raw)
             if stored is not None and stored.describes(found):
                 os.setxattr(file, STORED, replace(stored, modified=modified).encode())
@@ -195,6 +202,12 @@ class StoredFiles:
         judged: _Judged = seen.opaque
         found: _Judged = self.view(seen.name, file).opaque
         return found == judged
+
+    def contracted(self, file: int) -> bool:
+        """Whether the bytes of an open file are gone."""
+        with self.mutex:
+            raw = read_stored(file)
+        return raw is not None and StoredState.decode(raw).contracted
 
     def store(self, file: int, plain: Plain, record: Record, contracted: bool) -> None:
         """Write the attribute; hold ``mutex``."""

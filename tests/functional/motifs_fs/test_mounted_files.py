@@ -59,7 +59,7 @@ def test_a_contracted_file_keeps_what_stat_shows(mount, copy):
     assert copy.read_bytes() == CONTENT
     after = copy.stat()
     assert (after.st_ino, after.st_size, after.st_mtime_ns) == (shown.st_ino, len(CONTENT), 4 * 10**18 + 7)
-    assert mount.state("copy") == "expanded"
+    wait_for(lambda: mount.state("copy") == "expanded")
 
 
 def test_the_attributes_of_a_mount_are_those_of_its_files(mount, copy):
@@ -81,6 +81,18 @@ def test_reads_wait_for_their_bytes_only(held, tmp_path):
         (tmp_path / "hold").unlink()
         reader.join()
     assert rest == [CONTENT[100_000:]]
+
+
+def test_a_file_that_is_being_made_has_its_time(held, tmp_path):
+    os.utime(held, ns=(5 * 10**18, 4 * 10**18 + 7))
+    with held.open("rb"):
+        wait_for((tmp_path / "begun").exists)
+        os.setxattr(held, "user.note", b"")  # the kernel forgets what it knew of it
+        assert (held.stat().st_mtime_ns, held.stat().st_size) == (4 * 10**18 + 7, len(CONTENT))
+        os.utime(held, ns=(5 * 10**18, 4 * 10**18 + 8))
+        (tmp_path / "hold").unlink()
+        assert held.read_bytes() == CONTENT
+    assert (held.stat().st_mtime_ns, held.read_bytes()) == (4 * 10**18 + 8, CONTENT)
 
 
 def test_openers_share_one_expansion(held, tmp_path):
