@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sluice_core.motifs.announcements import ContractionGuard
 from sluice_core.motifs.call_server import CallServer
+from sluice_core.motifs.event_log import EventTeller
 from sluice_core.motifs.snapshot_rules import SnapshotRules
 from sluice_core.motifs.spaces import write_spaces
 from sluice_core.options import OptionError
@@ -24,6 +25,7 @@ from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
 from sluice_motifs.copies import CopySweeper
 from sluice_motifs.expansion.opening import Surroundings
+from sluice_motifs.observers import EventObserver
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
 from sluice_motifs.space.controller import SpaceController, SpaceSurroundings
@@ -66,7 +68,10 @@ def make_daemon(path: str) -> Daemon:
     handler = ObjectHandler(_telling_caches(app, values["cache_dir"]), context.lookup, context.filters, log)
     guard = ContractionGuard(store.nodes, time.time)
     shim = SwiftShim(handler, containers, index, templates, store, guard)
-    around = Surroundings(pause=green.pause, turns=threading.Semaphore(values["expansions"]))
+    node = values["node"] or socket.gethostname()
+    tell = EventTeller(store, node, time.time)
+    turns = threading.Semaphore(values["expansions"])
+    around = Surroundings(pause=green.pause, turns=turns, observer=EventObserver(tell))
     leases = RedisLeases(store)
     dependents = RedisDependents(store)
     runtime = Runtime(shim, leases, dependents, templates, around=around)
@@ -75,14 +80,13 @@ def make_daemon(path: str) -> Daemon:
     server = WorkerServer(values["socket"], WorkerCalls(runtime, shim, attachments))
     # what the API asks for, and spaces that are kept at their targets
     calls = RuntimeCalls(runtime, shim, guard, admit=attachments.admit)
-    node = values["node"] or socket.gethostname()
     called = CallServer(store, calls, node, described_templates(templates), time.time)
     spaces = SpaceController(
         runtime,
         SnapshotRules(SnapshotReader(values["snapshot_dir"])),
         leases,
         called.daemon.name,
-        SpaceSurroundings(guard=guard, report=lambda found: store.run(write_spaces(store.keys, found))),
+        SpaceSurroundings(guard=guard, report=lambda found: store.run(write_spaces(store.keys, found)), tell=tell),
     )
     told = ActivityExchange(store, runtime.items, called.daemon.name)
     sweeper = CopySweeper(shim, leases, dependents, templates, values["copy_grace"])
