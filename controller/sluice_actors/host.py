@@ -32,6 +32,7 @@ from sluice_actors.hosts.cluster_services import ClusterServices
 from sluice_actors.metric_history.service import MetricHistory
 from sluice_actors.metrics.aggregator_pool import BatchReceiver
 from sluice_actors.metrics.metric_router import MetricRouter
+from sluice_actors.metrics.space_metrics import SpaceMetrics
 from sluice_actors.policies.actor import Context
 from sluice_actors.policies.actor_factory import ActorFactory
 from sluice_actors.policies.conditions import ConditionCache
@@ -137,6 +138,7 @@ class Host:
             self.activations,
             self.existing_rewrites,
             *self.volumes.services,
+            SpaceMetrics(self.store, ownership, clock, settings["amqp_url"]),
             self.status_publisher,
         ]
 

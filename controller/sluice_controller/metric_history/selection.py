@@ -13,6 +13,7 @@ from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, VOLUME
 from sluice_core.metric_history.bandwidth import BANDWIDTH_METRICS
 from sluice_core.metric_history.records import OWNED, SeriesKey
+from sluice_core.motifs.metrics import MOTIF_METRICS
 from sluice_core.volumes.metrics import POOL_METRICS, VOLUME_METRICS
 from sluice_dsl.diagnostics import closest_match
 
@@ -77,10 +78,10 @@ def select(backend: Backend, name: str, target: str, rest: str) -> Selection:
     return Selection(metric, target, found)
 
 
-#: Metrics that the registry does not list: of bandwidth, and of volumes, which a cluster need not have.
+#: Metrics that the registry does not list: of bandwidth, and of volumes and motifs, which a cluster need not have.
 _NOT_REGISTERED: Final = {
     **BANDWIDTH_METRICS,
-    **{name: one for one in (*VOLUME_METRICS, *POOL_METRICS) for name in (one.name, *one.aliases)},
+    **{name: one for one in (*VOLUME_METRICS, *POOL_METRICS, *MOTIF_METRICS) for name in (one.name, *one.aliases)},
 }
 #: Objects have no history: there are too many.
 _NOT_KEPT: Final = ("object",)

@@ -7,13 +7,20 @@ from dataclasses import replace
 
 from sluice_core.describe import ActionInfo
 from sluice_core.motifs.actions import MOTIF_ACTIONS, TEMPLATE
+from sluice_core.motifs.metrics import MOTIF_METRICS
 from sluice_dsl.catalogue.base import Catalogue
 
 
 def with_motifs(catalogue: Catalogue, templates: Mapping[str, ActionInfo]) -> Catalogue:
-    """``catalogue`` where daemons make objects again, by ``templates``."""
+    """``catalogue`` where daemons make objects again, by ``templates``, and spaces are measured."""
     own = {one.keyword: _with_choices(one, templates) for one in MOTIF_ACTIONS}
-    return replace(catalogue, actions={**catalogue.actions, **own}, templates=dict(templates))
+    measured = {one.name: one for one in MOTIF_METRICS}
+    return replace(
+        catalogue,
+        actions={**catalogue.actions, **own},
+        metrics={**catalogue.metrics, **measured},
+        templates=dict(templates),
+    )
 
 
 def _with_choices(info: ActionInfo, templates: Mapping[str, ActionInfo]) -> ActionInfo:

@@ -91,3 +91,10 @@ def test_a_motif_is_attached_by_a_sentence_with_the_parameters_of_its_template()
 def test_what_a_container_attaches_drops_nothing_of_its_tenant():
     first = "FOR acme DO SET elasticity target_size=1GB; FOR CONTAINER acme/c DO SET motif template=concat"
     assert [one.warnings for one in compile_text(first, CATALOGUE)] == [(), ()]
+
+
+def test_a_target_may_change_with_what_is_free():
+    text = "FOR CONTAINER acme/c WHEN FREE_SPACE < 20% DO SET elasticity WITH target_size=20GB TRANSIENT"
+    (compiled,) = compile_text(text, CATALOGUE)
+    assert compiled.plan.condition == ["metric", "FREE_SPACE", "<", 0.2]
+    assert compiled.plan.granularity == "container"

@@ -1,0 +1,50 @@
+"""The host that publishes what spaces of motifs hold and cost, for policies and history.
+
+One host of the cluster does this, the one that owns :data:`NAME`: it reads what the daemons reported in Redis.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from sluice_actors.runtime.ownership import Ownership
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_core.connections.exchanges import metric_routing_key
+from sluice_core.connections.publisher import Publisher
+from sluice_core.motifs.metrics import REPORTER, space_batches
+from sluice_core.motifs.spaces import read_spaces
+from sluice_core.store.store import AsyncStore
+
+#: What the publishing host owns.
+NAME: Final = "motifs/spaces"
+_UNSENT: Final = 8
+
+
+class SpaceMetrics(Service):
+    """Publishes once a second while this host owns :data:`NAME`, and nothing while there is no space."""
+
+    def __init__(self, store: AsyncStore, ownership: Ownership, clock: Callable[[], float], amqp_url: str) -> None:
+        self._store = store
+        self._ownership = ownership
+        self._clock = clock
+        self._publisher = Publisher(amqp_url, limit=_UNSENT)
+        self._number = 0
+
+    def start(self, spawn: Spawn) -> None:
+        self._publisher.start()
+        spawn(repeat_forever("metrics of spaces", self._step))
+
+    async def _step(self) -> None:
+        if self._ownership.owns(NAME):
+            spaces = await self._store.run(read_spaces(self._store.keys))
+            if spaces:
+                self._number += 1
+                for batch in space_batches(spaces, int(self._clock()) - 1, self._number):
+                    self._publisher.publish(metric_routing_key(batch.metric, REPORTER), batch.encode())
+        now = self._clock()
+        await asyncio.sleep(1.0 - now % 1.0)  # just behind the next whole second
+
+    async def close(self) -> None:
+        await self._publisher.close()
