@@ -184,7 +184,13 @@ class Runtime:
 
     def contract(self, name: str, verify: str = HEAD) -> str:
         """Give up the bytes of an item; as ``Contractor.contract``."""
-        outcome = self._contractor.contract(name, verify)
+        try:
+            outcome = self._contractor.contract(name, verify)
+        except CallerError:
+            view = self._shim.view(name)
+            if view is None or not view.record.motifs:  # deleted, or written anew, and nobody said so
+                self.items.remove(name)
+            raise
         if outcome in (CONTRACTED, ALREADY):
             view = self._shim.view(name)
             if view is not None:

@@ -34,6 +34,7 @@ from sluice_motifs.templates.options import template_context
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs_swift.copy_sweep import CopySweep
 from sluice_motifs_swift.daemon import Daemon
+from sluice_motifs_swift.new_items import NewItems
 from sluice_motifs_swift.objects.containers import Containers
 from sluice_motifs_swift.objects.item_index import ItemIndex
 from sluice_motifs_swift.objects.shim import SwiftShim
@@ -77,7 +78,8 @@ def make_daemon(path: str) -> Daemon:
     runtime = Runtime(shim, leases, dependents, templates, around=around)
     shim.reads.open = runtime.notify_open
     attachments = Attachments(runtime, shim, containers, index, templates)
-    server = WorkerServer(values["socket"], WorkerCalls(runtime, shim, attachments))
+    fresh = NewItems(runtime, shim)
+    server = WorkerServer(values["socket"], WorkerCalls(runtime, shim, attachments, fresh.note))
     # what the API asks for, and spaces that are kept at their targets
     calls = RuntimeCalls(runtime, shim, guard, admit=attachments.admit)
     called = CallServer(store, calls, node, described_templates(templates), time.time)
@@ -91,7 +93,7 @@ def make_daemon(path: str) -> Daemon:
     told = ActivityExchange(store, runtime.items, called.daemon.name)
     sweeper = CopySweeper(shim, leases, dependents, templates, values["copy_grace"])
     sweep = CopySweep(sweeper, leases, values["copy_sweep"])
-    return Daemon([_Policies(context), Scan(store, runtime), spaces, told, called, sweep, server])
+    return Daemon([_Policies(context), Scan(store, runtime), spaces, told, called, sweep, fresh, server])
 
 
 def _telling_caches(app: App, folder: str) -> App:

@@ -8,6 +8,7 @@ bytes.  The worker sends a :class:`WorkerCall`, the daemon a :class:`WorkerReply
 * ``EXPAND``: 204 as soon as the bytes are in their place.
 * ``CONTRACT``: 204 when its bytes are gone, whoever gave them up; for tools on the node.
 * ``ATTACH``: ``record`` is what to write with the object.
+* ``OPENED``: objects were read whose bytes are there.
 * ``CHANGE`` and ``COPY``: what was granted holds until the worker closes the connection; a daemon that closes it
   before takes it back.
 """
@@ -28,6 +29,7 @@ CONTRACT: Final = "contract"
 ATTACH: Final = "attach"
 CHANGE: Final = "change"
 COPY: Final = "copy"
+OPENED: Final = "opened"
 
 #: No frame is longer.
 FRAME_LIMIT: Final = 1 << 20
@@ -45,6 +47,7 @@ class WorkerCall(Message):
     :param fresh: whether the object is written anew, so that earlier motifs are gone
     :param to: where it is copied
     :param item_version: of the item as the worker saw it, of ``COPY``
+    :param names: objects that were read, the last one last, of ``OPENED``
     :param verify: what is proven before (``sluice_motifs.contraction``), of ``CONTRACT``
     """
 
@@ -58,6 +61,7 @@ class WorkerCall(Message):
     to: str = ""
     item_version: str = ""
     verify: str = "head"
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

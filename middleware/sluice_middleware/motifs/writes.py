@@ -17,6 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from sluice_core.describe import MOTIF
+from sluice_core.messages.elasticity import ATTACH as MOTIF_KEYWORD
+from sluice_core.motifs.actions import attachments
+from sluice_core.resolve import Candidates
 from sluice_middleware.motifs.attachments import HEADER_ENV, parse_attachments
 from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient, GrantedCall
 from sluice_middleware.motifs.daemon_protocol import ATTACH, CHANGE, COPY, WorkerCall, WorkerReply
@@ -32,7 +36,7 @@ from sluice_middleware.swift.proxy_api import (
 )
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.backend_headers import SOURCE
-from sluice_middleware.wsgi.policy_lookup import Target, content_length, is_interpreted
+from sluice_middleware.wsgi.policy_lookup import Target, content_length, is_interpreted, upload_facts
 from sluice_middleware.wsgi.response import App, Env, RefusedRequest, UpstreamResponse
 from sluice_motifs.api import Template
 
@@ -40,6 +44,7 @@ log = logging.getLogger(__name__)
 
 _OVERRIDE_ETAG: Final = header_to_environ_key(get_container_update_override_key("etag"))
 _OVERRIDE_SIZE: Final = header_to_environ_key(get_container_update_override_key("size"))
+_METADATA: Final = "HTTP_X_OBJECT_META_"
 _EXPIRY: Final = ("HTTP_X_DELETE_AT", "HTTP_X_DELETE_AFTER")
 
 
@@ -81,13 +86,16 @@ class MotifWrites:
         info = known or get_container_info(env, self._app, swift_source=SOURCE)
         return sysmeta.SOURCES_MARK in info.get("sysmeta", {})
 
-    def attach(self, env: Env, target: Target) -> None:
-        """Attach what a client's PUT asks for.
+    def attach(self, env: Env, target: Target, candidates: Candidates) -> None:
+        """Attach what a client's PUT asks for, or without that what policies say.
 
-        :raises SluiceError: when it cannot be
+        :param candidates: what policies say of the object
+        :raises SluiceError: when it cannot be attached as the client asks
         """
         value = env.pop(HEADER_ENV, None)
         if value is None:
+            if MOTIF_KEYWORD in candidates.keywords and self._daemon.path and not is_interpreted(env):
+                self._attach_by_policy(env, target, candidates)
             return
         if is_interpreted(env):
             raise RefusedRequest("manifests and links take no motifs", 400)
@@ -95,6 +103,26 @@ class MotifWrites:
         if reply is not None:
             env[sysmeta.MOTIF_ENV] = reply.record
             env[sysmeta.WITH_MOTIFS] = True
+
+    def _attach_by_policy(self, env: Env, target: Target, candidates: Candidates) -> None:
+        """The object is stored without a motif that cannot be attached to it: no client asked for one."""
+        pipeline = candidates.resolve(upload_facts(env, target[2])).get(MOTIF, ())
+        metadata = {
+            name.removeprefix(_METADATA).replace("_", "-").lower(): str(value)
+            for name, value in env.items()
+            if name.startswith(_METADATA)
+        }
+        wanted = attachments(pipeline, metadata)
+        if not wanted or not self._accepted(self._app, env):
+            return
+        identity = identity_of(env, target[0])
+        call = WorkerCall(ATTACH, item_name(target), motifs=tuple(wanted), identity=identity, fresh=True)
+        try:
+            with self._daemon.call(call) as granted:
+                env[sysmeta.MOTIF_ENV] = granted.reply.record
+                env[sysmeta.WITH_MOTIFS] = True
+        except (RefusedRequest, DaemonAway) as error:
+            log.warning("`%s` is stored without the motif of a policy: %s", item_name(target), error)
 
     def post(self, env: Env, target: Target) -> None:
         """Attach what a client's POST asks for, and carry over what is attached.

@@ -134,7 +134,7 @@ class ObjectHandler:
                 answer = self._motif_writes.copy(env, target, copied)
                 if answer is not None:
                     return answer
-                self._motif_writes.attach(env, target)
+                self._motif_writes.attach(env, target, candidates)
             elif method == "POST":
                 self._motif_writes.post(env, target)
             return self._changed(env, target, candidates)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -14,6 +15,7 @@ from sluice_middleware.motifs.daemon_protocol import (
     COPY,
     EXPAND,
     OPEN,
+    OPENED,
     WorkerCall,
     WorkerReply,
     send_frame,
@@ -32,7 +34,13 @@ _LOOK: Final = 1.0
 class WorkerCalls:
     """Answers one call on its connection."""
 
-    def __init__(self, runtime: Runtime, shim: Shim, attachments: Attachments) -> None:
+    def __init__(
+        self, runtime: Runtime, shim: Shim, attachments: Attachments, noted: Callable[[str], object] = lambda name: None
+    ) -> None:
+        """
+        :param noted: told of objects to which clients are about to attach motifs
+        """
+        self._noted = noted
         self._runtime = runtime
         self._shim = shim
         self._attachments = attachments
@@ -43,6 +51,7 @@ class WorkerCalls:
             ATTACH: self._attach,
             CHANGE: self._change,
             COPY: self._copy,
+            OPENED: self._opened,
         }
 
     def serve(self, call: WorkerCall, connection: socket.socket) -> None:
@@ -93,7 +102,14 @@ class WorkerCalls:
 
     def _attach(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         record = self._attachments.attach(call.item, call.motifs, call.identity, call.fresh)
+        self._noted(call.item)
         reply(WorkerReply(_DONE, record=record))
+
+    def _opened(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
+        now = time.monotonic()
+        for name in call.names:
+            self._runtime.items.note_open(name, now)
+        reply(WorkerReply(_DONE))
 
     def _change(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         with self._runtime.changing(call.item) as renewal:
@@ -110,6 +126,7 @@ class WorkerCalls:
             raise Conflict(f"`{call.item}` was written meanwhile")
         answer = WorkerReply(_DONE, record=record.encode(), size=view.plain.size, etag=view.plain.digest)
         if not view.contracted:
+            self._noted(call.to)
             reply(answer)
             return
         with self._runtime.copying(call.item, call.to) as seen:

@@ -1,0 +1,70 @@
+"""Finds objects in the storage after motifs were attached to them by clients, so that spaces know them.
+
+A client's PUT is judged by the daemon before the object is written, and the proxy writes it.  So the object is looked
+at some times afterwards, until it is there with its motifs.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from typing import Final
+
+from sluice_core.errors import SluiceError
+from sluice_middleware.swift import green
+from sluice_motifs.runtime import Runtime
+from sluice_motifs.shim import Shim
+
+log = logging.getLogger(__name__)
+
+#: Seconds between the looks at an object.
+_PAUSES: Final = (1.0, 3.0, 10.0, 60.0, 600.0)
+#: Objects that are waited for; others are found by the next scan.
+_MOST: Final = 100_000
+_SLICE: Final = 0.5
+
+
+class NewItems:
+    """A service; :meth:`note` may be called by any green thread."""
+
+    def __init__(self, runtime: Runtime, shim: Shim) -> None:
+        self._runtime = runtime
+        self._shim = shim
+        self._waiting: list[tuple[float, int, str]] = []
+        self._now = 0.0
+        self._running: green.Pending | None = None
+
+    def start(self) -> None:
+        self._running = green.start_green_thread(self._run)
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.kill()
+
+    def note(self, name: str) -> None:
+        """Motifs are being attached to an object."""
+        if len(self._waiting) < _MOST:
+            heapq.heappush(self._waiting, (self._now + _PAUSES[0], 0, name))
+
+    def look(self, seconds: float) -> None:
+        """Look at the objects whose time has come, so many seconds after the last call."""
+        self._now += seconds
+        while self._waiting and self._waiting[0][0] <= self._now:
+            _, tries, name = heapq.heappop(self._waiting)
+            try:
+                view = self._shim.view(name)
+            except SluiceError as error:
+                log.info("`%s` is looked at later: %s", name, error)
+                view = None
+            if view is not None and view.record.motifs:
+                self._runtime.items.put(name, view.plain.size, not view.contracted)
+            elif tries + 1 < len(_PAUSES):
+                heapq.heappush(self._waiting, (self._now + _PAUSES[tries + 1], tries + 1, name))
+
+    def _run(self) -> None:
+        while True:
+            green.pause(_SLICE)
+            try:
+                self.look(_SLICE)
+            except Exception:  # the storage may raise anything
+                log.exception("objects with new motifs are not looked at")

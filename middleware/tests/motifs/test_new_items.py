@@ -1,0 +1,45 @@
+"""Objects to which clients attach motifs come into the table once they are written."""
+
+import pytest
+
+from sluice_core.errors import CallerError, PeerError
+from sluice_motifs.dependencies.source_changes import LocalDependents
+from sluice_motifs.leases import LocalLeases
+from sluice_motifs.records import Motif, Record
+from sluice_motifs.runtime import Runtime
+from sluice_motifs.testing.memory_shim import MemoryShim
+from sluice_motifs_swift.new_items import NewItems
+
+
+def test_an_object_is_looked_at_until_it_is_there_with_its_motifs(monkeypatch):
+    shim = MemoryShim()
+    runtime = Runtime(shim, LocalLeases(), LocalDependents(), {})
+    fresh = NewItems(runtime, shim)
+    for name in ("soon", "late", "never"):
+        fresh.note(name)
+    record = Record((Motif("concat", {"of": "a"}),))
+    shim.put("soon", b"123", record)
+    fresh.look(1.0)
+    assert runtime.items.names() == ["soon"]
+    shim.put("late", b"1234", record)
+    view = shim.view
+    monkeypatch.setattr(shim, "view", lambda name: (_ for _ in ()).throw(PeerError("away")))
+    fresh.look(3.0)
+    assert runtime.items.names() == ["soon"]
+    monkeypatch.setattr(shim, "view", view)
+    fresh.look(10.0)
+    assert runtime.items.names() == ["late", "soon"]
+    fresh.look(1000.0)
+    assert runtime.items.names() == ["late", "soon"]
+
+
+def test_what_is_gone_without_notice_leaves_the_table_when_it_is_its_turn():
+    shim = MemoryShim()
+    runtime = Runtime(shim, LocalLeases(), LocalDependents(), {})
+    runtime.items.put("gone", 3, True)
+    shim.put("bare", b"123")
+    runtime.items.put("bare", 3, True)
+    for name in ("gone", "bare"):
+        with pytest.raises(CallerError, match=name):
+            runtime.contract(name, "trust")
+    assert runtime.items.names() == []
