@@ -88,7 +88,12 @@ def make_daemon(path: str) -> Daemon:
         SnapshotRules(SnapshotReader(values["snapshot_dir"])),
         leases,
         called.daemon.name,
-        SpaceSurroundings(guard=guard, report=lambda found: store.run(write_spaces(store.keys, found)), tell=tell),
+        SpaceSurroundings(
+            guard=guard,
+            report=lambda found: store.run(write_spaces(store.keys, found)),
+            tell=tell,
+            share=values["reexpansion_share"],
+        ),
     )
     told = ActivityExchange(store, runtime.items, called.daemon.name)
     sweeper = CopySweeper(shim, leases, dependents, templates, values["copy_grace"])

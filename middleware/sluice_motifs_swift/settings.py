@@ -7,6 +7,7 @@ from typing import Any, Final
 from sluice_core.options import Option, OptionError, sample_section
 from sluice_middleware.wsgi.internal_daemon import NODE_OPTIONS, REDIS_OPTIONS, SWIFT_SAMPLE, read_section
 from sluice_motifs.copies import GRACE
+from sluice_motifs.space.controller import SHARE
 from sluice_motifs.templates import options
 
 SECTION: Final = "motifs"
@@ -22,6 +23,12 @@ OPTIONS: Final = (
     ),
     Option("copy_sweep", 600.0, "seconds between two looks for copies of the template `tier` that nobody needs"),
     Option("copy_grace", GRACE, "seconds for which such a copy stays; longer than a contraction lasts"),
+    Option(
+        "reexpansion_share",
+        SHARE,
+        "part of all seconds that a space may take to make again what it contracted minutes before; "
+        "a space whose target would need more stays larger",
+    ),
     Option("cache_dir", "", "folder in which the node's proxies cache objects, their option of this name"),
     Option("node", "", "name of this node, as its agent's; empty means its host name"),
     *options.OPTIONS,
@@ -44,7 +51,7 @@ def read_settings(path: str) -> dict[str, Any]:
         raise OptionError(f"option `expansions` is `{values['expansions']}`, expected at least 1")
     if values["source_delay"] < 0:
         raise OptionError(f"option `source_delay` is `{values['source_delay']}`, expected at least 0")
-    for name in ("copy_sweep", "copy_grace"):
+    for name in ("copy_sweep", "copy_grace", "reexpansion_share"):
         if values[name] <= 0:
             raise OptionError(f"option `{name}` is `{values[name]}`, expected more than 0")
     return values

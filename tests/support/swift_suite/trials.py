@@ -89,6 +89,16 @@ _TABLE: Final = (
         uploads=((ISOLATED_NOOP, NOOP),),
         services=frozenset({"sandbox"}),
     ),
+    Trial(
+        name="g",
+        title="every object gives up its bytes and is expanded for each reader",
+        setup=Setup(motif_options={"reexpansion_share": "100"}),
+        sentences=(
+            f"FOR ALL TENANTS DO SET motif WITH template=tier policy={EC21}",
+            "FOR ALL TENANTS DO SET elasticity WITH target_size=0",
+        ),
+        services=frozenset({"motifs"}),
+    ),
 )
 TRIALS: Final = {trial.name: trial for trial in _TABLE}
 
