@@ -34,7 +34,7 @@ def cluster(tmp_path_factory):
 
 
 def client(cluster, server="proxy"):
-    return SwiftHttp(cluster.layout.url(server)).login("test:tester", USERS["test:tester"][0])
+    return SwiftHttp(cluster.layout.url(server), timeout=300.0).login("test:tester", USERS["test:tester"][0])
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_thousand_readers_over_two_proxies_share_one_expansion(cluster, swift)
     assert expansions(cluster) - before == 3, "one PUT on each of three object servers"
 
 
-@pytest.mark.parametrize("killed", ["motifs", "proxy worker", "object1", "redis"])
+@pytest.mark.parametrize("killed", ["motifs", "proxy worker", "redis", "object1"])
 def test_what_is_killed_in_the_middle_leaves_an_object_that_is_whole_or_contracted(cluster, swift, killed):
     container = f"kill-{killed.replace(' ', '-')}"
     assert swift.request("PUT", container).status in (201, 202)

@@ -6,7 +6,8 @@ Theory of operation.
 * The versions of the sources of a derived object are compared first, also before 304 and 412 are believed.  A HEAD may
   show the last version; it says so.
 * HEAD, 304 and 412 of a contracted object need other headers only: the object server compared the plain ETag.
-* The bytes of a contracted object come from the node's motif daemon while they are made.  A range waits for its own.
+* The bytes of a contracted object come from the node's motif daemon while they are made.  A range waits for its own,
+  several ranges for the whole.
 * New content, after a source changed, or made by a motif that is not exact, has another size and ETag, which nobody
   knows before its end.  It is sent without them.  Ranges, conditions and requests of Swift's own wait until it is in
   its place, and ask again then.
@@ -104,6 +105,8 @@ class MotifReads:
         if env.get("swift.source") == COPY_SOURCE and "HTTP_RANGE" not in env and self._is_exact(view):
             lazy = LazyBody(lambda: self._open(view, 0, None))
             return UpstreamResponse.build(answer.status, self._marked(env, view, headers, 200), lazy)
+        if "," in env.get("HTTP_RANGE", ""):
+            self._wait(view)  # parts are asked for one by one while they are sent, and may be in their place by then
         if "HTTP_RANGE" in env:
             ranged = respond_ranges(
                 env, headers, view.plain.size, view.plain.digest, lambda *span: self._same(view, *span)

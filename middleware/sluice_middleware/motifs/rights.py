@@ -23,12 +23,13 @@ _DENIED: Final = ".r:-"
 
 def identity_of(env: Env, account: str) -> str:
     """The identity behind a request that Swift has authorized for an object in ``account``; never the operator's."""
-    elements = [f"{_OWNER}{account}"] if env.get("swift_owner") else []
+    groups = [one for one in (env.get("REMOTE_USER") or "").split(",") if one and not one.startswith(_OWNER)]
     user, project = env.get("HTTP_X_USER_ID"), env.get("HTTP_X_PROJECT_ID")
-    if user and project:  # Keystone
-        elements += [f"{project}:{user}", f"*:{user}", f"{project}:*", "*:*"]
-    else:
-        elements += [one for one in (env.get("REMOTE_USER") or "").split(",") if one and not one.startswith(_OWNER)]
+    if user:  # Keystone
+        groups = [f"{project}:{user}", f"*:{user}", f"{project}:*", "*:*"] if project else []
+    # tempauth's owners have the account as a group, also in requests of versioned_writes
+    elements = [f"{_OWNER}{account}"] if env.get("swift_owner") or account in groups else []
+    elements += groups
     kept: list[str] = []
     for element in elements:
         if sum(map(len, kept)) + len(kept) + len(element) <= _LONGEST:

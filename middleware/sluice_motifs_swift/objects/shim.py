@@ -23,6 +23,7 @@ from sluice_motifs_swift.objects.containers import Containers
 from sluice_motifs_swift.objects.copies import Copies, is_copy
 from sluice_motifs_swift.objects.item_index import ItemIndex
 from sluice_motifs_swift.objects.reads import ObjectReads
+from sluice_motifs_swift.objects.shared_looks import SharedLooks
 from sluice_motifs_swift.objects.writes import ObjectWrites
 
 #: Containers of parts of large objects, as S3 and Swift's client name them.
@@ -50,7 +51,8 @@ class SwiftShim:
         self.reads = ObjectReads(handler, containers)
         self._writes = ObjectWrites(handler)
         self._copies = Copies(SwiftClient(handler.app), store, self.reads, self._writes)
-        self._views = ObjectViews(handler.app)
+        #: Many may open one object at once, and look at it and its sources.
+        self._look = SharedLooks(ObjectViews(handler.app).view)
         self._containers = containers
         self._index = index
         self._templates = templates
@@ -58,7 +60,7 @@ class SwiftShim:
         self._last = 0.0
 
     def view(self, name: str) -> ItemView | None:
-        view = self._views.view(name)
+        view = self._look(name)
         if view is None or view.contracted or view.pinned or not view.record.motifs:
             return view
         return replace(view, pinned=self._pinned(view))
@@ -87,7 +89,7 @@ class SwiftShim:
             return "no object can have this name"
         if is_copy(name):
             return ""
-        view = self._views.view(name)
+        view = self._look(name)
         if view is not None and sysmeta.find_header(view.opaque.headers, "X-Delete-At"):
             return "it expires"
         return self._containers.missing_mark(*target[:2]) or self._suspended()
@@ -102,7 +104,7 @@ class SwiftShim:
         self._note(seen, record)
         if not self._writes.post(seen, record):
             return False
-        now = self._views.view(seen.name)  # it may have come onto a data file that keeps a newer one
+        now = self._look(seen.name)  # it may have come onto a data file that keeps a newer one
         return now is not None and now.record == record and now.plain == seen.plain
 
     def contract(self, seen: ItemView, record: Record) -> bool:

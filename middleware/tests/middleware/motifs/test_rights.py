@@ -25,6 +25,8 @@ KEYSTONE = {"HTTP_X_USER_ID": "u1", "HTTP_X_PROJECT_ID": "p1", "REMOTE_USER": "w
         (KEYSTONE, "AUTH_acme", "p1:u2", False),
         ({"REMOTE_USER": "owner:AUTH_acme"}, "AUTH_acme", "", False),
         ({"REMOTE_USER": "owner:AUTH_acme"}, "AUTH_acme", "owner:AUTH_acme", False),
+        ({"REMOTE_USER": "acme,acme:ann,AUTH_acme"}, "AUTH_acme", "", True),
+        ({"HTTP_X_USER_ID": "u1", "REMOTE_USER": "AUTH_acme"}, "AUTH_acme", "", False),
         ({}, "AUTH_acme", "", False),
     ],
 )
