@@ -1,0 +1,179 @@
+"""What a proxy answers for a contracted object, before a storage in memory and a daemon that is one function."""
+
+import hashlib
+import socket
+import threading
+
+import pytest
+
+from sluice_middleware.motifs.daemon_protocol import OPEN, WorkerCall, WorkerReply, receive_frame, send_frame
+from sluice_middleware.testing import FakeObject, ProxyStack
+from sluice_middleware.wsgi import sysmeta
+from sluice_motifs.records import Motif, Record
+
+PATH = "/v1/AUTH_a/c/o"
+PLAIN = b"0123456789" * 100
+ETAG = hashlib.md5(PLAIN).hexdigest()
+WRITTEN = "1700000000.00000_0000000100000000"
+#: External: nothing else has to be looked at.
+RECORD = Record((Motif("url", {"source": "http://example.org/o"}),)).encode()
+
+
+def contracted():
+    headers = {
+        sysmeta.MOTIF: RECORD,
+        sysmeta.CONTRACTED: sysmeta.encode_contracted(len(PLAIN)),
+        sysmeta.ETAG: ETAG,
+        "X-Backend-Data-Timestamp": WRITTEN,
+        "X-Backend-Timestamp": WRITTEN,
+        "X-Object-Meta-Colour": "blue",
+        "Content-Type": "text/plain",
+    }
+    return FakeObject(b"", headers, hashlib.md5(b"").hexdigest())
+
+
+class Daemon:
+    """Answers every call by ``answer``, which gives a reply and the frames behind it."""
+
+    def __init__(self, path):
+        self.calls = []
+        self.answer = lambda call: (WorkerReply(503, "not today"), ())
+        self.listening = socket.socket(socket.AF_UNIX)
+        self.listening.bind(path)
+        self.listening.listen()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while True:
+            connection, _ = self.listening.accept()
+            with connection:
+                raw = receive_frame(connection)
+                if raw is None:
+                    return
+                self.calls.append(WorkerCall.decode(raw))
+                reply, frames = self.answer(self.calls[-1])
+                send_frame(connection, reply.encode())
+                for frame in frames:
+                    send_frame(connection, frame)
+
+    def close(self):
+        with socket.socket(socket.AF_UNIX) as last:
+            last.connect(self.listening.getsockname())
+        self.thread.join(10)
+        self.listening.close()
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    found = Daemon(str(tmp_path / "motifs.sock"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def stack(tmp_path, daemon):
+    found = ProxyStack(tmp_path, motif_socket=str(tmp_path / "motifs.sock"))
+    found.swift.objects[PATH] = contracted()
+    return found
+
+
+def making(call):
+    """A daemon that makes what is asked for."""
+    assert call.kind == OPEN
+    return WorkerReply(200), (PLAIN[call.start : call.stop], b"")
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        ("HEAD", {}, 200),
+        ("GET", {"If_None_Match": ETAG}, 304),
+        ("GET", {"If_Match": "no"}, 412),
+    ],
+)
+def test_what_needs_no_bytes_asks_no_daemon(stack, daemon, method, headers, status):
+    answer = stack(method, PATH, **headers)
+    assert (answer.status_int, answer.headers["Etag"].strip('"')) == (status, ETAG)
+    if status == 200:
+        assert answer.headers["Content-Length"] == str(len(PLAIN))
+    assert answer.headers["X-Object-Meta-Colour"] == "blue"
+    assert not any("sluice" in name.lower() for name in answer.headers)
+    assert daemon.calls == []
+    assert stack.all_closed()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "content"),
+    [
+        ({}, 200, PLAIN),
+        ({"Range": "bytes=5-14"}, 206, PLAIN[5:15]),
+        ({"Range": "bytes=-3"}, 206, PLAIN[-3:]),
+        ({"Range": "bytes=99999-"}, 416, None),
+        ({"Range": "nonsense"}, 200, PLAIN),
+    ],
+    ids=["whole", "range", "last bytes", "beyond the end", "no range"],
+)
+def test_the_daemon_makes_the_bytes_that_are_asked_for(stack, daemon, headers, status, content):
+    daemon.answer = making
+    answer = stack("GET", PATH, **headers)
+    assert answer.status_int == status
+    if content is not None:
+        assert (answer.body, answer.headers["Etag"].strip('"')) == (content, ETAG)
+        assert answer.headers["Content-Length"] == str(len(content))
+        assert sum((one.stop or len(PLAIN)) - one.start for one in daemon.calls) == len(content)
+    assert stack.all_closed()
+
+
+def test_bytes_that_are_not_proven_end_in_an_error(stack, daemon):
+    daemon.answer = lambda call: (WorkerReply(200), (PLAIN[:10],))
+    with pytest.raises(Exception, match="not those of the object"):
+        stack("GET", PATH)
+
+
+def test_a_daemon_says_why_and_when_to_ask_again(stack, daemon):
+    answer = stack("GET", PATH)
+    assert (answer.status_int, answer.headers["Retry-After"]) == (503, "5")
+    assert b"not today" in answer.body
+    assert stack.all_closed()
+
+
+def test_an_object_that_got_its_bytes_meanwhile_is_asked_for_again(stack, daemon):
+    def in_place(call):
+        expanded = {name: value for name, value in contracted().headers.items() if name != sysmeta.CONTRACTED}
+        stack.swift.objects[PATH] = FakeObject(PLAIN, expanded, ETAG)
+        return WorkerReply(204), ()
+
+    daemon.answer = in_place
+    answer = stack("GET", PATH)
+    assert (answer.status_int, answer.body) == (200, PLAIN)
+    assert stack.swift.headers[-1].get("X-Newest") == "true"
+    assert stack.all_closed()
+
+
+def test_new_content_has_neither_length_nor_etag(stack, daemon):
+    daemon.answer = lambda call: (WorkerReply(200, same=False), (b"new content", b""))
+    answer = stack("GET", PATH)
+    assert (answer.status_int, answer.body) == (200, b"new content")
+    assert "Etag" not in answer.headers
+    assert "Last-Modified" not in answer.headers
+
+
+def test_without_a_daemon_a_contracted_object_is_not_an_empty_one(tmp_path):
+    stack = ProxyStack(tmp_path)
+    stack.swift.objects[PATH] = contracted()
+    answer = stack("GET", PATH)
+    assert (answer.status_int, b"motif_socket" in answer.body) == (503, True)
+    assert stack("HEAD", PATH).headers["Content-Length"] == str(len(PLAIN))
+
+
+def test_nobody_else_writes_metadata_of_motifs(stack):
+    forged = {
+        "X_Object_Sysmeta_Sluice_Motif": RECORD,
+        "X_Object_Sysmeta_Sluice_Contracted": sysmeta.encode_contracted(9),
+        "X_Object_Transient_Sysmeta_Sluice_Motif": f"{WRITTEN} {RECORD}",
+        "X_Object_Sysmeta_Sluice_Copied": "{}",
+    }
+    assert stack("PUT", "/v1/AUTH_a/c/forged", body=b"x", **forged).status_int == 201
+    stored = stack.swift.objects["/v1/AUTH_a/c/forged"].headers
+    assert not any("sluice" in name.lower() for name in stored)
