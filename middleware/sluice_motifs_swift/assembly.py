@@ -68,7 +68,7 @@ def make_daemon(path: str) -> Daemon:
     containers, index = Containers(client, values["source_delay"]), ItemIndex(store, client)
     handler = ObjectHandler(_telling_caches(app, values["cache_dir"]), context.lookup, context.filters, log)
     guard = ContractionGuard(store.nodes, time.time)
-    shim = SwiftShim(handler, containers, index, templates, store, guard)
+    shim = SwiftShim(handler, containers, index, templates, store, guard, lambda: context.reader.problem)
     node = values["node"] or socket.gethostname()
     tell = EventTeller(store, node, time.time)
     turns = threading.Semaphore(values["expansions"])

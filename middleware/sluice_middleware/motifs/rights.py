@@ -17,17 +17,25 @@ OPERATOR: Final = ""
 #: The longest text of an identity: it is recorded with each motif.
 _LONGEST: Final = 400
 _OWNER: Final = "owner:"
+#: In the cache that Swift's middlewares hand on to requests of their own: the environment of the client's request.
+_CLIENT: Final = "sluice.client"
 _EVERYBODY: Final = ".r:*"
 _DENIED: Final = ".r:-"
 
 
+def remember_client(env: Env) -> None:
+    """Note who a client is, for the requests that middlewares make for it in their own name."""
+    env.setdefault("swift.infocache", {})[_CLIENT] = env
+
+
 def identity_of(env: Env, account: str) -> str:
     """The identity behind a request that Swift has authorized for an object in ``account``; never the operator's."""
+    env = env.get("swift.infocache", {}).get(_CLIENT, env)
     groups = [one for one in (env.get("REMOTE_USER") or "").split(",") if one and not one.startswith(_OWNER)]
     user, project = env.get("HTTP_X_USER_ID"), env.get("HTTP_X_PROJECT_ID")
     if user:  # Keystone
         groups = [f"{project}:{user}", f"*:{user}", f"{project}:*", "*:*"] if project else []
-    # tempauth's owners have the account as a group, also in requests of versioned_writes
+    # tempauth's owners have the account as a group, also when it was another request that Swift authorized
     elements = [f"{_OWNER}{account}"] if env.get("swift_owner") or account in groups else []
     elements += groups
     kept: list[str] = []

@@ -31,6 +31,8 @@ from sluice_core.messages.predicate import Facts
 from sluice_core.options import read_options
 from sluice_core.resolve import Candidates
 from sluice_filters.api import BadParameter, Filter, Hint
+from sluice_middleware.motifs.attachments import HEADER_ENV
+from sluice_middleware.motifs.rights import remember_client
 from sluice_middleware.proxy.object_handler import COVERED_BY_READ_FILTERS, OFFERED_STEPS, PASSED_READ_FILTERS
 from sluice_middleware.swift.proxy_api import Request, drain_and_close, get_logger
 from sluice_middleware.wsgi import backend_headers, decoding, read_pipeline, sysmeta
@@ -83,6 +85,8 @@ class ReadsMiddleware:
         for name in _OURS:
             env.pop(name, None)
         if env["REQUEST_METHOD"] not in ("GET", "HEAD"):
+            if HEADER_ENV in env:
+                remember_client(env)
             return self.app(env, start_response)
         target = object_path(env)
         if target is None:

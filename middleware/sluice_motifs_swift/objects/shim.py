@@ -37,6 +37,7 @@ class SwiftShim:
 
     :param handler: of Swift's proxy application below gatekeeper and authorization
     :param suspended: why nothing may be contracted now; empty when it may
+    :param problem: why policies are not known, so that no bytes are stored; empty when they are
     """
 
     def __init__(
@@ -46,10 +47,11 @@ class SwiftShim:
         index: ItemIndex,
         templates: Mapping[str, type[Template]],
         store: Store,
-        suspended: Callable[[], str] = lambda: "",
+        suspended: Callable[[], str] = str,
+        problem: Callable[[], str] = str,
     ) -> None:
         self.reads = ObjectReads(handler, containers)
-        self._writes = ObjectWrites(handler)
+        self._writes = ObjectWrites(handler, problem)
         self._copies = Copies(SwiftClient(handler.app), store, self.reads, self._writes)
         #: Many may open one object at once, and look at it and its sources.
         self._look = SharedLooks(ObjectViews(handler.app).view)

@@ -8,7 +8,7 @@ clients see is sent again.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from sluice_core.errors import PeerError
@@ -35,10 +35,13 @@ class ChecksumMismatch(PeerError):
 
 
 class ObjectWrites:
-    """:param handler: of Swift's proxy application below gatekeeper and authorization"""
+    """:param handler: of Swift's proxy application below gatekeeper and authorization
+    :param problem: why it is not known what policies there are; empty when it is
+    """
 
-    def __init__(self, handler: ObjectHandler) -> None:
+    def __init__(self, handler: ObjectHandler, problem: Callable[[], str] = str) -> None:
         self._handler = handler
+        self._problem = problem
 
     def post(self, seen: ItemView, record: Record) -> bool:
         """Post another record with the metadata that are there; False when something newer is there."""
@@ -110,7 +113,12 @@ class ObjectWrites:
         return env
 
     def _store(self, env: Env, target: Target, pieces: Iterator[bytes]) -> bool:
-        """Send the bytes as policies say that those of ``target`` are stored."""
+        """Send the bytes as policies say that those of ``target`` are stored.
+
+        :raises PeerError: when nobody knows what they say: that none is known does not mean that there is none
+        """
+        if self._problem():
+            raise PeerError(f"policies are not known: {self._problem()}")
         source = env["wsgi.input"] = _Pieces(pieces)
         wanted = self._handler.upload_filters(env, target, self._handler.lookup.candidates(target))
         body = None if wanted is None else prepare_reversible(env, wanted.reversible())

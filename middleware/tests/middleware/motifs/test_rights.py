@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_middleware.motifs.rights import OPERATOR, identity_of, may_read
+from sluice_middleware.motifs.rights import OPERATOR, identity_of, may_read, remember_client
 
 OWNER = {"swift_owner": True, "REMOTE_USER": "acme,acme:ann,AUTH_acme"}
 GUEST = {"REMOTE_USER": "other,other:bob"}
@@ -37,6 +37,13 @@ def test_an_identity_may_read_what_the_list_says_now(env, account, acl, may):
 def test_a_client_is_never_the_operator():
     assert may_read(OPERATOR, "AUTH_acme", str)
     assert identity_of({}, "AUTH_acme") != OPERATOR
+
+
+def test_a_request_in_the_name_of_a_middleware_is_that_of_its_client():
+    client = dict(OWNER)
+    remember_client(client)
+    made = {"REMOTE_USER": ".wsgi.pre_authed", "swift.infocache": client["swift.infocache"]}
+    assert identity_of(made, "AUTH_acme") == identity_of(OWNER, "AUTH_acme")
 
 
 def test_an_identity_with_many_groups_stays_short():
