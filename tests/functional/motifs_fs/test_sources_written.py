@@ -90,23 +90,37 @@ def test_readers_see_one_version(mount, write, contracted):
     source.write_bytes(content(0))
     item.write_bytes(content(0))
     mount.attach("item", "concat", of="source")
+    check(mount, source, item, write, ["item"] if contracted else [])
+
+
+def test_readers_see_one_version_of_what_is_made_from_an_item(mount):
+    source, between, item = (mount.path / name for name in ("source", "between", "item"))
+    for path in (source, between, item):
+        path.write_bytes(content(0))
+    mount.attach("between", "concat", of="source")
+    mount.attach("item", "concat", of="between")
+    check(mount, source, item, truncate_and_write, ["between", "item"])
+
+
+def check(mount, source, item, write, contracted):
+    """Write the source, contract some items, and read one in all ways."""
     watched = Watched()
 
     def read_on(read):
         while not watched.over.is_set():
             watched.check(item, read)
 
-    def contract_on():
+    def contract_on(name):
         while not watched.over.is_set():
             try:
-                mount.contract("item")
+                mount.contract(name)
             except OSError as error:
                 if error.errno not in (errno.EBUSY, errno.EINVAL):
                     watched.wrong.append(f"contract: {error}")
 
     ways = (read_at_once, read_in_pieces, read_mapped, read_as_large_as_it_was)
     threads = [threading.Thread(target=read_on, args=(ways[number % 4],)) for number in range(READERS)]
-    threads += [threading.Thread(target=contract_on)] if contracted else []
+    threads += [threading.Thread(target=contract_on, args=(name,)) for name in contracted]
     for thread in threads:
         thread.start()
     timer = threading.Timer(SECONDS, watched.over.set)
