@@ -8,6 +8,7 @@ import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pyfuse3
 import trio
@@ -20,6 +21,9 @@ from sluice_motifs_fs.operations.motifs import MotifOperations
 from sluice_motifs_fs.storage.paths import SourceFolder
 
 log = logging.getLogger(__name__)
+
+#: Objects after which cycles are searched for: those of some thousand requests.
+_ALLOCATIONS: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,8 @@ def serve(options: MountOptions) -> None:
         files.stop()
         raise PeerError(f"`{mount_point}` cannot be mounted: is FUSE 3 installed, and /dev/fuse there?") from error
     gc.collect()
-    gc.freeze()  # what is there now stays: a search for cycles among it at every few thousand requests finds none
+    gc.freeze()  # requests make no cycles, and what is there now stays: seldom search for them
+    gc.set_threshold(_ALLOCATIONS)
     log.info("`%s` is mounted at `%s` with %d items", source, mount_point, found)
     try:
         trio.run(_main)

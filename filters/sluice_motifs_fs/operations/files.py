@@ -90,9 +90,15 @@ class FileOperations(FolderOperations):
 
     def enter_file(self, file: int, node: Node) -> FileInfo:
         """The handle of an open file."""
-        node.files.append(file)
+        node.files += (file,)
         self._opened[file] = node
         return FileInfo(fh=file)
+
+    def leave_file(self, file: int) -> Node:
+        """The file of a handle that the kernel closes."""
+        node = self._opened.pop(file)
+        node.files = () if node.files == (file,) else tuple(one for one in node.files if one != file)
+        return node
 
     async def read(self, fh: int, off: int, size: int) -> bytes:
         with REPORTED:
@@ -103,7 +109,7 @@ class FileOperations(FolderOperations):
             return os.pwrite(fh, buf, off)
 
     async def release(self, fh: int) -> None:
-        self._opened.pop(fh).files.remove(fh)
+        self.leave_file(fh)
         with REPORTED:
             os.close(fh)
 

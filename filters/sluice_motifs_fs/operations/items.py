@@ -158,8 +158,7 @@ class ItemOperations(FileOperations):
             return change(*arguments)
 
     async def release(self, fh: int) -> None:
-        node = self._opened.pop(fh)
-        node.files.remove(fh)
+        node = self.leave_file(fh)
         watched = self._watched.pop(fh, None)
         with REPORTED:
             if watched is None:

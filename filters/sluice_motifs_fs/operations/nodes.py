@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pyfuse3
 
 #: The path of the top: the folder that is mounted is the working folder of the process.
 TOP: Final = "."
+_NO_CHILDREN: Final[dict[str, Any]] = {}
 
 
 class Node:
-    """One file.
+    """One file.  Most have no children, one name, and are not open: they share what is empty.
 
     :param parent: the folder that it was seen in last; None for the top
     """
@@ -24,10 +25,10 @@ class Node:
         self.name = name
         self.lookups = 0
         #: where else it is, by hard links
-        self.others: set[tuple[Node, str]] = set()
-        self.children: dict[str, Node] = {}
+        self.others: tuple[tuple[Node, str], ...] = ()
+        self.children: dict[str, Node] = _NO_CHILDREN
         #: descriptors of the source file that the kernel has opened
-        self.files: list[int] = []
+        self.files: tuple[int, ...] = ()
         self._path: str | None = None
         self._epoch = -1
 
@@ -77,6 +78,8 @@ class Nodes:
         node = self._nodes.get(inode)
         if node is None:
             node = self._nodes[inode] = Node(inode, parent, name)
+            if parent.children is _NO_CHILDREN:
+                parent.children = {}
             parent.children[name] = node
         elif parent.children.get(name) is not node:
             self.leave(parent, name)
@@ -89,9 +92,9 @@ class Nodes:
         node = parent.children.pop(name, None)
         if node is None:
             return
-        node.others.discard((parent, name))
+        node.others = tuple(one for one in node.others if one != (parent, name))
         if node.parent is parent and node.name == name:
-            node.parent, node.name = node.others.pop() if node.others else (None, "")
+            (node.parent, node.name), node.others = (node.others or ((None, ""),))[0], node.others[1:]
             self._moved(node)
 
     def rename(self, parent: Node, name: str, to: Node, to_name: str) -> None:
@@ -115,12 +118,14 @@ class Nodes:
                     del parent.children[name]
 
     def _add(self, node: Node, parent: Node, name: str) -> None:
+        if parent.children is _NO_CHILDREN:
+            parent.children = {}
         parent.children[name] = node
         if node.parent is None:
             node.parent, node.name = parent, name
             self._moved(node)
         else:
-            node.others.add((parent, name))
+            node.others += ((parent, name),)
 
     def _moved(self, node: Node) -> None:
         node._epoch = -1
