@@ -81,7 +81,7 @@ def make_daemon(path: str) -> Daemon:
     fresh = NewItems(runtime, shim)
     server = WorkerServer(values["socket"], WorkerCalls(runtime, shim, attachments, fresh.note))
     # what the API asks for, and spaces that are kept at their targets
-    calls = RuntimeCalls(runtime, shim, guard, admit=attachments.admit)
+    calls = RuntimeCalls(runtime, shim, guard, lambda name: spaces.space_of(name), attachments.admit)
     called = CallServer(store, calls, node, described_templates(templates), time.time)
     spaces = SpaceController(
         runtime,
