@@ -133,3 +133,13 @@ def test_a_node_that_does_not_know_motifs_suspends_contraction(motifs, swift, ap
     finally:
         store.forget_node("old")
     wait_until(lambda: not refused(), "contraction stays suspended")
+
+
+def test_a_condition_on_what_is_contracted_gives_a_space_more(motifs, swift, api, policies):
+    wait_until(lambda: available(api), "no daemon announces templates")
+    made = json.dumps([{"template": "concat", "params": {"of": concat("el-more")}}])
+    fill(swift, "el-more", ["o"], x_object_motif=made)
+    policies("FOR CONTAINER AUTH_test/el-more DO SET elasticity WITH target_size=0")
+    wait_until(lambda: is_contracted(motifs, "el-more/o"), "it was not contracted")
+    policies("FOR CONTAINER AUTH_test/el-more WHEN CONTRACTED > 0 DO SET elasticity WITH target_size=1GB")
+    wait_until(lambda: not is_contracted(motifs, "el-more/o"), "the condition gave it nothing")
