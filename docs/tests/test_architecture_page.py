@@ -30,6 +30,6 @@ def test_a_place_on_the_page_exists(path, name):
 
 
 def test_each_walk_and_twenty_questions_are_there():
-    assert len(re.findall(r"^## Walk ", PAGE, re.MULTILINE)) == 5
+    assert len(re.findall(r"^## Walk ", PAGE, re.MULTILINE)) == 6
     assert PAGE.count("\n| ") - 1 >= 20
     assert len(PLACES) > 60
