@@ -89,7 +89,8 @@ class FileRuntime(Runtime):
                 self._space.touch(name)
                 return None
             else:
-                pins = self._file_shim.pinning.pin(frozenset(state.closure) - {name})
+                # sources that are items are opened when they are read: they may be out of date themselves
+                pins = self._file_shim.pinning.pin(frozenset(state.closure) - self._index.items.keys() - {name})
                 try:
                     with self._file_shim.pinning.reading(pins):
                         opened = self.notify_open(name, chain)

@@ -194,13 +194,10 @@ class MotifFiles:
                 finally:
                     opened.close()
                 return
-            file = self.hold(name)
-            if file is not None:
-                break
-        try:
-            position = 0
-            while piece := os.pread(file, 256 << 10, position):
-                position += len(piece)
-                yield piece
-        finally:
-            self.release(file)
+            pins = self.shim.pinning.pin(frozenset({name}))  # a client may write it meanwhile
+            try:
+                if name in pins.found:
+                    yield from pins.found[name].read()
+                    return
+            finally:
+                pins.release()
