@@ -8,6 +8,7 @@ import threading
 import time
 from pathlib import Path
 
+from sluice_core.errors import PeerError
 from sluice_core.motifs.announcements import ContractionGuard
 from sluice_core.motifs.call_server import CallServer
 from sluice_core.motifs.event_log import EventTeller
@@ -68,7 +69,8 @@ def make_daemon(path: str) -> Daemon:
     containers, index = Containers(client, values["source_delay"]), ItemIndex(store, client)
     handler = ObjectHandler(_telling_caches(app, values["cache_dir"]), context.lookup, context.filters, log)
     guard = ContractionGuard(store.nodes, time.time)
-    shim = SwiftShim(handler, containers, index, templates, store, guard, lambda: context.reader.problem)
+    policies = _Policies(context, store)
+    shim = SwiftShim(handler, containers, index, templates, store, guard, policies.problem)
     node = values["node"] or socket.gethostname()
     tell = EventTeller(store, node, time.time)
     turns = threading.Semaphore(values["expansions"])
@@ -98,7 +100,7 @@ def make_daemon(path: str) -> Daemon:
     told = ActivityExchange(store, runtime.items, called.daemon.name)
     sweeper = CopySweeper(shim, leases, dependents, templates, values["copy_grace"])
     sweep = CopySweep(sweeper, leases, values["copy_sweep"])
-    return Daemon([_Policies(context), Scan(store, runtime), spaces, told, called, sweep, fresh, server])
+    return Daemon([policies, Scan(store, runtime), spaces, told, called, sweep, fresh, server])
 
 
 def _telling_caches(app: App, folder: str) -> App:
@@ -111,8 +113,20 @@ def _telling_caches(app: App, folder: str) -> App:
 class _Policies:
     """A service: follows the snapshot of the node's agent."""
 
-    def __init__(self, context: WorkerContext) -> None:
+    def __init__(self, context: WorkerContext, store: Store) -> None:
         self._context = context
+        self._store = store
+
+    def problem(self) -> str:
+        """Why it is not known what policies there are; empty when it is, or when there never was one."""
+        problem = self._context.reader.problem
+        if problem:
+            try:
+                if not self._store.head().history:
+                    return ""
+            except PeerError as error:
+                return f"{problem}; {error}"
+        return problem
 
     def start(self) -> None:
         self._context.start()
