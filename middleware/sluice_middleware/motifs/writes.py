@@ -45,6 +45,8 @@ log = logging.getLogger(__name__)
 _OVERRIDE_ETAG: Final = header_to_environ_key(get_container_update_override_key("etag"))
 _OVERRIDE_SIZE: Final = header_to_environ_key(get_container_update_override_key("size"))
 _METADATA: Final = "HTTP_X_OBJECT_META_"
+#: On the link from an object of a versioned container to its newest version.
+_VERSION_LINK: Final = "HTTP_X_OBJECT_SYSMETA_VERSIONS_SYMLINK"
 _EXPIRY: Final = ("HTTP_X_DELETE_AT", "HTTP_X_DELETE_AFTER")
 
 
@@ -97,6 +99,8 @@ class MotifWrites:
             if MOTIF_KEYWORD in candidates.keywords and self._daemon.path and not is_interpreted(env):
                 self._attach_by_policy(env, target, candidates)
             return
+        if _VERSION_LINK in env:
+            return  # the version, which was written before, has them
         if is_interpreted(env):
             raise RefusedRequest("manifests and links take no motifs", 400)
         reply = self._attached(env, target, value, fresh=True)
