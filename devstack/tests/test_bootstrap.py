@@ -192,7 +192,7 @@ def test_what_only_the_tests_need_is_added_to_what_is_there(machine):
     machine.user(0)
     machine.complete()
     machine.program("apt-get")
-    slow_disks = ("mkfs.xfs", "mkfs.ext4", "nbdkit", "nbdfuse", "fusermount3")
+    slow_disks = ("mkfs.xfs", "mkfs.ext4", "nbdkit", "nbdfuse", "fusermount3", "pkg-config")
     volumes = ("qemu-io", "qemu-storage-daemon", "fio")
     devstack = ("sudo", "curl", "gawk", "lsb_release")
     for name in (
