@@ -48,7 +48,7 @@ class Containers:
         if self._marked_since(account, container) is not None:
             return
         env = make_environment("POST", account, container)
-        env[header_to_environ_key(_MARK)] = f"{self._clock():.0f}"
+        env[header_to_environ_key(_MARK)] = f"{self._clock():.3f}"
         answer = UpstreamResponse(self._client.app, env)
         close_if_possible(answer.body)
         self._known.pop((account, container), None)
@@ -65,7 +65,7 @@ class Containers:
 
     def _marked_since(self, account: str, container: str) -> float | None:
         value = self._headers(account, container, fresh=True).get(_MARK, "")
-        return float(value) if value.isdecimal() else None
+        return float(value) if value.replace(".", "", 1).isdecimal() else None
 
     def _headers(self, account: str, container: str, fresh: bool = False) -> dict[str, str]:
         """Its headers by their names in lower case; none when it does not exist."""
