@@ -1,0 +1,76 @@
+"""Marks of containers count when all proxies have seen them; what is known of one is remembered for a moment."""
+
+import pytest
+
+from sluice_middleware.swift.proxy_api import Request, Response
+from sluice_middleware.wsgi.swift_client import SwiftClient
+from sluice_motifs_swift.objects.containers import Containers
+
+DELAY = 60.0
+MARK = "X-Container-Sysmeta-Sluice-Motif-Sources"
+
+
+class Swift:
+    """One container, as headers; None when there is none."""
+
+    def __init__(self):
+        self.headers = {}
+        self.requests = []
+
+    def __call__(self, env, start_response):
+        request = Request(env)
+        self.requests.append(request.method)
+        if self.headers is None:
+            return Response(status=404, request=request)(env, start_response)
+        if request.method == "POST":
+            self.headers[MARK] = request.headers[MARK]
+        return Response(status=204, request=request, headers=self.headers)(env, start_response)
+
+
+@pytest.fixture
+def swift():
+    return Swift()
+
+
+@pytest.fixture
+def clock():
+    return [1000.7]
+
+
+@pytest.fixture
+def containers(swift, clock):
+    return Containers(SwiftClient(swift), DELAY, lambda: clock[0])
+
+
+def test_a_mark_counts_after_the_delay(containers, clock):
+    assert containers.missing_mark("a", "c") == "its container is not marked"
+    containers.mark("a", "c")
+    assert "which counts in 60 s" in containers.missing_mark("a", "c")
+    clock[0] += DELAY - 0.01
+    assert containers.missing_mark("a", "c")
+    clock[0] += 0.02
+    assert containers.missing_mark("a", "c") == ""
+
+
+def test_a_container_is_marked_once(containers, swift, clock):
+    containers.mark("a", "c")
+    first = dict(swift.headers)
+    clock[0] += 5
+    containers.mark("a", "c")
+    assert (swift.headers, swift.requests.count("POST")) == (first, 1)
+
+
+def test_a_container_that_is_gone_needs_no_mark(containers, swift):
+    swift.headers = None
+    containers.mark("a", "c")
+    assert containers.read_acl("a", "c") == ""
+
+
+def test_access_lists_are_asked_for_each_time_and_synchronization_now_and_then(containers, swift, clock):
+    swift.headers = {"X-Container-Read": "one", "X-Container-Sync-To": "//there"}
+    assert (containers.read_acl("a", "c"), containers.is_synchronized("a", "c")) == ("one", True)
+    swift.headers = {"X-Container-Read": "two"}
+    assert containers.is_synchronized("a", "c"), "remembered"
+    assert containers.read_acl("a", "c") == "two"
+    clock[0] += 11
+    assert not containers.is_synchronized("a", "c")
