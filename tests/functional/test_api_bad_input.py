@@ -92,9 +92,16 @@ def unchanged(lone_api, known):
     }
 
 
+def answered_here(calls):
+    """Those that the API answers by itself; without a motif daemon calls about objects with motifs answer 503."""
+    found = [call for call in calls if not call.path.startswith("/motifs")]
+    assert len(found) < len(calls)
+    return found
+
+
 @pytest.mark.usefixtures("unchanged")
 def test_odd_names_lead_nowhere(lone_api, calls):
-    bad_input.check_odd_names(lone_api, calls)
+    bad_input.check_odd_names(lone_api, answered_here(calls))
 
 
 @pytest.mark.usefixtures("unchanged")
@@ -176,7 +183,7 @@ def test_parameters_that_are_none_are_refused(lone_api, calls, at_home):
 
 @pytest.mark.usefixtures("unchanged")
 def test_any_text_is_a_marker_or_a_prefix_or_is_refused(lone_api, calls, at_home):
-    bad_input.check_texts_in_query(lone_api, calls, at_home)
+    bad_input.check_texts_in_query(lone_api, answered_here(calls), at_home)
 
 
 @pytest.mark.usefixtures("unchanged")

@@ -4,6 +4,7 @@ import json
 import time
 
 import pytest
+from tests.support.cluster.motifs import motif_daemon
 
 from sluice_client import ApiError
 from sluice_core.messages.nodes import NodeReport
@@ -17,9 +18,8 @@ LIMIT = 60.0
 
 @pytest.fixture(scope="module")
 def motifs(cluster):
-    cluster.add({"motifs"})
-    yield cluster
-    cluster.remove("motifs")
+    with motif_daemon(cluster):
+        yield cluster
 
 
 @pytest.fixture

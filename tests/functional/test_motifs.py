@@ -6,7 +6,7 @@ import time
 from urllib.parse import unquote
 
 import pytest
-from tests.support.cluster.motifs import contract, expand, is_contracted
+from tests.support.cluster.motifs import contract, expand, is_contracted, motif_daemon
 from tests.support.cluster.object_files import download, file_metadata
 
 from sluice_aio.base.layout import OBJECT_DEVICES
@@ -37,9 +37,8 @@ REQUESTS = {
 
 @pytest.fixture(scope="module")
 def motifs(cluster):
-    cluster.add({"motifs"})
-    yield cluster
-    cluster.remove("motifs")
+    with motif_daemon(cluster):
+        yield cluster
 
 
 def put(swift, path, body=b"", **headers):

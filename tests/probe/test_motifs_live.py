@@ -9,6 +9,7 @@ import time
 
 import pytest
 from tests.support.cluster.motif_traffic import WITH_MOTIFS, MotifTraffic
+from tests.support.cluster.motifs import motif_daemon
 
 SECONDS = float(os.environ.get("SLUICE_LIVE_SECONDS", "40"))
 #: What is killed, with all its workers where it has some.
@@ -17,9 +18,8 @@ VICTIMS = ("motifs", "proxy", "object1", "redis")
 
 @pytest.fixture(scope="module")
 def motifs(cluster):
-    cluster.add({"motifs"})
-    yield cluster
-    cluster.remove("motifs")
+    with motif_daemon(cluster):
+        yield cluster
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """What tests do with the motif daemon of a cluster: have objects contracted, and see whether their bytes are stored."""
 
 import time
+from contextlib import contextmanager
 
 from tests.support.cluster.object_files import file_metadata, object_files
 
@@ -10,7 +11,25 @@ from sluice_middleware.wsgi.response import RefusedRequest
 from sluice_middleware.wsgi.sysmeta import CONTRACTED
 
 #: Why an object is not contracted now and will be in a moment: no lease yet, or its expansion is about to end.
-_LATER = ("may be forgotten", "busy", "changed")
+_LATER = ("may be forgotten", "busy", "changed", "marked a moment ago")
+#: What the daemon logs when it knows all objects with motifs; before that none are attached that others must know of.
+_SCANNED = "objects have motifs"
+
+
+@contextmanager
+def motif_daemon(cluster):
+    """The motif daemon of a cluster that runs, from its first scan of the storage on."""
+    log = cluster.layout.logs / "motifs.log"
+    before = log.read_text(encoding="utf-8").count(_SCANNED) if log.exists() else 0
+    cluster.add({"motifs"})
+    try:
+        end = time.monotonic() + 60
+        while (text := log.read_text(encoding="utf-8")).count(_SCANNED) == before:
+            assert time.monotonic() < end, text[-2000:]
+            time.sleep(0.1)
+        yield cluster
+    finally:
+        cluster.remove("motifs")
 
 
 def contract(cluster, path, verify="head", account="AUTH_test", expanded=True):
