@@ -81,6 +81,22 @@ def test_a_thousand_readers_over_two_proxies_share_one_expansion(cluster, swift)
     assert expansions(cluster) - before == 3, "one PUT on each of three object servers"
 
 
+def test_a_daemon_that_starts_without_redis_makes_objects_again(cluster, swift):
+    assert swift.request("PUT", "alone").status in (201, 202)
+    put_whole(swift, "alone", SHORT)
+    contract(cluster, "alone/o")
+    cluster.kill("redis")
+    try:
+        cluster.kill("motifs")
+        cluster.restart("motifs")
+        answer = download(swift, "alone/o")
+        assert (answer.status, answer.whole, answer.body == SHORT * PARTS) == (200, True, True), answer.body[:300]
+    finally:
+        cluster.restart("redis")
+    contract(cluster, "alone/o")
+
+
+# at last: proxies write to no object server that was away a moment ago, and replicas differ then
 @pytest.mark.parametrize("killed", ["motifs", "proxy worker", "redis", "object1"])
 def test_what_is_killed_in_the_middle_leaves_an_object_that_is_whole_or_contracted(cluster, swift, killed):
     container = f"kill-{killed.replace(' ', '-')}"

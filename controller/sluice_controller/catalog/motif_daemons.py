@@ -22,7 +22,7 @@ REMEMBERED: Final = 1.0
 
 
 class KnownMotifs:
-    """Reads Redis at most once in :data:`REMEMBERED` seconds."""
+    """Reads Redis at most once in :data:`REMEMBERED` seconds, and each time while no daemon is known."""
 
     def __init__(self, store: Store, now: Callable[[], float] = time.monotonic) -> None:
         self._store = store
@@ -38,7 +38,7 @@ class KnownMotifs:
         """
         with self._lock:
             now = self._now()
-            if now - self._read_at >= REMEMBERED:
+            if not self._daemons or now - self._read_at >= REMEMBERED:
                 self._daemons = self._store.run(live_daemons(self._store.keys))
                 self._read_at = now
             return self._daemons

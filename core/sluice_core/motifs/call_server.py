@@ -62,11 +62,8 @@ class CallServer:
         ]  # fmt: skip
 
     def start(self) -> None:
-        """Announce the daemon, and begin to answer.
-
-        :raises PeerError: when Redis is away
-        """
-        self._store.run(announce(self._store.keys, self.daemon))
+        """Announce the daemon, and begin to answer; a Redis that is away is told later."""
+        self._try(announce(self._store.keys, self.daemon))
         for thread in self._threads:
             thread.start()
 

@@ -1,7 +1,7 @@
 """What tests do with the motif daemon of a cluster: have objects contracted, and see whether their bytes are stored."""
 
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from tests.support.cluster.object_files import file_metadata, object_files
 
@@ -57,9 +57,14 @@ def expand(cluster, path, account="AUTH_test"):
 
 
 def is_contracted(cluster, path, account="AUTH_test"):
-    """Whether no newest file of an object has bytes."""
-    files = object_files(cluster.device_folders, f"{account}/{path}")
-    assert files, f"there is no object `{path}`"
-    states = {CONTRACTED in file_metadata(file) for file in files}
-    assert len(states) == 1, "replicas differ"
-    return states.pop()
+    """Whether no newest file of an object has bytes; a proxy answers before all replicas have what was put."""
+    end = time.monotonic() + 10
+    while True:
+        files = object_files(cluster.device_folders, f"{account}/{path}")
+        assert files, f"there is no object `{path}`"
+        with suppress(FileNotFoundError):  # replaced since
+            states = {CONTRACTED in file_metadata(file) for file in files}
+            if len(states) == 1:
+                return states.pop()
+            assert time.monotonic() < end, "replicas differ"
+        time.sleep(0.02)
