@@ -10,7 +10,7 @@ import json
 import pytest
 from tests.support.controller import bad_input
 from tests.support.controller.bad_input import MALFORMED, OTHER_KINDS, raw_answer, read_calls, refused
-from tests.support.controller.described_calls import ABOUT_VOLUMES
+from tests.support.controller.described_calls import ABOUT_MOTIFS, ABOUT_VOLUMES
 from tests.support.controller.lone_api import JSON
 
 pytestmark = pytest.mark.usefixtures("unlogged")
@@ -94,7 +94,7 @@ def unchanged(lone_api, known):
 
 def answered_here(calls):
     """Those that the API answers by itself; without a motif daemon calls about objects with motifs answer 503."""
-    found = [call for call in calls if not call.path.startswith("/motifs")]
+    found = [call for call in calls if not call.path.startswith(ABOUT_MOTIFS)]
     assert len(found) < len(calls)
     return found
 

@@ -37,7 +37,7 @@ def drawn(panel, path, **query):
 
 
 def test_what_is_missing_of_floors_is_said_in_words(panel, fake_api):
-    short = flow("AUTH_x", floor=30e6, met=22e6, short=8e6, measured=21e6, policies=["p1"])
+    short = flow("AUTH_x", label="acme", floor=30e6, met=22e6, short=8e6, measured=21e6, policies=["p1"])
     fake_api.say("GET /bw/flows", measured(flows=[short, flow("AUTH_y", container="logs", ceiling=5e6, floor=0.0)]))
     fake_api.say(
         "GET /bw/slo",

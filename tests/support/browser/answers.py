@@ -125,7 +125,7 @@ def well(api: FakeApi) -> None:
     bandwidth_answers.bandwidth(api)
     registry_answers.registry(api)
     measured = {"at": None, "stale": False, "left_out": 0, "controllers": {}, "next_marker": None}
-    api.say("GET /bw/flows", {"flows": [flow("AUTH_x")], **measured})
+    api.say("GET /bw/flows", {"flows": [flow("AUTH_x", label="acme")], **measured})
     api.say("GET /events", {"events": [event(1)], "next_marker": None, "last": "1-0"})
     say_code(api)
     monitoring_answers.monitoring(api)

@@ -6,6 +6,8 @@ from urllib.parse import quote, urlencode
 #: Where the paths of calls begin that answer 503 without a Cinder, and the same as a regular expression.
 ABOUT_VOLUMES = ("/volumes", "/locality/volume")
 VOLUME_PATHS = f"^({'|'.join(ABOUT_VOLUMES)})"
+#: The same of those that answer 503 without a motif daemon.
+ABOUT_MOTIFS = "/motifs"
 #: Values that fit wherever an example is missing.
 WORDS = {"target": "AUTH_x/c/o", "method": "PUT", "size": "1", "epoch": "1"}
 
