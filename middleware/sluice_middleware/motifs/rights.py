@@ -19,6 +19,8 @@ _LONGEST: Final = 400
 _OWNER: Final = "owner:"
 #: In the cache that Swift's middlewares hand on to requests of their own: the environment of the client's request.
 _CLIENT: Final = "sluice.client"
+#: Set by Swift's `keystoneauth` when Keystone has confirmed who asks.
+_KEYSTONE: Final = "keystone.identity"
 _EVERYBODY: Final = ".r:*"
 _DENIED: Final = ".r:-"
 
@@ -32,9 +34,9 @@ def identity_of(env: Env, account: str) -> str:
     """The identity behind a request that Swift has authorized for an object in ``account``; never the operator's."""
     env = env.get("swift.infocache", {}).get(_CLIENT, env)
     groups = [one for one in (env.get("REMOTE_USER") or "").split(",") if one and not one.startswith(_OWNER)]
-    user, project = env.get("HTTP_X_USER_ID"), env.get("HTTP_X_PROJECT_ID")
-    if user:  # Keystone
-        groups = [f"{project}:{user}", f"*:{user}", f"{project}:*", "*:*"] if project else []
+    if _KEYSTONE in env:  # without it a client may have sent these headers itself
+        user, project = env.get("HTTP_X_USER_ID"), env.get("HTTP_X_PROJECT_ID")
+        groups = [f"{project}:{user}", f"*:{user}", f"{project}:*", "*:*"] if project and user else []
     # tempauth's owners have the account as a group, also when it was another request that Swift authorized
     elements = [f"{_OWNER}{account}"] if env.get("swift_owner") or account in groups else []
     elements += groups

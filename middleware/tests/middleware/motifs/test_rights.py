@@ -6,7 +6,8 @@ from sluice_middleware.motifs.rights import OPERATOR, identity_of, may_read, rem
 
 OWNER = {"swift_owner": True, "REMOTE_USER": "acme,acme:ann,AUTH_acme"}
 GUEST = {"REMOTE_USER": "other,other:bob"}
-KEYSTONE = {"HTTP_X_USER_ID": "u1", "HTTP_X_PROJECT_ID": "p1", "REMOTE_USER": "whoever"}
+HEADERS = {"HTTP_X_USER_ID": "u1", "HTTP_X_PROJECT_ID": "p1"}
+KEYSTONE = {**HEADERS, "keystone.identity": {}, "REMOTE_USER": "whoever"}
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,9 @@ KEYSTONE = {"HTTP_X_USER_ID": "u1", "HTTP_X_PROJECT_ID": "p1", "REMOTE_USER": "w
         ({"REMOTE_USER": "owner:AUTH_acme"}, "AUTH_acme", "", False),
         ({"REMOTE_USER": "owner:AUTH_acme"}, "AUTH_acme", "owner:AUTH_acme", False),
         ({"REMOTE_USER": "acme,acme:ann,AUTH_acme"}, "AUTH_acme", "", True),
-        ({"HTTP_X_USER_ID": "u1", "REMOTE_USER": "AUTH_acme"}, "AUTH_acme", "", False),
+        ({"keystone.identity": {}, "HTTP_X_USER_ID": "u1", "REMOTE_USER": "AUTH_acme"}, "AUTH_acme", "", False),
+        ({**GUEST, **HEADERS}, "AUTH_acme", "p1:u1,*:*", False),
+        ({**GUEST, **HEADERS}, "AUTH_acme", "other:bob", True),
         ({}, "AUTH_acme", "", False),
     ],
 )
