@@ -18,7 +18,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -111,12 +111,6 @@ class SpaceController:
         self._jobs.stop()
         for lease in self._owned.values():
             release(self._leases, lease)
-
-    def note_opens(self, names: Iterable[str]) -> None:
-        """Items were opened whose readers do not come to the runtime, since the bytes are there."""
-        now = self._around.clock()
-        for name in names:
-            self._runtime.items.note_open(name, now)
 
     def space_of(self, name: str) -> dict[str, Any]:
         """What is known of the space of an item; empty when it has none, or another daemon owns it."""

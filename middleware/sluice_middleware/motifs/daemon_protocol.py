@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError, PeerError
@@ -47,7 +48,7 @@ class WorkerCall(Message):
     :param fresh: whether the object is written anew, so that earlier motifs are gone
     :param to: where it is copied
     :param item_version: of the item as the worker saw it, of ``COPY``
-    :param names: objects that were read, the last one last, of ``OPENED``
+    :param opens: how often objects were read, what was read last at the end, of ``OPENED``
     :param verify: what is proven before (``sluice_motifs.contraction``), of ``CONTRACT``
     """
 
@@ -61,7 +62,7 @@ class WorkerCall(Message):
     to: str = ""
     item_version: str = ""
     verify: str = "head"
-    names: tuple[str, ...] = ()
+    opens: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,25 +23,25 @@ class OpenReports:
 
     def __init__(self, daemon: DaemonClient) -> None:
         self._daemon = daemon
-        self._names: dict[str, None] = {}
+        self._opens: dict[str, int] = {}
 
     def note(self, name: str) -> None:
         """An object with motifs is read whose bytes are there."""
         if not self._daemon.path:
             return
-        if not self._names:
+        if not self._opens:
             green.call_later(_PERIOD, self._send_soon)
-        if len(self._names) < MOST:
-            self._names.pop(name, None)
-            self._names[name] = None
+        before = self._opens.pop(name, 0)
+        if before or len(self._opens) < MOST:
+            self._opens[name] = before + 1
 
     def _send_soon(self) -> None:
         green.start_green_thread(self.send)
 
     def send(self) -> None:
         """Tell what was noted, the last open last."""
-        names, self._names = tuple(self._names), {}
+        opens, self._opens = self._opens, {}
         try:
-            self._daemon.call(WorkerCall(OPENED, "", names=names)).close()
+            self._daemon.call(WorkerCall(OPENED, "", opens=opens)).close()
         except SluiceError:
             return  # the daemon is away; nothing depends on it

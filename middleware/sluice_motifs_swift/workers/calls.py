@@ -107,8 +107,9 @@ class WorkerCalls:
 
     def _opened(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         now = time.monotonic()
-        for name in call.names:
-            self._runtime.items.note_open(name, now)
+        for name, times in call.opens.items():
+            for _ in range(times):
+                self._runtime.items.note_open(name, now)
         reply(WorkerReply(_DONE))
 
     def _change(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:

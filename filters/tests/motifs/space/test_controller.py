@@ -128,7 +128,8 @@ def test_reads_are_hits_or_expansions_and_cost_seconds(cluster, rules):
     (gone,) = cluster.contracted()
     cluster.open(gone)
     cluster.open("c/9")
-    cluster.controller.note_opens(["c/8", "c/8", "none"])
+    for name in ("c/8", "c/8", "none"):
+        cluster.runtime.items.note_open(name, cluster.now)
     status = cluster.settle()
     assert (status.hits, status.misses, status.expansions) == (3, 1, 1)
     assert status.hit_rate == 0.75

@@ -28,11 +28,11 @@ def test_opens_of_a_second_are_one_call(monkeypatch):
     monkeypatch.setattr(open_reports, "MOST", 3)
     daemon = Daemon()
     reports = OpenReports(daemon)
-    for name in ("a", "b", "a", "c", "d"):
+    for name in ("a", "a", "b", "a", "c", "d"):
         reports.note(name)
     assert len(later) == 1
     reports.send()
-    assert [(one.kind, one.names) for one in daemon.calls] == [("opened", ("b", "a", "c"))]
+    assert [(one.kind, list(one.opens.items())) for one in daemon.calls] == [("opened", [("b", 1), ("a", 3), ("c", 1)])]
     reports.note("a")
     daemon.away = True
     reports.send()
