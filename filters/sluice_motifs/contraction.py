@@ -6,6 +6,9 @@
    is judged once more and then replaced by its contracted form.  Two contractions whose decisions stand on each
    other's bytes need the same leases, so one of them is busy, and later judges what the other has left.
 
+Most proofs take no time, since the sources are there.  Then their leases are taken before they are looked at, and the
+item is judged once: each look asks all servers that have a copy.
+
 Only that rests on leases.  What a client writes meanwhile is newer for the storage, which refuses to replace it.
 """
 
@@ -17,14 +20,14 @@ from dataclasses import replace
 from typing import Final
 
 from sluice_core.errors import Conflict, NotFound
-from sluice_motifs.api import ExpansionError, NotContractible, TooDeep, contained
+from sluice_motifs.api import ExpansionError, NotContractible, Template, TooDeep, contained
 from sluice_motifs.dependencies.availability import Availability
-from sluice_motifs.dependencies.freshness import Freshness, Templates, preserved_by
+from sluice_motifs.dependencies.freshness import Freshness, Templates, preserved_by, sources_by_name
 from sluice_motifs.expansion.calls import Call
 from sluice_motifs.expansion.expander import Expander
 from sluice_motifs.leases import HeldLeases, Renewal
 from sluice_motifs.records import ItemView, Motif, Record
-from sluice_motifs.shim import Dependents, Leases, Shim
+from sluice_motifs.shim import Dependents, Leases, Shim, ViewedOnce, Views
 
 #: What is proven before bytes go: nothing; that what lies outside is there; that a motif makes the very same bytes.
 TRUST: Final = "trust"
@@ -46,16 +49,24 @@ class Contractor:
 
     :param dependents: told of preserving items and the sources that these need; None where no source makes its
         writers wait (``Shim.unreliable`` says so of each)
+    :param contracted: told of each item whose bytes were given up
     """
 
-    def __init__(self, shim: Shim, leases: Leases, templates: Templates, dependents: Dependents | None = None) -> None:
+    def __init__(
+        self,
+        shim: Shim,
+        leases: Leases,
+        templates: Templates,
+        dependents: Dependents | None = None,
+        contracted: Callable[[ItemView], object] = lambda view: None,
+    ) -> None:
         self._shim = shim
         self._leases = leases
         self._templates = templates
         self._dependents = dependents
+        self._contracted = contracted
         self._freshness = Freshness(shim, templates)
         self._expander = Expander(shim, templates)
-        self._availability = Availability(shim, templates)
 
     def contract(self, name: str, verify: str = HEAD) -> str:
         """Give up the bytes of an item if they can be made again; says what became of it.
@@ -67,26 +78,36 @@ class Contractor:
         :raises NotContractible: when its bytes must stay, and why
         :raises TooDeep: when too many items would be made one from the other
         """
-        if self._find(name).contracted:
-            return ALREADY
         with HeldLeases(self._leases) as held:
             if not held.acquire({name}):
                 return BUSY
-            seen = self._find(name)
+            seen = _find(self._shim, name)
             if seen.contracted:
                 return ALREADY
-            judged = self._prepare(seen, verify, Renewal(held.renew))
-            needed = preserved_by(judged.record.motifs, name, self._templates)
-            if not held.acquire({*self._availability.support(judged), *needed}):
+            waits = self._waits(seen, verify)
+            if not waits and not held.acquire(sources_by_name(seen.record.motifs, name, self._templates)):
                 return BUSY
-            if self._shim.view(name) != seen:
-                return CHANGED
-            if not self._availability.support(judged) <= held.items:
-                return BUSY  # others than a moment ago
+            views = ViewedOnce(self._shim, seen)
+            judged = self._prepare(seen, verify, Renewal(held.renew), views)
+            needed = preserved_by(judged.record.motifs, name, self._templates)
+            if judged is not seen:
+                views = ViewedOnce(self._shim)  # a copy was made
+            stands_on = {*self._support(judged, views), *needed}
+            if waits or judged is not seen or not stands_on <= held.items:
+                if not held.acquire(stands_on):
+                    return BUSY
+                views = ViewedOnce(self._shim)
+                if views.view(name) != seen:
+                    return CHANGED
+                if not self._support(judged, views) <= held.items:
+                    return BUSY  # others than a moment ago
             self._note_needed(needed, name)
             if not held.renew():
                 return BUSY
-            return CONTRACTED if self._shim.contract(seen, judged.record) else CHANGED
+            if not self._shim.contract(seen, judged.record):
+                return CHANGED
+            self._contracted(seen)
+            return CONTRACTED
 
     def obstacle(self, name: str) -> str:
         """Why the bytes of an item would have to stay, as far as that shows without proving anything; else empty.
@@ -94,7 +115,8 @@ class Contractor:
         :raises NotFound: when there is no such item
         """
         try:
-            self._availability.support(self._find(name))
+            views = ViewedOnce(self._shim)
+            self._support(_find(views, name), views)
         except (NotContractible, TooDeep) as error:
             return str(error)
         return ""
@@ -107,15 +129,17 @@ class Contractor:
         :raises NotContractible: when it has bytes, or the copy could not be made from the same sources: copy bytes
         :raises Conflict: when somebody works at the item or its sources
         """
-        seen = self._find(name)
+        views = ViewedOnce(self._shim)
+        seen = _find(views, name)
         if not seen.contracted:
             raise NotContractible(f"`{name}` is not copied without its bytes: they are there")
         copy = replace(seen, name=to)
         with HeldLeases(self._leases) as held:
             needed = preserved_by(copy.record.motifs, to, self._templates)
-            if not held.acquire({name, *self._availability.support(copy), *needed}):
+            if not held.acquire({name, *self._support(copy, views), *needed}):
                 raise Conflict(f"`{name}` or what it is made from is being worked at")
-            if self._shim.view(name) != seen or not self._availability.support(copy) <= held.items:
+            views = ViewedOnce(self._shim)
+            if views.view(name) != seen or not self._support(copy, views) <= held.items:
                 raise Conflict(f"`{name}` or what it is made from was changed meanwhile")
             self._note_needed(needed, to)
             if not held.renew():
@@ -127,9 +151,20 @@ class Contractor:
             for source in sources:
                 self._dependents.add(source, item)
 
-    def _prepare(self, view: ItemView, verify: str, alive: Callable[[], None]) -> ItemView:
+    def _waits(self, view: ItemView, verify: str) -> bool:
+        """Whether it may take long to prove what is asked for: sources must not be leased meanwhile."""
+        kinds = (self._templates[one.template] for one in view.record.motifs if one.template in self._templates)
+        return verify == EXPAND or any(
+            kind.contract is not Template.contract or (verify != TRUST and kind.verify is not Template.verify)
+            for kind in kinds
+        )
+
+    def _support(self, view: ItemView, views: Views) -> frozenset[str]:
+        return Availability(views, self._shim.unreliable, self._templates).support(view)
+
+    def _prepare(self, view: ItemView, verify: str, alive: Callable[[], None], views: Views) -> ItemView:
         """Prove what is asked for and let the templates do what they must before; the item with the record to keep."""
-        state = self._freshness.look(view)
+        state = Freshness(views, self._templates).look(view)
         usable = self._freshness.usable(view, state)
         if not state.stale and not usable:
             view = self._with_copy(view, alive)
@@ -178,13 +213,14 @@ class Contractor:
             if verify != TRUST:
                 template.verify(call)
 
-    def _find(self, name: str) -> ItemView:
-        view = self._shim.view(name)
-        if view is None:
-            raise NotFound(f"there is no item `{name}`")
-        if view.pinned and not view.contracted:
-            raise _refused(view, view.pinned)
-        return view
+
+def _find(views: Views, name: str) -> ItemView:
+    view = views.view(name)
+    if view is None:
+        raise NotFound(f"there is no item `{name}`")
+    if view.pinned and not view.contracted:
+        raise _refused(view, view.pinned)
+    return view
 
 
 def _refused(view: ItemView, reason: str) -> NotContractible:

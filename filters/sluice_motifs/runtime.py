@@ -16,7 +16,7 @@ from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_filters.api import check_parameters
 from sluice_motifs.api import PRESERVING
 from sluice_motifs.choice import CheapestFirst, Loads
-from sluice_motifs.contraction import ALREADY, CONTRACTED, HEAD, Contractor
+from sluice_motifs.contraction import ALREADY, HEAD, Contractor
 from sluice_motifs.dependencies.attachment_checks import check_sources
 from sluice_motifs.dependencies.freshness import (
     Freshness,
@@ -64,7 +64,7 @@ class Runtime:
         self._choice = CheapestFirst(templates, self.items, loads)
         watched = replace(around, observer=self)
         self._openings = Openings(shim, leases, templates, self._choice, watched)
-        self._contractor = Contractor(shim, leases, templates, dependents)
+        self._contractor = Contractor(shim, leases, templates, dependents, self._note_contraction)
         self._changes = SourceChanges(shim, leases, templates, dependents, self.expand, around.pause, around.clock)
 
     def create_motif(self, template: str, params: Mapping[str, Scalar], identity: str = "") -> Motif:
@@ -191,7 +191,7 @@ class Runtime:
             if view is None or not view.record.motifs:  # deleted, or written anew, and nobody said so
                 self.items.remove(name)
             raise
-        if outcome in (CONTRACTED, ALREADY):
+        if outcome == ALREADY:
             view = self._shim.view(name)
             if view is not None:
                 self.items.put(name, view.plain.size, not view.contracted)
@@ -238,6 +238,9 @@ class Runtime:
         if len(motifs) == len(view.record.motifs):
             self.items.remove(view.name)
         self._observer.detached(view, motifs, sources)
+
+    def _note_contraction(self, view: ItemView) -> None:
+        self.items.put(view.name, view.plain.size, expanded=False)
 
     def _find(self, name: str) -> ItemView:
         view = self._shim.view(name)

@@ -26,6 +26,25 @@ class Views(Protocol):
         """The item as it is now, from the newest copy; None when there is none, and not when that is unknown."""
 
 
+class ViewedOnce:
+    """Views of one decision: each item is looked at once, and what was seen is kept.
+
+    A storage pays for each look, and a decision asks for an item several times.
+
+    :param seen: what was looked at before
+    """
+
+    def __init__(self, views: Views, *seen: ItemView) -> None:
+        self._views = views
+        self._seen: dict[str, ItemView | None] = {one.name: one for one in seen}
+
+    def view(self, name: str) -> ItemView | None:
+        """As ``Views.view``, the first time."""
+        if name not in self._seen:
+            self._seen[name] = self._views.view(name)
+        return self._seen[name]
+
+
 class Shim(Views, Protocol):
     """A storage of items.  All methods may block, and raise ``PeerError`` when the storage is away."""
 

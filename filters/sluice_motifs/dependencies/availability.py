@@ -15,6 +15,7 @@ from the item alone (the compressed twin), and from nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from sluice_motifs.api import PRESERVING, NotContractible, TooDeep
@@ -27,17 +28,21 @@ from sluice_motifs.dependencies.freshness import (
     is_exact,
 )
 from sluice_motifs.records import ItemView, Motif
-from sluice_motifs.shim import Shim
+from sluice_motifs.shim import Views
 
 #: Items that are made one from the other.
 DEEPEST: Final = 8
 
 
 class Availability:
-    """Searches for what makes an item available."""
+    """Searches for what makes an item available.
 
-    def __init__(self, shim: Shim, templates: Templates) -> None:
-        self._shim = shim
+    :param unreliable: ``Shim.unreliable``
+    """
+
+    def __init__(self, views: Views, unreliable: Callable[[str], str], templates: Templates) -> None:
+        self._views = views
+        self._unreliable = unreliable
         self._templates = templates
 
     def support(self, item: ItemView) -> frozenset[str]:
@@ -46,7 +51,7 @@ class Availability:
         :raises NotContractible: when it could not be made again, with what stands in the way of each motif
         :raises TooDeep: when that would take too many items, made one from the other
         """
-        search = _Search(self._shim, self._templates)
+        search = _Search(self._views, self._unreliable, self._templates)
         found = search.item(item, ())
         if found is not None:
             return found
@@ -58,10 +63,11 @@ class Availability:
 class _Search:
     """One search; an item is viewed once, ``reasons`` say what stood in the way."""
 
-    def __init__(self, shim: Shim, templates: Templates) -> None:
-        self._shim = shim
+    def __init__(self, views: Views, unreliable: Callable[[str], str], templates: Templates) -> None:
+        self._views = views
+        self._unreliable = unreliable
         self._templates = templates
-        self._freshness = Freshness(shim, templates)
+        self._freshness = Freshness(views, templates)
         self._known: dict[str, ItemView | None] = {}
         self.cut = ""
         self.reasons: list[str] = []
@@ -98,7 +104,7 @@ class _Search:
         if view is None:
             return self._none(self.cut or f"source `{name}` does not exist")
         if preserved:
-            why = self._shim.unreliable(name) or self._changes(view, preserved)
+            why = self._unreliable(name) or self._changes(view, preserved)
             if why:
                 return self._none(f"source `{name}` may change: {why}")
         if not view.contracted:
@@ -123,7 +129,7 @@ class _Search:
             if len(self._known) >= MOST_LOOKED_AT:
                 self.cut = f"more than {MOST_LOOKED_AT} items would have to be looked at"
                 return None
-            self._known[name] = self._shim.view(name)
+            self._known[name] = self._views.view(name)
         return self._known[name]
 
     def _none(self, reason: str) -> frozenset[str] | None:
