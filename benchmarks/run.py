@@ -51,6 +51,7 @@ from benchmarks.figures import Figure, Partly, table
 from benchmarks.machine import machine_facts
 from benchmarks.motifs import file_system as motif_file_system
 from benchmarks.motifs import graph as motif_graph
+from benchmarks.motifs import reads as motif_reads
 from benchmarks.motifs import replacement as motif_replacement
 from benchmarks.motifs import runtime as motif_runtime
 from benchmarks.motifs import trace_replay as motif_trace
@@ -89,6 +90,7 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "motif_replacement": motif_replacement.measure,
     "motif_runtime": motif_runtime.measure,
     "motif_graph": motif_graph.measure,
+    "motif_reads": motif_reads.measure,
     "motif_trace": motif_trace.measure,
     "motif_file_system": motif_file_system.measure,
     **volume_parts.PARTS,

@@ -57,21 +57,30 @@ def test_the_part_reports_hits_misses_and_a_picture_for_each_locality(tmp_path, 
 
 
 def test_a_replay_is_compared_with_its_targets_and_painted(tmp_path):
+    targets = (10_000, 200, 0, 10_000, 10_000)
     parts = [
-        trace_replay.Part(name, target, 40.0 * place)
-        for place, (name, target) in enumerate(
-            [("unrestricted", 10_000), ("20 %", 200), ("0", 0), ("unrestricted", 10_000)]
-        )
+        trace_replay.Part(name, target, 40.0 * place, ended=40.0 * (place + 1))
+        for place, ((name, _), target) in enumerate(zip(trace_replay.PARTS, targets, strict=True))
     ]
-    for part, seconds in zip(parts, (1.0, 2.0, 4.0, 1.1), strict=True):
+    for part, seconds in zip(parts, (1.0, 2.0, 4.0, 3.0, 1.1), strict=True):
         part.times = [(part.began, 9.0), (part.began + 1, seconds), (part.began + 2, seconds)]
     samples = [
-        trace_replay.Sample(at, used, int(at), int(at / 2), "kept")
-        for at, used in ((1.0, 1000), (69.0, 1000), (70.5, 203), (105.0, 100), (110.0, 0), (150.0, 900))
+        trace_replay.Sample(at, used, contracted, int(at), int(at / 2), "kept")
+        for at, used, contracted in (
+            (1.0, 1000, 0),
+            (41.0, 1000, 0),
+            (45.0, 900, 1),
+            (50.0, 700, 3),
+            (69.0, 300, 7),
+            (70.5, 203, 8),
+            (105.0, 100, 9),
+            (110.0, 0, 10),
+            (190.0, 900, 1),
+        )
     ]
     found = trace_replay._figures(parts, samples, 10, 12, 1000)
-    assert [round(one.value, 3) for one in found] == [1.5, 0.0, 1.1]
-    assert [one.reached for one in found] == [True, None, True]
+    assert [round(one.value, 3) for one in found] == [1.5, 0.0, 0.25, 1.1]
+    assert [one.reached for one in found] == [True, None, None, True]
     paint_replay(
         tmp_path / "replay.png",
         [read for part in parts for read in part.times],
