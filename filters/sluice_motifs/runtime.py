@@ -141,9 +141,9 @@ class Runtime:
             if not motifs:
                 self.items.remove(name)
 
-    def notify_open(self, name: str, chain: tuple[str, ...] = ()) -> Opened:
+    def notify_open(self, name: str, chain: tuple[str, ...] = (), needed: bool = False) -> Opened:
         """Somebody reads an item; as ``Openings.open``."""
-        opened = self._openings.open(name, chain)
+        opened = self._openings.open(name, chain, needed=needed)
         self.items.note_open(name, self._around.clock())
         return opened
 

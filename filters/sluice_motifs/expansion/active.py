@@ -35,6 +35,11 @@ class ActiveExpansions:
         self._mutex = threading.Condition()
         self._active: dict[str, ActiveExpansion] = {}
 
+    def has(self, name: str) -> bool:
+        """Whether an expansion of an item is under way."""
+        with self._mutex:
+            return name in self._active
+
     def join(self, name: str) -> ActiveExpansion | None:
         """The expansion of an item that is under way; :meth:`leave` it when it is read."""
         with self._mutex:

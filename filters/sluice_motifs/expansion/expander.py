@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain as chain_of
+from itertools import islice
 from typing import Final
 
 from sluice_core.errors import PeerError, SluiceError
@@ -164,10 +166,11 @@ class Expander:
         made = self._pieces(view, motif, (*chain, view.name), alive)
         pieces = _passed_on(proven(made, view) if same else bounded(made), stream, same, alive)
         try:
+            stored = chain_of(tuple(islice(pieces, 1)), pieces)  # readers have the first one before a PUT begins
             if same:
-                self._shim.expand(view, record, pieces)
+                self._shim.expand(view, record, stored)
             else:
-                self._shim.replace(view, record, pieces, began)
+                self._shim.replace(view, record, stored, began)
         except (PeerError, OSError) as error:
             log.warning("`%s` was made again and is not stored: %s", view.name, error)
         for _ in pieces:  # the storage took no interest in the rest, readers do

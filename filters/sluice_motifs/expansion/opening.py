@@ -135,15 +135,21 @@ class Openings:
         self._expander = Expander(shim, templates, choose)
         self._around = surroundings or Surroundings()
 
-    def open(self, name: str, chain: tuple[str, ...] = (), patience: float = PATIENCE) -> Opened:
+    def open(self, name: str, chain: tuple[str, ...] = (), patience: float = PATIENCE, needed: bool = False) -> Opened:
         """The item with its bytes there or on their way.
 
         :param chain: the items whose expansions wait for this one, outermost first
         :param patience: seconds to wait for an expansion by another process
+        :param needed: its bytes are gone or out of date, as far as the opener knows; so its lease is taken before the
+            first look at it, which saves one
         :raises NotFound: when there is none
         :raises ExpansionError: when another process takes longer, or its sources cannot be looked at
         """
         end = self._around.clock() + patience
+        if needed and name not in chain and not self.active.has(name):
+            lease = self._acquire(name)
+            if lease is not None and (opened := self._begin(name, lease, chain, end)) is not None:
+                return opened
         while True:
             view, state = self._look(name)
             if not view.contracted and not state.stale:

@@ -384,7 +384,7 @@ class Episode(NoObserver):
 
     def front_door(self, name: str, chain: tuple[str, ...]) -> Iterator[bytes]:
         while True:
-            opened = self.openings.open(name, chain)
+            opened = self.openings.open(name, chain, needed=self.draws.random() < 0.5)
             try:
                 if opened.expansion is not None:
                     yield from opened.read()

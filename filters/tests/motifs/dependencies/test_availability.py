@@ -79,6 +79,14 @@ def test_of_a_cycle_one_member_keeps_its_bytes(store, items):
         store.contract(last)
 
 
+def test_a_contraction_looks_once_at_each_item(store, monkeypatch):
+    store.items(a="", b="", item="derived:a,b")
+    seen, view = [], store.shim.view
+    monkeypatch.setattr(store.shim, "view", lambda name: seen.append(name) or view(name))
+    assert store.contract("item") == CONTRACTED
+    assert sorted(seen) == ["a", "b", "item"]
+
+
 def test_two_contractions_of_a_pair_at_once_leave_one(store, monkeypatch):
     store.items(a="derived:b", b="derived:a")
     contract = store.shim.contract

@@ -122,6 +122,24 @@ def store():
     return Store()
 
 
+@pytest.mark.parametrize(("needed", "looks"), [(True, 1), (False, 2)])
+def test_who_knows_that_bytes_are_gone_has_the_item_looked_at_once(store, monkeypatch, needed, looks):
+    store.contracted("copy")
+    seen, view = [], store.shim.view
+    monkeypatch.setattr(store.shim, "view", lambda name: seen.append(name) or view(name))
+    opened = store.runtime.notify_open("item", needed=needed)
+    before = seen.count("item")
+    assert b"".join(opened.read()) == CONTENT
+    store.runtime.notify_close(opened)
+    assert before == looks
+
+
+def test_who_believes_that_bytes_are_gone_finds_them(store):
+    store.shim.put("item", CONTENT)
+    assert store.runtime.notify_open("item", needed=True).expansion is None
+    assert store.leases.acquire("item") is not None, "the lease is given back"
+
+
 def test_many_readers_share_one_expansion(store):
     store.contracted("held")
     found = []
