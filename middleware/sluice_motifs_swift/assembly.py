@@ -81,7 +81,7 @@ def make_daemon(path: str) -> Daemon:
     shim.reads.open = runtime.notify_open
     attachments = Attachments(runtime, shim, containers, index, templates)
     fresh = NewItems(runtime, shim)
-    server = WorkerServer(values["socket"], WorkerCalls(runtime, shim, attachments, fresh.note))
+    server = WorkerServer(values["socket"], WorkerCalls(runtime, shim, attachments, fresh.note, fresh.note_change))
     # what the API asks for, and spaces that are kept at their targets
     calls = RuntimeCalls(runtime, shim, guard, lambda name: spaces.space_of(name), attachments.admit)
     called = CallServer(store, calls, node, described_templates(templates), time.time)

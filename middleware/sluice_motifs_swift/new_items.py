@@ -1,7 +1,8 @@
-"""Finds objects in the storage after motifs were attached to them by clients, so that spaces know them.
+"""Finds objects in the storage after clients attached motifs to them or changed them, so that spaces know them.
 
 A client's PUT is judged by the daemon before the object is written, and the proxy writes it.  So the object is looked
-at some times afterwards, until it is there with its motifs.
+at some times afterwards, until it is there with its motifs.  One that is known and that a client wrote or deleted is
+looked at once, and forgotten when its motifs are gone.
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ class NewItems:
         if len(self._waiting) < _MOST:
             heapq.heappush(self._waiting, (self._now + _PAUSES[0], 0, name))
 
+    def note_change(self, name: str) -> None:
+        """A client wrote or deleted an object with motifs."""
+        if len(self._waiting) < _MOST:
+            heapq.heappush(self._waiting, (self._now + _PAUSES[0], len(_PAUSES) - 1, name))
+
     def look(self, seconds: float) -> None:
         """Look at the objects whose time has come, so many seconds after the last call."""
         self._now += seconds
@@ -53,6 +59,8 @@ class NewItems:
             _, tries, name = heapq.heappop(self._waiting)
             try:
                 view = self._shim.view(name)
+                if view is None or not view.record.motifs:
+                    self._runtime.notify_delete(name)
             except SluiceError as error:
                 log.info("`%s` is looked at later: %s", name, error)
                 view = None

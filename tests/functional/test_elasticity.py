@@ -99,6 +99,18 @@ def test_a_space_is_kept_at_its_target_and_filled_again(motifs, swift, api, poli
     assert "motif_contracted" in kinds
 
 
+def test_a_space_forgets_what_clients_delete_or_write_without_motifs(motifs, swift, api, policies):
+    wait_until(lambda: available(api), "no daemon announces templates")
+    made = json.dumps([{"template": "concat", "params": {"of": concat("el-gone")}}])
+    fill(swift, "el-gone", ["kept", "deleted", "written"], x_object_motif=made)
+    policies("FOR CONTAINER AUTH_test/el-gone DO SET elasticity WITH target_size=1GB")
+    wait_until(lambda: (found := space(api, "AUTH_test/el-gone")) and found["objects"] == 3, "no status")
+    assert swift.request("DELETE", "el-gone/deleted").status == 204
+    put(swift, "el-gone/written", b"without a motif")
+    wait_until(lambda: space(api, "AUTH_test/el-gone")["objects"] == 1, "they are counted still")
+    assert space(api, "AUTH_test/el-gone")["used"] == len(WHOLE)
+
+
 def test_a_sentence_attaches_what_the_metadata_of_an_object_say(motifs, swift, api, policies):
     wait_until(lambda: available(api), "no daemon announces templates")
     policies("FOR CONTAINER AUTH_test/el-said DO SET motif WITH template=concat of=meta:parts")

@@ -8,7 +8,7 @@ bytes.  The worker sends a :class:`WorkerCall`, the daemon a :class:`WorkerReply
 * ``EXPAND``: 204 as soon as the bytes are in their place.
 * ``CONTRACT``: 204 when its bytes are gone, whoever gave them up; for tools on the node.
 * ``ATTACH``: ``record`` is what to write with the object.
-* ``OPENED``: objects were read whose bytes are there.
+* ``REPORT``: objects were read whose bytes are there, and others changed by clients.
 * ``CHANGE`` and ``COPY``: what was granted holds until the worker closes the connection; a daemon that closes it
   before takes it back.
 """
@@ -30,7 +30,7 @@ CONTRACT: Final = "contract"
 ATTACH: Final = "attach"
 CHANGE: Final = "change"
 COPY: Final = "copy"
-OPENED: Final = "opened"
+REPORT: Final = "report"
 
 #: No frame is longer.
 FRAME_LIMIT: Final = 1 << 20
@@ -48,7 +48,8 @@ class WorkerCall(Message):
     :param fresh: whether the object is written anew, so that earlier motifs are gone
     :param to: where it is copied
     :param item_version: of the item as the worker saw it, of ``COPY``
-    :param opens: how often objects were read, what was read last at the end, of ``OPENED``
+    :param opens: how often objects were read, what was read last at the end, of ``REPORT``
+    :param changed: objects that clients wrote or deleted, with motifs or without, of ``REPORT``
     :param verify: what is proven before (``sluice_motifs.contraction``), of ``CONTRACT``
     """
 
@@ -63,6 +64,7 @@ class WorkerCall(Message):
     item_version: str = ""
     verify: str = "head"
     opens: Mapping[str, int] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

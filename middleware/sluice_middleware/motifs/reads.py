@@ -25,8 +25,8 @@ from sluice_core.errors import PeerError, SluiceError
 from sluice_middleware.motifs.contracted_bodies import LazyBody, MadeBody, respond_ranges
 from sluice_middleware.motifs.daemon_client import DaemonClient, GrantedCall
 from sluice_middleware.motifs.daemon_protocol import EXPAND, OPEN, WorkerCall
+from sluice_middleware.motifs.item_reports import ItemReports
 from sluice_middleware.motifs.object_views import ObjectViews, item_name, view_of
-from sluice_middleware.motifs.open_reports import OpenReports
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.policy_lookup import Target
@@ -50,10 +50,12 @@ class NotAnswered(PeerError):
 class MotifReads:
     """:param app: Swift's proxy application below this middleware"""
 
-    def __init__(self, app: App, daemon: DaemonClient, templates: Mapping[str, type[Template]]) -> None:
+    def __init__(
+        self, app: App, daemon: DaemonClient, templates: Mapping[str, type[Template]], reports: ItemReports
+    ) -> None:
         self._app = app
         self._daemon = daemon
-        self._opens = OpenReports(daemon)
+        self._reports = reports
         self._templates = templates
 
     def answer(self, env: Env, target: Target, answer: UpstreamResponse) -> UpstreamResponse:
@@ -72,7 +74,7 @@ class MotifReads:
                 return self._made(env, view, answer)
             if not stored.contracted:
                 if env["REQUEST_METHOD"] == "GET" and answer.code in (200, 206):
-                    self._opens.note(view.name)
+                    self._reports.note_open(view.name)
                 answer.headers = self._marked(env, view, sysmeta.strip_motifs(answer.headers), answer.code)
             elif env["REQUEST_METHOD"] == "HEAD" or answer.code in (304, 412):
                 size = stored.size if answer.code == 200 else None

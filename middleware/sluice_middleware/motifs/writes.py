@@ -24,6 +24,7 @@ from sluice_core.resolve import Candidates
 from sluice_middleware.motifs.attachments import HEADER_ENV, parse_attachments
 from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient, GrantedCall
 from sluice_middleware.motifs.daemon_protocol import ATTACH, CHANGE, COPY, WorkerCall, WorkerReply
+from sluice_middleware.motifs.item_reports import ItemReports
 from sluice_middleware.motifs.object_views import ObjectViews, item_name, target_of
 from sluice_middleware.motifs.reads import COPY_SOURCE
 from sluice_middleware.motifs.rights import identity_of
@@ -59,9 +60,11 @@ class MotifWrites:
         daemon: DaemonClient,
         templates: Mapping[str, type[Template]],
         accepted: Callable[[App, Env], bool],
+        reports: ItemReports,
     ) -> None:
         self._app = app
         self._daemon = daemon
+        self._reports = reports
         self._templates = templates
         self._accepted = accepted
 
@@ -71,13 +74,17 @@ class MotifWrites:
 
         :raises SluiceError: when contracted objects need it as it is and cannot be expanded
         """
-        if not self._is_marked(env, target) or not self._accepted(self._app, env):
-            yield
-            return
-        with self._daemon.call(WorkerCall(CHANGE, item_name(target))) as granted:
-            if env["REQUEST_METHOD"] == "PUT":
-                env["wsgi.input"] = _GuardedInput(env, granted)
-            yield
+        try:
+            if not self._is_marked(env, target) or not self._accepted(self._app, env):
+                yield
+                return
+            with self._daemon.call(WorkerCall(CHANGE, item_name(target))) as granted:
+                if env["REQUEST_METHOD"] == "PUT":
+                    env["wsgi.input"] = _GuardedInput(env, granted)
+                yield
+        finally:
+            if env["REQUEST_METHOD"] != "POST":
+                self._reports.note_change(item_name(target))
 
     def _is_marked(self, env: Env, target: Target) -> bool:
         method = env["REQUEST_METHOD"]

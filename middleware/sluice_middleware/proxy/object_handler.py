@@ -27,6 +27,7 @@ from sluice_filters.chain import ChainEncoder, chain_reader
 from sluice_filters.visits import Reply
 from sluice_middleware.log import Logger
 from sluice_middleware.motifs.daemon_client import DaemonClient
+from sluice_middleware.motifs.item_reports import ItemReports
 from sluice_middleware.motifs.reads import MotifReads, NotAnswered
 from sluice_middleware.motifs.writes import MotifWrites
 from sluice_middleware.proxy import subrequests
@@ -95,8 +96,9 @@ class ObjectHandler:
         self._motif_writes: MotifWrites | None = None
         if motifs is not None:
             templates = load_templates()
-            self._motif_reads = MotifReads(app, motifs, templates)
-            self._motif_writes = MotifWrites(app, motifs, templates, subrequests.would_be_accepted)
+            reports = ItemReports(motifs)
+            self._motif_reads = MotifReads(app, motifs, templates, reports)
+            self._motif_writes = MotifWrites(app, motifs, templates, subrequests.would_be_accepted, reports)
 
     def handle(
         self, env: Env, target: Target, passed: Collection[str] = (), candidates: Candidates | None = None

@@ -15,7 +15,7 @@ from sluice_middleware.motifs.daemon_protocol import (
     COPY,
     EXPAND,
     OPEN,
-    OPENED,
+    REPORT,
     WorkerCall,
     WorkerReply,
     send_frame,
@@ -35,12 +35,19 @@ class WorkerCalls:
     """Answers one call on its connection."""
 
     def __init__(
-        self, runtime: Runtime, shim: Shim, attachments: Attachments, noted: Callable[[str], object] = lambda name: None
+        self,
+        runtime: Runtime,
+        shim: Shim,
+        attachments: Attachments,
+        noted: Callable[[str], object] = lambda name: None,
+        changed: Callable[[str], object] = lambda name: None,
     ) -> None:
         """
         :param noted: told of objects to which clients are about to attach motifs
+        :param changed: told of objects with motifs that clients wrote or deleted
         """
         self._noted = noted
+        self._changed = changed
         self._runtime = runtime
         self._shim = shim
         self._attachments = attachments
@@ -51,7 +58,7 @@ class WorkerCalls:
             ATTACH: self._attach,
             CHANGE: self._change,
             COPY: self._copy,
-            OPENED: self._opened,
+            REPORT: self._report,
         }
 
     def serve(self, call: WorkerCall, connection: socket.socket) -> None:
@@ -105,11 +112,14 @@ class WorkerCalls:
         self._noted(call.item)
         reply(WorkerReply(_DONE, record=record))
 
-    def _opened(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
+    def _report(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         now = time.monotonic()
         for name, times in call.opens.items():
             for _ in range(times):
                 self._runtime.items.note_open(name, now)
+        for name in call.changed:
+            if self._runtime.items.slot(name) is not None:
+                self._changed(name)
         reply(WorkerReply(_DONE))
 
     def _change(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:

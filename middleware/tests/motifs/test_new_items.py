@@ -33,6 +33,31 @@ def test_an_object_is_looked_at_until_it_is_there_with_its_motifs(monkeypatch):
     assert runtime.items.names() == ["late", "soon"]
 
 
+def test_what_clients_changed_is_looked_at_once(monkeypatch):
+    shim = MemoryShim()
+    runtime = Runtime(shim, LocalLeases(), LocalDependents(), {})
+    fresh = NewItems(runtime, shim)
+    record = Record((Motif("concat", {"of": "a"}),))
+    for name in ("bare", "gone", "kept", "unknown"):
+        runtime.items.put(name, 3, True)
+        fresh.note_change(name)
+    shim.put("bare", b"123")
+    shim.put("kept", b"12345", record)
+    view = shim.view
+
+    def look(name):
+        if name == "unknown":
+            raise PeerError("away")
+        return view(name)
+
+    monkeypatch.setattr(shim, "view", look)
+    fresh.look(1.0)
+    assert runtime.items.names() == ["kept", "unknown"]
+    assert runtime.items.statistics("kept").size == 5
+    fresh.look(1000.0)
+    assert runtime.items.names() == ["kept", "unknown"]
+
+
 def test_what_is_gone_without_notice_leaves_the_table_when_it_is_its_turn():
     shim = MemoryShim()
     runtime = Runtime(shim, LocalLeases(), LocalDependents(), {})
