@@ -103,20 +103,35 @@ class ItemOperations(FileOperations):
                 if file is not None:
                     return file, WatchedFile(held=True)
                 continue
+            attempts += 1
             try:
-                attempts += 1
-                if opened.same() or attempts > _ATTEMPTS:
-                    return os.open(path, os.O_RDONLY | os.O_CLOEXEC), WatchedFile(opened)
-                self._files.runtime.wait(opened)  # then it is opened once more
-                file = self._files.hold(path)
+                found = self._follow(path, opened, attempts > _ATTEMPTS)
             except BaseException:
                 opened.close()
                 raise
-            opened.close()
-            if file is not None and os.fstat(file).st_ino != opened.view.opaque[0]:
-                return file, WatchedFile(held=True)
-            if file is not None:
-                self._files.release(file)
+            if found is None or found[1].stream is None:
+                opened.close()
+            if found is not None:
+                return found
+
+    def _follow(self, path: str, opened: Opened, anyway: bool) -> tuple[int, WatchedFile] | None:
+        """What an opener gets of an expansion; None when it opens the item once more.
+
+        :param anyway: whether it takes new content that is not in its place
+        """
+        if anyway or opened.same():
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            # in between, later content may have taken the place of what is being made
+            if os.fstat(file).st_ino == opened.view.opaque[0] or not opened.same():
+                return file, WatchedFile(opened)
+            os.close(file)
+            return None
+        self._files.runtime.wait(opened)
+        held = self._files.hold(path)
+        if held is not None and os.fstat(held).st_ino == opened.view.opaque[0]:
+            self._files.release(held)
+            return None
+        return None if held is None else (held, WatchedFile(held=True))
 
     def _open_for_writing(self, path: str, flags: int) -> int:
         truncated = bool(flags & os.O_TRUNC)

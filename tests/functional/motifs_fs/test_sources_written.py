@@ -4,11 +4,14 @@ import errno
 import mmap
 import os
 import threading
+import time
 
 import pytest
 
 SECONDS = float(os.environ.get("SLUICE_MOTIF_FS_SECONDS", "4"))
 READERS = 4
+#: Seconds in which nothing is written, so that an item that is contracted is also read when it is up to date.
+PAUSE = 0.05
 
 
 def content(number):
@@ -128,6 +131,8 @@ def check(mount, source, item, write, contracted):
     while not watched.over.is_set() and not watched.wrong:
         watched.begun += 1
         write(source, content(watched.begun))
+        if watched.begun % 3 == 0:
+            time.sleep(PAUSE)
         watched.closed = watched.begun
     timer.cancel()
     watched.over.set()

@@ -1,0 +1,77 @@
+"""An open of an item gets bytes and a size of the same content, whatever takes the item's place meanwhile."""
+
+import os
+from types import SimpleNamespace
+
+import pyfuse3
+import pytest
+import trio
+
+from sluice_motifs.templates.registry import load_templates
+from sluice_motifs_fs.motif_files import MotifFiles
+from sluice_motifs_fs.operations.motifs import MotifOperations
+from sluice_motifs_fs.storage.paths import SourceFolder
+
+OPENER = SimpleNamespace(pid=1, uid=0, gid=0, umask=0)
+
+
+class Mounted:
+    """The operations of a mount of the working folder, without a kernel."""
+
+    def __init__(self):
+        self._folder = SourceFolder(".")
+        self.files = MotifFiles(self._folder, load_templates())
+        self.files.start()
+        self._operations = MotifOperations(self.files, "unmounted")
+
+    def read(self, name):
+        """What an opener reads, and the size that it is shown; it looks a name up again once, as Linux does."""
+
+        async def read():
+            for last in (False, True):
+                found = await self._operations.lookup(pyfuse3.ROOT_INODE, name.encode(), OPENER)
+                try:
+                    opened = await self._operations.open(found.st_ino, os.O_RDONLY, OPENER)
+                except pyfuse3.FUSEError:
+                    if last:
+                        raise
+                else:
+                    break
+            content = await self._operations.read(opened.fh, 0, 1 << 20)
+            await self._operations.release(opened.fh)
+            return content, found.st_size
+
+        return trio.run(read)
+
+    def close(self):
+        self.files.stop()
+        self._folder.close()
+
+
+@pytest.fixture
+def mounted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mounted = Mounted()
+    yield mounted
+    mounted.close()
+
+
+def test_later_content_that_takes_the_place_of_an_expansion_is_opened_instead(mounted, tmp_path, monkeypatch):
+    (tmp_path / "source").write_bytes(b"old content")
+    (tmp_path / "item").write_bytes(b"old content")
+    mounted.files.attach("item", '{"template": "concat", "params": {"of": "source"}}', 0)
+    assert mounted.files.contract("item") == "contracted"
+    open_as_it_is = mounted.files.runtime.open
+
+    def open_before_later_content(name, chain=()):
+        """Begin an expansion, before the source changes and another opener has later content made."""
+        monkeypatch.setattr(mounted.files.runtime, "open", open_as_it_is)
+        opened = open_as_it_is(name, chain)
+        assert opened.same()
+        mounted.files.runtime.wait(opened)
+        (tmp_path / "source").write_bytes(b"later content, which is longer")
+        mounted.files.runtime.expand(name)
+        return opened
+
+    monkeypatch.setattr(mounted.files.runtime, "open", open_before_later_content)
+    assert mounted.read("item") == (b"later content, which is longer", 30)
