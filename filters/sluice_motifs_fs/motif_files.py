@@ -161,7 +161,7 @@ class MotifFiles:
             found = os.lstat(name)
             os.unlink(name)
             if found.st_nlink == 1:
-                self.files.sizes.pop(found.st_ino, None)
+                self.files.sizes.remove(found.st_ino)
         self.runtime.forget(name)
 
     def rename(self, name: str, to: str) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from pyfuse3 import EntryAttributes, FileInfo, RequestContext, SetattrFields
 
 from sluice_motifs_fs.operations.folders import REPORTED, FolderOperations
 from sluice_motifs_fs.operations.nodes import Node
+from sluice_motifs_fs.storage.stored_files import PlainValues
 
 #: Flags of an open that mean nothing for the source file: the kernel has seen to them.
 SEEN_TO: Final = os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_DIRECT
@@ -19,15 +20,14 @@ SEEN_TO: Final = os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_DIRECT
 class FileOperations(FolderOperations):
     """All operations; the methods are described by pyfuse3.  A file handle is a descriptor of the source file."""
 
-    def __init__(self, sizes: Mapping[int, int], times: Mapping[int, int]) -> None:
+    def __init__(self, sizes: PlainValues, times: PlainValues) -> None:
         super().__init__(sizes, times)
         self._opened: dict[int, Node] = {}
 
     async def getattr(self, inode: int, ctx: RequestContext) -> EntryAttributes:
         node = self.nodes[inode]
         with REPORTED:
-            path = self.nodes.path(node)
-            return self.attributes(os.stat(self.file(node, None)) if path is None else os.lstat(path))
+            return self.look(self.file(node, None))[1]
 
     async def setattr(
         self, inode: int, attr: EntryAttributes, fields: SetattrFields, fh: int | None, ctx: RequestContext

@@ -11,7 +11,7 @@ import errno
 import logging
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final
 
@@ -21,6 +21,7 @@ from pyfuse3 import EntryAttributes, FUSEError, ReaddirToken, RequestContext, St
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, SluiceError
 from sluice_motifs_fs.operations.nodes import TOP, Node, Nodes
 from sluice_motifs_fs.storage.paths import PRIVATE
+from sluice_motifs_fs.storage.stored_files import PlainValues
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class FolderOperations(pyfuse3.Operations):
 
     supports_dot_lookup = False
 
-    def __init__(self, sizes: Mapping[int, int], times: Mapping[int, int]) -> None:
+    def __init__(self, sizes: PlainValues, times: PlainValues) -> None:
         """
         :param sizes: by inode, of files whose size is another one in the mount
         :param times: the same for times of modification; for files that are in ``sizes``, too
@@ -79,13 +80,13 @@ class FolderOperations(pyfuse3.Operations):
         text = os.fsdecode(name)
         with REPORTED:
             try:
-                found = os.lstat(self.nodes.below(parent, text))
+                found, entry = self.look(self.nodes.below(parent, text))
             except FileNotFoundError:
                 return _absent()
         if found.st_dev != self._device or (parent is self.nodes.top and text == PRIVATE):
             return _absent()
         self.nodes.enter(found.st_ino, parent, text)
-        return self.attributes(found)
+        return entry
 
     async def forget(self, inode_list: Sequence[tuple[int, int]]) -> None:
         for inode, lookups in inode_list:
@@ -167,16 +168,16 @@ class FolderOperations(pyfuse3.Operations):
                 with os.scandir(self.path(folder)) as found:
                     entries[:] = [one for one in found if folder is not self.nodes.top or one.name != PRIVATE]
             for number in range(start_id, len(entries)):
-                entry = entries[number]
+                name = entries[number].name
                 try:
-                    found_one = entry.stat(follow_symlinks=False)
+                    found_one, entry = self.look(entries[number].path)
                 except FileNotFoundError:
                     continue
                 if found_one.st_dev != self._device:
                     continue
-                if not pyfuse3.readdir_reply(token, os.fsencode(entry.name), self.attributes(found_one), number + 1):
+                if not pyfuse3.readdir_reply(token, os.fsencode(name), entry, number + 1):
                     return
-                self.nodes.enter(found_one.st_ino, folder, entry.name)
+                self.nodes.enter(found_one.st_ino, folder, name)
 
     async def releasedir(self, fh: int) -> None:
         del self._folders[fh]
@@ -200,8 +201,20 @@ class FolderOperations(pyfuse3.Operations):
             raise OSError(errno.ESTALE, "the file has no name any more")
         return path
 
+    def look(self, file: int | str) -> tuple[os.stat_result, EntryAttributes]:
+        """A file of the source folder, and what the kernel is told of it.
+
+        It may be contracted or expanded meanwhile, which no mix of both is told of: the kernel would keep that.
+        """
+        while True:
+            removals = self._sizes.removals + self._times.removals
+            found = os.lstat(file) if isinstance(file, str) else os.fstat(file)
+            entry = self.attributes(found)
+            if removals == self._sizes.removals + self._times.removals:
+                return found, entry
+
     def attributes(self, found: os.stat_result) -> EntryAttributes:
-        """What the kernel is told of a file."""
+        """What the kernel is told of a file; see :meth:`look`."""
         entry = EntryAttributes()
         inode = entry.st_ino = found.st_ino
         entry.st_mode = found.st_mode

@@ -149,11 +149,14 @@ class ItemOperations(FileOperations):
     async def getattr(self, inode: int, ctx: RequestContext) -> EntryAttributes:
         node = self.nodes[inode]
         if node.files or self.nodes.path(node) is not None:
-            return await super().getattr(inode, ctx)
-        found = self._replaced.stat(inode)
-        if found is None:
-            raise FUSEError(errno.ESTALE)
-        return self.attributes(found)
+            found = await super().getattr(inode, ctx)
+            if found.st_ino == inode or node is self.nodes.top:
+                return found
+        with REPORTED:  # new content has taken its place, or takes it now
+            file = node.files[0] if node.files else self._replaced.file(inode)
+            if file is None:
+                raise FUSEError(errno.ESTALE)
+            return self.look(file)[1]
 
     async def read(self, fh: int, off: int, size: int) -> bytes:
         watched = self._watched.get(fh)

@@ -78,10 +78,10 @@ class ReplacedFiles:
         with self._mutex:
             return self._replaced[inode].name if inode in self._replaced else None
 
-    def stat(self, inode: int) -> os.stat_result | None:
-        """A file that was replaced; None when it was not, or is not kept any more."""
+    def file(self, inode: int) -> int | None:
+        """A descriptor of a file that was replaced; None when it was not, or is not kept any more."""
         with self._mutex:
-            return os.fstat(self._replaced[inode].file) if inode in self._replaced else None
+            return self._replaced[inode].file if inode in self._replaced else None
 
     def keep(self, pid: int, path: str, file: int, watched: WatchedFile) -> bool:
         """Keep what an opener gets when it has looked up the name again; False when that is outdated."""
@@ -128,6 +128,7 @@ class ReplacedFiles:
         with self._mutex:
             for one in [one for one, kept in self._replaced.items() if now - kept.since > HELD]:
                 if one not in self._nodes:
+                    self._files.files.sizes.remove(one)
                     os.close(self._replaced.pop(one).file)
             self._replaced[inode] = Replaced(name, os.dup(file), now)
         with contextlib.suppress(trio.RunFinishedError, AttributeError):

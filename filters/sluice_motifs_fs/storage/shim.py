@@ -168,9 +168,9 @@ class FileShim(NoCopies, Shim):
             return complete
         finally:
             with self._files.mutex:
-                modified = self._files.times.pop(found.st_ino)
                 if not complete and self._files.contracted(file):
-                    self._files.empty(file, modified)
+                    self._files.empty(file, self._files.times[found.st_ino])
+                self._files.times.remove(found.st_ino)
             os.close(file)
 
     def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
@@ -191,7 +191,6 @@ class FileShim(NoCopies, Shim):
                 self._files.store(new, Plain(began, size, digest.hexdigest(), ALGORITHM), record, contracted=False)
                 os.fsync(new)
                 self._folder.replace(private, seen.name)
-                self._files.sizes.pop(seen.opaque[0], None)
                 self._replaced(seen.name, file)
             return True
         finally:

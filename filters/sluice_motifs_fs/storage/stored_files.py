@@ -31,6 +31,22 @@ HELD: Final = 2.0
 _Judged = tuple[int, bytes | str]
 
 
+class PlainValues(dict[int, int]):
+    """What clients are shown of files, by inode, in the place of what the source folder says.
+
+    Who looks at the folder first and here after that has the truth of one moment if ``removals`` is what it was.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.removals = 0
+
+    def remove(self, inode: int) -> None:
+        """The source folder says it from now on."""
+        self.removals += 1
+        self.pop(inode, None)
+
+
 class StoredFiles:
     """The files of one folder.
 
@@ -39,8 +55,8 @@ class StoredFiles:
     """
 
     def __init__(self, folder: SourceFolder, tracker: FileTracker) -> None:
-        self.sizes: dict[int, int] = {}
-        self.times: dict[int, int] = {}
+        self.sizes = PlainValues()
+        self.times = PlainValues()
         self.mutex = threading.RLock()
         self._released = threading.Condition(self.mutex)
         self._held: Counter[str] = Counter()
@@ -108,7 +124,7 @@ class StoredFiles:
             before = stored.version if stored is not None and stored.describes(found) else None
             with self._tracker.file(found.st_ino).writing(file, before):
                 remove_stored(file)
-                self.sizes.pop(found.st_ino, None)
+                self.sizes.remove(found.st_ino)
                 yield
 
     def hold_name(self, name: str, file: int) -> bool:
@@ -217,7 +233,7 @@ class StoredFiles:
         if contracted:
             self.sizes[found.st_ino] = plain.size
         else:
-            self.sizes.pop(found.st_ino, None)
+            self.sizes.remove(found.st_ino)
 
     def empty(self, file: int, modified: int) -> None:
         os.ftruncate(file, 0)

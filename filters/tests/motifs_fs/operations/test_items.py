@@ -43,6 +43,15 @@ class Mounted:
 
         return trio.run(read)
 
+    def look_up(self, name):
+        """The inode and the size that a name shows."""
+        found = trio.run(self._operations.lookup, pyfuse3.ROOT_INODE, name.encode(), OPENER)
+        return found.st_ino, found.st_size
+
+    def size(self, inode):
+        """The size that an inode shows."""
+        return trio.run(self._operations.getattr, inode, OPENER).st_size
+
     def close(self):
         self.files.stop()
         self._folder.close()
@@ -56,11 +65,17 @@ def mounted(tmp_path, monkeypatch):
     mounted.close()
 
 
-def test_later_content_that_takes_the_place_of_an_expansion_is_opened_instead(mounted, tmp_path, monkeypatch):
+@pytest.fixture
+def item(mounted, tmp_path):
+    """The name of an item that is made from ``source``."""
     (tmp_path / "source").write_bytes(b"old content")
     (tmp_path / "item").write_bytes(b"old content")
     mounted.files.attach("item", '{"template": "concat", "params": {"of": "source"}}', 0)
-    assert mounted.files.contract("item") == "contracted"
+    return "item"
+
+
+def test_later_content_that_takes_the_place_of_an_expansion_is_opened_instead(mounted, item, tmp_path, monkeypatch):
+    assert mounted.files.contract(item) == "contracted"
     open_as_it_is = mounted.files.runtime.open
 
     def open_before_later_content(name, chain=()):
@@ -74,4 +89,26 @@ def test_later_content_that_takes_the_place_of_an_expansion_is_opened_instead(mo
         return opened
 
     monkeypatch.setattr(mounted.files.runtime, "open", open_before_later_content)
-    assert mounted.read("item") == (b"later content, which is longer", 30)
+    assert mounted.read(item) == (b"later content, which is longer", 30)
+
+
+def test_what_was_replaced_shows_its_own_size(mounted, item, tmp_path):
+    inode, size = mounted.look_up(item)
+    (tmp_path / "source").write_bytes(b"later content, which is longer")
+    mounted.files.runtime.expand(item)
+    assert mounted.size(inode) == size
+    assert mounted.look_up(item) != (inode, size)
+
+
+def test_an_expansion_that_ends_while_a_size_is_looked_at_shows_no_bytes_too_few(mounted, item, monkeypatch):
+    assert mounted.files.contract(item) == "contracted"
+    look = os.lstat
+
+    def look_before_it_is_expanded(path):
+        found = look(path)
+        monkeypatch.setattr(os, "lstat", look)
+        mounted.files.runtime.expand(item)
+        return found
+
+    monkeypatch.setattr(os, "lstat", look_before_it_is_expanded)
+    assert mounted.look_up(item)[1] == len(b"old content")
