@@ -15,9 +15,9 @@ from benchmarks.figures import Figure, at_most, reported
 from benchmarks.scale import Scale, say
 
 from sluice_motifs.dependencies.source_changes import LocalDependents
-from sluice_motifs.leases import LocalLeases
-from sluice_motifs.records import ItemView, Motif, Plain, Record
 from sluice_motifs.runtime import Runtime
+from sluice_motifs.storage.leases import LocalLeases
+from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim
 

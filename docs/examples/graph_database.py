@@ -7,7 +7,7 @@ import msgpack
 
 from sluice_core.describe import MOTIF, ActionInfo, Parameter
 from sluice_motifs.api import Source, Template
-from sluice_motifs.records import Motif
+from sluice_motifs.storage.records import Motif
 
 #: Vertices whose neighbours are one value: how coarsely a motif notices that the graph has changed.
 BLOCK = 2048

@@ -13,7 +13,7 @@ from typing import Final
 from sluice_motifs.api import ExpansionError
 from sluice_motifs.dependencies.freshness import Templates, internal_sources
 from sluice_motifs.items import ItemTable
-from sluice_motifs.records import ItemView, Motif
+from sluice_motifs.storage.records import ItemView, Motif
 
 #: How much of the mean of a template's times is the last one.
 _WEIGHT: Final = 0.2

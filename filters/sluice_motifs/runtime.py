@@ -16,7 +16,8 @@ from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_filters.api import check_parameters
 from sluice_motifs.api import PRESERVING
 from sluice_motifs.choice import CheapestFirst, Loads
-from sluice_motifs.contraction import ALREADY, HEAD, Contractor
+from sluice_motifs.contraction.contractor import ALREADY, Contractor
+from sluice_motifs.contraction.preparation import HEAD
 from sluice_motifs.dependencies.attachment_checks import check_sources
 from sluice_motifs.dependencies.freshness import (
     Freshness,
@@ -30,9 +31,9 @@ from sluice_motifs.dependencies.freshness import (
 from sluice_motifs.dependencies.source_changes import SourceChanges
 from sluice_motifs.expansion.opening import Opened, Openings, Surroundings
 from sluice_motifs.items import ItemStatistics, ItemTable
-from sluice_motifs.leases import HeldLeases, Renewal
-from sluice_motifs.records import MOST_MOTIFS, ItemView, Motif, Record
-from sluice_motifs.shim import Dependents, Leases, Shim
+from sluice_motifs.storage.leases import HeldLeases, Renewal
+from sluice_motifs.storage.records import MOST_MOTIFS, ItemView, Motif, Record
+from sluice_motifs.storage.shim import Dependents, Leases, Shim
 
 
 class Runtime:

@@ -8,11 +8,11 @@ from typing import Any, Final
 from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError, NotFound, PeerError
 from sluice_core.motifs.messages import MotifTemplate
-from sluice_motifs.contraction import VERIFICATIONS
+from sluice_motifs.contraction.preparation import VERIFICATIONS
 from sluice_motifs.dependencies.freshness import Templates
-from sluice_motifs.records import ItemView, Motif
 from sluice_motifs.runtime import Runtime
-from sluice_motifs.shim import Shim
+from sluice_motifs.storage.records import ItemView, Motif
+from sluice_motifs.storage.shim import Shim
 
 #: Items that one call lists.
 MOST_LISTED: Final = 1000

@@ -17,9 +17,9 @@ from sluice_core.errors import NotFound, PeerError
 from sluice_motifs.dependencies.freshness import Templates, sources_by_name
 from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.expansion.opening import PATIENCE, Opened, Surroundings
-from sluice_motifs.leases import LocalLeases
-from sluice_motifs.records import ItemView, Motif
 from sluice_motifs.runtime import Runtime
+from sluice_motifs.storage.leases import LocalLeases
+from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs_fs.index import ItemIndex
 from sluice_motifs_fs.space import SpaceControl
 from sluice_motifs_fs.storage.shim import FileShim

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
 from sluice_motifs.api import ExpansionError
-from sluice_motifs.contraction import ALREADY, CONTRACTED, HEAD, TRUST
+from sluice_motifs.contraction.contractor import ALREADY, CONTRACTED
+from sluice_motifs.contraction.preparation import HEAD, TRUST
 from sluice_motifs.dependencies.freshness import Templates, internal_sources
-from sluice_motifs.records import Motif
+from sluice_motifs.storage.records import Motif
 from sluice_motifs_fs.file_runtime import FileRuntime
 from sluice_motifs_fs.index import ItemIndex
 from sluice_motifs_fs.space import SpaceControl

@@ -17,10 +17,10 @@ from typing import Any, Self, Unpack
 
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_motifs.api import Template
-from sluice_motifs.contraction import HEAD
+from sluice_motifs.contraction.preparation import HEAD
 from sluice_motifs.dependencies.freshness import Freshness, find_template, internal_sources
 from sluice_motifs.expansion.calls import Call, pieces_of
-from sluice_motifs.records import ItemView, Motif, Plain, Record
+from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
 from sluice_motifs_kv.batch import Write, WriteBatch
 from sluice_motifs_kv.elasticity import Elasticity
 from sluice_motifs_kv.entries import Entry, item_key, item_name

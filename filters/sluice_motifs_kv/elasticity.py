@@ -11,7 +11,8 @@ import threading
 from typing import Final
 
 from sluice_core.errors import CallerError, DecodeError, SluiceError
-from sluice_motifs.contraction import BUSY, TRUST
+from sluice_motifs.contraction.contractor import BUSY
+from sluice_motifs.contraction.preparation import TRUST
 from sluice_motifs.runtime import Runtime
 from sluice_motifs_kv.entries import item_key, item_name
 from sluice_motifs_kv.space import Space

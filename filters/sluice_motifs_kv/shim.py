@@ -20,10 +20,10 @@ from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.dependencies.freshness import Templates
 from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.expansion.opening import Opened, Surroundings
-from sluice_motifs.leases import LocalLeases
-from sluice_motifs.records import ItemView, Plain, Record
 from sluice_motifs.runtime import Runtime
-from sluice_motifs.shim import NoCopies, Shim
+from sluice_motifs.storage.leases import LocalLeases
+from sluice_motifs.storage.records import ItemView, Plain, Record
+from sluice_motifs.storage.shim import NoCopies, Shim
 from sluice_motifs_kv.entries import Entry, item_key, item_name
 from sluice_motifs_kv.store import Change, Reader, Store
 

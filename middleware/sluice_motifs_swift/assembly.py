@@ -24,9 +24,9 @@ from sluice_middleware.wsgi.internal_daemon import configure_log, load_app
 from sluice_middleware.wsgi.response import App
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
-from sluice_motifs.copies import CopySweeper
+from sluice_motifs.contraction.copies import CopySweeper
+from sluice_motifs.expansion.observers import EventObserver
 from sluice_motifs.expansion.opening import Surroundings
-from sluice_motifs.observers import EventObserver
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
 from sluice_motifs.space.controller import SpaceController, SpaceSurroundings

@@ -7,9 +7,9 @@ from typing import Final
 
 from sluice_core.errors import SluiceError
 from sluice_middleware.swift import green
-from sluice_motifs.copies import CopySweeper
-from sluice_motifs.leases import Renewal, release
-from sluice_motifs.shim import Leases
+from sluice_motifs.contraction.copies import CopySweeper
+from sluice_motifs.storage.leases import Renewal, release
+from sluice_motifs.storage.shim import Leases
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import Final
 from sluice_core.errors import SluiceError
 from sluice_middleware.swift import green
 from sluice_motifs.runtime import Runtime
-from sluice_motifs.shim import Shim
+from sluice_motifs.storage.shim import Shim
 
 log = logging.getLogger(__name__)
 

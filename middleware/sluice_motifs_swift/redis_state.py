@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sluice_core.motifs import dependents, leases
 from sluice_core.store.store import Store
-from sluice_motifs.shim import Lease
+from sluice_motifs.storage.shim import Lease
 
 
 class RedisLeases:

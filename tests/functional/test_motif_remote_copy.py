@@ -6,8 +6,8 @@ import json
 import pytest
 
 from sluice_motifs.api import ExpansionError, NotContractible
-from sluice_motifs.contraction import CONTRACTED
-from sluice_motifs.records import Motif
+from sluice_motifs.contraction.contractor import CONTRACTED
+from sluice_motifs.storage.records import Motif
 from sluice_motifs.templates.options import OPTIONS, template_context
 from sluice_motifs.templates.remote_copy import RemoteCopy
 from sluice_motifs_kv.database import Database

@@ -8,8 +8,8 @@ from sluice_core.errors import CallerError, Conflict
 from sluice_motifs.api import DERIVED
 from sluice_motifs.dependencies.availability import DEEPEST
 from sluice_motifs.dependencies.freshness import Templates, find_template, is_exact, sources_by_name, sources_of
-from sluice_motifs.records import ItemView, Motif
-from sluice_motifs.shim import Dependents, Shim
+from sluice_motifs.storage.records import ItemView, Motif
+from sluice_motifs.storage.shim import Dependents, Shim
 
 #: Sources of one motif.
 MOST_SOURCES: Final = 32

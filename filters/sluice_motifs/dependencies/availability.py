@@ -27,8 +27,8 @@ from sluice_motifs.dependencies.freshness import (
     internal_sources,
     is_exact,
 )
-from sluice_motifs.records import ItemView, Motif
-from sluice_motifs.shim import Views
+from sluice_motifs.storage.records import ItemView, Motif
+from sluice_motifs.storage.shim import Views
 
 #: Items that are made one from the other.
 DEEPEST: Final = 8

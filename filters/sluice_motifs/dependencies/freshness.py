@@ -20,8 +20,8 @@ from typing import Final
 
 from sluice_core.errors import NotFound
 from sluice_motifs.api import COPY, DERIVED, PRESERVING, ExpansionError, Source, Template, contained
-from sluice_motifs.records import ItemView, Motif, Record
-from sluice_motifs.shim import Views
+from sluice_motifs.storage.records import ItemView, Motif, Record
+from sluice_motifs.storage.shim import Views
 
 Templates = Mapping[str, type[Template]]
 

@@ -16,8 +16,8 @@ from typing import Final
 from sluice_core.errors import Conflict, NotFound
 from sluice_motifs.api import ExpansionError
 from sluice_motifs.dependencies.freshness import Templates, preserved_by
-from sluice_motifs.leases import HeldLeases, Renewal
-from sluice_motifs.shim import Dependents, Leases, Shim
+from sluice_motifs.storage.leases import HeldLeases, Renewal
+from sluice_motifs.storage.shim import Dependents, Leases, Shim
 
 #: Seconds between two tries to get the lease of a source.
 _TRY_AGAIN: Final = 0.1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sluice_motifs.dependencies.freshness import SourceState
 from sluice_motifs.expansion.stream import SharedStream
-from sluice_motifs.records import ItemView
+from sluice_motifs.storage.records import ItemView
 
 
 @dataclass(slots=True, eq=False)

@@ -8,8 +8,8 @@ from sluice_core.errors import PeerError
 from sluice_motifs.api import ExpansionError, Template, contained
 from sluice_motifs.dependencies.availability import DEEPEST
 from sluice_motifs.expansion.proof import proven
-from sluice_motifs.records import ItemView, Motif
-from sluice_motifs.shim import Shim
+from sluice_motifs.storage.records import ItemView, Motif
+from sluice_motifs.storage.shim import Shim
 
 
 class Call:

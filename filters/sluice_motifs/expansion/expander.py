@@ -36,8 +36,8 @@ from sluice_motifs.dependencies.freshness import (
 from sluice_motifs.expansion.calls import Call, pieces_of
 from sluice_motifs.expansion.proof import bounded, proven
 from sluice_motifs.expansion.stream import SharedStream
-from sluice_motifs.records import ItemView, Motif
-from sluice_motifs.shim import Shim
+from sluice_motifs.storage.records import ItemView, Motif
+from sluice_motifs.storage.shim import Shim
 
 log = logging.getLogger(__name__)
 

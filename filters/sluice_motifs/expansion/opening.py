@@ -22,9 +22,9 @@ from sluice_motifs.dependencies.freshness import Freshness, SourceState, Templat
 from sluice_motifs.expansion.active import ActiveExpansion, ActiveExpansions
 from sluice_motifs.expansion.expander import Choice, Expander, in_written_order
 from sluice_motifs.expansion.stream import STALLED, SharedStream
-from sluice_motifs.leases import Renewal, release
-from sluice_motifs.records import ItemView, Motif
-from sluice_motifs.shim import Lease, Leases, Shim
+from sluice_motifs.storage.leases import Renewal, release
+from sluice_motifs.storage.records import ItemView, Motif
+from sluice_motifs.storage.shim import Lease, Leases, Shim
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from sluice_motifs.api import ExpansionError
-from sluice_motifs.records import ItemView
+from sluice_motifs.storage.records import ItemView
 
 #: Why what was made is not taken.
 OTHER_BYTES: Final = "other bytes than it had were made"

@@ -24,14 +24,14 @@ from typing import Any, Final
 
 from sluice_core.errors import PeerError
 from sluice_core.motifs.messages import SpaceStatus
+from sluice_motifs.expansion.observers import Tell
 from sluice_motifs.items import ItemState
-from sluice_motifs.leases import LASTS, release
-from sluice_motifs.observers import Tell
 from sluice_motifs.runtime import Runtime
-from sluice_motifs.shim import Lease, Leases
 from sluice_motifs.space.jobs import Finished, Jobs
 from sluice_motifs.space.keeper import SpaceKeeper
 from sluice_motifs.space.space_index import SpaceIndex, SpaceRules
+from sluice_motifs.storage.leases import LASTS, release
+from sluice_motifs.storage.shim import Lease, Leases
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from sluice_core.describe import Scalar
 from sluice_core.messages.events import MOTIF_CONTRACTED, MOTIF_THRASHING
-from sluice_motifs.contraction import CONTRACTED
-from sluice_motifs.observers import Tell
+from sluice_motifs.contraction.contractor import CONTRACTED
+from sluice_motifs.expansion.observers import Tell
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Finished, Job, Jobs, Parking
 from sluice_motifs.space.planner import Candidate, ContractionPlan, plan_refill

@@ -22,7 +22,7 @@ from typing import Final
 
 from sluice_core.errors import NotFound
 from sluice_motifs.api import ExpansionError, SourceGone
-from sluice_motifs.records import ItemView, Plain, Record
+from sluice_motifs.storage.records import ItemView, Plain, Record
 
 #: Distance of the offsets of two states, one made from the other.
 OFFSETS: Final = 1 << 32

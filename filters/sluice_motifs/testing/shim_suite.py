@@ -17,8 +17,8 @@ import pytest
 
 from sluice_core.describe import MOTIF, ActionInfo, Parameter
 from sluice_motifs.api import ExpansionError, Source, SourceGone, Template, TemplateCall
-from sluice_motifs.records import ItemView, Motif, Record
-from sluice_motifs.shim import Shim
+from sluice_motifs.storage.records import ItemView, Motif, Record
+from sluice_motifs.storage.shim import Shim
 
 #: Contents of items: none, short, of all bytes, and longer than what a stream takes at once.
 CONTENTS: Final = (b"", b"x", bytes(range(256)) * 5, b"0123456789abcdef" * 40_000)
@@ -63,7 +63,7 @@ def shifted(content: bytes) -> bytes:
 
 
 class ShimContract:
-    """Every promise of ``sluice_motifs.shim.Shim``.
+    """Every promise of ``sluice_motifs.storage.shim.Shim``.
 
     ``placement`` is a place where the storage keeps copies of items; empty when it keeps none.
     """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from sluice_core.errors import DecodeError
-from sluice_motifs.records import ItemView, Plain, Record
+from sluice_motifs.storage.records import ItemView, Plain, Record
 
 #: The attribute of the source file.
 STORED: Final = "user.sluice.motif.stored"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from sluice_core.errors import CallerError
-from sluice_motifs.records import ItemView
+from sluice_motifs.storage.records import ItemView
 from sluice_motifs_fs.storage.paths import PRIVATE, SourceFolder
 from sluice_motifs_fs.storage.tracking import FileTracker
 

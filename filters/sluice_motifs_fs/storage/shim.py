@@ -21,8 +21,8 @@ from dataclasses import replace
 from typing import Final
 
 from sluice_motifs.api import ExpansionError, SourceGone
-from sluice_motifs.records import ItemView, Plain, Record
-from sluice_motifs.shim import NoCopies, Shim
+from sluice_motifs.storage.records import ItemView, Plain, Record
+from sluice_motifs.storage.shim import NoCopies, Shim
 from sluice_motifs_fs.storage.attributes import ALGORITHM, copy_attributes, remove_stored, version_time, write_all
 from sluice_motifs_fs.storage.paths import SourceFolder
 from sluice_motifs_fs.storage.pinning import Pinning

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from sluice_core.errors import CallerError, Conflict, DecodeError, PeerError
-from sluice_motifs.records import ItemView, Plain, Record
+from sluice_motifs.storage.records import ItemView, Plain, Record
 from sluice_motifs_fs.storage.attributes import ALGORITHM, STORED, StoredState, file_version, read_stored, remove_stored
 from sluice_motifs_fs.storage.paths import PRIVATE, SourceFolder
 from sluice_motifs_fs.storage.tracking import FileTracker

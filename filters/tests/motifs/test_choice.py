@@ -4,7 +4,7 @@ from sluice_core.describe import MOTIF, ActionInfo
 from sluice_motifs.api import NETWORK, Source, Template
 from sluice_motifs.choice import CheapestFirst
 from sluice_motifs.items import ItemTable
-from sluice_motifs.records import ItemView, Motif, Plain
+from sluice_motifs.storage.records import ItemView, Motif, Plain
 
 
 class Near(Template):

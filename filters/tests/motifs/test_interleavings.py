@@ -7,12 +7,12 @@ import pytest
 from tests.support.simulation import motif_interleavings
 from tests.support.simulation.motif_interleavings import LosableLeases, Violation, run
 
-from sluice_motifs import contraction, copies
+from sluice_motifs.contraction import contractor, copies
 from sluice_motifs.dependencies import availability, source_changes
 from sluice_motifs.dependencies.freshness import Freshness
 from sluice_motifs.expansion import expander
-from sluice_motifs.leases import HeldLeases
-from sluice_motifs.shim import Lease
+from sluice_motifs.storage.leases import HeldLeases
+from sluice_motifs.storage.shim import Lease
 from sluice_motifs.testing.memory_shim import MemoryShim
 
 #: Interleavings that are tried; a million before a release.
@@ -74,7 +74,7 @@ def contractions_hold_no_support(patch):
         def acquire(self, items):
             return bool(self._held) or super().acquire(items)
 
-    patch.setattr(contraction, "HeldLeases", OneLease)
+    patch.setattr(contractor, "HeldLeases", OneLease)
 
 
 def leases_exclude_nobody(patch):

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_motifs.expansion.opening import Openings
-from sluice_motifs.leases import LocalLeases
+from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.testing.memory_shim import MemoryShim
 from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract
 

@@ -2,11 +2,12 @@ import pytest
 
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_filters.api import BadParameter
-from sluice_motifs.contraction import CONTRACTED, EXPAND
+from sluice_motifs.contraction.contractor import CONTRACTED
+from sluice_motifs.contraction.preparation import EXPAND
 from sluice_motifs.dependencies.source_changes import LocalDependents
-from sluice_motifs.leases import LocalLeases
-from sluice_motifs.records import Motif
 from sluice_motifs.runtime import Runtime
+from sluice_motifs.storage.leases import LocalLeases
+from sluice_motifs.storage.records import Motif
 from sluice_motifs.templates.compressed import Compressed
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim

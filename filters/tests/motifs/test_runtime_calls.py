@@ -5,12 +5,12 @@ import pytest
 from sluice_core.errors import CallerError, NotFound, PeerError
 from sluice_core.messages.elasticity import POLICIES, VERIFICATIONS
 from sluice_core.motifs.messages import MotifDaemon
-from sluice_motifs import contraction
+from sluice_motifs.contraction import preparation
 from sluice_motifs.dependencies.source_changes import LocalDependents
-from sluice_motifs.leases import LocalLeases
 from sluice_motifs.replacement.registry import BUILT_IN
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
+from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim
 
@@ -108,4 +108,4 @@ def test_what_a_daemon_announces_of_templates_is_what_the_language_checks():
 
 def test_the_words_of_the_language_are_those_of_the_runtime():
     assert {one.keyword for one in BUILT_IN} == set(POLICIES)
-    assert contraction.VERIFICATIONS == VERIFICATIONS
+    assert preparation.VERIFICATIONS == VERIFICATIONS

@@ -3,8 +3,8 @@
 import random
 import sys
 
-from sluice_motifs.contraction import TRUST
-from sluice_motifs.records import Motif
+from sluice_motifs.contraction.preparation import TRUST
+from sluice_motifs.storage.records import Motif
 from sluice_motifs.testing.shim_suite import ShiftedCopy
 from sluice_motifs_kv.database import Database
 

@@ -9,8 +9,9 @@ import pytest
 from sluice_core.describe import MOTIF, ActionInfo
 from sluice_core.errors import CallerError, DecodeError, NotFound, PeerError
 from sluice_motifs.api import PRESERVING, ExpansionError, NotContractible
-from sluice_motifs.contraction import ALREADY, CONTRACTED, EXPAND
-from sluice_motifs.records import MOST_MOTIFS, Motif
+from sluice_motifs.contraction.contractor import ALREADY, CONTRACTED
+from sluice_motifs.contraction.preparation import EXPAND
+from sluice_motifs.storage.records import MOST_MOTIFS, Motif
 from sluice_motifs.testing.shim_suite import ShiftedCopy
 from sluice_motifs_kv.database import Database
 from sluice_motifs_kv.entries import METADATA, VALUES, item_name

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from sluice_motifs.contraction import VERIFICATIONS
-from sluice_motifs.records import Motif
+from sluice_motifs.contraction.preparation import VERIFICATIONS
+from sluice_motifs.storage.records import Motif
 from sluice_motifs.testing.shim_suite import ShiftedCopy, shifted
 from sluice_motifs_kv.database import Database
 from sluice_motifs_kv.entries import item_name

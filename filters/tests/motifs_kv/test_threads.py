@@ -4,8 +4,8 @@ import contextlib
 import threading
 
 from sluice_motifs.api import NotContractible
-from sluice_motifs.contraction import TRUST
-from sluice_motifs.records import Motif
+from sluice_motifs.contraction.preparation import TRUST
+from sluice_motifs.storage.records import Motif
 from sluice_motifs.testing.shim_suite import ShiftedCopy, shifted
 
 KEYS = [b"copy %d" % number for number in range(6)]

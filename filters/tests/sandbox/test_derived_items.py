@@ -13,10 +13,11 @@ from sluice_core.errors import CallerError, NotFound, SluiceError
 from sluice_filters.registry import load_filters
 from sluice_motifs.api import ExpansionError
 from sluice_motifs.context import TemplateContext
-from sluice_motifs.contraction import CONTRACTED, EXPAND
+from sluice_motifs.contraction.contractor import CONTRACTED
+from sluice_motifs.contraction.preparation import EXPAND
 from sluice_motifs.dependencies.source_changes import LocalDependents
-from sluice_motifs.leases import LocalLeases
 from sluice_motifs.runtime import Runtime
+from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim
 from sluice_sandbox.hosting import OPTIONS, InstalledFilters

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from sluice_core.describe import Scalar
 from sluice_filters.api import BadParameter, parse_parameter
 from sluice_motifs.api import Template
-from sluice_motifs.records import MOST_MOTIFS
+from sluice_motifs.storage.records import MOST_MOTIFS
 
 HEADER: Final = "X-Object-Motif"
 HEADER_ENV: Final = "HTTP_X_OBJECT_MOTIF"

@@ -50,7 +50,7 @@ class WorkerCall(Message):
     :param item_version: of the item as the worker saw it, of ``COPY``
     :param opens: how often objects were read, what was read last at the end, of ``REPORT``
     :param changed: objects that clients wrote or deleted, with motifs or without, of ``REPORT``
-    :param verify: what is proven before (``sluice_motifs.contraction``), of ``CONTRACT``
+    :param verify: what is proven before (``sluice_motifs.contraction.contractor``), of ``CONTRACT``
     """
 
     kind: str

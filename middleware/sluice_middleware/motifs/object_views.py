@@ -10,7 +10,7 @@ from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import App, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject
 from sluice_middleware.wsgi.swift_client import make_environment
-from sluice_motifs.records import ItemView, Plain, Record
+from sluice_motifs.storage.records import ItemView, Plain, Record
 
 #: Headers of objects whose bytes must stay, and why.
 _PINNED: Final = {

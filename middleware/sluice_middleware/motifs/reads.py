@@ -34,7 +34,7 @@ from sluice_middleware.wsgi.response import CONDITIONS, App, Env, Headers, Upstr
 from sluice_middleware.wsgi.stored_object import StoredObject
 from sluice_motifs.api import Template
 from sluice_motifs.dependencies.freshness import Freshness, is_exact, may_get_stale
-from sluice_motifs.records import ItemView
+from sluice_motifs.storage.records import ItemView
 
 #: Who copies an object for a client (Swift's ``copy``).
 COPY_SOURCE: Final = "SSC"

@@ -18,7 +18,7 @@ removed from every response, and from every request of others.
     (``diskfile.stored_metadata``).
 
 ``X-Object-Sysmeta-Sluice-Motif``
-    The object's motifs and what its bytes were made from (``sluice_motifs.records.Record``), at most 2 KB.
+    The object's motifs and what its bytes were made from (``sluice_motifs.storage.records.Record``), at most 2 KB.
 ``X-Object-Sysmeta-Sluice-Contracted``
     JSON ``{"v": 1, "s": plain size}``.  Its presence means that the object is stored as no bytes, and that its motifs
     make them again; ``-Etag`` above is the MD5 of these.

@@ -22,7 +22,7 @@ from sluice_middleware.swift.proxy_api import POLICIES, close_if_possible
 from sluice_middleware.wsgi.response import UpstreamResponse
 from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment
 from sluice_motifs.api import ExpansionError
-from sluice_motifs.records import ItemView
+from sluice_motifs.storage.records import ItemView
 from sluice_motifs_swift.objects.reads import ObjectReads
 from sluice_motifs_swift.objects.writes import ObjectWrites
 

@@ -16,7 +16,7 @@ from sluice_middleware.wsgi.stored_object import StoredObject
 from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.expansion.opening import Opened
-from sluice_motifs.records import ItemView
+from sluice_motifs.storage.records import ItemView
 from sluice_motifs_swift.objects.containers import Containers
 
 #: How often a source is read that is contracted again before its bytes are read.

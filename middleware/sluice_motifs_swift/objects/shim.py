@@ -18,7 +18,7 @@ from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs.api import Template
 from sluice_motifs.dependencies.freshness import is_exact
-from sluice_motifs.records import ItemView, Record
+from sluice_motifs.storage.records import ItemView, Record
 from sluice_motifs_swift.objects.containers import Containers
 from sluice_motifs_swift.objects.copies import Copies, is_copy
 from sluice_motifs_swift.objects.item_index import ItemIndex

@@ -23,7 +23,7 @@ from sluice_middleware.wsgi.response import Env, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject, carry_listing_values, describe_upload
 from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_motifs.api import ExpansionError
-from sluice_motifs.records import ItemView, Record
+from sluice_motifs.storage.records import ItemView, Record
 
 _STORED: Final = 201
 _POSTED: Final = 202

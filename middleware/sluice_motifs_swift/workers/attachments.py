@@ -12,9 +12,9 @@ from sluice_middleware.motifs.object_views import target_of
 from sluice_middleware.motifs.rights import may_read
 from sluice_motifs.api import PRESERVING, Template
 from sluice_motifs.dependencies.freshness import internal_sources, preserved_by, sources_of
-from sluice_motifs.records import ItemView, Motif, Plain, Record
 from sluice_motifs.runtime import Runtime
-from sluice_motifs.shim import Shim
+from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
+from sluice_motifs.storage.shim import Shim
 from sluice_motifs_swift.objects.containers import Containers
 from sluice_motifs_swift.objects.copies import is_copy
 from sluice_motifs_swift.objects.item_index import ItemIndex

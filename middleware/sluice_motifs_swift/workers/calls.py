@@ -20,9 +20,10 @@ from sluice_middleware.motifs.daemon_protocol import (
     WorkerReply,
     send_frame,
 )
-from sluice_motifs.contraction import ALREADY, CONTRACTED, VERIFICATIONS
+from sluice_motifs.contraction.contractor import ALREADY, CONTRACTED
+from sluice_motifs.contraction.preparation import VERIFICATIONS
 from sluice_motifs.runtime import Runtime
-from sluice_motifs.shim import Shim
+from sluice_motifs.storage.shim import Shim
 from sluice_motifs_swift.workers.attachments import Attachments
 
 _FOLLOWS: Final = 200

@@ -4,9 +4,9 @@ import pytest
 
 from sluice_core.errors import CallerError, PeerError
 from sluice_motifs.dependencies.source_changes import LocalDependents
-from sluice_motifs.leases import LocalLeases
-from sluice_motifs.records import Motif, Record
 from sluice_motifs.runtime import Runtime
+from sluice_motifs.storage.leases import LocalLeases
+from sluice_motifs.storage.records import Motif, Record
 from sluice_motifs.testing.memory_shim import MemoryShim
 from sluice_motifs_swift.new_items import NewItems
 

@@ -24,8 +24,8 @@ from sluice_middleware.wsgi.response import UpstreamResponse  # noqa: E402
 from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment  # noqa: E402
 from sluice_middleware.wsgi.worker_context import WorkerContext  # noqa: E402
 from sluice_motifs.dependencies.source_changes import LocalDependents  # noqa: E402
-from sluice_motifs.leases import LocalLeases  # noqa: E402
 from sluice_motifs.runtime import Runtime  # noqa: E402
+from sluice_motifs.storage.leases import LocalLeases  # noqa: E402
 from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract  # noqa: E402
 from sluice_motifs_swift.objects.containers import Containers  # noqa: E402
 from sluice_motifs_swift.objects.item_index import ItemIndex  # noqa: E402

@@ -26,14 +26,15 @@ import greenlet
 from sluice_core.describe import MOTIF, ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError, NotFound, SluiceError
 from sluice_motifs.api import COPY, PRESERVING, ExpansionError, Source, Template, TemplateCall
-from sluice_motifs.contraction import EXPAND, HEAD, TRUST, Contractor
-from sluice_motifs.copies import CopySweeper
+from sluice_motifs.contraction.contractor import Contractor
+from sluice_motifs.contraction.copies import CopySweeper
+from sluice_motifs.contraction.preparation import EXPAND, HEAD, TRUST
 from sluice_motifs.dependencies.source_changes import LocalDependents, SourceChanges
 from sluice_motifs.expansion import stream
 from sluice_motifs.expansion.opening import NoObserver, Openings, Surroundings
-from sluice_motifs.leases import LocalLeases
-from sluice_motifs.records import ItemView, Motif, Record
-from sluice_motifs.shim import Lease
+from sluice_motifs.storage.leases import LocalLeases
+from sluice_motifs.storage.records import ItemView, Motif, Record
+from sluice_motifs.storage.shim import Lease
 from sluice_motifs.testing.memory_shim import MemoryShim
 
 #: Seconds of the simulated clock for each access.

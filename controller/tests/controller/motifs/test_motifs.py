@@ -9,9 +9,9 @@ from sluice_core.motifs.call_server import CallServer
 from sluice_core.motifs.messages import CANCELLED, DONE, SpaceStatus
 from sluice_core.motifs.spaces import write_spaces
 from sluice_motifs.dependencies.source_changes import LocalDependents
-from sluice_motifs.leases import LocalLeases
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
+from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim
 

@@ -5,10 +5,11 @@ import pytest
 from sluice_core.describe import MOTIF, ActionInfo, Parameter
 from sluice_core.errors import Conflict
 from sluice_motifs.api import PRESERVING, ExpansionError, NotContractible, Source, Template, TooDeep
-from sluice_motifs.contraction import BUSY, CONTRACTED, TRUST, Contractor
+from sluice_motifs.contraction.contractor import BUSY, CONTRACTED, Contractor
+from sluice_motifs.contraction.preparation import TRUST
 from sluice_motifs.dependencies.source_changes import LocalDependents, SourceChanges
-from sluice_motifs.leases import LocalLeases
-from sluice_motifs.records import Motif, Record
+from sluice_motifs.storage.leases import LocalLeases
+from sluice_motifs.storage.records import Motif, Record
 from sluice_motifs.testing.memory_shim import MemoryShim
 
 

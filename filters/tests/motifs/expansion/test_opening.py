@@ -12,9 +12,9 @@ from sluice_motifs.api import ExpansionError, Source, Template
 from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.expansion import opening
 from sluice_motifs.expansion.opening import NoObserver, Surroundings
-from sluice_motifs.leases import LocalLeases
-from sluice_motifs.records import Motif, Record
 from sluice_motifs.runtime import Runtime
+from sluice_motifs.storage.leases import LocalLeases
+from sluice_motifs.storage.records import Motif, Record
 from sluice_motifs.testing.memory_shim import MemoryShim
 
 CONTENT = b"plain bytes of some length"

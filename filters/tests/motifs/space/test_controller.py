@@ -6,9 +6,9 @@ import pytest
 
 from sluice_core.messages.elasticity import Membership, Space, SpacePart
 from sluice_motifs.dependencies.source_changes import LocalDependents
-from sluice_motifs.leases import LocalLeases
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.controller import SpaceController, SpaceSurroundings
+from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim
 

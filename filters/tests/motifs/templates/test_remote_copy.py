@@ -9,10 +9,11 @@ from tests.support.controller.swift_code_store import fake_code_swift
 from sluice_core.errors import NotFound, PeerError
 from sluice_core.options import OptionError
 from sluice_motifs.api import ExpansionError, NotContractible
-from sluice_motifs.contraction import CONTRACTED, TRUST
+from sluice_motifs.contraction.contractor import CONTRACTED
+from sluice_motifs.contraction.preparation import TRUST
 from sluice_motifs.dependencies.source_changes import LocalDependents
-from sluice_motifs.leases import LocalLeases
 from sluice_motifs.runtime import Runtime
+from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.options import OPTIONS, template_context
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim

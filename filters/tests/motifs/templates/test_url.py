@@ -14,11 +14,12 @@ from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
 from sluice_filters.api import BadParameter
 from sluice_motifs.api import ExpansionError, NotContractible
 from sluice_motifs.context import TemplateContext
-from sluice_motifs.contraction import CONTRACTED, EXPAND, TRUST
+from sluice_motifs.contraction.contractor import CONTRACTED
+from sluice_motifs.contraction.preparation import EXPAND, TRUST
 from sluice_motifs.dependencies.source_changes import LocalDependents
-from sluice_motifs.leases import LocalLeases
-from sluice_motifs.records import Record
 from sluice_motifs.runtime import Runtime
+from sluice_motifs.storage.leases import LocalLeases
+from sluice_motifs.storage.records import Record
 from sluice_motifs.templates import http_fetch
 from sluice_motifs.templates.http_fetch import Patience, requested
 from sluice_motifs.templates.registry import load_templates

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sluice_motifs.expansion.opening import Openings, Surroundings
-from sluice_motifs.leases import LocalLeases
-from sluice_motifs.records import Record
+from sluice_motifs.storage.leases import LocalLeases
+from sluice_motifs.storage.records import Record
 from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract
 from sluice_motifs_fs.storage.paths import SourceFolder
 from sluice_motifs_fs.storage.shim import FileShim

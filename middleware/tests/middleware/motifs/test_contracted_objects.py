@@ -9,7 +9,7 @@ import pytest
 from sluice_middleware.motifs.daemon_protocol import OPEN, WorkerCall, WorkerReply, receive_frame, send_frame
 from sluice_middleware.testing import FakeObject, ProxyStack
 from sluice_middleware.wsgi import sysmeta
-from sluice_motifs.records import Motif, Record
+from sluice_motifs.storage.records import Motif, Record
 
 PATH = "/v1/AUTH_a/c/o"
 PLAIN = b"0123456789" * 100

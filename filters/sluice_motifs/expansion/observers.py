@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sluice_core.messages.events import MOTIF_DETACHED, MOTIF_MISMATCH
 from sluice_motifs.expansion.proof import OTHER_BYTES
-from sluice_motifs.records import ItemView, Motif
+from sluice_motifs.storage.records import ItemView, Motif
 
 #: Takes what happened: its kind (``sluice_core.messages.events``), the space or item that it is about, and a text.
 Tell = Callable[[str, str, str], object]

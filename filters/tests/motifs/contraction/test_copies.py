@@ -4,12 +4,13 @@ import pytest
 
 from sluice_core.errors import PeerError
 from sluice_motifs.api import COPY, NotContractible
-from sluice_motifs.contraction import CONTRACTED, EXPAND, TRUST
-from sluice_motifs.copies import CopySweeper
+from sluice_motifs.contraction.contractor import CONTRACTED
+from sluice_motifs.contraction.copies import CopySweeper
+from sluice_motifs.contraction.preparation import EXPAND, TRUST
 from sluice_motifs.dependencies.source_changes import LocalDependents
-from sluice_motifs.leases import LocalLeases
-from sluice_motifs.records import Motif, Record
 from sluice_motifs.runtime import Runtime
+from sluice_motifs.storage.leases import LocalLeases
+from sluice_motifs.storage.records import Motif, Record
 from sluice_motifs.templates.derive import Derive
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice_motifs.api import ExpansionError, SourceGone
-from sluice_motifs.records import ItemView, Record
+from sluice_motifs.storage.records import ItemView, Record
 
 
 class Views(Protocol):

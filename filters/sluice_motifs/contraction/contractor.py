@@ -20,20 +20,13 @@ from dataclasses import replace
 from typing import Final
 
 from sluice_core.errors import Conflict, NotFound
-from sluice_motifs.api import ExpansionError, NotContractible, Template, TooDeep, contained
+from sluice_motifs.api import NotContractible, Template, TooDeep
+from sluice_motifs.contraction.preparation import EXPAND, HEAD, TRUST, Preparation, refused
 from sluice_motifs.dependencies.availability import Availability
-from sluice_motifs.dependencies.freshness import Freshness, Templates, preserved_by, sources_by_name
-from sluice_motifs.expansion.calls import Call
-from sluice_motifs.expansion.expander import Expander
-from sluice_motifs.leases import HeldLeases, Renewal
-from sluice_motifs.records import ItemView, Motif, Record
-from sluice_motifs.shim import Dependents, Leases, Shim, ViewedOnce, Views
-
-#: What is proven before bytes go: nothing; that what lies outside is there; that a motif makes the very same bytes.
-TRUST: Final = "trust"
-HEAD: Final = "head"
-EXPAND: Final = "expand"
-VERIFICATIONS: Final = (TRUST, HEAD, EXPAND)
+from sluice_motifs.dependencies.freshness import Templates, preserved_by, sources_by_name
+from sluice_motifs.storage.leases import HeldLeases, Renewal
+from sluice_motifs.storage.records import ItemView
+from sluice_motifs.storage.shim import Dependents, Leases, Shim, ViewedOnce, Views
 
 CONTRACTED: Final = "contracted"
 #: Somebody works at the item, or at one on whose bytes the decision stands.
@@ -65,8 +58,7 @@ class Contractor:
         self._templates = templates
         self._dependents = dependents
         self._contracted = contracted
-        self._freshness = Freshness(shim, templates)
-        self._expander = Expander(shim, templates)
+        self._preparation = Preparation(shim, templates)
 
     def contract(self, name: str, verify: str = HEAD) -> str:
         """Give up the bytes of an item if they can be made again; says what became of it.
@@ -88,7 +80,7 @@ class Contractor:
             if not waits and not held.acquire(sources_by_name(seen.record.motifs, name, self._templates)):
                 return BUSY
             views = ViewedOnce(self._shim, seen)
-            judged = self._prepare(seen, verify, Renewal(held.renew), views)
+            judged = self._preparation.prepare(seen, verify, Renewal(held.renew), views)
             needed = preserved_by(judged.record.motifs, name, self._templates)
             if judged is not seen:
                 views = ViewedOnce(self._shim)  # a copy was made
@@ -162,66 +154,11 @@ class Contractor:
     def _support(self, view: ItemView, views: Views) -> frozenset[str]:
         return Availability(views, self._shim.unreliable, self._templates).support(view)
 
-    def _prepare(self, view: ItemView, verify: str, alive: Callable[[], None], views: Views) -> ItemView:
-        """Prove what is asked for and let the templates do what they must before; the item with the record to keep."""
-        state = Freshness(views, self._templates).look(view)
-        usable = self._freshness.usable(view, state)
-        if not state.stale and not usable:
-            view = self._with_copy(view, alive)
-            state = self._freshness.look(view)
-            usable = self._freshness.usable(view, state)
-        if not state.stale and (verify == EXPAND or not usable):
-            try:
-                motif, before = self._expander.prove(view, alive)
-            except ExpansionError as error:
-                raise _refused(view, f"{error}") from error
-            view = replace(view, record=self._freshness.recorded(view, motif, before))
-            usable = [motif]
-        failures = []
-        for motif in usable:
-            try:
-                self._ready(view, motif, verify, alive)
-            except ExpansionError as error:
-                failures.append(f"`{motif.template}`: {error}")
-        if len(failures) == len(usable):
-            raise _refused(view, "; ".join(failures) or "no motif reads what has changed")
-        return view
-
-    def _with_copy(self, view: ItemView, alive: Callable[[], None]) -> ItemView:
-        """The item with a copy of its bytes, by the first of its motifs that keeps one; else as it is."""
-        for motif in view.record.motifs:
-            kind = self._templates.get(motif.template)
-            if kind is None or not kind.keeps_copy:
-                continue
-            try:
-                with contained(motif.template):
-                    template = kind(motif.params)
-                    params = {**motif.params, **template.keep_copy(Call(self._shim, view, template, motif, (), alive))}
-            except ExpansionError as error:
-                raise _refused(view, f"`{motif.template}`: {error}") from error
-            kept = replace(motif, params=params)
-            motifs = tuple(kept if one == motif else one for one in view.record.motifs)
-            copied = replace(view, record=Record(motifs, view.record.made_from))
-            return replace(copied, record=self._freshness.recorded(copied, kept, self._freshness.look(copied)))
-        return view
-
-    def _ready(self, view: ItemView, motif: Motif, verify: str, alive: Callable[[], None]) -> None:
-        with contained(motif.template):
-            template = self._templates[motif.template](motif.params)
-            call = Call(self._shim, view, template, motif, (), alive)
-            template.contract(call)
-            if verify != TRUST:
-                template.verify(call)
-
 
 def _find(views: Views, name: str) -> ItemView:
     view = views.view(name)
     if view is None:
         raise NotFound(f"there is no item `{name}`")
     if view.pinned and not view.contracted:
-        raise _refused(view, view.pinned)
+        raise refused(view, view.pinned)
     return view
-
-
-def _refused(view: ItemView, reason: str) -> NotContractible:
-    return NotContractible(f"`{view.name}` is not contracted: {reason}")

@@ -4,10 +4,10 @@ import pytest
 
 from sluice_motifs.api import SourceGone
 from sluice_motifs.dependencies.source_changes import LocalDependents
+from sluice_motifs.expansion.observers import EventObserver
 from sluice_motifs.expansion.opening import Surroundings
-from sluice_motifs.leases import LocalLeases
-from sluice_motifs.observers import EventObserver
 from sluice_motifs.runtime import Runtime
+from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.concat import Concat
 from sluice_motifs.testing.memory_shim import MemoryShim
 

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Final
 
 from sluice_motifs.dependencies.freshness import Templates, owned_sources
-from sluice_motifs.leases import HeldLeases
-from sluice_motifs.shim import Dependents, Leases, Shim
+from sluice_motifs.storage.leases import HeldLeases
+from sluice_motifs.storage.shim import Dependents, Leases, Shim
 
 #: Seconds for which a copy stays that nobody needs.
 GRACE: Final = 3600.0

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from sluice_core.errors import PeerError
-from sluice_motifs.shim import Lease, Leases
+from sluice_motifs.storage.shim import Lease, Leases
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""What the runtime asks of a storage: the shim, what it records with items, and leases."""
