@@ -8,6 +8,7 @@ import threading
 import time
 from pathlib import Path
 
+from sluice_core.describe import PROXY
 from sluice_core.errors import PeerError
 from sluice_core.motifs.announcements import ContractionGuard
 from sluice_core.motifs.call_server import CallServer
@@ -17,6 +18,7 @@ from sluice_core.motifs.spaces import write_spaces
 from sluice_core.options import OptionError
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_core.store.store import Store
+from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.cache import node_cache
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift import green
@@ -69,8 +71,9 @@ def make_daemon(path: str) -> Daemon:
     containers, index = Containers(client, values["source_delay"]), ItemIndex(store, client)
     handler = ObjectHandler(_telling_caches(app, values["cache_dir"]), context.lookup, context.filters, log)
     guard = ContractionGuard(store.nodes, time.time)
-    policies = _Policies(context, store)
-    shim = SwiftShim(handler, containers, index, templates, store, guard, policies.problem)
+    limiter = BandwidthLimiter(values["agent_socket"], PROXY, log)
+    policies = _Policies(context, store, limiter)
+    shim = SwiftShim(handler, containers, index, templates, store, limiter, guard, policies.problem)
     node = values["node"] or socket.gethostname()
     tell = EventTeller(store, node, time.time)
     turns = threading.Semaphore(values["expansions"])
@@ -111,11 +114,12 @@ def _telling_caches(app: App, folder: str) -> App:
 
 
 class _Policies:
-    """A service: follows the snapshot of the node's agent."""
+    """A service: follows the snapshot of the node's agent, and what it says of bandwidth."""
 
-    def __init__(self, context: WorkerContext, store: Store) -> None:
+    def __init__(self, context: WorkerContext, store: Store, limiter: BandwidthLimiter) -> None:
         self._context = context
         self._store = store
+        self._limiter = limiter
 
     def problem(self) -> str:
         """Why it is not known what policies there are; empty when it is, or when there never was one."""
@@ -130,6 +134,7 @@ class _Policies:
 
     def start(self) -> None:
         self._context.start()
+        self._limiter.start({})
 
     def stop(self) -> None:
         """Nothing to do."""

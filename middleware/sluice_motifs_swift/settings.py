@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sluice_core.options import Option, OptionError, sample_section
 from sluice_middleware.wsgi.internal_daemon import NODE_OPTIONS, REDIS_OPTIONS, SWIFT_SAMPLE, read_section
+from sluice_middleware.wsgi.worker_context import OPTIONS as WORKER_OPTIONS
 from sluice_motifs.contraction.copies import GRACE
 from sluice_motifs.space.controller import SHARE
 from sluice_motifs.templates import options
@@ -29,6 +30,7 @@ OPTIONS: Final = (
         "part of all seconds that a space may take to make again what it contracted minutes before; "
         "a space whose target would need more stays larger",
     ),
+    *(option for option in WORKER_OPTIONS if option.name == "agent_socket"),
     Option("cache_dir", "", "folder in which the node's proxies cache objects, their option of this name"),
     Option("node", "", "name of this node, as its agent's; empty means its host name"),
     *options.OPTIONS,

@@ -343,3 +343,19 @@ def stored_names(cluster):
 
 def token(swift):
     return {"X-Auth-Token": swift.token}
+
+
+def test_expansions_are_held_to_the_bandwidth_of_what_they_store(motifs, swift, policies):
+    made = sources(swift, "mo-held-sources")
+    put(swift, "mo-held")
+    put(swift, "mo-held/object", WHOLE, x_object_motif=made)
+    policies("FOR CONTAINER AUTH_test/mo-held DO SET bandwidth WITH max_put_bw=500kBps")
+    allowed, end = len(WHOLE) / 500_000, time.monotonic() + 60
+    while True:
+        contract(motifs, "mo-held/object")
+        begun = time.monotonic()
+        expand(motifs, "mo-held/object")
+        if time.monotonic() - begun > allowed / 2:
+            break
+        assert time.monotonic() < end, "expansions are as fast as without a ceiling"
+    assert swift.request("GET", "mo-held/object").body == WHOLE

@@ -94,7 +94,9 @@ def proxy_conf(
 
 def rewriter_conf(layout: Layout, redis_url: str, setup: Setup) -> str:
     """The configuration of ``sluice-rewriter``, with its own proxy application."""
-    return _daemon_conf(layout, "rewriter", {"redis_url": redis_url}, setup)
+    node = _of_the_node(layout, setup)
+    del node["agent_socket"]
+    return _daemon_conf(layout, "rewriter", {"redis_url": redis_url, **node}, setup)
 
 
 def motifs_conf(layout: Layout, redis_url: str, setup: Setup) -> str:
@@ -102,15 +104,13 @@ def motifs_conf(layout: Layout, redis_url: str, setup: Setup) -> str:
     ours = {"redis_url": redis_url, "socket": str(layout.motif_socket), **setup.motif_options}
     if cluster_setup.CACHE in setup.parts:
         ours["cache_dir"] = str(layout.cache)
-    return _daemon_conf(layout, "motifs", ours, setup)
+    return _daemon_conf(layout, "motifs", {**ours, **_of_the_node(layout, setup)}, setup)
 
 
 def _daemon_conf(layout: Layout, name: str, options: dict[str, str], setup: Setup) -> str:
-    ours = {**options, **_of_the_node(layout, setup)}
-    del ours["agent_socket"]
     general = {key: value for key, value in default(layout, 0, 0).items() if key not in ("bind_ip", "bind_port")}
     sections = [
-        section(name, ours),
+        section(name, options),
         section("DEFAULT", general),
         section("pipeline:main", {"pipeline": "cache proxy-server"}),
         section("app:proxy-server", {"use": "egg:swift#proxy"}),

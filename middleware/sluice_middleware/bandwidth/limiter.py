@@ -37,7 +37,7 @@ SHORT: Final[Mapping[str, int]] = {PROXY: PIECE, STORAGE_NODE: 1 << 20}
 #: Flows that are remembered.
 _MOST: Final = 10_000
 _POLICY_ENV: Final = "HTTP_X_BACKEND_STORAGE_POLICY_INDEX"
-#: What daemons read and write for each other is nobody's bandwidth; what they send is counted by who sends it.
+#: What daemons read and write is nobody's bandwidth at an object server; what they send is counted by who sends it.
 _REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
 #: Status of the answers that carry an object's bytes.
 _WITH_OBJECT: Final = ("200", "206")
@@ -86,7 +86,7 @@ class BandwidthLimiter:
         :param candidates: what may concern ``target``
         """
         body, client = answer.body, self.client
-        if client is None or answer.status[:3] not in _WITH_OBJECT or _REPLICATION_ENV in env:
+        if client is None or answer.status[:3] not in _WITH_OBJECT or self._of_daemons(env):
             return body
         length = sysmeta.find_content_length(answer.headers)
         if length is not None and self._count_whole(client, env, target, GET, candidates, length):
@@ -109,7 +109,7 @@ class BandwidthLimiter:
         :param candidates: as of :meth:`throttle_download`
         """
         client = self.client
-        if client is None or _REPLICATION_ENV in env:
+        if client is None or self._of_daemons(env):
             return None
         if self._side == PROXY:
             env.setdefault("swift.infocache", {})  # whoever copies ``env`` will write into this one
@@ -124,6 +124,9 @@ class BandwidthLimiter:
             env["wsgi.input"], partial(self._open, client, env, target, PUT, candidates)
         )
         return made
+
+    def _of_daemons(self, env: Env) -> bool:
+        return self._side != PROXY and _REPLICATION_ENV in env
 
     def _count_whole(
         self, client: CreditClient, env: Env, target: Target, method: str, candidates: Candidates, size: int

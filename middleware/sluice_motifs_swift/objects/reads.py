@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from sluice_core.errors import NotFound, PeerError, SluiceError
+from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.motifs.object_views import target_of, view_of
 from sluice_middleware.motifs.rights import may_read
 from sluice_middleware.proxy.object_handler import ObjectHandler
@@ -29,8 +30,9 @@ Open = Callable[[str, tuple[str, ...]], Opened]
 class ObjectReads:
     """:param handler: of Swift's proxy application below gatekeeper and authorization"""
 
-    def __init__(self, handler: ObjectHandler, containers: Containers) -> None:
+    def __init__(self, handler: ObjectHandler, containers: Containers, limiter: BandwidthLimiter) -> None:
         self._handler = handler
+        self._limiter = limiter
         self._containers = containers
         #: Set when there is a runtime, which stands on this.
         self.open: Open | None = None
@@ -104,6 +106,7 @@ class ObjectReads:
                 raise ExpansionError(f"`{name}` cannot be read: {view.pinned}")
             if view.opaque.chain is not None:
                 self._handler.decode(env, target, answer, view.opaque.chain)
+            answer.body = self._limiter.throttle_download(env, target, answer, self._handler.lookup.candidates(target))
         except BaseException:
             close_if_possible(answer.body)
             raise

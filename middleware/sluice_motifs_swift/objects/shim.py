@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from sluice_core.store.store import Store
+from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.motifs.object_views import ObjectViews, target_of
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift.internal_api import Timestamp
@@ -37,6 +38,7 @@ class SwiftShim:
 
     :param handler: of Swift's proxy application below gatekeeper and authorization
     :param suspended: why nothing may be contracted now; empty when it may
+    :param limiter: holds what is read and stored to the bandwidth of accounts, as at a proxy
     :param problem: why policies are not known, so that no bytes are stored; empty when they are
     """
 
@@ -47,11 +49,12 @@ class SwiftShim:
         index: ItemIndex,
         templates: Mapping[str, type[Template]],
         store: Store,
+        limiter: BandwidthLimiter,
         suspended: Callable[[], str] = str,
         problem: Callable[[], str] = str,
     ) -> None:
-        self.reads = ObjectReads(handler, containers)
-        self._writes = ObjectWrites(handler, problem)
+        self.reads = ObjectReads(handler, containers, limiter)
+        self._writes = ObjectWrites(handler, limiter, problem)
         self._copies = Copies(SwiftClient(handler.app), store, self.reads, self._writes)
         #: Many may open one object at once, and look at it and its sources.
         self._look = SharedLooks(ObjectViews(handler.app).view)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from sluice_core.errors import PeerError
+from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.motifs.object_views import target_of
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.proxy.upload_filters import prepare_reversible
@@ -36,11 +37,13 @@ class ChecksumMismatch(PeerError):
 
 class ObjectWrites:
     """:param handler: of Swift's proxy application below gatekeeper and authorization
+    :param limiter: what is stored is an upload of the account to it, as at a proxy
     :param problem: why it is not known what policies there are; empty when it is
     """
 
-    def __init__(self, handler: ObjectHandler, problem: Callable[[], str] = str) -> None:
+    def __init__(self, handler: ObjectHandler, limiter: BandwidthLimiter, problem: Callable[[], str] = str) -> None:
         self._handler = handler
+        self._limiter = limiter
         self._problem = problem
 
     def post(self, seen: ItemView, record: Record) -> bool:
@@ -120,13 +123,16 @@ class ObjectWrites:
         if self._problem():
             raise PeerError(f"policies are not known: {self._problem()}")
         source = env["wsgi.input"] = _Pieces(pieces)
-        wanted = self._handler.upload_filters(env, target, self._handler.lookup.candidates(target))
+        candidates = self._handler.lookup.candidates(target)
+        throttled = self._limiter.throttle_upload(env, target, candidates)
+        wanted = self._handler.upload_filters(env, target, candidates)
         body = None if wanted is None else prepare_reversible(env, wanted.reversible())
         try:
             return self._send(env, _STORED, (202, 412), source)
         finally:
-            if body is not None:
-                body.close()
+            for one in (body, throttled):
+                if one is not None:
+                    one.close()
 
     def _send(self, env: Env, done: int, newer: tuple[int, ...], source: _Pieces | None = None) -> bool:
         answer = UpstreamResponse(self._handler.app, env)

@@ -16,8 +16,10 @@ internal_api.eventlet_monkey_patch()
 
 import logging  # noqa: E402
 
+from sluice_core.describe import PROXY  # noqa: E402
 from sluice_core.motifs.dependents import current_run, set_complete  # noqa: E402
 from sluice_core.store.store import Store  # noqa: E402
+from sluice_middleware.bandwidth.limiter import BandwidthLimiter  # noqa: E402
 from sluice_middleware.proxy.object_handler import ObjectHandler  # noqa: E402
 from sluice_middleware.wsgi.internal_daemon import load_app  # noqa: E402
 from sluice_middleware.wsgi.response import UpstreamResponse  # noqa: E402
@@ -108,9 +110,11 @@ class Storage:
         assert self._send("PUT", **policy) == 201
         store, client = Store(values["redis_url"], values["redis_prefix"]), SwiftClient(app)
         assert store.run(set_complete(store.keys, store.run(current_run(store.keys))))
-        context = WorkerContext(values, logging.getLogger("sluice"))
-        handler = ObjectHandler(app, context.lookup, context.filters, logging.getLogger("sluice"))
-        inner = SwiftShim(handler, Containers(client, 0.0), ItemIndex(store, client), TEMPLATES, store)
+        log = logging.getLogger("sluice")
+        context = WorkerContext(values, log)
+        handler = ObjectHandler(app, context.lookup, context.filters, log)
+        limiter = BandwidthLimiter(values["agent_socket"], PROXY, log)
+        inner = SwiftShim(handler, Containers(client, 0.0), ItemIndex(store, client), TEMPLATES, store, limiter)
         prefix = f"{ACCOUNT}/{self._container}/"
         self.shim = InContainer(inner, prefix)
         runtime = Runtime(self.shim, LocalLeases(), LocalDependents(), TEMPLATES)

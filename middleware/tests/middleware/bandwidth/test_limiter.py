@@ -276,6 +276,11 @@ def test_replication_reads_are_not_counted(stand, node, agent):
     assert not [flow for flow, _ in told(agent, node.middleware.limiter.client) if flow.method == GET]
 
 
+def test_at_a_proxy_what_a_daemon_reads_and_stores_is_counted(stand, agent):
+    stand("PUT", PATH, body=BODY, env={"HTTP_X_BACKEND_REPLICATION": "True"})
+    assert [flow.method for flow, _ in told(agent, stand.proxy.limiter.client)] == [PUT]
+
+
 @pytest.mark.parametrize(
     ("server", "env", "address"),
     [
