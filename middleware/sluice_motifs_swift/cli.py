@@ -1,4 +1,9 @@
-"""``sluice-motifs --config FILE``: the daemon that makes the bytes of contracted objects."""
+"""``sluice-motifs --config FILE``: the daemon that makes the bytes of contracted objects.
+
+All that has threads is imported after eventlet has patched them: ``concurrent.futures`` makes a lock when it is
+imported, and holds it while it starts a thread.  With a lock of the operating system the next green thread that wants
+it stops the whole process.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,14 @@ from collections.abc import Sequence
 
 from sluice_core.errors import SluiceError
 from sluice_middleware.swift import internal_api
-from sluice_motifs_swift.settings import sample_file
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; 0 when it left in order."""
+    internal_api.eventlet_monkey_patch()
+    from sluice_motifs_swift.assembly import make_daemon
+    from sluice_motifs_swift.settings import sample_file
+
     parser = argparse.ArgumentParser(
         prog="sluice-motifs", description="makes the bytes of contracted objects, see docs/motifs.md"
     )
@@ -26,9 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if given.config is None:
         parser.error("--config FILE is needed, see --sample-config")
-    internal_api.eventlet_monkey_patch()
-    from sluice_motifs_swift.assembly import make_daemon
-
     try:
         daemon = make_daemon(given.config)
         for number in (signal.SIGTERM, signal.SIGINT):
