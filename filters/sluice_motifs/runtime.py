@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Final
 
 from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError, Conflict, NotFound
@@ -34,6 +35,10 @@ from sluice_motifs.items import ItemStatistics, ItemTable
 from sluice_motifs.storage.leases import HeldLeases, Renewal
 from sluice_motifs.storage.records import MOST_MOTIFS, ItemView, Motif, Record
 from sluice_motifs.storage.shim import Dependents, Leases, Shim
+
+#: How often the lease of an item is tried to attach or detach a motif, and seconds in between.
+_TRIES: Final = 50
+_TRY_AGAIN: Final = 0.1
 
 
 class Runtime:
@@ -85,11 +90,10 @@ class Runtime:
 
         :raises NotFound: when there is no such item or source
         :raises CallerError: when the item has it already, or may not have it
-        :raises Conflict: when somebody else works at the item
+        :raises Conflict: when somebody else works at the item, and goes on for some seconds
         """
         with HeldLeases(self._leases) as held:
-            if not held.acquire({name}):
-                raise Conflict(f"`{name}` is being worked at")
+            self._acquire(held, name)
             view = self._find(name)
             record = self.attachment(view, motif)
             if not held.renew() or not self._shim.annotate(view, record):
@@ -132,8 +136,7 @@ class Runtime:
         if view.contracted:
             self.expand(name)
         with HeldLeases(self._leases) as held:
-            if not held.acquire({name}):
-                raise Conflict(f"`{name}` is being worked at")
+            self._acquire(held, name)
             view = self._find(name)
             motifs = tuple(one for one in view.record.motifs if one != motif)
             record = with_motifs(view, motifs, self._templates)
@@ -141,6 +144,14 @@ class Runtime:
                 raise Conflict(f"`{name}` was written or contracted meanwhile")
             if not motifs:
                 self.items.remove(name)
+
+    def _acquire(self, held: HeldLeases, name: str) -> None:
+        """Take the lease of an item, which an expansion that has just stored its bytes may hold for a moment more."""
+        for _ in range(_TRIES):
+            if held.acquire({name}):
+                return
+            self._around.pause(_TRY_AGAIN)
+        raise Conflict(f"`{name}` is being worked at")
 
     def notify_open(self, name: str, chain: tuple[str, ...] = (), needed: bool = False) -> Opened:
         """Somebody reads an item; as ``Openings.open``."""

@@ -5,8 +5,9 @@ from sluice_filters.api import BadParameter
 from sluice_motifs.contraction.contractor import CONTRACTED
 from sluice_motifs.contraction.preparation import EXPAND
 from sluice_motifs.dependencies.source_changes import LocalDependents
+from sluice_motifs.expansion.opening import Surroundings
 from sluice_motifs.runtime import Runtime
-from sluice_motifs.storage.leases import LocalLeases
+from sluice_motifs.storage.leases import HeldLeases, LocalLeases
 from sluice_motifs.storage.records import Motif
 from sluice_motifs.templates.compressed import Compressed
 from sluice_motifs.templates.registry import load_templates
@@ -131,3 +132,26 @@ def test_a_longer_chain_than_is_expanded_is_not_attached(store):
         store.attach(f"i{number}", "concat", of=f"i{number - 1}")
     with pytest.raises(CallerError, match="`i8` would be made through more than 8 others"):
         store.attach("i8", "concat", of="i7")
+
+
+def test_motifs_are_attached_and_detached_once_nobody_else_works_at_the_item():
+    shim, leases, others = MemoryShim(lambda name, chain: iter(())), LocalLeases(), []
+
+    def pause(seconds):
+        others.pop().__exit__(None, None, None)
+
+    def held_by_another():
+        others.append(HeldLeases(leases))
+        assert others[0].acquire({"a"})
+
+    runtime = Runtime(shim, leases, LocalDependents(), load_templates(), around=Surroundings(pause=pause))
+    for name in ("a", "b"):
+        shim.put(name, TEXT)
+    motif = runtime.create_motif("concat", {"of": "b"})
+    held_by_another()
+    runtime.attach_motif("a", motif)
+    assert shim.view("a").record.motifs == (motif,)
+    held_by_another()
+    runtime.detach_motif("a", motif)
+    assert shim.view("a").record.motifs == ()
+    assert others == []
