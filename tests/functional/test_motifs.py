@@ -350,12 +350,11 @@ def test_expansions_are_held_to_the_bandwidth_of_what_they_store(motifs, swift, 
     put(swift, "mo-held")
     put(swift, "mo-held/object", WHOLE, x_object_motif=made)
     policies("FOR CONTAINER AUTH_test/mo-held DO SET bandwidth WITH max_put_bw=500kBps")
-    allowed, end = len(WHOLE) / 500_000, time.monotonic() + 60
-    while True:
+    allowed, end, held = len(WHOLE) / 500_000, time.monotonic() + 60, 0
+    while held < 3:  # in a row: one may be slow for another reason
         contract(motifs, "mo-held/object")
         begun = time.monotonic()
         expand(motifs, "mo-held/object")
-        if time.monotonic() - begun > allowed / 2:
-            break
+        held = held + 1 if time.monotonic() - begun > allowed / 2 else 0
         assert time.monotonic() < end, "expansions are as fast as without a ceiling"
     assert swift.request("GET", "mo-held/object").body == WHOLE

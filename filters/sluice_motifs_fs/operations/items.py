@@ -119,10 +119,11 @@ class ItemOperations(FileOperations):
 
         :param anyway: whether it takes new content that is not in its place
         """
-        if anyway or opened.same():
+        same = opened.same()
+        if same or anyway:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             # in between, later content may have taken the place of what is being made
-            if os.fstat(file).st_ino == opened.view.opaque[0] or not opened.same():
+            if os.fstat(file).st_ino == opened.view.opaque[0] or not same:
                 return file, WatchedFile(opened)
             os.close(file)
             return None

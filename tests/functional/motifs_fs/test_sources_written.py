@@ -131,9 +131,9 @@ def check(mount, source, item, write, contracted):
     while not watched.over.is_set() and not watched.wrong:
         watched.begun += 1
         write(source, content(watched.begun))
+        watched.closed = watched.begun
         if watched.begun % 3 == 0:
             time.sleep(PAUSE)
-        watched.closed = watched.begun
     timer.cancel()
     watched.over.set()
     for thread in threads:
