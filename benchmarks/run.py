@@ -49,6 +49,7 @@ from benchmarks import (
 )
 from benchmarks.figures import Figure, Partly, table
 from benchmarks.machine import machine_facts
+from benchmarks.motifs import costs as motif_costs
 from benchmarks.motifs import file_system as motif_file_system
 from benchmarks.motifs import graph as motif_graph
 from benchmarks.motifs import reads as motif_reads
@@ -104,6 +105,7 @@ LONG: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "bandwidth": bandwidth.figures,
     "io_streams": io_streams.measure,
     "whole_nodes": whole_nodes.measure,
+    "motif_costs": motif_costs.measure,
 }
 PARTS: Final = (*FIRST, *PAIRED, *ALONE)
 

@@ -14,6 +14,7 @@ import contextlib
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
@@ -29,7 +30,7 @@ from sluice_aio.base.layout import OBJECT_DEVICES, Layout
 from sluice_aio.base.setup import DISKFILE, KEYS, OBJECT, PROXY, READS, STORAGE, Setup
 from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.components import PLAIN_SWIFT
+from sluice_aio.cluster.components import MOTIF_DAEMONS, PLAIN_SWIFT
 from sluice_aio.conf.common import USERS
 from sluice_core.errors import PeerError
 from sluice_core.store.records import Draft
@@ -41,28 +42,42 @@ SIZES: Final[Mapping[str, int]] = {"10 KB": 10_000, "1 MB": 1_000_000}
 #: Requests of a block, full and quick: short blocks, since the machine drifts within a second.
 COUNTS: Final[Mapping[str, tuple[int, int]]] = {"10 KB": (60, 40), "1 MB": (16, 10)}
 GROUPS: Final = ("proxy", "objects")
-_CONTAINER: Final = "small"
+CONTAINER: Final = "small"
 _OBJECTS: Final = 40
 _USER: Final = "test:tester"
-_SETUP: Final = Setup(parts=frozenset({PROXY, READS, KEYS, STORAGE, OBJECT, DISKFILE}), proxy_workers=1, s3api=False)
-_PLAIN: Final = Setup(parts=frozenset(), proxy_workers=1, s3api=False)
-_WITH_SLUICE: Final = (PLAIN_SWIFT - {"plain"}) | {"proxy", "redis", "rabbit", "agent"}
 _BATCH: Final = 1000
 #: Operation and size → blocks by instance, cycle after cycle.
 Samples = dict[tuple[str, str], list[dict[str, Block]]]
 
 
-class WholeNodes:
-    """The three clusters, in folders below ``folder``; a context manager."""
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a cluster is made of; ``proxy`` is the component that is asked."""
 
-    def __init__(self, folder: Path) -> None:
-        self.clusters: dict[str, Cluster] = {}
-        for name in INSTANCES:
-            mine = name == SLUICE
-            layout = Layout.free(folder / name)
-            self.clusters[name] = Cluster(
-                layout, _WITH_SLUICE if mine else PLAIN_SWIFT, setup=_SETUP if mine else _PLAIN
-            )
+    components: frozenset[str]
+    setup: Setup
+    proxy: str = "proxy"
+
+
+PLAIN_NODES: Final = Kind(PLAIN_SWIFT, Setup(parts=frozenset(), proxy_workers=1, s3api=False), "plain")
+SLUICE_NODES: Final = Kind(
+    (PLAIN_SWIFT - {"plain"}) | {"proxy", "redis", "rabbit", "agent"},
+    Setup(parts=frozenset({PROXY, READS, KEYS, STORAGE, OBJECT, DISKFILE}), proxy_workers=1, s3api=False),
+)
+
+
+class WholeNodes:
+    """The three clusters, in folders below ``folder``; a context manager.
+
+    :param ours: the one that is compared with the two others
+    """
+
+    def __init__(self, folder: Path, ours: Kind = SLUICE_NODES, others: Kind = PLAIN_NODES) -> None:
+        self._kinds = {name: ours if name == SLUICE else others for name in INSTANCES}
+        self.clusters = {
+            name: Cluster(Layout.free(folder / name), kind.components, setup=kind.setup)
+            for name, kind in self._kinds.items()
+        }
         self._stack = contextlib.ExitStack()
         self.assignments = 0
 
@@ -83,21 +98,23 @@ class WholeNodes:
         :raises PeerError: when it is away
         """
         cluster = self.clusters[name]
-        url = cluster.proxy_url if name == SLUICE else cluster.plain_url
+        url = cluster.plain_url if self._kinds[name].proxy == "plain" else cluster.proxy_url
         return SwiftHttp(url).login(_USER, USERS[_USER][0])
 
     def cpu(self, name: str) -> dict[str, float]:
-        """CPU seconds so far of the proxy and of the object servers of ``name``."""
-        members = {"proxy": (_proxy(name),), "objects": tuple(OBJECT_DEVICES)}
+        """CPU seconds so far of the proxy, the object servers and the motif daemons (where there are) of ``name``."""
+        kind = self._kinds[name]
+        daemons = tuple(one for one in MOTIF_DAEMONS if one in kind.components)
+        members = {"proxy": (kind.proxy,), "objects": tuple(OBJECT_DEVICES), "motifs": daemons}
         return {group: cpu_seconds(self._pids(name, servers)) for group, servers in members.items()}
 
     def restart(self, order: Sequence[str]) -> None:
         """Restart all proxies and object servers in ``order``: of identical ones the first is a little slower."""
         for name in order:
-            for server in (*OBJECT_DEVICES, _proxy(name)):
+            for server in (*OBJECT_DEVICES, self._kinds[name].proxy):
                 self.clusters[name].restart(server)
             client = self.client(name)
-            client.request("HEAD", f"{_CONTAINER}/nothing")
+            client.request("HEAD", f"{CONTAINER}/nothing")
             client.close()
 
     def populate(self, count: int) -> None:
@@ -124,18 +141,14 @@ class WholeNodes:
 
     def _fill(self, name: str) -> None:
         client = self.client(name)
-        make_container(client, _CONTAINER)
+        make_container(client, CONTAINER)
         for text, size in SIZES.items():
             put_all(client, _paths(text), random.Random(1).randbytes(size))
         client.close()
 
 
-def _proxy(name: str) -> str:
-    return "proxy" if name == SLUICE else "plain"
-
-
 def _paths(text: str) -> list[str]:
-    return [f"{_CONTAINER}/{text.replace(' ', '')}-{number}" for number in range(_OBJECTS)]
+    return [f"{CONTAINER}/{text.replace(' ', '')}-{number}" for number in range(_OBJECTS)]
 
 
 def measure(scale: Scale) -> list[Figure]:
@@ -154,7 +167,7 @@ def sample(nodes: WholeNodes, scale: Scale) -> Samples:
     works: dict[tuple[str, str], Work] = {}
     for text, size in SIZES.items():
         works["GET", text] = getting(_paths(text), size)
-        works["PUT", text] = putting(_CONTAINER, 100, random.Random(2).randbytes(size))
+        works["PUT", text] = putting(CONTAINER, 100, random.Random(2).randbytes(size))
     rounds, cycles = scale.pick(6, 1), scale.pick(16, 1)
     for number in range(rounds):
         order = ORDERS[number % len(ORDERS)]

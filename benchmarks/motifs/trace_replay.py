@@ -8,8 +8,8 @@ target size: more than there is at first, 20 % of the bytes in the second part, 
 in the fourth, while spare space is filled in the background.  The last part begins when that is over.  Each part goes
 on, without reads, until it has lasted 35 seconds, so that the size 30 seconds after a change is seen.
 
-The trace has strong locality, as the paper's: 99 % of reads repeat one of about the last 30.  A target of 20 % was not
-reached within 30 seconds on two cores (``README.md``).
+The trace has strong locality, as the paper's: 99 % of reads repeat one of about the last 30.  How many objects a node
+contracts within 30 seconds depends on its CPU; so the same is done once more with 800 objects.
 
 A target of 0 is below what is being read, so that keeping it would make bytes again all the time: contraction stops
 short of that, and the space says ``thrashing``.  How many bytes are stored then has no target.
@@ -47,6 +47,8 @@ from sluice_filters.api import Hint
 from sluice_filters.basic.xor import Xor
 
 LOCALITY: Final = Locality("strong", repeats=0.99, items=2000, median=16 << 10, sigma=1.0)
+#: Objects of the second, smaller run, and its reads.
+FEWER: Final = (800, 2_500)
 #: Percent of the bytes of all objects that are the target of a part; None: more than there is.
 PARTS: Final = (("unrestricted", None), ("20 %", 20), ("0", 0), ("filled", None), ("unrestricted again", None))
 #: Reads in a second, as far as the last one has been answered.
@@ -97,10 +99,15 @@ class Sample:
 
 
 def measure(scale: Scale) -> list[Figure]:
-    """Sizes after each change, and how fast reads are at last; a quick run has a twentieth of the objects and reads."""
-    items, opens = scale.pick(LOCALITY.items, 100), scale.pick(5_000, 600)
+    """Sizes after each change, and how fast reads are at last; a quick run has one of few objects and reads."""
+    if scale.quick:
+        return _measure(scale, 100, 600)
+    return [*_measure(scale, LOCALITY.items, 5_000), *_measure(scale, *FEWER)]
+
+
+def _measure(scale: Scale, items: int, opens: int) -> list[Figure]:
     trace = _trace(items, opens)
-    layout = Layout.free(scale.folder / "motif-trace")
+    layout = Layout.free(scale.folder / f"motif-trace-{items}")
     with (
         Cluster(layout, DEFAULT | {"motifs"}) as cluster,
         Client(cluster.api_url, cluster.token) as api,
@@ -109,7 +116,7 @@ def measure(scale: Scale) -> list[Figure]:
         say(f"motif_trace: {items} objects, {sum(trace.sizes)} bytes, {opens} reads")
         fill(swift, trace)
         parts, samples = _replay(api, swift, trace)
-    if scale.pictures is not None:
+    if scale.pictures is not None and items == LOCALITY.items:
         scale.pictures.mkdir(parents=True, exist_ok=True)
         marks = [(one.began, f"target {one.name}") for one in parts]
         reads = [read for one in parts for read in one.times]

@@ -225,7 +225,16 @@ def test_each_orphan_of_each_kill_counts():
 
 
 def test_what_takes_long_is_measured_only_when_it_is_named():
-    assert set(run.LONG) == {"failover", "two_hosts", "soak", "division", "bandwidth", "io_streams", "whole_nodes"}
+    assert set(run.LONG) == {
+        "failover",
+        "two_hosts",
+        "soak",
+        "division",
+        "bandwidth",
+        "io_streams",
+        "whole_nodes",
+        "motif_costs",
+    }
     assert not set(run.LONG) & set(run.PARTS)
     assert "api" in run.PARTS
     assert run.arguments(["--only", "failover", "--only", "two_hosts"]).only == ["failover", "two_hosts"]
