@@ -9,6 +9,8 @@ import pytest
 
 from sluice_aio.cluster.components import script
 
+pytestmark = pytest.mark.probe
+
 
 def test_the_demo_of_volumes_holds_and_leaves_nothing():
     if os.geteuid() != 0:

@@ -30,6 +30,8 @@ from sluice_aio.cluster.cluster import Cluster
 from sluice_block.konnector.client import KonnectorClient
 from sluice_core.errors import Conflict
 
+pytestmark = pytest.mark.probe
+
 
 @pytest.fixture(scope="module")
 def cluster():

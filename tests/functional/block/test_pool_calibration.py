@@ -16,6 +16,8 @@ from sluice_aio.keystone import seed
 from sluice_block.konnector.client import KonnectorClient
 from sluice_client import ApiError, Client
 
+pytestmark = pytest.mark.probe
+
 SERVICES = {"redis", "rabbit", "agent", "actors", "api", "cinder", "konnector"}
 FIGURES = ("read_bw", "write_bw", "read_iops", "write_iops")
 

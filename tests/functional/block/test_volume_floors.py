@@ -18,6 +18,8 @@ from sluice_aio.keystone import seed
 from sluice_block.konnector.client import KonnectorClient
 from sluice_client import Client
 
+pytestmark = pytest.mark.probe
+
 MB = 1_000_000
 SERVICES = {"redis", "rabbit", "agent", "actors", "api", "cinder", "konnector"}
 #: Seconds in which shares settle, and over which they are measured.
