@@ -5,6 +5,9 @@
 Small objects: seconds to the first byte, of the object and of its source, one right after the other.  Large ones: the
 whole GET, beside a client that reads the source and stores the object under another name while it reads.  Objects are
 made by ``concat`` of one source, so that no filter's work is in the times.  Each round contracts the object again.
+
+At last, what it costs to look at sources: GETs of an object that is there and derived from some, beside the same object
+without a motif.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from benchmarks.figures import Figure, at_most
+from benchmarks.figures import Figure, at_most, reported
 from benchmarks.pairs import quantile
 from benchmarks.scale import Scale, say
 
@@ -32,6 +35,9 @@ from sluice_core.errors import PeerError
 
 SMALL: Final = {"10 KB": 10_000, "200 KB": 200_000}
 LARGE: Final = {"20 MB": 20_000_000, "100 MB": 100_000_000}
+#: Sources of an object that is there, and its size.
+SOURCES: Final = (1, 8)
+DERIVED: Final = 200_000
 #: Seconds that the first byte may come after that of the source, and how much longer a whole object may take.
 LATER: Final = 0.025
 LONGER: Final = 1.2
@@ -57,7 +63,7 @@ def measure(scale: Scale) -> list[Figure]:
         for text, size in LARGE.items():
             _fill(swift, text, size)
             found.append(_whole(api, swift, text, size, scale.pick(12, 2)))
-    return found
+        return [*found, *(_derived(swift, count, scale.pick(60, 5)) for count in SOURCES)]
 
 
 def _fill(swift: SwiftHttp, text: str, size: int) -> None:
@@ -110,6 +116,29 @@ def _whole(api: Client, swift: SwiftHttp, text: str, size: int, rounds: int) -> 
     beside += f"{quantile(ratios, 0.25):.2f}..{quantile(ratios, 0.75):.2f}"
     row = f"GET of a contracted object of {text} × reading the source and storing it by hand, median of {rounds}"
     return at_most("motif whole", row, ratio, LONGER, "×", beside, 2)
+
+
+def _derived(swift: SwiftHttp, count: int, rounds: int) -> Figure:
+    """GETs of an object that is there, made of so many sources, beside the same one without a motif."""
+    part = random.Random(count).randbytes(DERIVED // count)
+    names = [f"part-{count}-{number}" for number in range(count)]
+    of = ",".join(f"{_ACCOUNT}/{_CONTAINER}/{name}" for name in names)
+    for name in names:
+        swift.request("PUT", f"{_CONTAINER}/{name}", part)
+    swift.request("PUT", f"{_CONTAINER}/plain-{count}", part * count)
+    if swift.request("PUT", f"{_CONTAINER}/of-{count}", part * count, x_object_motif=f"concat; of={of}").status != 201:
+        raise PeerError(f"no object is made of {count} sources")
+    plain: list[float] = []
+    item: list[float] = []
+    for number in range(rounds):
+        turns: list[tuple[list[float], str]] = [(plain, f"plain-{count}"), (item, f"of-{count}")]
+        for times, name in turns if number % 2 else reversed(turns):
+            times.append(_first_byte(swift, name))
+    later = 1000 * quantile([mine - others for mine, others in zip(item, plain, strict=True)], 0.5)
+    say(f"motif_reads: derived from {count}: {later:.1f} ms later")
+    row = f"GET of an object of 200 KB that is there and derived from {count}: first byte later than without a motif"
+    beside = f"{1000 * quantile(item, 0.5):.1f} ms, without a motif {1000 * quantile(plain, 0.5):.1f} ms"
+    return reported("motif derived", row, later, "ms", beside, 1)
 
 
 def _contract(api: Client, text: str) -> None:

@@ -8,6 +8,7 @@ External sources have no versions.  What was made of them is out of date after `
 record says since when.
 
 An open costs one view of each source, and of the sources of those that are derived; nothing for items without motifs.
+The sources of one item are viewed at once, where the storage can (``Views.view_all``).
 """
 
 from __future__ import annotations
@@ -107,8 +108,9 @@ class Freshness:
         if not view.record.motifs:
             return SourceState({}, frozenset(), frozenset(), {})
         search = _Search(self._views, self._templates)
-        changed = search.changed(view)
         sources = [one for motif in view.record.motifs for one in sources_of(motif, view.name, self._templates) or ()]
+        search.find_all([one.name for one in sources if not one.external])
+        changed = search.changed(view)
         found = {one.name: search.find(one.name) for one in sources if not one.external}
         versions = {name: one.plain.version for name, one in found.items() if one is not None}
         # a copy of ours that is gone is made again while the item has its bytes
@@ -227,18 +229,22 @@ class _Search:
 
     def changed(self, item: ItemView) -> frozenset[str]:
         """The sources of its derived motifs that changed since they were recorded, or are out of date themselves."""
-        return frozenset(
-            name
-            for name in derived_from(item.record.motifs, item.name, self._templates)
-            if self._has_changed(name, item.record.made_from.get(name))
-        )
+        names = derived_from(item.record.motifs, item.name, self._templates)
+        self.find_all(names)
+        return frozenset(name for name in names if self._has_changed(name, item.record.made_from.get(name)))
+
+    def find_all(self, names: Sequence[str]) -> None:
+        """View several items.
+
+        :raises ExpansionError: when that would be too many
+        """
+        others = [name for name in dict.fromkeys(names) if name not in self._known]
+        if len(self._known) + len(others) > MOST_LOOKED_AT:
+            raise ExpansionError(f"more than {MOST_LOOKED_AT} sources would have to be looked at")
+        self._known.update(zip(others, self._views.view_all(others), strict=True))
 
     def find(self, name: str) -> ItemView | None:
-        """The view of an item."""
-        if name not in self._known:
-            if len(self._known) >= MOST_LOOKED_AT:
-                raise ExpansionError(f"more than {MOST_LOOKED_AT} sources would have to be looked at")
-            self._known[name] = self._views.view(name)
+        """The view of an item, which :meth:`find_all` was asked for."""
         return self._known[name]
 
     def versions(self) -> dict[str, str]:

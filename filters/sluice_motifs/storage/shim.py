@@ -11,7 +11,7 @@ would then be taken for old ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,8 +25,15 @@ class Views(Protocol):
     def view(self, name: str) -> ItemView | None:
         """The item as it is now, from the newest copy; None when there is none, and not when that is unknown."""
 
+    def view_all(self, names: Sequence[str]) -> Sequence[ItemView | None]:
+        """Several items, in the order of their names; each is looked at after the call has begun.
 
-class ViewedOnce:
+        One behind the other, unless a storage looks at several at once.
+        """
+        return [self.view(name) for name in names]
+
+
+class ViewedOnce(Views):
     """Views of one decision: each item is looked at once, and what was seen is kept.
 
     A storage pays for each look, and a decision asks for an item several times.
@@ -43,6 +50,12 @@ class ViewedOnce:
         if name not in self._seen:
             self._seen[name] = self._views.view(name)
         return self._seen[name]
+
+    def view_all(self, names: Sequence[str]) -> Sequence[ItemView | None]:
+        """As ``Views.view_all``, of those that were not looked at."""
+        others = [name for name in names if name not in self._seen]
+        self._seen.update(zip(others, self._views.view_all(others), strict=True))
+        return [self._seen[name] for name in names]
 
 
 class Shim(Views, Protocol):

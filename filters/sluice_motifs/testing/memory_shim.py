@@ -23,6 +23,7 @@ from typing import Final
 from sluice_core.errors import NotFound
 from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.storage.records import ItemView, Plain, Record
+from sluice_motifs.storage.shim import Shim
 
 #: Distance of the offsets of two states, one made from the other.
 OFFSETS: Final = 1 << 32
@@ -79,8 +80,8 @@ class _State:
 
 
 @dataclass
-class MemoryShim:
-    """Implements ``Shim``; ``put``, ``post``, ``delete``, ``copy`` and ``rewrite`` are what others do.
+class MemoryShim(Shim):
+    """A storage in memory; ``put``, ``post``, ``delete``, ``copy`` and ``rewrite`` are what others do.
 
     :param front_door: reads an item as a client does: name and chain to bytes
     :param unstable: sources that may vanish, with the reason

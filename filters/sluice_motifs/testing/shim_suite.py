@@ -95,6 +95,13 @@ class ShimContract:
         assert b"".join(shim.own_bytes(seen)) == content
         assert b"".join(shim.read(name, "", ())) == content
 
+    def test_items_are_seen_together_as_one_by_one(self, storage: ShimStorage, shim: Shim) -> None:
+        for number in range(20):
+            storage.put(f"item{number}", b"%d" % number)
+        names = [f"item{number}" for number in reversed(range(25))]
+        assert list(shim.view_all(names)) == [shim.view(name) for name in names]
+        assert list(shim.view_all([])) == []
+
     def test_a_copy_belongs_to_the_bytes_that_an_item_has(self, storage: ShimStorage, shim: Shim) -> None:
         seen = attached(storage, "item", b"one")
         if not self.placement:

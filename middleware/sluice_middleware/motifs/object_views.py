@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError, PeerError
+from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import App, UpstreamResponse
@@ -18,6 +20,8 @@ _PINNED: Final = {
     "x-object-manifest": "it is the manifest of a large object",
     "x-object-sysmeta-symlink-target": "it is a link",
 }
+#: Objects that are looked at at a time, for one that is made from many.
+LOOKS_AT_ONCE: Final = 8
 _ENCRYPTED: Final = ("x-object-sysmeta-crypto-", "x-object-transient-sysmeta-crypto-")
 
 
@@ -65,6 +69,10 @@ class ObjectViews:
         except DecodeError as error:
             raise PeerError(f"the metadata of `{name}` cannot be read: {error}") from error
 
+    def view_all(self, names: Sequence[str]) -> Sequence[ItemView | None]:
+        """As :meth:`view`, of several."""
+        return look_at_all(self.view, names)
+
     def stored(self, name: str) -> StoredObject | None:
         """The object as it is stored; None when there is none.
 
@@ -87,6 +95,13 @@ class ObjectViews:
             return StoredObject(answer.headers)
         except DecodeError as error:
             raise PeerError(f"the metadata of `{name}` cannot be read: {error}") from error
+
+
+def look_at_all(look: Callable[[str], ItemView | None], names: Sequence[str]) -> Sequence[ItemView | None]:
+    """What ``look`` finds of each object; some are looked at at a time."""
+    if len(names) < 2:
+        return [look(name) for name in names]
+    return green.map_concurrently(look, names, LOOKS_AT_ONCE)
 
 
 def _pinned(stored: StoredObject) -> str:

@@ -6,13 +6,13 @@ It is listed, versioned, replicated and deleted by Swift as any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from sluice_core.store.store import Store
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
-from sluice_middleware.motifs.object_views import ObjectViews, target_of
+from sluice_middleware.motifs.object_views import ObjectViews, look_at_all, target_of
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.wsgi import sysmeta
@@ -69,6 +69,9 @@ class SwiftShim:
         if view is None or view.contracted or view.pinned or not view.record.motifs:
             return view
         return replace(view, pinned=self._pinned(view))
+
+    def view_all(self, names: Sequence[str]) -> Sequence[ItemView | None]:
+        return look_at_all(self.view, names)
 
     def _pinned(self, view: ItemView) -> str:
         account, container, _ = view.name.split("/", 2)

@@ -70,6 +70,11 @@ class InContainer:
         view = self._inner.view(self._prefix + name)
         return None if view is None else replace(view, name=name)
 
+    def view_all(self, names):
+        full = [name if name in self._copies else self._prefix + name for name in names]
+        views = self._inner.view_all(full)
+        return [view and replace(view, name=name) for name, view in zip(names, views, strict=True)]
+
     def scan(self):
         for view in self._inner.scan():
             if view.name.startswith(self._prefix):
