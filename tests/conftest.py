@@ -25,7 +25,7 @@ def cluster():
     try:
         # its nodes hear what a CollectD would send
         # and its proxies forget a container as soon as one writes it: they have one memcached
-        motifs = {"source_delay": "0", "copy_sweep": "1", "copy_grace": "5"}
+        motifs = {"source_delay": "0", "copy_sweep": "1", "copy_grace": "5", "motif_url_hosts": "127.0.0.1"}
         setup = Setup(agent_options={"agent": {"collectd": "true"}}, motif_options=motifs)
         with Cluster(Layout.free(folder), plain=True, setup=setup) as running:
             yield running

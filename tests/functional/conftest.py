@@ -1,6 +1,7 @@
-"""An API of its own beside the cluster's: the same Swift and code, a Redis database that nobody else writes.
+"""What functional tests add to the cluster: a motif daemon, isolated filters, an API of its own.
 
-What is sent to it may be anything, so that it must not be what other tests build on.
+That API has the same Swift and code, and a Redis database that nobody else writes. What is sent to it may be anything,
+so that it must not be what other tests build on.
 """
 
 import configparser
@@ -9,11 +10,13 @@ from pathlib import Path
 
 import pytest
 import redis
+from tests.support.cluster.motifs import motif_daemon
 from tests.support.controller.lone_api import LIMITS, LoneApi
 
 from sluice_aio.base.ports import HOST, free_port, probe
 from sluice_aio.base.server import Server
 from sluice_aio.cluster.components import script
+from sluice_core.store.store import Store
 
 #: A Redis has sixteen; the cluster uses the first.
 DATABASE = 7
@@ -82,3 +85,42 @@ def unlogged(lone_api):
     """What a test made the API log holds no secret and no traceback."""
     with lone_api.log_checked():
         yield
+
+
+@pytest.fixture(scope="module")
+def store(cluster):
+    """What the controller keeps in the cluster's Redis."""
+    with contextlib.closing(Store(cluster.redis_url)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def motifs(cluster):
+    """The cluster with a motif daemon."""
+    with motif_daemon(cluster):
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def sandbox(cluster):
+    """The supervisor of isolated filters."""
+    cluster.add(["sandbox"])
+    yield
+    cluster.remove("sandbox")
+
+
+@pytest.fixture(scope="module")
+def registered(api):
+    """Registers and uploads filters, once each."""
+    known = {}
+
+    def register(description, code):
+        keyword = description["keyword"]
+        if keyword not in known:
+            api.register_filter(description)
+            known[keyword] = api.upload_filter(keyword, code, wait=10)
+        return known[keyword]
+
+    yield register
+    for keyword in known:
+        api.unregister_filter(keyword, force=True)

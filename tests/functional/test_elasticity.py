@@ -3,30 +3,15 @@
 import json
 import time
 
-import pytest
-from tests.support.cluster.motifs import motif_daemon
+from tests.support.cluster.motifs import put
 
 from sluice_client import ApiError
 from sluice_core.messages.nodes import NodeReport
-from sluice_core.store.store import Store
 
 PARTS = [b"%d: one half of an object\n" % number * 500 for number in range(2)]
 WHOLE = b"".join(PARTS)
 #: Seconds: a Redis that was just started grants no leases for ten, and a lost space is taken over in as many.
 LIMIT = 60.0
-
-
-@pytest.fixture(scope="module")
-def motifs(cluster):
-    with motif_daemon(cluster):
-        yield cluster
-
-
-@pytest.fixture
-def store(cluster):
-    store = Store(cluster.redis_url)
-    yield store
-    store.close()
 
 
 def wait_until(question, what):
@@ -35,11 +20,6 @@ def wait_until(question, what):
         assert time.monotonic() < end, what
         time.sleep(0.1)
     return answer
-
-
-def put(swift, path, body=b"", **headers):
-    answer = swift.request("PUT", path, body, **headers)
-    assert answer.status in (201, 202), (path, answer)
 
 
 def fill(swift, container, names, **headers):

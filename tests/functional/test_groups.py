@@ -9,17 +9,9 @@ from sluice_aio.cluster.disks import stored_sizes
 from sluice_core.messages.policies import Assignment, Target
 from sluice_core.messages.registry import Group, Placement
 from sluice_core.store.records import Draft
-from sluice_core.store.store import Store
 
 TEXT = b"".join(b"%d: a line that compresses\n" % n for n in range(5000))
 ACCOUNT = "AUTH_test"
-
-
-@pytest.fixture(scope="module")
-def store(cluster):
-    store = Store(cluster.redis_url)
-    yield store
-    store.close()
 
 
 @pytest.fixture

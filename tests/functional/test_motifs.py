@@ -6,19 +6,26 @@ import time
 from urllib.parse import unquote
 
 import pytest
-from tests.support.cluster.motifs import contract, expand, is_contracted, motif_daemon
-from tests.support.cluster.object_files import download, file_metadata
+from tests.support.cluster.motifs import (
+    FIRST,
+    SECOND,
+    WHOLE,
+    contract,
+    expand,
+    is_contracted,
+    motif,
+    put,
+    sources,
+    stored_names,
+)
+from tests.support.cluster.object_files import download
 
 from sluice_aio.base.layout import OBJECT_DEVICES
 from sluice_aio.base.setup import EC21
-from sluice_aio.cluster.disks import data_files
 from sluice_middleware.motifs.attachments import HEADER
 from sluice_middleware.object_server.diskfile.cli import main as diskfile
 from sluice_middleware.wsgi.response import RefusedRequest
 
-FIRST = b"".join(b"%d: the quick brown fox\n" % n for n in range(40_000))
-SECOND = b"".join(b"%d: jumps over the lazy dog\n" % n for n in range(40_000))
-WHOLE = FIRST + SECOND
 #: Differ between two answers by nature.
 MOMENTS = {"date", "x-trans-id", "x-openstack-request-id", "connection"}
 REQUESTS = {
@@ -33,33 +40,6 @@ REQUESTS = {
     "modified": ("GET", {"If-None-Match": "no"}),
     "since": ("GET", {"If-Modified-Since": "Thu, 31 Dec 2099 00:00:00 GMT"}),
 }
-
-
-@pytest.fixture(scope="module")
-def motifs(cluster):
-    with motif_daemon(cluster):
-        yield cluster
-
-
-def put(swift, path, body=b"", **headers):
-    answer = swift.request("PUT", path, body, **headers)
-    assert answer.status in (201, 202), (path, answer)
-    return answer
-
-
-def motif(template, **params):
-    return json.dumps([{"template": template, "params": params}])
-
-
-def concat(*sources):
-    return motif("concat", of=",".join(f"AUTH_test/{source}" for source in sources))
-
-
-def sources(swift, container):
-    put(swift, container)
-    put(swift, f"{container}/first", FIRST)
-    put(swift, f"{container}/second", SECOND)
-    return concat(f"{container}/first", f"{container}/second")
 
 
 def shown(swift, path, method, headers):
@@ -333,12 +313,6 @@ def test_a_tier_keeps_the_bytes_under_another_storage_policy(motifs, swift):
 
 def copies(cluster):
     return {name for name in stored_names(cluster) if name.startswith("\0sluice-copies\0")}
-
-
-def stored_names(cluster):
-    """Container and name of everything that AUTH_test has stored."""
-    found = (str(file_metadata(path).get("name", "")) for path in data_files(cluster.device_folders))
-    return {name.removeprefix("/AUTH_test/") for name in found if name.startswith("/AUTH_test/")}
 
 
 def token(swift):

@@ -5,6 +5,8 @@ from tests.support.sandbox.process import XOR, compiled
 
 from sluice_client import ApiError
 
+pytestmark = pytest.mark.usefixtures("sandbox")
+
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))
 SHOUT = b"""
 class Shout:
@@ -36,30 +38,6 @@ LOUD = {
     "parameters": [{"name": "word", "type": "str", "default": ""}],
     "capabilities": {"stage": 220},
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def sandbox(cluster):
-    cluster.add(["sandbox"])
-    yield
-    cluster.remove("sandbox")
-
-
-@pytest.fixture(scope="module")
-def registered(api):
-    """Registers and uploads filters, once each."""
-    known = {}
-
-    def register(description, code):
-        keyword = description["keyword"]
-        if keyword not in known:
-            api.register_filter(description)
-            known[keyword] = api.upload_filter(keyword, code, wait=10)
-        return known[keyword]
-
-    yield register
-    for keyword in known:
-        api.unregister_filter(keyword, force=True)
 
 
 @pytest.fixture

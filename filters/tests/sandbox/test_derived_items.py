@@ -6,7 +6,8 @@ import logging
 from dataclasses import replace
 
 import pytest
-from tests.support.sandbox.process import XOR, supervisor, upload
+from tests.support.sandbox.faults import FAULTS, faulty
+from tests.support.sandbox.process import SORT, XOR, supervisor, upload
 
 from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import CallerError, NotFound, SluiceError
@@ -26,38 +27,6 @@ from sluice_sandbox.limits import Limits
 log = logging.getLogger(__name__)
 PARTS = (b"some lines\n" * 3000, b"and more of them\n" * 2000)
 INFO = {"parameters": [{"name": "key", "type": "int"}], "on_get": True}
-
-SORT = b"""
-class Sort:
-    def __init__(self, params, direction):
-        self._rest = []
-
-    def feed(self, data):
-        self._rest.append(data)
-        return b""
-
-    def finish(self):
-        return b"".join(sorted(b"".join(self._rest).splitlines(True)))
-"""
-
-#: What ``feed`` does, and what the reader of the item is told.
-FAULTS = {
-    "hangs": ("while True: pass", "died|stood still"),
-    "forks": ("os.fork()", "raised `PermissionError`"),
-    "eats memory": ("held = []\n        while True: held.append(bytearray(1 << 20))", "raised `MemoryError`|died"),
-    "makes a bomb": ("return data * 400", r"more than the 67000 bytes"),
-}
-
-
-def faulty(body):
-    return f"""
-import os
-class Bad:
-    def __init__(self, params, direction): pass
-    def feed(self, data):
-        {body}
-    def finish(self): return b""
-""".encode()
 
 
 @pytest.fixture(scope="module")

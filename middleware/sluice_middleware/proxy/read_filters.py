@@ -27,6 +27,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.errors import PeerError, SluiceError
+from sluice_core.messages.elasticity import ATTACH as MOTIF_KEYWORD
 from sluice_core.messages.predicate import Facts
 from sluice_core.options import read_options
 from sluice_core.resolve import Candidates
@@ -85,7 +86,7 @@ class ReadsMiddleware:
         for name in _OURS:
             env.pop(name, None)
         if env["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            if HEADER_ENV in env:
+            if HEADER_ENV in env or self._attaches(env):
                 remember_client(env)
             return self.app(env, start_response)
         target = object_path(env)
@@ -108,6 +109,14 @@ class ReadsMiddleware:
             return decoding.refuse(env, error, start_response)
         start_response(answer.status, answer.headers, answer.exc_info)
         return answer.body
+
+    def _attaches(self, env: Env) -> bool:
+        """Whether a policy may attach motifs to what a request stores; Swift may store it by a request of its own."""
+        target = object_path(env) if env["REQUEST_METHOD"] == "PUT" else None
+        if target is None:
+            return False
+        self.context.start()
+        return MOTIF_KEYWORD in self.context.lookup.candidates(target).keywords
 
     # -- HEAD --------------------------------------------------------------------------------
 

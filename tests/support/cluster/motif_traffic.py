@@ -6,7 +6,6 @@ follows from the writes alone: of each source one that was not over before the r
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import threading
@@ -15,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tests.support.cluster.motifs import motif
 from tests.support.cluster.object_files import Download, download
 
 from sluice_aio.base.setup import EC21
@@ -61,11 +61,6 @@ class Written:
         certain = [one for one in self.writes if one.ended < begin]
         first = self.writes.index(certain[-1]) if certain else 0
         return {one.record for one in self.writes[first:] if one.began <= end}
-
-
-def motif(template: str, **params: str) -> str:
-    """What ``X-Object-Motif`` says of one motif."""
-    return json.dumps([{"template": template, "params": params}])
 
 
 class MotifTraffic:

@@ -51,6 +51,18 @@ class Xor:
     def finish(self):
         return b""
 """
+SORT: Final = b"""
+class Sort:
+    def __init__(self, params, direction):
+        self._rest = []
+
+    def feed(self, data):
+        self._rest.append(data)
+        return b""
+
+    def finish(self):
+        return b"".join(sorted(b"".join(self._rest).splitlines(True)))
+"""
 #: Filters in WebAssembly, in its text format.
 WAT: Final = Path(__file__).parents[3] / "filters" / "wasm"
 #: Where roots of jails are kept between runs; everybody must be able to look into it.

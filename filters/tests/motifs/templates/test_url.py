@@ -1,14 +1,12 @@
 """The template `url` against servers on the loopback that do what servers do."""
 
 import socket
-import socketserver
 import ssl
-import threading
 import time
-from contextlib import suppress
 
 import pytest
 from tests.support.cluster.certificates import Authority
+from tests.support.http_source import chunked, endless, http_source, page, redirect, silent
 
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
 from sluice_filters.api import BadParameter
@@ -30,65 +28,11 @@ LOOPBACK = UrlAllowlist(["127.0.0.0/8"])
 PATIENCE = Patience(total=10)
 
 
-class Server(socketserver.ThreadingTCPServer):
-    """Answers as ``answers`` say, by path: a function that writes to a socket."""
-
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.answers = {}
-        self.requests = []
-        self.stopped = threading.Event()
-
-    def url(self, path):
-        return f"http://127.0.0.1:{self.server_address[1]}/{path}"
-
-    def methods(self):
-        return [head.split()[0] for head in self.requests]
-
-
-class Handler(socketserver.StreamRequestHandler):
-    def handle(self):
-        lines = []
-        while (line := self.rfile.readline().decode()).strip():
-            lines.append(line.strip())
-        self.server.requests.append("\n".join(lines))
-        method, path, _ = lines[0].split()
-        with suppress(OSError):  # who asked has hung up
-            self.server.answers[path.partition("?")[0].strip("/")](self.connection, method)
-
-
-def page(content, length=None, status="200 OK", more=""):
-    """An answer; ``length``: what it says that its length is."""
-    head = f"HTTP/1.1 {status}\r\nContent-Length: {len(content) if length is None else length}\r\n{more}\r\n".encode()
-    return lambda connection, method: connection.sendall(head if method == "HEAD" else head + content)
-
-
-def redirect(location):
-    return page(b"", status="302 Found", more=f"Location: {location}\r\n")
-
-
-def chunked(pieces):
-    def send(connection, method):
-        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        for piece in pieces if method == "GET" else ():
-            connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
-
-    return send
-
-
 @pytest.fixture
 def server():
-    with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with http_source() as server:
         server.answers["page"] = page(PAGE)
         yield server
-        server.stopped.set()
-        server.shutdown()
-        thread.join()
 
 
 def fetch(url, hosts=LOOPBACK, patience=PATIENCE, check=lambda: None):
@@ -175,26 +119,17 @@ def test_what_is_not_the_item_is_an_error_with_a_reason(server, mirror, answer, 
 
 
 def test_an_endless_source_is_cut_at_the_size_of_the_item(server, mirror):
-    def endless(connection, method):
-        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        while not server.stopped.is_set():
-            connection.sendall(b"%x\r\n%s\r\n" % (1 << 16, bytes(1 << 16)))
-
     mirror.attach(server.url("page"))
     mirror.runtime.contract("item", TRUST)
-    server.answers["page"] = endless
+    server.answers["page"] = endless(server)
     with pytest.raises(ExpansionError, match=f"more than the {len(PAGE)} bytes"):
         mirror.read()
 
 
 @pytest.mark.parametrize("begun", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"])
 def test_a_silent_source_is_given_up_and_its_lease_is_kept_until_then(server, begun, monkeypatch):
-    def silent(connection, method):
-        connection.sendall(begun)
-        server.stopped.wait()
-
     monkeypatch.setattr(http_fetch, "_LOOK", 0.02)
-    server.answers["slow"] = silent
+    server.answers["slow"] = silent(server, begun)
     checks = []
     patience = Patience(total=10, idle=0.2)
     with pytest.raises(ExpansionError, match="gave no byte for too long"):
@@ -216,7 +151,7 @@ def test_headers_that_never_end_take_no_longer_than_the_whole_may(server):
 
 
 def test_whoever_gives_the_expansion_up_ends_a_request_that_waits(server):
-    server.answers["slow"] = lambda connection, method: server.stopped.wait()
+    server.answers["slow"] = silent(server)
 
     def give_up():
         if server.requests:

@@ -6,7 +6,11 @@ import threading
 
 import pytest
 
+from sluice_core.describe import MOTIF
+from sluice_core.testing import assignment
 from sluice_middleware.motifs.daemon_protocol import OPEN, WorkerCall, WorkerReply, receive_frame, send_frame
+from sluice_middleware.motifs.rights import identity_of
+from sluice_middleware.swift.proxy_api import Response
 from sluice_middleware.testing import FakeObject, ProxyStack
 from sluice_middleware.wsgi import sysmeta
 from sluice_motifs.storage.records import Motif, Record
@@ -177,3 +181,18 @@ def test_nobody_else_writes_metadata_of_motifs(stack):
     assert stack("PUT", "/v1/AUTH_a/c/forged", body=b"x", **forged).status_int == 201
     stored = stack.swift.objects["/v1/AUTH_a/c/forged"].headers
     assert not any("sluice" in name.lower() for name in stored)
+
+
+@pytest.mark.parametrize("keyword", ["motif", "elasticity"])
+def test_the_client_is_remembered_of_a_write_to_which_a_policy_attaches_motifs(stack, keyword):
+    """Swift writes versions in its own name, which may read nothing."""
+    stack.set_policies(assignment(kind=MOTIF, keyword=keyword, params={"template": "concat", "of": "AUTH_a/c/1"}))
+    found = []
+    stack.reads.app = lambda env, start_response: (
+        found.append(
+            identity_of({"REMOTE_USER": ".wsgi.pre_authed", "swift.infocache": env["swift.infocache"]}, "AUTH_a")
+        )
+        or Response(status=201)(env, start_response)
+    )
+    stack("PUT", PATH, body=PLAIN, env={"REMOTE_USER": "a,a:ann,AUTH_a", "swift.infocache": {}})
+    assert found == (["owner:AUTH_a,a,a:ann,AUTH_a"] if keyword == "motif" else [".wsgi.pre_authed"])
