@@ -3,17 +3,15 @@
 import hashlib
 import json
 import time
-from urllib.parse import unquote
 
 import pytest
 from tests.support.cluster.motifs import contract, expand, is_contracted, motif_daemon
 from tests.support.cluster.object_files import download, file_metadata
+from tests.support.cluster.uninstall import named_on_disks, token
 
-from sluice_aio.base.layout import OBJECT_DEVICES
 from sluice_aio.base.setup import EC21
 from sluice_aio.cluster.disks import data_files
 from sluice_middleware.motifs.attachments import HEADER
-from sluice_middleware.object_server.diskfile.cli import main as diskfile
 from sluice_middleware.wsgi.response import RefusedRequest
 
 FIRST = b"".join(b"%d: the quick brown fox\n" % n for n in range(40_000))
@@ -154,14 +152,6 @@ def test_a_header_attaches_or_says_why_not(motifs, swift, plain):
     assert is_contracted(motifs, "mo-attach/shared")
 
 
-def named_on_disks(cluster, capsys):
-    """What ``sluice-diskfile`` says to be contracted."""
-    for server, device in OBJECT_DEVICES.items():
-        conf = str(cluster.layout.swift_dir / f"{server}.conf")
-        assert diskfile(["--config", conf, "contracted", device]) == 0
-    return {unquote(line)[1:] for line in capsys.readouterr().out.splitlines()}
-
-
 def test_copy_post_put_and_delete_leave_the_bytes_unmade(motifs, swift, capsys):
     made = sources(swift, "mo-verbs")
     put(swift, "mo-verbs/o", WHOLE, x_object_motif=made)
@@ -172,7 +162,9 @@ def test_copy_post_put_and_delete_leave_the_bytes_unmade(motifs, swift, capsys):
     assert is_contracted(motifs, "mo-verbs/copy")
     assert swift.request("POST", "mo-verbs/o", x_object_meta_a="1").status == 202
     assert is_contracted(motifs, "mo-verbs/o")
-    assert {f"AUTH_test/mo-verbs/{name}" for name in ("o", "copy")} <= named_on_disks(motifs, capsys)
+    assert {f"AUTH_test/mo-verbs/{name}" for name in ("o", "copy")} <= named_on_disks(
+        motifs.layout, "contracted", capsys
+    )
     assert swift.request("GET", "mo-verbs/copy").body == WHOLE
     ranged = swift.request("PUT", "mo-verbs/part", x_copy_from="mo-verbs/o", range="bytes=0-9")
     assert ranged.status == 201
@@ -339,10 +331,6 @@ def stored_names(cluster):
     """Container and name of everything that AUTH_test has stored."""
     found = (str(file_metadata(path).get("name", "")) for path in data_files(cluster.device_folders))
     return {name.removeprefix("/AUTH_test/") for name in found if name.startswith("/AUTH_test/")}
-
-
-def token(swift):
-    return {"X-Auth-Token": swift.token}
 
 
 def test_expansions_are_held_to_the_bandwidth_of_what_they_store(motifs, swift, policies):
