@@ -16,6 +16,7 @@ SERVICES = {
     ("stack", "sluice-agent"),
     ("stack", "sluice-actors"),
     ("stack", "sluice-api"),
+    ("stack", "sluice-motifs"),
     ("root", "sluice-konnector"),
 }
 
