@@ -1,10 +1,13 @@
 """What the functions of the DevStack plugin do by themselves; tests/probe/test_devstack.py runs its phases."""
 
+import configparser
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from sluice_motifs_swift.settings import read_settings
 
 DEVSTACK = Path(__file__).parents[1]
 #: Stands in for DevStack's library, as far as these functions need it.
@@ -91,6 +94,39 @@ def test_redis_of_another_node_is_not_installed_here():
     assert call("is_sluice_redis_local && echo local", "lib/sluice") == "local"
     other = "SLUICE_REDIS_URL=redis://:x@192.0.2.7:6379/0; is_sluice_redis_local || echo other"
     assert call(other, "lib/sluice") == "other"
+
+
+def test_the_motif_daemon_has_the_options_of_its_node_and_a_proxy_application(tmp_path):
+    settings = f"SLUICE_CONF_DIR={tmp_path} DATA_DIR=/data\nSLUICE_MOTIFS_CONF={tmp_path}/motifs.conf\n"
+    assert call(f"{settings}SLUICE_DATA_DIR=/data/sluice\nconfigure_sluice_motifs", "lib/sluice_conf") == ""
+    path = tmp_path / "motifs.conf"
+    assert path.stat().st_mode & 0o077 == 0, "the URL of Redis may hold a password"
+    found = read_settings(str(path))
+    folder = "/data/sluice"
+    assert {name: found[name] for name in ("socket", "agent_socket", "snapshot_dir", "cache_dir", "key_file")} == {
+        "socket": f"{folder}/motifs.sock",
+        "agent_socket": f"{folder}/agent.sock",
+        "snapshot_dir": f"{folder}/snapshot",
+        "cache_dir": f"{folder}/cache",
+        "key_file": f"{tmp_path}/keys.json",
+    }
+    assert found["redis_url"] == "redis://127.0.0.1:6379/0"
+    parser = configparser.ConfigParser()
+    parser.read(path)
+    assert parser["pipeline:main"]["pipeline"].split()[-1] == "proxy-server"
+    assert parser.defaults()["swift_dir"] == "/etc/swift"
+
+
+def test_a_proxy_asks_the_motif_daemon_where_one_is_enabled():
+    ini = "function iniget { echo 'copy slo dlo symlink proxy-server'; }\nfunction iniset { echo \"$2 $3=$4\"; }"
+    option = "filter:sluice motif_socket=/opt/stack/data/sluice/motifs.sock"
+    configure = f"{ini}\nconfigure_sluice_proxy /proxy.conf"
+    assert option in call(configure, "lib/sluice_swift").splitlines()
+    without = call(f"ENABLED='key s-proxy'\n{configure}", "lib/sluice_swift").splitlines()
+    assert "filter:sluice use=egg:sluice#proxy" in without
+    assert option not in without
+    elsewhere = 'ENABLED="key s-object"\nsource "$PLUGIN/settings"\nis_service_enabled sluice-motifs || echo none'
+    assert call(f'PLUGIN="{DEVSTACK}"\n{elsewhere}', "lib/sluice_swift") == "none"
 
 
 def test_tempest_is_told_what_its_plugin_has_an_option_for():

@@ -5,6 +5,7 @@ import time
 
 from tests.support.cluster.motifs import put
 
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_client import ApiError
 from sluice_core.messages.nodes import NodeReport
 
@@ -69,6 +70,8 @@ def test_a_space_is_kept_at_its_target_and_filled_again(motifs, swift, api, poli
     assert (shown["target"], shown["contracted"], shown["contracted_objects"]) == (0, 4 * len(WHOLE), 4)
     assert shown["expansions"] >= 1
     assert shown["set_by"] == policy
+    page = SwiftHttp(motifs.api_url).raw("GET", "/spaces/metrics", {"X-Auth-Token": motifs.token}).body.decode()
+    assert f'sluice_space_bytes{{account="AUTH_test",container="el-kept",what="contracted"}} {4.0 * len(WHOLE)}' in page
     why = api.motif("AUTH_test", "el-kept", "o1", why=True)
     assert why["contracted"]
     assert why["space"]["path"] == "AUTH_test/el-kept"

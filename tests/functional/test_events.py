@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 import threading
 from dataclasses import replace
 
 import pytest
+from tests.support.cluster.command_line import command_line
 
 from sluice_aio.base.swift_http import SwiftHttp
 from sluice_core.store.records import Draft
@@ -30,11 +30,7 @@ def refused(cluster, policies, swift):
 
 
 def test_a_refusal_is_seen_by_whoever_follows_the_log(cluster, api, policies, tmp_path, refused):
-    token = tmp_path / "token"
-    token.touch(mode=0o600)
-    token.write_text(cluster.token)
-    command = [sys.executable, "-m", "sluice_client", "--url", cluster.api_url, "--token-file", str(token)]
-    argv = [*command, "event", "list", "--policy", refused, "--follow", "-f", "jsonl"]
+    argv = [*command_line(cluster, tmp_path), "event", "list", "--policy", refused, "--follow", "-f", "jsonl"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as following:
         limit = threading.Timer(LIMIT, following.kill)
         limit.start()

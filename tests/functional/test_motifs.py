@@ -3,7 +3,6 @@
 import hashlib
 import json
 import time
-from urllib.parse import unquote
 
 import pytest
 from tests.support.cluster.motifs import (
@@ -19,11 +18,10 @@ from tests.support.cluster.motifs import (
     stored_names,
 )
 from tests.support.cluster.object_files import download
+from tests.support.cluster.uninstall import named_on_disks, token
 
-from sluice_aio.base.layout import OBJECT_DEVICES
 from sluice_aio.base.setup import EC21
 from sluice_middleware.motifs.attachments import HEADER
-from sluice_middleware.object_server.diskfile.cli import main as diskfile
 from sluice_middleware.wsgi.response import RefusedRequest
 
 #: Differ between two answers by nature.
@@ -134,14 +132,6 @@ def test_a_header_attaches_or_says_why_not(motifs, swift, plain):
     assert is_contracted(motifs, "mo-attach/shared")
 
 
-def named_on_disks(cluster, capsys):
-    """What ``sluice-diskfile`` says to be contracted."""
-    for server, device in OBJECT_DEVICES.items():
-        conf = str(cluster.layout.swift_dir / f"{server}.conf")
-        assert diskfile(["--config", conf, "contracted", device]) == 0
-    return {unquote(line)[1:] for line in capsys.readouterr().out.splitlines()}
-
-
 def test_copy_post_put_and_delete_leave_the_bytes_unmade(motifs, swift, capsys):
     made = sources(swift, "mo-verbs")
     put(swift, "mo-verbs/o", WHOLE, x_object_motif=made)
@@ -152,7 +142,9 @@ def test_copy_post_put_and_delete_leave_the_bytes_unmade(motifs, swift, capsys):
     assert is_contracted(motifs, "mo-verbs/copy")
     assert swift.request("POST", "mo-verbs/o", x_object_meta_a="1").status == 202
     assert is_contracted(motifs, "mo-verbs/o")
-    assert {f"AUTH_test/mo-verbs/{name}" for name in ("o", "copy")} <= named_on_disks(motifs, capsys)
+    assert {f"AUTH_test/mo-verbs/{name}" for name in ("o", "copy")} <= named_on_disks(
+        motifs.layout, "contracted", capsys
+    )
     assert swift.request("GET", "mo-verbs/copy").body == WHOLE
     ranged = swift.request("PUT", "mo-verbs/part", x_copy_from="mo-verbs/o", range="bytes=0-9")
     assert ranged.status == 201
@@ -313,10 +305,6 @@ def test_a_tier_keeps_the_bytes_under_another_storage_policy(motifs, swift):
 
 def copies(cluster):
     return {name for name in stored_names(cluster) if name.startswith("\0sluice-copies\0")}
-
-
-def token(swift):
-    return {"X-Auth-Token": swift.token}
 
 
 def test_expansions_are_held_to_the_bandwidth_of_what_they_store(motifs, swift, policies):

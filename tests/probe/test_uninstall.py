@@ -5,23 +5,26 @@ import random
 import shutil
 import tempfile
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
-from tests.support.cluster.daemons import run_daemon
 from tests.support.cluster.object_files import file_metadata, object_files
 from tests.support.cluster.rewrites import rewrite
+from tests.support.cluster.uninstall import (
+    marked_files,
+    named_on_disks,
+    run_storage_daemons,
+    seen,
+    token,
+    unwind,
+    versions,
+)
 
-from sluice_aio.base.layout import OBJECT_DEVICES, Layout
+from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import EC21, GOLD, Setup
 from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import DEFAULT, PLAIN_SWIFT
-from sluice_aio.cluster.disks import data_files
 from sluice_client import Client
-from sluice_middleware.object_server.diskfile.cli import main
-from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
-from sluice_middleware.wsgi.sysmeta import PREFIX
 
 TEXT = b"".join(b"%d: a line that compresses\n" % number for number in range(40_000))
 #: All that filters change: not what is empty.
@@ -38,7 +41,6 @@ CONTAINERS = {
 }
 #: Where older versions lie, as Swift's own daemons see it.
 OLDER = "\0versions\0versions"
-OURS = (ENTRY.lower(), PREFIX)
 
 
 @pytest.fixture
@@ -63,37 +65,6 @@ def fill(client):
     assert client.request("PUT", "proxy/dlo", x_object_manifest="proxy/t").status == 201
 
 
-def token(client):
-    return {"X-Auth-Token": client.token}
-
-
-def versions(client):
-    """Version → all that a client can tell of it."""
-    target = f"{client.account}/versions"
-    rows = json.loads(client.raw("GET", f"{target}?versions&format=json", token(client)).body)
-    found = {}
-    for row in rows:
-        got = client.raw("GET", f"{target}/{row['name']}?version-id={row['version_id']}", token(client))
-        found[row["name"], row["version_id"]] = (row, got.status, got.body, got.headers["etag"])
-    return found
-
-
-def seen(client, containers=CONTAINERS):
-    """All that a client can tell of every object."""
-    found = {}
-    for container in containers:
-        for row in client.listing(container):
-            path = f"{container}/{row['name']}"
-            got, part = client.request("GET", path), client.request("GET", path, range="bytes=3-70000")
-            head = client.request("HEAD", path)
-            headers = {name: value for name, value in got.headers.items() if name not in MOMENTS}
-            found[path] = (got.status, got.body, headers, part.status, part.body, head.headers["etag"], row)
-    return found
-
-
-MOMENTS = {"date", "x-trans-id", "x-openstack-request-id"}
-
-
 def inodes(cluster, container):
     """File → what it is, for every file of a container's objects."""
     found = {}
@@ -102,28 +73,6 @@ def inodes(cluster, container):
             known = path.stat()
             found[path] = (known.st_ino, known.st_size, known.st_mtime_ns, sorted(file_metadata(path).items()))
     return found
-
-
-def ours(cluster):
-    """Files that say anything of Sluice."""
-    return [
-        path
-        for path in data_files(cluster.device_folders)
-        if any(name.lower().startswith(OURS) for name in file_metadata(path))
-    ]
-
-
-def unwind(layout):
-    """What an operator runs on each node, for all of its devices."""
-    for server, device in OBJECT_DEVICES.items():
-        assert main(["--config", str(layout.swift_dir / f"{server}.conf"), "unwind", device]) == 0
-
-
-def encoded(layout, capsys):
-    """What ``sluice-diskfile`` says was encoded on proxies."""
-    for server, device in OBJECT_DEVICES.items():
-        assert main(["--config", str(layout.swift_dir / f"{server}.conf"), "encoded", device]) == 0
-    return {unquote(line)[1:] for line in capsys.readouterr().out.splitlines()}
 
 
 def test_after_the_documented_steps_stock_swift_has_every_byte(layout, capsys):
@@ -138,31 +87,28 @@ def test_after_the_documented_steps_stock_swift_has_every_byte(layout, capsys):
         ]
         client = SwiftHttp(cluster.proxy_url).login("test:tester", "testing")
         fill(client)
-        before, older, untouched = seen(client), versions(client), inodes(cluster, "never")
+        before, older, untouched = seen(client, CONTAINERS), versions(client, "versions"), inodes(cluster, "never")
         assert len(before) == len(CONTAINERS) * len(BODIES) + 2
         assert len(older) == 2 * len(BODIES)
         # all but those that are empty, or too small for compression alone
-        assert len(ours(cluster)) == 4 * 3 * 3 + 3
+        assert len(marked_files(cluster)) == 4 * 3 * 3 + 3
         for policy in made:
             api.delete_policy(policy, wait=10)
-        names = encoded(layout, capsys)
+        names = named_on_disks(layout, "encoded", capsys)
         assert {f"AUTH_test/{box}/{name}" for box in ("proxy", "proxy-ec") for name in SOME} < names
         assert any(name.startswith(f"AUTH_test/{OLDER}/") for name in names)
         done = rewrite(api, "AUTH_test", "plain")
         assert (done["failed"], done["skipped"]) == ({}, {})
         unwind(layout)
-        capsys.readouterr()
-        assert encoded(layout, capsys) == set()
-        assert ours(cluster) == []
-        assert (seen(client), versions(client)) == (before, older)
+        assert named_on_disks(layout, "encoded", capsys) == set()
+        assert marked_files(cluster) == {}
+        assert (seen(client, CONTAINERS), versions(client, "versions")) == (before, older)
         client.close()
     with Cluster(layout, PLAIN_SWIFT, setup=Setup.plain()) as cluster:
         assert "sluice" not in (layout.swift_dir / "swift.conf").read_text()
         client = SwiftHttp(cluster.plain_url).login("test:tester", "testing")
         assert inodes(cluster, "never") == untouched
-        assert (seen(client), versions(client)) == (before, older)
-        for name in ("object-auditor", "object-replicator", "object-reconstructor", "object-updater"):
-            run_daemon(cluster, name)
-        assert [one for device in cluster.device_folders for one in device.glob("quarantined/*/*")] == []
-        assert (seen(client), versions(client)) == (before, older)
+        assert (seen(client, CONTAINERS), versions(client, "versions")) == (before, older)
+        run_storage_daemons(cluster)
+        assert (seen(client, CONTAINERS), versions(client, "versions")) == (before, older)
         client.close()

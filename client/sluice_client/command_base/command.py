@@ -45,8 +45,8 @@ class Argument:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether it is a list of one or more words."""
-        return self.more.get("nargs") == "+"
+        """Whether it is a list of words."""
+        return self.more.get("nargs") in ("+", "*")
 
     def add_to(self, parser: ArgumentParser) -> None:
         """Add it to ``parser``, with all that argparse is told of it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any, Final
@@ -18,17 +17,15 @@ from sluice_client.command_base.command import (
     pair_option,
     seconds_option,
 )
-from sluice_client.errors import ApiError, ClientError, Unreachable
+from sluice_client.errors import ApiError, ClientError
 from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.motifs import (
     OBJECT,
     OBJECT_LIST,
-    OPERATION,
     SPACE,
     SPACE_LIST,
     TEMPLATE_LIST,
     WHY,
-    operation_line,
 )
 from sluice_client.resources.policies import POLICY
 
@@ -37,11 +34,8 @@ _OBJECT: Final = Argument("object", "account/container/object", {"metavar": "OBJ
 _OBJECTS: Final = names_argument("object", "account/container/object")
 _TEMPLATE: Final = Argument("template", "a template, see `motif template list`", {"metavar": "TEMPLATE"})
 _PARAMS: Final = pair_option("--param", "a parameter of the template", "params")
-_WAIT: Final = seconds_option("--wait", "wait for it, at most 30; what takes longer goes on")
-_POLL: Final = 1.0
-_BUSY: Final = 503
-#: Seconds between two lines where there is no terminal.
-_LINES: Final = 10.0
+WAIT: Final = seconds_option("--wait", "wait for it, at most 30; what takes longer goes on")
+_NOT_FOUND: Final = 404
 _bare = re.compile(r"[\w.:/-]+")
 
 
@@ -125,14 +119,41 @@ class AttachMotif(ShowCommand):
 
 
 class DetachMotif(EachCommand):
-    """Detach motifs from objects, whose bytes are made before where they are gone."""
+    """Detach motifs from objects, or with `--all` from all objects of targets, or of the cluster.
 
-    arguments = (_OBJECTS, Argument("--template", "only motifs of this template", {"default": ""}), _WAIT)
-    examples = ("acme/c/copy",)
+    Bytes that are gone are made before.
+    """
+
+    arguments = (
+        Argument("object", "account/container/object; with --all account or account/container",
+                 {"metavar": "OBJECT", "nargs": "*"}),
+        Argument("--all", "all objects with motifs of the targets", {"action": "store_true"}),
+        Argument("--template", "only motifs of this template", {"default": ""}),
+        WAIT,
+    )  # fmt: skip
+    examples = ("acme/c/copy", "--all --template tier")
+
+    def take_action(self, parsed_args: Namespace) -> int:
+        """Called by cliff.
+
+        :raises ClientError: when some failed, or nothing is named
+        """
+        if parsed_args.all:
+            targets = [one.partition("/") for one in parsed_args.object or [""]]
+            rows = (row for account, _, container in targets for row in self.client.motifs(account, container))
+            parsed_args.object = [row["item"] for row in rows]
+        elif not parsed_args.object:
+            raise ClientError("no object is named, expected account/container/object, or `--all`")
+        return super().take_action(parsed_args)
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Detach them from one."""
-        found = self.client.detach_motif(*object_path(name), args.template, args.wait)
+        try:
+            found = self.client.detach_motif(*object_path(name), args.template, args.wait)
+        except ApiError as error:
+            if not args.all or error.status != _NOT_FOUND:
+                raise
+            return f"object {printable(name)} has no such motif", {}
         return f"object {printable(name)} has {len(found['motifs'])} motifs", found
 
 
@@ -166,7 +187,7 @@ class ContractMotif(EachCommand):
     arguments = (
         _OBJECTS,
         Argument("--verify", "what is proven before; `head` without it", {"choices": VERIFICATIONS, "default": ""}),
-        _WAIT,
+        WAIT,
     )
     examples = ("acme/c/copy --verify expand",)
 
@@ -174,76 +195,6 @@ class ContractMotif(EachCommand):
         """Contract one."""
         found = self.client.act_on_motif(*object_path(name), "contract", args.verify, args.wait)
         return f"object {printable(name)}: {found['outcome']}", found
-
-
-class ExpandMotif(ShowCommand):
-    """Make the bytes of an object again, or with `--all` those of all contracted objects of a target, or of the
-    cluster."""
-
-    columns = OPERATION
-    arguments = (
-        Argument("target", "account/container/object; with --all account or account/container",
-                 {"metavar": "TARGET", "nargs": "?", "default": ""}),
-        Argument("--all", "all contracted objects of the target; how far it is stands on standard error",
-                 {"action": "store_true"}),
-        Argument("--background", "with --all: do not wait for its end", {"action": "store_true"}),
-        _WAIT,
-    )  # fmt: skip
-    examples = ("acme/c/copy", "--all", "--all acme/thumbs --background")
-
-    def run(self, parsed_args: Namespace) -> int:
-        """Called by cliff.
-
-        :raises ClientError: when an operation that was waited for was cancelled, or failed for some objects
-        """
-        if not parsed_args.all:
-            if parsed_args.background:
-                raise ClientError("`--background` is said of `--all`")
-            self.columns = OBJECT  # type: ignore[misc]
-        status = super().run(parsed_args)
-        if parsed_args.all and not parsed_args.background:
-            _refuse_failed(self.raw)
-        return status
-
-    def fetch(self, args: Namespace) -> Data:
-        """The object, or the operation as it is in the end."""
-        if not args.all:
-            return self.client.act_on_motif(*object_path(args.target), "expand", wait=args.wait)
-        account, _, container = args.target.partition("/")
-        operation = self.client.expand_all(account, container)
-        return operation if args.background else self._finished(operation)
-
-    def _finished(self, operation: Data) -> Data:
-        shown = 0.0
-        terminal = self.app.stderr if self.app.stderr.isatty() else None
-        while not operation["ended_at"]:
-            now = time.monotonic()
-            if terminal is not None or now - shown >= _LINES:
-                line = printable(operation_line(operation))
-                self.app.stderr.write(f"\r\x1b[K{line}" if terminal is not None else f"{line}\n")
-                self.app.stderr.flush()
-                shown = now
-            operation = self._again(operation)
-        if terminal is not None:
-            terminal.write(f"\r\x1b[K{printable(operation_line(operation))}\n")
-        return operation
-
-    def _again(self, operation: Data) -> Data:
-        try:
-            return self.client.motif_operation(operation["id"], _POLL)
-        except (ApiError, Unreachable) as error:
-            if isinstance(error, ApiError) and error.status != _BUSY:
-                raise
-            time.sleep(_POLL)  # away for a moment
-            return operation
-
-
-def _refuse_failed(operation: Data) -> None:
-    if operation["state"] == "cancelled":
-        raise ClientError(f"operation {operation['id']} was cancelled")
-    if operation["failed"]:
-        examples = "; ".join(f"{one['item']}: {one['reason']}" for one in operation["examples"][-3:])
-        raise ClientError(f"{operation['failed']} objects could not be expanded: {printable(examples)}")
 
 
 SPACES: Final = crud.Resource("space", "/spaces", SPACE_LIST, SPACE)

@@ -168,6 +168,7 @@ urlpatterns = [
     path("motifs/operations/<str:operation>/cancel", motif_operations.MotifOperationCancelView.as_view()),
     path("motifs/<name:account>/<name:container>/<target:object_name>", motif_objects.MotifView.as_view()),
     path("spaces", spaces.SpacesView.as_view()),
+    path("spaces/metrics", spaces.SpaceMetricsView.as_view()),
     path("spaces/<target:space>", spaces.SpaceView.as_view()),
     path("health", service.HealthView.as_view()),
     path("metrics", service.MetricsView.as_view()),

@@ -234,6 +234,7 @@ OPERATIONS: Final = (
     Operation("sluice:spaces:list", _READS_OWN, "list the spaces of a project", about=LIST),
     Operation("sluice:spaces:list_all", _ADMIN, "list the spaces of everybody"),
     Operation("sluice:spaces:show", _READS_OWN, "show a space", about=THING),
+    Operation("sluice:spaces:metrics", _ADMIN, "give Prometheus what spaces hold and cost"),
     Operation("sluice:permissions:show", "@", "ask what one may do oneself; everybody with a token"),
     Operation("sluice:schema:show", "@", "describe this API; everybody with a token"),
 )

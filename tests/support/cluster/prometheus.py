@@ -11,7 +11,12 @@ from typing import Any
 from sluice_aio.base.ports import HOST, probe
 from sluice_aio.base.server import Server
 
-ENDPOINTS = {"sluice": "/metrics", "sluice-bandwidth": "/bw/metrics", "sluice-volumes": "/volumes/metrics"}
+ENDPOINTS = {
+    "sluice": "/metrics",
+    "sluice-bandwidth": "/bw/metrics",
+    "sluice-volumes": "/volumes/metrics",
+    "sluice-spaces": "/spaces/metrics",
+}
 _LIMIT = 10.0
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from sluice_client.commands.motifs import object_path
 from sluice_client.errors import ClientError
-from sluice_core.errors import PeerError
+from sluice_core.errors import NotFound, PeerError
 from sluice_core.motifs.call_server import CallServer
 from sluice_core.motifs.messages import MotifTemplate, SpaceStatus
 from sluice_core.motifs.spaces import write_spaces
@@ -22,12 +22,16 @@ class FakeCalls:
     def __init__(self):
         self.asked = []
         self.failing = set()
+        self.without = set()
 
     def attach(self, item, template, params, identity):
         self.asked.append((template, params))
         return {**self.show(item), "motifs": [{"template": template, "params": params, "attached_by": identity}]}
 
     def detach(self, item, template=""):
+        if item in self.without:
+            raise NotFound(f"`{item}` has no motif of template `{template}`")
+        self.asked.append((item, template))
         return self.show(item)
 
     def show(self, item):
@@ -75,6 +79,19 @@ def test_a_motif_is_attached_shown_and_detached(sluice, calls):
     assert calls.asked[-1] == "expand"
     assert path in sluice("motif", "expand", path).out
     assert sluice("motif", "detach", path).out == f"object {path} has 0 motifs\n"
+
+
+def test_motifs_of_a_template_are_detached_from_all_objects_that_have_it(sluice, calls):
+    calls.without.add("AUTH_a/c/1")
+    said = sluice("motif", "detach", "--all", "AUTH_a/c", "--template", "tier").out.splitlines()
+    assert said == [
+        "object AUTH_a/c/0 has 0 motifs",
+        "object AUTH_a/c/1 has no such motif",
+        "object AUTH_a/c/2 has 0 motifs",
+    ]
+    assert calls.asked == [("AUTH_a/c/0", "tier"), ("AUTH_a/c/2", "tier")]
+    assert "has no motif of template" in sluice("motif", "detach", "AUTH_a/c/1", "--template", "tier", status=1).err
+    assert "or `--all`" in sluice("motif", "detach", status=1).err
 
 
 def test_objects_and_templates_are_listed(sluice, calls):

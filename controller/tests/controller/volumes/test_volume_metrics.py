@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
+from tests.support.controller.exposition import families, labelled, series
 
 from sluice_core.volumes.messages import Pool, VolumeRecord, VolumeReport
 from sluice_core.volumes.operations import create_record, write_pools, write_volume_report
@@ -34,19 +34,11 @@ def read(api):
     """All series: name → labels, as a sorted tuple of their values → value."""
 
     def get():
-        answer = api.get("/volumes/metrics")
-        assert (answer.status_code, answer.headers["Content-Type"].split(";")[0]) == (200, "text/plain")
-        families = list(text_string_to_metric_families(answer.content.decode()))
-        assert {(one.type, bool(one.documentation)) for one in families} == {("gauge", True)}
-        return {
-            one.name: {frozenset(sample.labels.items()): sample.value for sample in one.samples} for one in families
-        }
+        found = families(api, "/volumes/metrics")
+        assert {one.type for one in found} == {"gauge"}
+        return series(found)
 
     return get
-
-
-def labelled(**labels):
-    return frozenset(labels.items())
 
 
 def test_a_volume_is_labelled_by_its_id_its_project_and_its_pool(put, read):

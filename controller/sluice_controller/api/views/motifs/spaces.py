@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from drf_spectacular.types import OpenApiTypes
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import LIST, in_path, operation
 from sluice_controller.api.permissions import authorize, thing_target, visible_accounts
+from sluice_controller.api.prometheus import spaces as prometheus
+from sluice_controller.api.prometheus.cluster import CONTENT_TYPE
 from sluice_controller.api.serializers import motifs as shapes
 from sluice_controller.api.views.base import View
+from sluice_controller.api.views.renderers import TEXT, NonJSONView, TextRenderer
 from sluice_controller.motifs import spaces
 from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT
 
@@ -45,3 +50,17 @@ class SpaceView(View):
         level = CONTAINER if "/" in space else TENANT if account else CLUSTER
         authorize(request, self.rule(request), thing_target(level, account))
         return Response(shapes.SpaceSerializer.render(spaces.find(self.backend, space)))
+
+
+class SpaceMetricsView(NonJSONView):
+    """Of all spaces."""
+
+    renderer_classes = (TextRenderer, JSONRenderer)
+
+    @operation("sluice:spaces:metrics", "space_metrics", {(200, TEXT): OpenApiTypes.STR})
+    def get(self, request: Request) -> Response:
+        """Give what spaces are kept at, hold and cost, in Prometheus' text format.
+
+        Names of accounts and containers are in it.
+        """
+        return Response(prometheus.exposition(self.backend), content_type=CONTENT_TYPE)

@@ -1,0 +1,97 @@
+"""Spaces of objects with motifs for Prometheus: what each is kept at, holds and costs.
+
+Names of accounts and containers are in it, so that it takes a token and is no part of ``/metrics``.  All of it comes
+from Redis: without that it is an error, and the target is down for Prometheus.  A space that no daemon reports any
+more has no series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.motifs.spaces import account_of_space, space_name
+from sluice_core.motifs.messages import SpaceStatus
+from sluice_core.motifs.spaces import read_spaces
+
+#: Value of a family's last label, empty where it has none → the number in a report.
+Numbers = Mapping[str, Callable[[SpaceStatus], float]]
+
+
+def exposition(backend: Backend) -> bytes:
+    """Everything, in Prometheus' text format.
+
+    :raises PeerError: when Redis is away
+    """
+    spaces = backend.store.run(read_spaces(backend.store.keys))
+    found: bytes = generate_latest(SpaceCollector(spaces))
+    return found
+
+
+class SpaceCollector(Collector):
+    """What daemons reported."""
+
+    def __init__(self, spaces: Sequence[SpaceStatus]) -> None:
+        self._labelled = [(_labels(one), one) for one in spaces]
+
+    def collect(self) -> Iterator[Metric]:
+        """Called for each exposition."""
+        for name, text, label, numbers in GAUGES:
+            yield self._filled(GaugeMetricFamily(name, text, labels=[*LABELS, label]), numbers)
+        for name, text, number in COUNTERS:
+            yield self._filled(CounterMetricFamily(name, text, labels=LABELS), {"": number})
+        states = GaugeMetricFamily("sluice_space_state", "1 for the state that it is in", labels=[*LABELS, "state"])
+        for labels, one in self._labelled:
+            states.add_metric([*labels, one.state], 1)
+        yield states
+
+    def _filled(self, family: GaugeMetricFamily | CounterMetricFamily, numbers: Numbers) -> Metric:
+        for word, number in numbers.items():
+            for labels, one in self._labelled:
+                family.add_metric([*labels, word] if word else labels, number(one))
+        return family
+
+
+def _labels(one: SpaceStatus) -> tuple[str, str]:
+    """Account and container; both are empty for the cluster's space, the latter for an account's."""
+    name = space_name(one)
+    account = account_of_space(name)
+    return account, name.partition("/")[2] if account else ""
+
+
+LABELS: Final = ("account", "container")
+#: Name, help, the label that tells the series of a space apart, and the numbers.
+GAUGES: Final[tuple[tuple[str, str, str, Numbers], ...]] = (
+    (
+        "sluice_space_bytes",
+        "plain bytes of objects with motifs: kept at, stored, given up",
+        "what",
+        {
+            "target": lambda one: one.target,
+            "used": lambda one: one.used,
+            "contracted": lambda one: one.contracted,
+        },
+    ),
+    (
+        "sluice_space_objects",
+        "objects with motifs whose bytes are stored or given up",
+        "what",
+        {"used": lambda one: one.items, "contracted": lambda one: one.contracted_items},
+    ),
+    (
+        "sluice_space_opens",
+        "opens of the last hour of objects whose bytes were there (hit), or had to be made (miss)",
+        "result",
+        {"hit": lambda one: one.hits, "miss": lambda one: one.misses},
+    ),
+)
+#: Name without its suffix, help, and what it counts since the daemon that keeps the space began.
+COUNTERS: Final[tuple[tuple[str, str, Callable[[SpaceStatus], float]], ...]] = (
+    ("sluice_space_expansions", "expansions that somebody waited for", lambda one: one.expansions),
+    ("sluice_space_expansion_seconds", "seconds spent by these", lambda one: one.seconds_lost),
+)

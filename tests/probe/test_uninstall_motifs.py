@@ -1,0 +1,170 @@
+"""Taking Sluice out while objects are contracted: their bytes are made, and stock Swift has everything as it was."""
+
+import subprocess
+import time
+from pathlib import Path
+
+from tests.support.cluster.command_line import command_line
+from tests.support.cluster.motifs import motif_daemon
+from tests.support.cluster.object_files import file_metadata
+from tests.support.cluster.uninstall import (
+    marked_files,
+    named_on_disks,
+    run_storage_daemons,
+    seen,
+    unwind,
+    versions,
+)
+
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.setup import EC21, GOLD, Setup
+from sluice_aio.base.swift_http import SwiftHttp
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.components import DEFAULT, PLAIN_SWIFT
+from sluice_aio.cluster.disks import data_files
+from sluice_client import Client
+from sluice_middleware.wsgi.sysmeta import MOTIF, POSTED_MOTIF
+
+PAGE = (Path(__file__).parents[2] / "docs" / "uninstall.md").read_text(encoding="utf-8")
+FIRST, SECOND = (
+    b"".join(b"%s %d: a line that compresses\n" % (word, n) for n in range(9_000)) for word in (b"a", b"b")
+)
+ROWS = b"name,kwh\n" + b"".join(b"meter%d,%d\n" % (n, n * n) for n in range(5_000))
+NAMES = b"name\n" + b"".join(b"meter%d\n" % n for n in range(5_000))
+#: Container → storage policy, and what is done to its objects beside motifs.
+CONTAINERS = {
+    "sources": (GOLD, ""),
+    "made": (GOLD, "SET compression ON PROXY"),
+    "fragments": (EC21, "SET encryption ON STORAGE_NODE"),
+    "cold": (GOLD, "SET compression ON PROXY, SET encryption ON PROXY"),
+    "versions": (GOLD, ""),
+}
+CONCAT = "concat; of=AUTH_test/sources/first,AUTH_test/sources/second"
+BACKWARDS = "concat; of=AUTH_test/sources/second,AUTH_test/sources/first"
+DERIVE = "derive; of=AUTH_test/sources/rows; filter=csv_select; options=columns=name"
+TIER = f"tier; policy={EC21}"
+#: What is stored in which order: path, bytes, motif.
+OBJECTS = (
+    ("sources/first", FIRST, ""),
+    ("sources/second", SECOND, ""),
+    ("sources/rows", ROWS, ""),
+    ("made/joined", FIRST + SECOND, CONCAT),
+    ("made/chosen", NAMES, DERIVE),
+    ("sources/posted", FIRST, ""),
+    ("fragments/joined", FIRST + SECOND, CONCAT),
+    ("cold/moved", SECOND, TIER),
+    ("versions/o", FIRST + SECOND, CONCAT),
+    ("versions/o", SECOND + FIRST, BACKWARDS),
+)
+#: Objects that have motifs in the end, one of them by a POST.
+WITH_MOTIFS = 7
+#: Seconds: a Redis that was just started grants no leases for ten, and copies that nobody needs stay for five.
+LIMIT = 60.0
+
+
+def wait_until(question, what):
+    end = time.monotonic() + LIMIT
+    while not (answer := question()):
+        assert time.monotonic() < end, what
+        time.sleep(0.2)
+    return answer
+
+
+def fill(client):
+    for container, (policy, _) in CONTAINERS.items():
+        more = {"x_versions_enabled": "true"} if container == "versions" else {}
+        assert client.request("PUT", container, x_storage_policy=policy, **more).status in (201, 202)
+    for path, body, motif in OBJECTS:
+        given = {
+            "content_type": "text/plain",
+            "x_object_meta_colour": "blue",
+            **({"x_object_motif": motif} if motif else {}),
+        }
+        assert client.request("PUT", path, body, **given).status == 201, path
+    posted = client.request("POST", "sources/posted", x_object_meta_colour="red", x_object_motif=TIER)
+    assert posted.status == 202, posted
+
+
+def contract_all(cluster, api):
+    """Have all bytes given up that can be made again; the id of the policy that says so."""
+    wait_until(api.motif_templates, "no daemon announces templates")
+    policy = api.create_policy("FOR TENANT AUTH_test DO SET elasticity WITH target_size=0 verify=expand", wait=20)["id"]
+
+    def states():
+        return [one["contracted"] for one in api.motifs("AUTH_test")]
+
+    wait_until(lambda: states() == [True] * WITH_MOTIFS, "not everything was contracted")
+    return policy
+
+
+def copies(cluster):
+    """Hidden copies that are stored for ``tier``."""
+    found = (str(file_metadata(path).get("name", "")) for path in data_files(cluster.device_folders))
+    return {name for name in found if "/\0sluice-copies\0" in name}
+
+
+def run_documented(cluster, folder, command, documented=""):
+    """A command of the page; ``documented`` is how the page says it, with a name of its own."""
+    assert (documented or command) in PAGE
+    words = command.split()
+    assert words[0] == "sluice"
+    ended = subprocess.run([*command_line(cluster, folder), *words[1:]], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_after_the_documented_steps_stock_swift_has_all_that_was_contracted(tmp_path_factory, capsys):
+    folder = tmp_path_factory.mktemp("u")
+    layout = Layout.free(folder / "c")
+    setup = Setup(motif_options={"source_delay": "0", "copy_sweep": "1", "copy_grace": "5"})
+    with (
+        Cluster(layout, DEFAULT | {"rewriter"}, setup=setup) as cluster,
+        Client(cluster.api_url, cluster.token) as api,
+        motif_daemon(cluster),
+    ):
+        made = [
+            api.create_policy(f"FOR CONTAINER AUTH_test/{container} DO {actions}", wait=20)["id"]
+            for container, (_, actions) in CONTAINERS.items()
+            if actions
+        ]
+        client = SwiftHttp(cluster.proxy_url).login("test:tester", "testing")
+        fill(client)
+        before, older = seen(client, CONTAINERS), versions(client, "versions")
+        assert (len(before), len(older)) == (len(OBJECTS) - 1, 2)
+        made.append(contract_all(cluster, api))
+        assert len(wait_until(lambda: named_on_disks(layout, "contracted", capsys), "")) == WITH_MOTIFS
+        assert len(copies(cluster)) == 2
+
+        # 1. policies, expansion, and the copies that `tier` keeps
+        for policy in made:
+            api.delete_policy(policy, wait=10)
+        run_documented(cluster, folder, "sluice motif expand --all")
+        wait_until(lambda: not named_on_disks(layout, "contracted", capsys), "disks name contracted objects")
+        assert len(copies(cluster)) == 2, "they stay for the next contraction"
+        said = run_documented(cluster, folder, "sluice motif detach --all --template tier")
+        assert (said.count(" has 0 motifs"), said.count(" has no such motif")) == (2, WITH_MOTIFS - 2)
+        wait_until(lambda: not copies(cluster), "hidden copies stay")
+        # 2. what is encoded, and 3. what only disks know
+        run_documented(
+            cluster,
+            folder,
+            "sluice rewrite create AUTH_test plain --wait",
+            "sluice rewrite create AUTH_acme plain --wait",
+        )
+        unwind(layout)
+        for command in ("encoded", "contracted"):
+            assert named_on_disks(layout, command, capsys) == set()
+        assert set().union(*marked_files(cluster).values()) == {MOTIF.lower(), POSTED_MOTIF.lower()}
+        assert (seen(client, CONTAINERS), versions(client, "versions")) == (before, older)
+        client.close()
+    with Cluster(layout, PLAIN_SWIFT, setup=Setup.plain()) as cluster:
+        client = SwiftHttp(cluster.plain_url).login("test:tester", "testing")
+        assert (seen(client, CONTAINERS), versions(client, "versions")) == (before, older)
+        run_storage_daemons(cluster)
+        assert (seen(client, CONTAINERS), versions(client, "versions")) == (before, older)
+        # what is left of motifs matters to nobody
+        assert client.request("PUT", "made/copy", x_copy_from="made/joined").status == 201
+        assert client.request("POST", "sources/posted", x_object_meta_colour="green").status == 202
+        assert client.request("GET", "made/copy").body == FIRST + SECOND
+        assert client.request("GET", "sources/posted").body == FIRST
+        client.close()
