@@ -1,15 +1,21 @@
-"""What tests do with the motif daemon of a cluster: have objects contracted, and see whether their bytes are stored."""
+"""What tests do with objects with motifs: write them, have them contracted, and see whether their bytes are stored."""
 
+import json
 import time
 from contextlib import contextmanager, suppress
 
 from tests.support.cluster.object_files import file_metadata, object_files
 
+from sluice_aio.cluster.disks import data_files
 from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient
 from sluice_middleware.motifs.daemon_protocol import CONTRACT, EXPAND, WorkerCall
 from sluice_middleware.wsgi.response import RefusedRequest
 from sluice_middleware.wsgi.sysmeta import CONTRACTED
 
+#: Two sources, and what `concat` makes of them.
+FIRST = b"".join(b"%d: the quick brown fox\n" % n for n in range(40_000))
+SECOND = b"".join(b"%d: jumps over the lazy dog\n" % n for n in range(40_000))
+WHOLE = FIRST + SECOND
 #: Why an object is not contracted now and will be in a moment: no lease yet, or its expansion is about to end.
 _LATER = ("may be forgotten", "busy", "changed", "marked a moment ago")
 #: What the daemon logs when it knows all objects with motifs; before that none are attached that others must know of.
@@ -32,7 +38,38 @@ def motif_daemon(cluster):
         cluster.remove("motifs")
 
 
+def put(swift, path, body=b"", **headers):
+    """Write an object or a container."""
+    answer = swift.request("PUT", path, body, **headers)
+    assert answer.status in (201, 202), (path, answer)
+    return answer
+
+
+def motif(template, **params):
+    """What ``X-Object-Motif`` says of one motif."""
+    return json.dumps([{"template": template, "params": params}])
+
+
+def concat(*sources):
+    """The motif of an object that is made of ``container/object`` of AUTH_test, one behind the other."""
+    return motif("concat", of=",".join(f"AUTH_test/{source}" for source in sources))
+
+
+def sources(swift, container):
+    """Write ``FIRST`` and ``SECOND``; the motif of an object that is both."""
+    put(swift, container)
+    put(swift, f"{container}/first", FIRST)
+    put(swift, f"{container}/second", SECOND)
+    return concat(f"{container}/first", f"{container}/second")
+
+
 def contract(cluster, path, verify="head", account="AUTH_test", expanded=True):
+    """Have the bytes of all replicas of an object given up; as :func:`request_contraction`."""
+    request_contraction(cluster, path, verify, account, expanded)
+    assert is_contracted(cluster, path, account)
+
+
+def request_contraction(cluster, path, verify="head", account="AUTH_test", expanded=True):
     """Have the bytes of an object given up; a Redis that was just started grants no leases for some seconds.
 
     :param expanded: wait first until what is being expanded is in its place
@@ -48,7 +85,6 @@ def contract(cluster, path, verify="head", account="AUTH_test", expanded=True):
             if time.monotonic() > end or not any(words in str(error) for words in _LATER):
                 raise
             time.sleep(0.1)
-    assert is_contracted(cluster, path, account)
 
 
 def expand(cluster, path, account="AUTH_test"):
@@ -68,3 +104,9 @@ def is_contracted(cluster, path, account="AUTH_test"):
                 return states.pop()
             assert time.monotonic() < end, "replicas differ"
         time.sleep(0.02)
+
+
+def stored_names(cluster):
+    """Container and name of everything that AUTH_test has stored."""
+    found = (str(file_metadata(path).get("name", "")) for path in data_files(cluster.device_folders))
+    return {name.removeprefix("/AUTH_test/") for name in found if name.startswith("/AUTH_test/")}
