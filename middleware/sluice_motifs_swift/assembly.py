@@ -6,6 +6,7 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from sluice_core.describe import PROXY
@@ -66,14 +67,15 @@ def make_daemon(path: str) -> Daemon:
     for name, reason in failures.items():
         log.error("template `%s` is left out: %s", name, reason)
     store = Store(values["redis_url"], values["redis_prefix"])
-    app = load_app(path)
+    app, uploads = load_app(path), load_app(path)
     client = SwiftClient(app)
     containers, index = Containers(client, values["source_delay"]), ItemIndex(store, client)
-    handler = ObjectHandler(_telling_caches(app, values["cache_dir"]), context.lookup, context.filters, log)
+    app, uploads = _telling_caches((app, uploads), values["cache_dir"])
+    handler = ObjectHandler(app, context.lookup, context.filters, log)
     guard = ContractionGuard(store.nodes, time.time)
     limiter = BandwidthLimiter(values["agent_socket"], PROXY, log)
     policies = _Policies(context, store, limiter)
-    shim = SwiftShim(handler, containers, index, templates, store, limiter, guard, policies.problem)
+    shim = SwiftShim(handler, uploads, containers, index, templates, store, limiter, guard, policies.problem)
     node = values["node"] or socket.gethostname()
     tell = EventTeller(store, node, time.time)
     turns = threading.Semaphore(values["expansions"])
@@ -106,11 +108,11 @@ def make_daemon(path: str) -> Daemon:
     return Daemon([policies, Scan(store, runtime), spaces, told, called, sweep, fresh, server])
 
 
-def _telling_caches(app: App, folder: str) -> App:
-    """The application, whose writes the caches of all proxies are told of."""
+def _telling_caches(apps: Sequence[App], folder: str) -> Sequence[App]:
+    """The applications, of whose writes the caches of all proxies are told."""
     options = {option.name: option.default for option in node_cache.OPTIONS} | {"cache_dir": folder}
     cache = node_cache.open_cache(options, log)
-    return app if cache is None else cache.wrap(app)
+    return apps if cache is None else [cache.wrap(app) for app in apps]
 
 
 class _Policies:

@@ -4,22 +4,20 @@ They are stock daemons with our disk files: what is good they leave alone, what 
 is lost they bring back, to the same bytes for clients and as small as before on the disks.
 """
 
-import contextlib
 import hashlib
 import json
 import os
 import random
-import re
 import shutil
-import sqlite3
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
-from tests.support.cluster.daemons import run_daemon
-from tests.support.cluster.object_files import file_metadata, flip_bit, object_files
+from tests.support.cluster.container_databases import container_databases
+from tests.support.cluster.daemons import run_daemon, run_round
+from tests.support.cluster.object_files import file_metadata, flip_bit, object_files, quarantined
 
 from sluice_aio.base.layout import OBJECT_DEVICES, Layout
 from sluice_aio.base.setup import EC21, GOLD
@@ -34,11 +32,6 @@ SENTENCE = "FOR TENANT AUTH_test DO SET compression ON STORAGE_NODE, SET encrypt
 TEXT = b"".join(b"%d: a line that compresses\n" % number for number in range(50_000))
 NOISE = random.Random(11).randbytes(300_000)
 FOLDERS = {GOLD: "objects", EC21: "objects-1"}
-#: What a daemon does not say when all is well.
-ALARM = re.compile(
-    r"ERROR|CRITICAL|Traceback|Quarantined|not audited|(quarantined|errors): *[1-9]"
-    r"|\b[1-9]\d* (quarantine|error|failure)"
-)
 
 
 class Box:
@@ -103,14 +96,10 @@ class Box:
         return found
 
     def quarantined(self):
-        return sorted(one.name for device in self.cluster.device_folders for one in device.glob("quarantined/*/*"))
+        return sorted(path.name for path in quarantined(self.cluster.device_folders))
 
     def round(self, name, **given):
-        """One round of a daemon, which has nothing to complain of."""
-        logs = run_daemon(self.cluster, name, **given)
-        for log in logs.values():
-            assert not [line for line in log.splitlines() if ALARM.search(line)], log
-        return logs
+        return run_round(self.cluster, name, **given)
 
 
 @pytest.fixture(scope="module")
@@ -275,16 +264,6 @@ def test_listings_that_come_late_are_those_of_plain_objects(box):
         assert box.client.request("DELETE", f"{container}/late").status == 204
 
 
-def databases(cluster, container):
-    """The files of a container's databases: one for each replica, or two while it is sharded."""
-    found = []
-    for path in sorted(cluster.layout.devices.glob("databases/*/containers/*/*/*/*.db")):
-        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-            if database.execute("SELECT account, container FROM container_info").fetchone() == ("AUTH_test", container):
-                found.append(path)
-    return found
-
-
 def test_a_sharded_container_lists_plain_objects(box, eventually):
     assert box.client.request("PUT", "sharded").status == 201
     names = [f"{number:03d}" for number in range(120)]
@@ -292,14 +271,14 @@ def test_a_sharded_container_lists_plain_objects(box, eventually):
         box.put(f"sharded/{name}", TEXT[: 5000 + number], content_type="text/plain")
     before = {row["name"]: (row["bytes"], row["hash"], row["content_type"]) for row in box.client.listing("sharded")}
     assert [before[name][0] for name in names] == [5000 + number for number in range(120)]
-    (one, *_) = databases(box.cluster, "sharded")
+    (one, *_) = container_databases(box.cluster, "sharded")
     tool = swift_command(box.cluster.layout, "swift-manage-shard-ranges", str(one), "find_and_replace", "40")
     subprocess.run([*tool, "--enable", "--force"], capture_output=True, check=True)
 
     def is_sharded():
         for daemon in ("container-replicator", "container-sharder"):
             run_daemon(box.cluster, daemon)
-        return all("_" in path.stem for path in databases(box.cluster, "sharded"))  # the old ones are gone
+        return all("_" in path.stem for path in container_databases(box.cluster, "sharded"))  # the old ones are gone
 
     eventually(is_sharded, 180)
     rows = box.client.listing("sharded")

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.cluster import object_files
 from tests.support.cluster.daemons import run_daemon
 
 from sluice_agent.snapshot.storage_daemons import STATE_FILE
@@ -85,7 +86,7 @@ def files(cluster, policy=""):
 
 
 def quarantined(cluster):
-    return [one for device in devices(cluster) for one in device.glob("quarantined/*/*")]
+    return object_files.quarantined(devices(cluster))
 
 
 def audit(cluster):

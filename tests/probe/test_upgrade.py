@@ -14,6 +14,7 @@ import pytest
 from tests.support.cluster.background_loop import BackgroundLoop
 from tests.support.cluster.daemons import run_daemon
 from tests.support.cluster.object_files import file_metadata, object_files
+from tests.support.cluster.proxy_options import set_proxy_option
 
 from sluice_aio.base.layout import OBJECT_DEVICES, Layout
 from sluice_aio.base.setup import EC21, GOLD, KEYS, PROXY, READS, Setup
@@ -63,9 +64,7 @@ class Nodes:
 
     def patient(self):
         """The proxy asks a storage node again a second after it was away; Swift's default is a minute."""
-        conf = self.cluster.layout.swift_dir / "proxy.conf"
-        section = "[app:proxy-server]\n"
-        conf.write_text(conf.read_text().replace(section, f"{section}error_suppression_interval = 1\n"))
+        set_proxy_option(self.cluster.layout.swift_dir / "proxy.conf", "error_suppression_interval", "1")
         self.cluster.restart("proxy")
         self.client.close()
 

@@ -16,6 +16,7 @@ from sluice_middleware.motifs.object_views import ObjectViews, look_at_all, targ
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.wsgi import sysmeta
+from sluice_middleware.wsgi.response import App
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs.api import Template
 from sluice_motifs.dependencies.freshness import is_exact
@@ -37,6 +38,7 @@ class SwiftShim:
     """Implements ``Shim``.
 
     :param handler: of Swift's proxy application below gatekeeper and authorization
+    :param uploads: as of ``ObjectWrites``
     :param suspended: why nothing may be contracted now; empty when it may
     :param limiter: holds what is read and stored to the bandwidth of accounts, as at a proxy
     :param problem: why policies are not known, so that no bytes are stored; empty when they are
@@ -45,6 +47,7 @@ class SwiftShim:
     def __init__(
         self,
         handler: ObjectHandler,
+        uploads: App,
         containers: Containers,
         index: ItemIndex,
         templates: Mapping[str, type[Template]],
@@ -54,7 +57,7 @@ class SwiftShim:
         problem: Callable[[], str] = str,
     ) -> None:
         self.reads = ObjectReads(handler, containers, limiter)
-        self._writes = ObjectWrites(handler, limiter, problem)
+        self._writes = ObjectWrites(handler, uploads, limiter, problem)
         self._copies = Copies(SwiftClient(handler.app), store, self.reads, self._writes)
         #: Many may open one object at once, and look at it and its sources.
         self._look = SharedLooks(ObjectViews(handler.app).view)

@@ -20,7 +20,7 @@ from sluice_middleware.swift.proxy_api import ChunkReadError, drain_and_close, h
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.inputs import IterableInput
 from sluice_middleware.wsgi.policy_lookup import Target
-from sluice_middleware.wsgi.response import Env, UpstreamResponse
+from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject, carry_listing_values, describe_upload
 from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_motifs.api import ExpansionError
@@ -37,12 +37,17 @@ class ChecksumMismatch(PeerError):
 
 class ObjectWrites:
     """:param handler: of Swift's proxy application below gatekeeper and authorization
+    :param uploads: another such application, which stores bytes.  An application that found a device full asks
+        nothing of it for a minute; what lies on the device must still be read, and contracted to make room
     :param limiter: what is stored is an upload of the account to it, as at a proxy
     :param problem: why it is not known what policies there are; empty when it is
     """
 
-    def __init__(self, handler: ObjectHandler, limiter: BandwidthLimiter, problem: Callable[[], str] = str) -> None:
+    def __init__(
+        self, handler: ObjectHandler, uploads: App, limiter: BandwidthLimiter, problem: Callable[[], str] = str
+    ) -> None:
         self._handler = handler
+        self._uploads = uploads
         self._limiter = limiter
         self._problem = problem
 
@@ -135,7 +140,7 @@ class ObjectWrites:
                     one.close()
 
     def _send(self, env: Env, done: int, newer: tuple[int, ...], source: _Pieces | None = None) -> bool:
-        answer = UpstreamResponse(self._handler.app, env)
+        answer = UpstreamResponse(self._handler.app if source is None else self._uploads, env)
         drain_and_close(answer.body)
         if source is not None and source.failure is not None:
             raise source.failure

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import configparser
+import re
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.processes import ProcessId
@@ -17,6 +18,11 @@ from sluice_aio.errors import LaunchError
 
 #: Seconds that one round may take.
 ROUND_LIMIT: Final = 120.0
+#: What a daemon does not say when all is well.
+_ALARM: Final = re.compile(
+    r"ERROR|CRITICAL|Traceback|Quarantined|not audited|(quarantined|errors): *[1-9]"
+    r"|\b[1-9]\d* (quarantine|error|failure)"
+)
 
 
 def run_daemon(
@@ -43,6 +49,14 @@ def run_daemon(
         cluster.add({f"{name}@{conf}" for conf in confs})
         return {}
     return {conf: run_once(cluster.layout, name, conf, options or {}, arguments) for conf in confs}
+
+
+def run_round(cluster: Cluster, name: str, **given: Any) -> dict[str, str]:
+    """One round of a daemon, which has nothing to complain of; as :func:`run_daemon`."""
+    logs = run_daemon(cluster, name, **given)
+    for log in logs.values():
+        assert not [line for line in log.splitlines() if _ALARM.search(line)], log
+    return logs
 
 
 def servers_of(name: str, servers: Collection[str] | None = None) -> tuple[str, ...]:

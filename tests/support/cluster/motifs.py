@@ -64,6 +64,12 @@ def sources(swift, container):
 
 
 def contract(cluster, path, verify="head", account="AUTH_test", expanded=True):
+    """Have the bytes of all replicas of an object given up; as :func:`request_contraction`."""
+    request_contraction(cluster, path, verify, account, expanded)
+    assert is_contracted(cluster, path, account)
+
+
+def request_contraction(cluster, path, verify="head", account="AUTH_test", expanded=True):
     """Have the bytes of an object given up; a Redis that was just started grants no leases for some seconds.
 
     :param expanded: wait first until what is being expanded is in its place
@@ -79,7 +85,6 @@ def contract(cluster, path, verify="head", account="AUTH_test", expanded=True):
             if time.monotonic() > end or not any(words in str(error) for words in _LATER):
                 raise
             time.sleep(0.1)
-    assert is_contracted(cluster, path, account)
 
 
 def expand(cluster, path, account="AUTH_test"):

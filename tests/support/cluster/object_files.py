@@ -34,6 +34,11 @@ def object_files(devices: Iterable[Path], name: str) -> list[Path]:
     return [path for path in data_files(devices) if file_metadata(path).get("name") == f"/{name}"]
 
 
+def quarantined(devices: Iterable[Path]) -> list[Path]:
+    """What auditors and object servers have put away on ``devices``: folders of objects."""
+    return sorted(path for device in devices for path in device.glob("quarantined/*/*"))
+
+
 def file_metadata(path: Path) -> dict[str, Any]:
     """The metadata of a file; empty when the file is missing or they are damaged."""
     try:

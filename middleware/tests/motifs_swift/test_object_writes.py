@@ -1,0 +1,59 @@
+"""Bytes are stored through an application of their own, since one that found devices full leaves them alone."""
+
+import hashlib
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from sluice_core.describe import PROXY
+from sluice_core.errors import PeerError
+from sluice_core.resolve import Candidates
+from sluice_middleware.bandwidth.limiter import BandwidthLimiter
+from sluice_middleware.motifs.object_views import view_of
+from sluice_middleware.proxy.object_handler import ObjectHandler
+from sluice_middleware.swift.proxy_api import Request, Response
+from sluice_middleware.wsgi.stored_object import StoredObject
+from sluice_motifs.storage.records import Motif, Record
+from sluice_motifs_swift.objects.writes import ObjectWrites
+
+BODY = b"some bytes"
+LOG = logging.getLogger("test")
+
+
+class FullDevices:
+    """Swift's proxy application: after a PUT that finds no room it answers nothing else."""
+
+    def __init__(self):
+        self.left_alone = False
+
+    def __call__(self, env, start_response):
+        request = Request(env)
+        if request.method == "PUT" and request.content_length:
+            self.left_alone = True
+        stored = {"PUT": 201, "POST": 202}[request.method]
+        return Response(status=503 if self.left_alone else stored, request=request)(env, start_response)
+
+
+@pytest.fixture
+def writes():
+    lookup = SimpleNamespace(candidates=lambda target: Candidates(()))
+    handler = ObjectHandler(FullDevices(), lookup, {}, LOG)
+    return ObjectWrites(handler, FullDevices(), BandwidthLimiter("", PROXY, LOG))
+
+
+def test_what_finds_no_room_hinders_no_contraction(writes):
+    written = "1700000000.00000"
+    headers = {
+        "Content-Length": str(len(BODY)),
+        "Etag": hashlib.md5(BODY).hexdigest(),
+        "X-Backend-Data-Timestamp": written,
+        "X-Backend-Timestamp": written,
+    }
+    seen = view_of("AUTH_a/c/o", StoredObject(list(headers.items())))
+    record = Record((Motif("url", {"source": "http://example.org/o"}),))
+    for _ in range(2):
+        with pytest.raises(PeerError, match="503 Service Unavailable"):
+            writes.expand(seen, record, iter([BODY]))
+        assert writes.contract(seen, record)
+        assert writes.post(seen, record)
