@@ -11,6 +11,7 @@ Theory of operation.
   the container listing shows.  The check of the ETag, which is that of the plain bytes, decides whether the body
   arrived as it was.
 * Filters that change the bytes for good ran when the client wrote; they are not run again.
+* What policies said of a copy of a contracted object they said of that object; they are not asked again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_core.errors import SluiceError
+from sluice_core.rewrites.accounts import is_copies_account
 from sluice_core.rewrites.messages import KEY, PLAIN
 from sluice_filters.api import CorruptData
 from sluice_filters.key_ring import MissingKey
@@ -120,6 +122,8 @@ class ObjectRewriter:
             return stored.is_plain
         if goal == KEY:
             return not has_old_key(stored, self._handler.filters)
+        if is_copies_account(target[0]):
+            return True
         candidates = self._handler.lookup.candidates(target)
         if "compressibility" in candidates.asked:
             return False  # its bytes tell

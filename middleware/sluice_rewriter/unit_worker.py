@@ -1,7 +1,8 @@
 """Works at one unit of a job: lists accounts or containers, or rewrites the objects of a container page by page.
 
 Older versions of a container ``c`` lie in ``\\0versions\\0c``, parts of multipart uploads over S3 in ``c+segments``.  A
-job for ``c`` covers both.  A container from which others are synchronized is skipped, since container-sync cannot read
+job for ``c`` covers both.  Copies of contracted objects lie in an account beside theirs, which a job for all of an
+account covers.  A container from which others are synchronized is skipped, since container-sync cannot read
 a timestamp with an offset.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sluice_core.rewrites.accounts import accounts_after
+from sluice_core.rewrites.accounts import accounts_after, copies_account, is_copies_account
 from sluice_core.rewrites.messages import RewriteCounts, RewriteJob
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
@@ -60,6 +61,7 @@ class UnitWorker:
         return False
 
     def _list_containers(self, job: RewriteJob, claim: Claim, account: str) -> bool:
+        beside = [] if claim.marker or job.container or is_copies_account(account) else [copies_account(account)]
         for names in self._containers(job, account, claim.marker):
             if not claim.goes_on:
                 return False
@@ -73,8 +75,10 @@ class UnitWorker:
                 "containers": len(known),
                 "objects": sum(objects for objects, _ in known.values()),
                 "bytes": sum(size for _, size in known.values()),
+                "listings": len(beside),
             }
-            claim.report(names[-1], units=[f"{account}/{name}" for name in known], more=more)
+            claim.report(names[-1], units=[*beside, *(f"{account}/{name}" for name in known)], more=more)
+            beside = []
         return claim.goes_on
 
     def _containers(self, job: RewriteJob, account: str, marker: str) -> Iterator[list[str]]:

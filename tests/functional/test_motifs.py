@@ -15,12 +15,14 @@ from tests.support.cluster.motifs import (
     motif,
     put,
     sources,
+    stored_copies,
     stored_names,
 )
 from tests.support.cluster.object_files import download
 from tests.support.cluster.uninstall import named_on_disks, token
 
 from sluice_aio.base.setup import EC21
+from sluice_core.rewrites.accounts import copies_account
 from sluice_middleware.motifs.attachments import HEADER
 from sluice_middleware.wsgi.response import RefusedRequest
 
@@ -289,22 +291,21 @@ def test_a_tier_keeps_the_bytes_under_another_storage_policy(motifs, swift):
     put(swift, "mo-tier/bad", WHOLE, x_object_motif="tier; policy=ec2")
     with pytest.raises(RefusedRequest, match="did you mean `ec21`"):
         contract(motifs, "mo-tier/bad")
-    before = copies(motifs)
+    before, size = stored_copies(motifs), swift.request("HEAD").headers["x-account-container-count"]
     contract(motifs, "mo-tier/o")
-    (copy,) = copies(motifs) - before
-    assert copy.startswith(f"\0sluice-copies\0{EC21}/")
+    (copy,) = stored_copies(motifs) - before
+    assert copy.startswith(f"{EC21}/")
     assert {one["name"] for one in swift.listing("mo-tier")} == {"o", "bad"}
+    assert swift.request("HEAD").headers["x-account-container-count"] == size
+    of_copies = f"/v1/{copies_account(swift.account.rpartition('/')[2])}/{copy}"
+    assert swift.raw("GET", of_copies, token(swift)).status == 403
     answer = swift.request("GET", "mo-tier/o")
     assert (answer.body, answer.headers["x-object-meta-colour"]) == (WHOLE, "blue")
     contract(motifs, "mo-tier/o")
-    assert copies(motifs) - before == {copy}, "the same bytes have one copy"
+    assert stored_copies(motifs) - before == {copy}, "the same bytes have one copy"
     put(swift, "mo-tier/o", b"other")
-    _wait(lambda: copy not in copies(motifs), 60.0)
+    _wait(lambda: copy not in stored_copies(motifs), 60.0)
     assert swift.request("GET", "mo-tier/o").body == b"other"
-
-
-def copies(cluster):
-    return {name for name in stored_names(cluster) if name.startswith("\0sluice-copies\0")}
 
 
 def test_expansions_are_held_to_the_bandwidth_of_what_they_store(motifs, swift, policies):

@@ -15,7 +15,7 @@ from tests.support.cluster.motifs import (
     motif_daemon,
     put,
     sources,
-    stored_names,
+    stored_copies,
 )
 from tests.support.cluster.object_files import object_files, quarantined
 
@@ -44,11 +44,6 @@ def swift(cluster):
     found = SwiftHttp(cluster.proxy_url).login("test:tester", USERS["test:tester"][0])
     yield found
     found.close()
-
-
-def copies(cluster):
-    """The hidden copies of `tier`."""
-    return {name for name in stored_names(cluster) if name.startswith("\0sluice-copies\0")}
 
 
 def assert_whole(swift, path):
@@ -85,14 +80,14 @@ def test_auditors_put_away_only_what_is_damaged(cluster, swift):
 
 def test_the_expirer_deletes_what_is_contracted(cluster, swift, eventually):
     made = sources(swift, "expiring-sources")
-    before = copies(cluster)
+    before = stored_copies(cluster)
     paths = ["expiring/o", "expiring-ec/o", "expiring/cold"]
     put(swift, "expiring")
     put(swift, "expiring-ec", x_storage_policy=EC21)
     for path in paths:
         put(swift, path, WHOLE, x_object_motif=motif("tier", policy=EC21) if "cold" in path else made)
         contract(cluster, path)
-    (copy,) = copies(cluster) - before
+    (copy,) = stored_copies(cluster) - before
     due = str(int(time.time()) + 5)
     for path in paths:
         assert swift.request("POST", path, x_delete_at=due).status == 202
@@ -106,18 +101,19 @@ def test_the_expirer_deletes_what_is_contracted(cluster, swift, eventually):
     for path in paths:
         assert object_files(cluster.device_folders, f"AUTH_test/{path}") == [], log
     assert swift.listing("expiring") == swift.listing("expiring-ec") == []
-    eventually(lambda: copy not in copies(cluster), GRACE + 20)
+    eventually(lambda: copy not in stored_copies(cluster), GRACE + 20)
 
 
 def test_a_copy_stays_as_long_as_its_object(cluster, swift, eventually):
     put(swift, "cold")
-    before = copies(cluster)
+    before = stored_copies(cluster)
     for name in ("kept", "replaced"):
         put(swift, f"cold/{name}", WHOLE + name.encode(), x_object_motif=motif("tier", policy=EC21))
         contract(cluster, f"cold/{name}")
-    both = copies(cluster) - before
+    both = stored_copies(cluster) - before
     put(swift, "cold/replaced", b"other")
-    eventually(lambda: len(both & copies(cluster)) == 1, GRACE + 20)  # which shows that there was a sweep after it
+    # which shows that there was a sweep after it
+    eventually(lambda: len(both & stored_copies(cluster)) == 1, GRACE + 20)
     assert is_contracted(cluster, "cold/kept")
     assert swift.request("GET", "cold/kept").body == WHOLE + b"kept"
 

@@ -5,8 +5,7 @@ import time
 from pathlib import Path
 
 from tests.support.cluster.command_line import command_line
-from tests.support.cluster.motifs import motif_daemon
-from tests.support.cluster.object_files import file_metadata
+from tests.support.cluster.motifs import motif_daemon, stored_copies
 from tests.support.cluster.uninstall import (
     marked_files,
     named_on_disks,
@@ -21,7 +20,6 @@ from sluice_aio.base.setup import EC21, GOLD, Setup
 from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import DEFAULT, PLAIN_SWIFT
-from sluice_aio.cluster.disks import data_files
 from sluice_client import Client
 from sluice_middleware.wsgi.sysmeta import MOTIF, POSTED_MOTIF
 
@@ -97,12 +95,6 @@ def contract_all(cluster, api):
     return policy
 
 
-def copies(cluster):
-    """Hidden copies that are stored for ``tier``."""
-    found = (str(file_metadata(path).get("name", "")) for path in data_files(cluster.device_folders))
-    return {name for name in found if "/\0sluice-copies\0" in name}
-
-
 def run_documented(cluster, folder, command, documented=""):
     """A command of the page; ``documented`` is how the page says it, with a name of its own."""
     assert (documented or command) in PAGE
@@ -133,17 +125,17 @@ def test_after_the_documented_steps_stock_swift_has_all_that_was_contracted(tmp_
         assert (len(before), len(older)) == (len(OBJECTS) - 1, 2)
         made.append(contract_all(cluster, api))
         assert len(wait_until(lambda: named_on_disks(layout, "contracted", capsys), "")) == WITH_MOTIFS
-        assert len(copies(cluster)) == 2
+        assert len(stored_copies(cluster)) == 2
 
         # 1. policies, expansion, and the copies that `tier` keeps
         for policy in made:
             api.delete_policy(policy, wait=10)
         run_documented(cluster, folder, "sluice motif expand --all")
         wait_until(lambda: not named_on_disks(layout, "contracted", capsys), "disks name contracted objects")
-        assert len(copies(cluster)) == 2, "they stay for the next contraction"
+        assert len(stored_copies(cluster)) == 2, "they stay for the next contraction"
         said = run_documented(cluster, folder, "sluice motif detach --all --template tier")
         assert (said.count(" has 0 motifs"), said.count(" has no such motif")) == (2, WITH_MOTIFS - 2)
-        wait_until(lambda: not copies(cluster), "hidden copies stay")
+        wait_until(lambda: not stored_copies(cluster), "hidden copies stay")
         # 2. what is encoded, and 3. what only disks know
         run_documented(
             cluster,

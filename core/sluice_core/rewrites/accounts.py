@@ -12,8 +12,26 @@ from typing import Final
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, nothing
 
+#: What the name of an account begins with that holds copies of the objects of another one.  As with other accounts of
+#: Swift's own, no client reaches it, and nothing in it counts to the other one.
+_COPIES: Final = ".sluice_copies_"
 #: Names that are written by one command.
 _CHUNK: Final = 1000
+
+
+def copies_account(account: str) -> str:
+    """Where copies of an account's objects lie."""
+    return f"{_COPIES}{account}"
+
+
+def is_copies_account(account: str) -> bool:
+    """Whether an account holds such copies."""
+    return account.startswith(_COPIES)
+
+
+def owner_account(account: str) -> str:
+    """Whose objects lie in an account: that of which it holds copies, or itself."""
+    return account.removeprefix(_COPIES)
 
 
 def add_accounts(keys: Keys, names: Iterable[str]) -> Operation[None]:

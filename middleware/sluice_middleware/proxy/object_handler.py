@@ -22,6 +22,7 @@ from sluice_core.describe import FILTER, PROXY
 from sluice_core.errors import PeerError, SluiceError
 from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
+from sluice_core.rewrites.accounts import owner_account
 from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import ChainEncoder, chain_reader
 from sluice_filters.visits import Reply
@@ -305,7 +306,7 @@ class ObjectHandler:
 
     def decode(self, env: Env, target: Target, answer: UpstreamResponse, chain: str) -> None:
         """Make the answer that of the plain object."""
-        item = TransformedObject(self.app, env, answer, chain, self.filters, target[0])
+        item = TransformedObject(self.app, env, answer, chain, self.filters, owner_account(target[0]))
         answer.status, answer.headers, answer.body = decoding.respond(item, answer, env)
         if "HTTP_RANGE" in env and answer.status.startswith("206"):
             self.range_index.remember(env, chain, item.records)

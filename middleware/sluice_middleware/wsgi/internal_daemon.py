@@ -24,6 +24,8 @@ NODE_OPTIONS: Final = (
     Option("log_level", "info", "debug, info, warning or error"),
 )
 
+#: Swift's internal accounts are made when something is put into them.
+_SWIFT_DEFAULTS: Final = {"account_autocreate": "true"}
 #: What stands in the same file: a proxy application that nobody but the daemon asks.
 SWIFT_SAMPLE: Final = """
 [DEFAULT]
@@ -73,7 +75,7 @@ def load_app(path: str) -> App:
     :raises OptionError: when it has none, or one with a gatekeeper, which takes our headers off
     """
     try:
-        app: App = internal_api.loadapp(str(Path(path).resolve()), allow_modify_pipeline=False)
+        app: App = internal_api.loadapp(str(Path(path).resolve()), _SWIFT_DEFAULTS, allow_modify_pipeline=False)
         internal_api.InternalClient.check_gatekeeper_not_loaded(app)
     except (LookupError, ValueError, OSError) as error:
         raise OptionError(f"`{path}` describes no proxy application: {error}") from error

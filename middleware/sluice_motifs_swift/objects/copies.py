@@ -1,8 +1,8 @@
 """Copies of objects under other storage policies, which no client can see (template ``tier``).
 
-They lie in containers of Swift's reserved namespace, one an account and storage policy.  A copy is called by what it is
-a copy of, its version and its digest, so that whoever writes it, whenever, writes the same bytes.  It is stored as
-policies say that the object itself is.
+They lie in an account of their own beside each account with such objects, in a container for each storage policy.  So
+they count to nobody's quota.  A copy is called by what it is a copy of, its version and its digest, so that whoever
+writes it, whenever, writes the same bytes.  It is stored as policies say that the object itself is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from sluice_core.errors import PeerError
-from sluice_core.rewrites.accounts import accounts_after, add_accounts
+from sluice_core.rewrites.accounts import accounts_after, add_accounts, copies_account, is_copies_account
 from sluice_core.store.store import Store
 from sluice_middleware.motifs.object_views import target_of
 from sluice_middleware.swift.proxy_api import POLICIES, close_if_possible
@@ -26,13 +26,12 @@ from sluice_motifs.storage.records import ItemView
 from sluice_motifs_swift.objects.reads import ObjectReads
 from sluice_motifs_swift.objects.writes import ObjectWrites
 
-_CONTAINER: Final = "\0sluice-copies\0"
 _LISTED: Final = 500
 
 
 def is_copy(name: str) -> bool:
     """Whether an object of this name is a copy of ours."""
-    return f"/{_CONTAINER}" in name
+    return is_copies_account(name.partition("/")[0])
 
 
 class Copies:
@@ -55,10 +54,9 @@ class Copies:
 
     def keep(self, seen: ItemView, policy: str, pieces: Iterator[bytes]) -> str:
         """As ``Shim.keep_copy``; ``policy`` is the name of a storage policy."""
-        account = seen.name.split("/", 1)[0]
-        container = self._container(account, policy)
+        path = self._container(seen.name.partition("/")[0], policy)
         words = "\0".join((seen.name, seen.plain.version, seen.plain.digest))
-        name = f"{account}/{container}/\0{hashlib.sha256(words.encode('utf-8', 'surrogateescape')).hexdigest()}"
+        name = f"{path}/{hashlib.sha256(words.encode('utf-8', 'surrogateescape')).hexdigest()}"
         self._writes.create(name, seen, pieces)
         return name
 
@@ -71,10 +69,9 @@ class Copies:
         marker = ""
         while accounts := self._store.run(accounts_after(self._store.keys, marker, _LISTED)):
             for account in accounts:
-                for page in self._client.list_containers(account, "", _LISTED):
+                for page in self._client.list_containers(copies_account(account), "", _LISTED):
                     for row in page:
-                        if row["name"].startswith(_CONTAINER):
-                            yield from self._listed(account, row["name"])
+                        yield from self._listed(copies_account(account), row["name"])
             marker = accounts[-1]
 
     def _listed(self, account: str, container: str) -> Iterator[tuple[str, float]]:
@@ -94,21 +91,21 @@ class Copies:
             raise PeerError(f"swift answered `{answer.status}` to a DELETE of a copy")
 
     def _container(self, account: str, policy: str) -> str:
-        """The container of an account's copies under a storage policy, which is made at the first of them."""
+        """Account and container of an account's copies under a storage policy, made at the first of them."""
         found = POLICIES.get_by_name(policy)
         if found is None:
             names = [one.name for one in POLICIES]
             near = difflib.get_close_matches(policy, names, 1)
             said = f"did you mean `{near[0]}`" if near else f"expected one of {', '.join(names)}"
             raise ExpansionError(f"there is no storage policy `{policy}`, {said}")
-        container = f"{_CONTAINER}{found.name}"
-        if (account, container) not in self._made:
-            env = make_environment("PUT", account, container)
+        keeping = copies_account(account)
+        if (account, found.name) not in self._made:
+            env = make_environment("PUT", keeping, found.name)
             env["HTTP_X_STORAGE_POLICY"] = found.name
             answer = UpstreamResponse(self._client.app, env)
             close_if_possible(answer.body)
             if answer.code not in (201, 202):
                 raise PeerError(f"swift answered `{answer.status}` to the container of copies of `{account}`")
             self._store.run(add_accounts(self._store.keys, [account]))
-            self._made.add((account, container))
-        return container
+            self._made.add((account, found.name))
+        return f"{keeping}/{found.name}"

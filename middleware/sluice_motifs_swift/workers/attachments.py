@@ -72,7 +72,7 @@ class Attachments:
                 if one.external or one.owned:
                     continue
                 source, target = one.name, target_of(one.name)
-                if target is None or "\0" in source:
+                if target is None or "\0" in source or is_copy(source):
                     raise CallerError(f"source `{source}` is no object, expected account/container/object")
                 if not may_read(motif.identity, target[0], partial(self._containers.read_acl, *target[:2])):
                     raise Forbidden(f"you may not read source `{source}`, which is in another account")

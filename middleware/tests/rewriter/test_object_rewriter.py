@@ -6,6 +6,7 @@ import random
 import pytest
 
 from sluice_core.describe import FILTER, PROXY, ActionInfo
+from sluice_core.rewrites.accounts import copies_account
 from sluice_core.rewrites.messages import KEY, PLAIN, POLICIES
 from sluice_core.rewrites.offsets import RANDOM_BITS
 from sluice_core.testing import assignment
@@ -115,6 +116,17 @@ def test_an_object_that_is_as_wanted_is_not_read(stack, compressed, stored, rewr
     stack.swift.requests.clear()
     assert rewriter.rewrite(TARGET, POLICIES) == Outcome(UNCHANGED, size=len(TEXT))
     assert [method for method, _, _ in stack.swift.requests] == ["HEAD"]
+
+
+def test_policies_are_not_asked_about_a_copy_of_a_contracted_object(stack, compressed, stored, rewriter):
+    body = stored().body
+    target = (copies_account("AUTH_a"), "cold", "1")
+    path = "/v1/" + "/".join(target)
+    stack.swift.objects[path] = stack.swift.objects[PATH]
+    assert rewriter.rewrite(target, POLICIES).state == UNCHANGED
+    assert stack.swift.objects[path].body == body != TEXT
+    assert rewriter.rewrite(target, PLAIN).state == REWRITTEN
+    assert stack.swift.objects[path].body == TEXT
 
 
 @pytest.mark.parametrize("params", [{"engine": "gzip"}, {"engine": "lz4"}])

@@ -20,6 +20,7 @@ class Listings:
 
     def __init__(self, **containers):
         self.containers = containers
+        self.copies = {}
         self.synced = set()
         self.away = False
         self.asked = []
@@ -33,9 +34,10 @@ class Listings:
     def answer(self, request, parts):
         if self.away:
             return Response(request=request, status=503)
+        containers = self.copies if parts[0].startswith(".") else self.containers
         if len(parts) == 1:
-            return self.page(request, sorted(self.containers))
-        names = self.containers.get(parts[1])
+            return self.page(request, sorted(containers))
+        names = containers.get(parts[1])
         if names is None:
             return Response(request=request, status=404)
         if request.method == "HEAD":
@@ -109,6 +111,18 @@ def test_a_job_for_the_cluster_begins_with_the_known_accounts(scene):
     scene.work()
     assert sorted(scene.rewritten) == ["AUTH_a/c/o", "AUTH_b/c/o"]
     assert (scene.progress().containers, scene.progress().listings) == (2, 0)
+
+
+@pytest.mark.parametrize("account", ["", "AUTH_a"])
+def test_copies_of_contracted_objects_belong_to_their_account(scene, account):
+    scene.store.run(accounts.add_accounts(scene.store.keys, ["AUTH_a"]))
+    scene.swift.containers = {"c": ["o"]}
+    scene.swift.copies = {"cold": ["1", "2"]}
+    scene.order(account)
+    scene.work()
+    assert sorted(scene.rewritten) == [".sluice_copies_AUTH_a/cold/1", ".sluice_copies_AUTH_a/cold/2", "AUTH_a/c/o"]
+    assert (scene.progress().objects, scene.progress().listings) == (3, 0)
+    assert scene.progress().ended
 
 
 def test_a_container_has_its_versions_and_parts_with_it_and_a_prefix_holds_for_all(scene):

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from tests.support.cluster.object_files import file_metadata, object_files
 
 from sluice_aio.cluster.disks import data_files
+from sluice_core.rewrites.accounts import copies_account
 from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient
 from sluice_middleware.motifs.daemon_protocol import CONTRACT, EXPAND, WorkerCall
 from sluice_middleware.wsgi.response import RefusedRequest
@@ -106,7 +107,12 @@ def is_contracted(cluster, path, account="AUTH_test"):
         time.sleep(0.02)
 
 
-def stored_names(cluster):
-    """Container and name of everything that AUTH_test has stored."""
+def stored_names(cluster, account="AUTH_test"):
+    """Container and name of everything that an account has stored."""
     found = (str(file_metadata(path).get("name", "")) for path in data_files(cluster.device_folders))
-    return {name.removeprefix("/AUTH_test/") for name in found if name.startswith("/AUTH_test/")}
+    return {name.removeprefix(f"/{account}/") for name in found if name.startswith(f"/{account}/")}
+
+
+def stored_copies(cluster):
+    """Storage policy and name of the copies that are kept for ``tier``."""
+    return stored_names(cluster, copies_account("AUTH_test"))
