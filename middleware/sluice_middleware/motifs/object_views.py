@@ -71,7 +71,7 @@ class ObjectViews:
 
     def view_all(self, names: Sequence[str]) -> Sequence[ItemView | None]:
         """As :meth:`view`, of several."""
-        return look_at_all(self.view, names)
+        return view_concurrently(self.view, names)
 
     def stored(self, name: str) -> StoredObject | None:
         """The object as it is stored; None when there is none.
@@ -97,7 +97,7 @@ class ObjectViews:
             raise PeerError(f"the metadata of `{name}` cannot be read: {error}") from error
 
 
-def look_at_all(look: Callable[[str], ItemView | None], names: Sequence[str]) -> Sequence[ItemView | None]:
+def view_concurrently(look: Callable[[str], ItemView | None], names: Sequence[str]) -> Sequence[ItemView | None]:
     """What ``look`` finds of each object; some are looked at at a time."""
     if len(names) < 2:
         return [look(name) for name in names]

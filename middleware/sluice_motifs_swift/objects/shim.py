@@ -12,7 +12,7 @@ from typing import Final
 
 from sluice_core.store.store import Store
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
-from sluice_middleware.motifs.object_views import ObjectViews, look_at_all, target_of
+from sluice_middleware.motifs.object_views import ObjectViews, view_concurrently, target_of
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.wsgi import sysmeta
@@ -74,7 +74,7 @@ class SwiftShim:
         return replace(view, pinned=self._pinned(view))
 
     def view_all(self, names: Sequence[str]) -> Sequence[ItemView | None]:
-        return look_at_all(self.view, names)
+        return view_concurrently(self.view, names)
 
     def _pinned(self, view: ItemView) -> str:
         account, container, _ = view.name.split("/", 2)

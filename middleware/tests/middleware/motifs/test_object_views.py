@@ -4,7 +4,7 @@ import pytest
 from swift.common.concurrency import Event, Timeout
 
 from sluice_core.errors import PeerError
-from sluice_middleware.motifs.object_views import LOOKS_AT_ONCE, look_at_all
+from sluice_middleware.motifs.object_views import LOOKS_AT_ONCE, view_concurrently
 
 
 def test_some_looks_are_under_way_at_a_time_and_what_they_find_stands_in_order():
@@ -19,7 +19,7 @@ def test_some_looks_are_under_way_at_a_time_and_what_they_find_stands_in_order()
 
     names = [f"o{number}" for number in range(LOOKS_AT_ONCE)]
     with Timeout(10):
-        assert look_at_all(look, names) == [f"view of {name}" for name in names]
+        assert view_concurrently(look, names) == [f"view of {name}" for name in names]
 
 
 def test_a_look_that_fails_fails_them_all():
@@ -28,4 +28,4 @@ def test_a_look_that_fails_fails_them_all():
             raise PeerError("swift is away")
 
     with pytest.raises(PeerError, match="swift is away"):
-        look_at_all(look, ["there", "away", "there too"])
+        view_concurrently(look, ["there", "away", "there too"])
