@@ -12,7 +12,7 @@ from typing import Final
 
 from sluice_core.store.store import Store
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
-from sluice_middleware.motifs.object_views import ObjectViews, view_concurrently, target_of
+from sluice_middleware.motifs.object_views import ObjectViews, target_of, view_concurrently
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.wsgi import sysmeta
