@@ -325,7 +325,7 @@ def test_a_name_beyond_ascii_finds_its_policies(stand):
     seen = []
     stand.proxy.context.lookup._reader.find = lambda *target: seen.append(target) or Candidates(())
     stand("PUT", "/v1/AUTH_a/caf%C3%A9/%E2%82%AC", body=b"x")
-    assert seen == [("AUTH_a", "café", "€")]
+    assert set(seen) == {("AUTH_a", "café", "€")}
 
 
 def test_the_meter_sees_plain_bytes_and_admitted_requests(stand):
