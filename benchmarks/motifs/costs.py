@@ -3,12 +3,13 @@
     python -m benchmarks --only motif_costs
 
 Three clusters with everything of Sluice inside Swift, each with its own object servers.  In one of them proxies ask a
-motif daemon, and a policy keeps the container in a target size; the two others have neither.  GETs and PUTs of 10 KB
-and 1 MB go to the three in turns.  CPU is of the proxy and the object servers, and of the daemon meanwhile.
+motif daemon, and a policy keeps the container, which has one object with a motif beside, in a target size; the two
+others have neither.  GETs and PUTs of 10 KB and 1 MB go to the three in turns.  CPU is of the proxy and the object servers, and of the daemon meanwhile.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import replace
 from typing import Final
@@ -38,10 +39,23 @@ def measure(scale: Scale) -> list[Figure]:
     """Rows by operation and size."""
     with WholeNodes(scale.folder / "motif-costs", _WITH_MOTIFS, SLUICE_NODES) as nodes:
         cluster = nodes.clusters[SLUICE]
+        _make_item(nodes)
         with Client(cluster.api_url, cluster.token) as api:
             api.create_policy(f"FOR CONTAINER {_SPACE} DO SET elasticity WITH target_size=10GB", wait=20)
             _wait_for_space(api)
         return _figures(sample(nodes, scale))
+
+
+def _make_item(nodes: WholeNodes) -> None:
+    """Store an object with a motif: a daemon keeps no space without one."""
+    with contextlib.closing(nodes.client(SLUICE)) as swift:
+        body = b"a source\n"
+        end = time.monotonic() + _PATIENCE
+        for path, headers in (("source", {}), ("item", {"x_object_motif": f"concat; of={_SPACE}/source"})):
+            while (status := swift.request("PUT", f"{CONTAINER}/{path}", body, **headers).status) != 201:
+                if time.monotonic() > end:
+                    raise PeerError(f"PUT of `{path}` answers {status}, expected 201")
+                time.sleep(0.2)
 
 
 def _wait_for_space(api: Client) -> None:

@@ -16,8 +16,8 @@ PAGE = (Path(__file__).parents[1] / "motif-file-system.md").read_text(encoding="
 
 
 def test_its_numbers_are_those_of_the_code():
-    assert (QUIET, PATIENCE) == (0.5, 5.0)
-    assert "for half a second, at most five seconds" in PAGE
+    assert (QUIET, PATIENCE) == (2.0, 5.0)
+    assert "for two seconds, at most five seconds" in PAGE
     assert f"{WAITING} requests can wait" in PAGE
     assert f"`{PRIVATE}`" in PAGE
 

@@ -21,7 +21,7 @@ from typing import Final, Protocol
 from sluice_motifs_fs.storage.attributes import file_version
 
 #: Seconds without a write after which a file counts as settled although it is open for writing.
-QUIET: Final = 0.5
+QUIET: Final = 2.0
 #: Seconds for which an expansion waits for a source to settle.
 PATIENCE: Final = 5.0
 

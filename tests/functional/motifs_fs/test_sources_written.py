@@ -66,6 +66,7 @@ class Watched:
     def __init__(self):
         self.closed = 0
         self.begun = 0
+        self.slowest = 0.0
         self.seen = set()
         self.wrong = []
         self.over = threading.Event()
@@ -130,7 +131,9 @@ def check(mount, source, item, write, contracted):
     timer.start()
     while not watched.over.is_set() and not watched.wrong:
         watched.begun += 1
+        began = time.monotonic()
         write(source, content(watched.begun))
+        watched.slowest = max(watched.slowest, time.monotonic() - began)
         watched.closed = watched.begun
         if watched.begun % 3 == 0:
             time.sleep(PAUSE)
@@ -138,6 +141,7 @@ def check(mount, source, item, write, contracted):
     watched.over.set()
     for thread in threads:
         thread.join()
-    assert not watched.wrong
+    # one that pauses for as long as a file takes to count as settled shows what it has written until then
+    assert not watched.wrong, f"the slowest write took {watched.slowest:.2f} s"
     assert len(watched.seen) > 3, f"{watched.closed} writes, of which readers saw {len(watched.seen)}"
     assert item.read_bytes() == source.read_bytes()
