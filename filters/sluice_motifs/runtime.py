@@ -7,7 +7,7 @@ but what ``Leases`` and ``Dependents`` keep; ``restart`` fills the rest by a sca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
@@ -153,9 +153,11 @@ class Runtime:
             self._around.pause(_TRY_AGAIN)
         raise Conflict(f"`{name}` is being worked at")
 
-    def notify_open(self, name: str, chain: tuple[str, ...] = (), needed: bool = False) -> Opened:
+    def notify_open(
+        self, name: str, chain: tuple[str, ...] = (), needed: bool = False, sources: Sequence[str] = ()
+    ) -> Opened:
         """Somebody reads an item; as ``Openings.open``."""
-        opened = self._openings.open(name, chain, needed=needed)
+        opened = self._openings.open(name, chain, needed=needed, sources=sources)
         self.items.note_open(name, self._around.clock())
         return opened
 

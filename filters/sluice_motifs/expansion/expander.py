@@ -75,7 +75,7 @@ class Expander:
 
         Somebody who wrote the item meanwhile is newer, and what was made is stored nowhere then.
 
-        :param state: its sources, looked at after it and before any of them is read
+        :param state: its sources, looked at with it or after it, and before any of them is read
         :param began: ``Shim.now`` from before ``view`` was looked at
         :param alive: called for each piece: keeps a lease, raises ``ExpansionError`` to end it
         :raises ExpansionError: when no motif makes it, with the reason of each; readers are told the same

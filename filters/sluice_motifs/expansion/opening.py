@@ -1,8 +1,9 @@
 """Opening an item: its bytes are there, or are made while the opener reads.
 
-An open looks at the item and at the versions of its sources.  When its bytes are gone or out of date, the opener joins
-the expansion that is under way in this process, if nothing has changed since that began; or begins one under the
-item's lease.  While another process holds the lease, the opener waits for what comes of it.
+An open looks at the item and at the versions of its sources, beside each other where it is told which these are.  When
+its bytes are gone or out of date, the opener joins the expansion that is under way in this process, if nothing has
+changed since that began; or begins one under the item's lease.  While another process holds the lease, the opener waits
+for what comes of it.
 
 A motif whose source is gone is detached when the bytes of the item are there: they are all that is left.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -24,7 +25,7 @@ from sluice_motifs.expansion.expander import Choice, Expander, in_written_order
 from sluice_motifs.expansion.stream import STALLED, SharedStream
 from sluice_motifs.storage.leases import Renewal, release
 from sluice_motifs.storage.records import ItemView, Motif
-from sluice_motifs.storage.shim import Lease, Leases, Shim
+from sluice_motifs.storage.shim import Lease, Leases, Shim, ViewedOnce
 
 log = logging.getLogger(__name__)
 
@@ -131,24 +132,33 @@ class Openings:
         self.active = ActiveExpansions()
         self._shim = shim
         self._leases = leases
+        self._templates = templates
         self._freshness = Freshness(shim, templates)
         self._expander = Expander(shim, templates, choose)
         self._around = surroundings or Surroundings()
 
-    def open(self, name: str, chain: tuple[str, ...] = (), patience: float = PATIENCE, needed: bool = False) -> Opened:
+    def open(
+        self,
+        name: str,
+        chain: tuple[str, ...] = (),
+        patience: float = PATIENCE,
+        needed: bool = False,
+        sources: Sequence[str] = (),
+    ) -> Opened:
         """The item with its bytes there or on their way.
 
         :param chain: the items whose expansions wait for this one, outermost first
         :param patience: seconds to wait for an expansion by another process
         :param needed: its bytes are gone or out of date, as far as the opener knows; so its lease is taken before the
             first look at it, which saves one
+        :param sources: which it has, as far as an opener knows to whom it is ``needed``: they are looked at meanwhile
         :raises NotFound: when there is none
         :raises ExpansionError: when another process takes longer, or its sources cannot be looked at
         """
         end = self._around.clock() + patience
         if needed and name not in chain and not self.active.has(name):
             lease = self._acquire(name)
-            if lease is not None and (opened := self._begin(name, lease, chain, end)) is not None:
+            if lease is not None and (opened := self._begin(name, lease, chain, end, sources)) is not None:
                 return opened
         while True:
             view, state = self._look(name)
@@ -180,7 +190,9 @@ class Openings:
             log.warning("`%s` is made without a lease: %s", name, error)
             return Lease(name, 0)
 
-    def _begin(self, name: str, lease: Lease, chain: tuple[str, ...], end: float) -> Opened | None:
+    def _begin(
+        self, name: str, lease: Lease, chain: tuple[str, ...], end: float, sources: Sequence[str] = ()
+    ) -> Opened | None:
         """Begin an expansion under the lease; None when somebody was faster."""
         turns = None if chain else self._around.turns
         begun = False
@@ -189,7 +201,7 @@ class Openings:
             raise ExpansionError(f"`{name}` cannot be made: too many others are being made")
         try:
             began = self._shim.now()
-            view, state = self._look(name)
+            view, state = self._look_at_once(name, sources) or self._look(name)
             if not view.contracted and not state.stale:
                 return None
             active = ActiveExpansion(view, state, SharedStream(self._around.stalled))
@@ -232,6 +244,12 @@ class Openings:
             release(self._leases, lease)
             if turns is not None:
                 turns.release()
+
+    def _look_at_once(self, name: str, sources: Sequence[str]) -> tuple[ItemView, SourceState] | None:
+        """An item and its sources, beside each other; None when these are unknown, or there is no item."""
+        views = ViewedOnce(self._shim)
+        view = views.view_all((name, *sources))[0] if sources else None
+        return None if view is None else (view, Freshness(views, self._templates).look(view))
 
     def _look(self, name: str) -> tuple[ItemView, SourceState]:
         """An item and its sources; motifs are detached whose sources are gone while it is there."""

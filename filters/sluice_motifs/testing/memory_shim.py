@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -156,6 +156,11 @@ class MemoryShim(Shim):
             return None
         pinned = self.pinned.get(name, "")
         return ItemView(name, state.data.plain, state.record, state.data.content is None, pinned, state)
+
+    def view_all(self, names: Sequence[str]) -> Sequence[ItemView | None]:
+        """In random order: a storage looks at them beside each other."""
+        found = {name: self.view(name) for name in self.random.sample(names, len(names))}
+        return [found[name] for name in names]
 
     def scan(self) -> Iterator[ItemView]:
         for name in list(self._states):

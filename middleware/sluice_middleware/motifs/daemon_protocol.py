@@ -43,6 +43,7 @@ class WorkerCall(Message):
     :param item: what it is about, ``account/container/object``
     :param start: first byte that is wanted, of ``OPEN``
     :param stop: the byte behind the last one; None for the end
+    :param sources: objects that it is made from, as far as the worker knows, of ``OPEN``
     :param motifs: what is attached: template and parameters of each
     :param identity: who attaches or copies (``rights``)
     :param fresh: whether the object is written anew, so that earlier motifs are gone
@@ -57,6 +58,7 @@ class WorkerCall(Message):
     item: str
     start: int = 0
     stop: int | None = None
+    sources: tuple[str, ...] = ()
     motifs: tuple[dict[str, Any], ...] = ()
     identity: str = ""
     fresh: bool = False

@@ -33,7 +33,7 @@ from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import CONDITIONS, App, Env, Headers, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject
 from sluice_motifs.api import Template
-from sluice_motifs.dependencies.freshness import Freshness, is_exact, may_get_stale
+from sluice_motifs.dependencies.freshness import Freshness, is_exact, may_get_stale, sources_by_name
 from sluice_motifs.storage.records import ItemView
 
 #: Who copies an object for a client (Swift's ``copy``).
@@ -153,7 +153,8 @@ class MotifReads:
         """
         :raises NotAnswered: when the bytes are in their place by now
         """
-        granted = self._daemon.call(WorkerCall(OPEN, view.name, start, stop))
+        sources = tuple(sources_by_name(view.record.motifs, view.name, self._templates))
+        granted = self._daemon.call(WorkerCall(OPEN, view.name, start, stop, sources))
         if granted.reply.status != 200:
             granted.close()
             raise NotAnswered(f"`{view.name}` changes again and again")

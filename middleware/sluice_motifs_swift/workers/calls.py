@@ -84,7 +84,7 @@ class WorkerCalls:
                 reply(WorkerReply(error.status, f"{error}"))
 
     def _open(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
-        opened = self._runtime.notify_open(call.item, needed=True)  # workers ask for no other
+        opened = self._runtime.notify_open(call.item, needed=True, sources=call.sources)  # workers ask for no other
         try:
             if opened.expansion is None:
                 reply(WorkerReply(_DONE))

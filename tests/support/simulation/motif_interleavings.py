@@ -17,7 +17,7 @@ import logging
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,6 +29,7 @@ from sluice_motifs.api import COPY, PRESERVING, ExpansionError, Source, Template
 from sluice_motifs.contraction.contractor import Contractor
 from sluice_motifs.contraction.copies import CopySweeper
 from sluice_motifs.contraction.preparation import EXPAND, HEAD, TRUST
+from sluice_motifs.dependencies.freshness import sources_by_name
 from sluice_motifs.dependencies.source_changes import LocalDependents, SourceChanges
 from sluice_motifs.expansion import stream
 from sluice_motifs.expansion.opening import NoObserver, Openings, Surroundings
@@ -385,7 +386,9 @@ class Episode(NoObserver):
 
     def front_door(self, name: str, chain: tuple[str, ...]) -> Iterator[bytes]:
         while True:
-            opened = self.openings.open(name, chain, needed=self.draws.random() < 0.5)
+            needed = self.draws.random() < 0.5
+            sources = self.sources(name) if needed else ()
+            opened = self.openings.open(name, chain, needed=needed, sources=sources)
             try:
                 if opened.expansion is not None:
                     yield from opened.read()
@@ -401,6 +404,11 @@ class Episode(NoObserver):
             yield first
             yield from pieces
             return
+
+    def sources(self, name: str) -> Sequence[str]:
+        """Those of an item as a proxy worker sees it, a moment before the bytes are asked for."""
+        view = self.shim.view(name)
+        return () if view is None else sources_by_name(view.record.motifs, name, TEMPLATES)
 
     def expand(self, name: str) -> None:
         opened = self.openings.open(name)

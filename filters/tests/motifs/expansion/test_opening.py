@@ -140,6 +140,17 @@ def test_who_believes_that_bytes_are_gone_finds_them(store):
     assert store.leases.acquire("item") is not None, "the lease is given back"
 
 
+def test_sources_that_the_opener_knows_are_looked_at_with_the_item(store, monkeypatch):
+    store.contracted("copy")
+    looks, view_all = [], store.shim.view_all
+    monkeypatch.setattr(store.shim, "view_all", lambda names: looks.append(tuple(names)) or view_all(names))
+    opened = store.runtime.notify_open("item", needed=True, sources=("source",))
+    before = list(filter(None, looks))
+    assert b"".join(opened.read()) == CONTENT
+    store.runtime.notify_close(opened)
+    assert before == [("item", "source")]
+
+
 def test_many_readers_share_one_expansion(store):
     store.contracted("held")
     found = []

@@ -129,6 +129,14 @@ def test_the_daemon_makes_the_bytes_that_are_asked_for(stack, daemon, headers, s
     assert stack.all_closed()
 
 
+def test_the_daemon_is_told_what_the_object_is_made_from(stack, daemon):
+    motif = Motif("concat", {"of": "AUTH_a/c/one,AUTH_a/c/two"})
+    stack.swift.objects[PATH].headers[sysmeta.MOTIF] = Record((motif,)).encode()
+    daemon.answer = making
+    assert stack("GET", PATH).body == PLAIN
+    assert [one.sources for one in daemon.calls] == [("AUTH_a/c/one", "AUTH_a/c/two")]
+
+
 def test_bytes_that_are_not_proven_end_in_an_error(stack, daemon):
     daemon.answer = lambda call: (WorkerReply(200), (PLAIN[:10],))
     with pytest.raises(Exception, match="not those of the object"):
