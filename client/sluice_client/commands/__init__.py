@@ -1,6 +1,6 @@
 """Every command by its words: the one table that ``sluice``, ``openstack`` and the documentation are made of.
 
-A new command is a class in a module of this package, a line here, and the line of ``setup.cfg`` that
+A new command is a class in a module of this package or one below it, a line here, and the line of ``setup.cfg`` that
 ``python -m docs.client_manual.describe --entry-points`` prints.
 """
 
@@ -11,15 +11,10 @@ from typing import Final
 
 from sluice_client.command_base.command import SluiceCommand
 from sluice_client.commands import (
-    activations,
     controllers,
-    dependencies,
     events,
-    expansions,
-    filters,
     groups,
     metrics,
-    motifs,
     nodes,
     operations,
     placements,
@@ -28,6 +23,8 @@ from sluice_client.commands import (
     rewrites,
 )
 from sluice_client.commands.bandwidth import bw, slo
+from sluice_client.commands.filters import activations, dependencies, filters
+from sluice_client.commands.motifs import expansions, motifs
 from sluice_client.commands.volumes import operations as volume_operations
 from sluice_client.commands.volumes import tiers, volumes
 

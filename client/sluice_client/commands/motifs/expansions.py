@@ -7,7 +7,7 @@ from argparse import Namespace
 from typing import Final
 
 from sluice_client.command_base.command import Argument, ShowCommand
-from sluice_client.commands.motifs import WAIT, object_path
+from sluice_client.commands.motifs.motifs import WAIT, object_path
 from sluice_client.errors import ApiError, ClientError, Unreachable
 from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.motifs import OBJECT, OPERATION, operation_line
