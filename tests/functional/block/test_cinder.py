@@ -43,6 +43,8 @@ from sluice_core.messages.events import VOLUME_CREATED, VOLUME_EXTENDED
 from sluice_core.store.events import FIRST, events_after
 from sluice_core.store.store import Store
 
+pytestmark = pytest.mark.probe
+
 CONTENT = secrets.token_bytes(3 * MIB)
 
 

@@ -21,6 +21,8 @@ from sluice_aio.keystone import seed
 from sluice_block.konnector.client import KonnectorClient
 from sluice_client import ApiError, Client
 
+pytestmark = pytest.mark.probe
+
 SOURCE = Path(__file__).parents[3] / "block" / "tests" / "uploaded" / "filters" / "rot.c"
 ROT = {
     "keyword": "rot",
