@@ -4,7 +4,8 @@
 
 Three clusters with everything of Sluice inside Swift, each with its own object servers.  In one of them proxies ask a
 motif daemon, and a policy keeps the container, which has one object with a motif beside, in a target size; the two
-others have neither.  GETs and PUTs of 10 KB and 1 MB go to the three in turns.  CPU is of the proxy and the object servers, and of the daemon meanwhile.
+others have neither.  GETs and PUTs of 10 KB and 1 MB go to the three in turns.  CPU is of the proxy and the object
+servers, and of the daemon meanwhile.
 """
 
 from __future__ import annotations

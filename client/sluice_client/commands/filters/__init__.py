@@ -1,1 +1,1 @@
-"""``filter``, ``dependency`` and ``activation``: code that policies set, what it needs, and what is called when they do."""
+"""``filter``, ``dependency`` and ``activation``: code that policies set, what it needs, and what is called then."""
