@@ -15,7 +15,6 @@ from tests.support.sandbox.process import uploaded  # noqa: E402
 
 from sluice_core.code.code_store import CodeStore  # noqa: E402
 from sluice_filters.api import Hint  # noqa: E402  patched first, as in Swift
-from sluice_filters.testing import run  # noqa: E402
 from sluice_sandbox.limits import Limits  # noqa: E402
 from sluice_sandbox.process.session import ProcessTeam  # noqa: E402
 
@@ -36,7 +35,8 @@ def main(folder: Path) -> None:
         slow = uploaded(store, ProcessTeam(store, folder, Limits(patience=30)), SLOW, "slow", "Slow")
 
         def once() -> bytes:
-            return run(slow().reader(Hint(account="AUTH_green")), [b"x"])
+            stream = slow().reader(Hint(account="AUTH_green"))
+            return stream.feed(b"x") + stream.finish()
 
         turns = []
         other = spawn(lambda: [turns.append(sleep(0.001)) for _ in range(1000)])
