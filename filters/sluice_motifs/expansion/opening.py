@@ -151,7 +151,7 @@ class Openings:
         :param patience: seconds to wait for an expansion by another process
         :param needed: its bytes are gone or out of date, as far as the opener knows; so its lease is taken before the
             first look at it, which saves one
-        :param sources: which it has, as far as an opener knows to whom it is ``needed``: they are looked at meanwhile
+        :param sources: its sources, as far as the opener knows; where it is ``needed``, they are looked at beside it
         :raises NotFound: when there is none
         :raises ExpansionError: when another process takes longer, or its sources cannot be looked at
         """

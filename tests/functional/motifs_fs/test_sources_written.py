@@ -141,7 +141,7 @@ def check(mount, source, item, write, contracted):
     watched.over.set()
     for thread in threads:
         thread.join()
-    # one that pauses for as long as a file takes to count as settled shows what it has written until then
+    # a writer that pauses for as long as a file takes to count as settled shows what it has written until then
     assert not watched.wrong, f"the slowest write took {watched.slowest:.2f} s"
     assert len(watched.seen) > 3, f"{watched.closed} writes, of which readers saw {len(watched.seen)}"
     assert item.read_bytes() == source.read_bytes()
