@@ -87,12 +87,12 @@ def running_order(assignment: Assignment) -> tuple[int, int, str, int]:
 class Candidates:
     """All assignments that may concern one object, prepared for many requests.
 
-    ``constant`` holds the answer when no assignment asks about the request, ``keywords`` everything that any of them
-    may set, ``asked`` the words of all predicates, ``own_account`` the methods whose bandwidth the object's container
+    ``constant`` holds the answer when no assignment asks about the request, ``kinds`` what they are about, ``keywords``
+    everything that any of them may set, ``asked`` the words of all predicates, ``own_account`` the methods whose bandwidth the object's container
     has objectives of its own for, apart from its tenant.
     """
 
-    __slots__ = ("_bounds", "_conditional", "_settled", "asked", "constant", "keywords", "own_account")
+    __slots__ = ("_bounds", "_conditional", "_settled", "asked", "constant", "keywords", "kinds", "own_account")
 
     def __init__(self, assignments: Iterable[Assignment]) -> None:
         kinds: dict[str, list[_Rank]] = {}
@@ -102,6 +102,7 @@ class Candidates:
         asking = {one.kind for one in ordered if one.when is not True}
         self._conditional = {kind: ranks for kind, ranks in kinds.items() if kind in asking}
         self._settled = _resolve({kind: ranks for kind, ranks in kinds.items() if kind not in asking}, _no_facts)
+        self.kinds = frozenset(kinds)
         self.keywords = frozenset(one.keyword for one in ordered if one.verb != "delete")
         self.asked = frozenset[str]().union(*(predicate_words(one.when) for one in ordered))
         self.own_account = _own_account(kinds.get(BANDWIDTH, ()))

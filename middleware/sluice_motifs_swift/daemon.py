@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from sluice_middleware.swift import green
-
-#: Seconds between two looks whether to end.
-_SLICE: Final = 0.2
 
 
 class Service(Protocol):
@@ -28,6 +25,7 @@ class Daemon:
     def __init__(self, services: Sequence[Service]) -> None:
         self._services = services
         self._stopped = False
+        self._end = green.Notifier().event()
 
     def run(self) -> None:
         """Work until :meth:`stop`.
@@ -38,9 +36,10 @@ class Daemon:
             for service in self._services:
                 service.start()
                 running.callback(service.stop)
-            while not self._stopped:
-                green.pause(_SLICE)
+            self._end.wait()
 
     def stop(self, *_: Any) -> None:
         """End; may be called by a signal."""
-        self._stopped = True
+        if not self._stopped:
+            self._stopped = True
+            self._end.set()

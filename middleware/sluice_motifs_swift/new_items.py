@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 _PAUSES: Final = (1.0, 3.0, 10.0, 60.0, 600.0)
 #: Objects that are waited for; others are found by the next scan.
 _MOST: Final = 100_000
-_SLICE: Final = 0.5
+_SLICE: Final = 1.0
 
 
 class NewItems:

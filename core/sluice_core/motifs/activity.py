@@ -29,7 +29,7 @@ _FIELD: Final = b"activity"
 
 @dataclass(frozen=True, slots=True)
 class MotifActivity(Message):
-    """What happened to items in about a second.
+    """What happened to items in about two seconds.
 
     :param changed: name, plain bytes, and :data:`GONE`, :data:`CONTRACTED` or :data:`EXPANDED`
     :param opened: names, each as often as it was opened, in the order of the last open

@@ -24,7 +24,7 @@ from sluice_core.store.store import Store
 log = logging.getLogger(__name__)
 
 #: Seconds for which one command waits for a call.
-_WAIT: Final = 1.0
+_WAIT: Final = 2.0
 #: Seconds after Redis failed.
 _PAUSE: Final = 1.0
 

@@ -19,7 +19,9 @@ log = logging.getLogger(__name__)
 
 #: Items that are expanded side by side.
 AT_ONCE: Final = 4
-#: Seconds between two looks for an operation, and two reports.
+#: Seconds between two looks for an operation.
+_LOOK: Final = 2.0
+#: Seconds between two reports.
 _PERIOD: Final = 1.0
 _MOST_EXAMPLES: Final = 20
 
@@ -47,7 +49,7 @@ class OperationWorker:
 
     def run(self) -> None:
         """Work until told to stop."""
-        while not self._stopping.wait(_PERIOD):
+        while not self._stopping.wait(_LOOK):
             try:
                 found = self._store.run(claim_operation(self._store.keys, self._daemon))
                 if found is not None:

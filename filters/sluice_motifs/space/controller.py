@@ -19,7 +19,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sluice_core.errors import PeerError
@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two looks at all spaces.
 PERIOD: Final = 1.0
+#: Seconds after which it is reported again that nothing has changed; below ``sluice_core.motifs.spaces.LIFE``.
+REPORT_AGAIN: Final = 5.0
 #: Seconds within which an item that is read again was contracted too early, and the share of all seconds that such
 #: reads may take.
 WINDOW: Final = 300.0
@@ -95,6 +97,9 @@ class SpaceController:
         #: When the lease of a space is to be renewed, or asked for again.
         self._due: dict[str, float] = {}
         self._statuses: dict[str, SpaceStatus] = {}
+        #: What was reported last, apart from the time, and when to report it again.
+        self._reported: list[SpaceStatus] = []
+        self._report_due = 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="motif spaces", daemon=True)
 
@@ -164,7 +169,7 @@ class SpaceController:
             del self._due[path]
             if path in self._owned:
                 release(self._leases, self._owned.pop(path))
-        self._around.report(list(statuses.values()))
+        self._report(list(statuses.values()))
 
     def _run(self) -> None:
         due = 0.0
@@ -180,6 +185,13 @@ class SpaceController:
                 log.warning("spaces: %s", error)
             except Exception:  # a fault must not end the keeping of all spaces
                 log.exception("spaces are not kept for a moment")
+
+    def _report(self, statuses: Sequence[SpaceStatus]) -> None:
+        now = self._around.clock()
+        found = [replace(one, at=0.0) for one in statuses]
+        if found and (found != self._reported or now >= self._report_due):
+            self._around.report(statuses)
+            self._reported, self._report_due = found, now + REPORT_AGAIN
 
     def _own(self, path: str) -> bool:
         """Whether this daemon keeps a space."""

@@ -1,7 +1,7 @@
 """Tells the other daemons what happened to items here, and takes in what they tell.
 
 So each daemon knows all items, whoever attached or contracted them, and another owner of a space goes on with the same
-order.  What is told is summed up for about a second; beyond a bound the opens of a second are left out.
+order.  What is told is summed up for about two seconds; beyond a bound the opens of these are left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # who uses no exchange needs no Redis client
 
 log = logging.getLogger(__name__)
 
-PERIOD: Final = 1.0
+PERIOD: Final = 2.0
 #: Names that may wait to be told.
 _MOST_WAITING: Final = 100_000
 

@@ -119,7 +119,7 @@ class ObjectHandler:
             answer = self._plain(env, target, candidates)
         else:
             answer = self._accompanied(env, target, candidates, passed)
-        if candidates.constant != {} and env["REQUEST_METHOD"] == "GET" and answer.status.startswith(("200", "206")):
+        if FILTER in candidates.kinds and env["REQUEST_METHOD"] == "GET" and answer.status.startswith(("200", "206")):
             self._watch(env, target, candidates, answer)
         return answer
 
@@ -240,7 +240,7 @@ class ObjectHandler:
 
         :raises SluiceError: when a policy wants what this node cannot do
         """
-        if candidates.constant == {} or not is_data(env):
+        if FILTER not in candidates.kinds or not is_data(env):
             return None
         size = content_length(env)
         if size is not None and size > constraints.MAX_FILE_SIZE:

@@ -87,7 +87,7 @@ class Cluster:
                 pass
             self.controller.step()
             if self.controller._jobs.free == 4:
-                return self.reports[-1][0] if self.reports[-1] else None
+                return self.reports[-1][0] if self.reports else None
             while self.controller._jobs.free < 4:
                 assert self.controller.hear(5)
         raise AssertionError("it never comes to rest")
@@ -263,6 +263,20 @@ def test_another_policy_takes_over_the_order(cluster, rules):
     rules.set(policy="s4lru", target_size=9 * SIZE)
     assert cluster.settle().policy == "s4lru"
     assert cluster.contracted() == ["c/1"]
+
+
+def test_what_does_not_change_is_reported_every_few_seconds(cluster, rules):
+    cluster.put(*NAMES)
+    cluster.settle()
+    cluster.controller.step()
+    before = len(cluster.reports)
+    for _ in range(8):
+        cluster.now += 1
+        cluster.controller.step()
+    assert len(cluster.reports) == before + 1
+    cluster.open("c/0")
+    cluster.settle()
+    assert len(cluster.reports) == before + 2
 
 
 def test_it_runs_by_itself(rules):
