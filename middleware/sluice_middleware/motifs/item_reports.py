@@ -17,7 +17,6 @@ from sluice_middleware.swift import green
 
 #: Objects of either kind that are told of in a second.
 MOST: Final = 1000
-_PERIOD: Final = 1.0
 
 
 class ItemReports:
@@ -27,6 +26,7 @@ class ItemReports:
         self._daemon = daemon
         self._opens: dict[str, int] = {}
         self._changed: set[str] = set()
+        self._started = False
 
     def note_open(self, name: str) -> None:
         """An object with motifs is read whose bytes are there."""
@@ -41,16 +41,16 @@ class ItemReports:
             self._changed.add(name)
 
     def _begun(self) -> bool:
-        """Whether there is somebody to tell; who notes the first object of a second has it told at its end."""
-        if self._daemon.path and not self._opens and not self._changed:
-            green.call_later(_PERIOD, self._send_soon)
-        return bool(self._daemon.path)
-
-    def _send_soon(self) -> None:
-        green.start_green_thread(self.send)
+        """Whether there is somebody to tell; the first object that is noted begins it, which is after the fork."""
+        if self._daemon.path and not self._started:
+            self._started = True
+            green.each_second(self.send)
+        return self._started
 
     def send(self) -> None:
         """Tell what was noted, the last open last."""
+        if not self._opens and not self._changed:
+            return
         call = WorkerCall(REPORT, "", opens=self._opens, changed=tuple(sorted(self._changed)))
         self._opens, self._changed = {}, set()
         try:

@@ -23,40 +23,40 @@ class Daemon:
 
 
 def test_opens_of_a_second_are_one_call(monkeypatch):
-    later = []
-    monkeypatch.setattr(item_reports.green, "call_later", lambda seconds, function: later.append(function))
+    due = []
+    monkeypatch.setattr(item_reports.green, "each_second", due.append)
     monkeypatch.setattr(item_reports, "MOST", 3)
     daemon = Daemon()
     reports = ItemReports(daemon)
     for name in ("a", "a", "b", "a", "c", "d"):
         reports.note_open(name)
-    assert len(later) == 1
-    reports.send()
+    (send,) = due
+    send()
+    send()
     assert [(one.kind, list(one.opens.items())) for one in daemon.calls] == [("report", [("b", 1), ("a", 3), ("c", 1)])]
     reports.note_open("a")
     daemon.away = True
-    reports.send()
-    assert len(later) == 2
+    send()
+    assert (len(due), len(daemon.calls)) == (1, 1)
 
 
 def test_what_clients_changed_is_told_once(monkeypatch):
-    later = []
-    monkeypatch.setattr(item_reports.green, "call_later", lambda seconds, function: later.append(function))
+    monkeypatch.setattr(item_reports.green, "each_second", lambda function: None)
     monkeypatch.setattr(item_reports, "MOST", 2)
     daemon = Daemon()
     reports = ItemReports(daemon)
     for name in ("b", "a", "b", "c"):
         reports.note_change(name)
     reports.note_open("a")
-    assert len(later) == 1
     reports.send()
     assert [(one.changed, dict(one.opens)) for one in daemon.calls] == [(("a", "b"), {"a": 1})]
     reports.note_change("d")
-    assert len(later) == 2
+    reports.send()
+    assert daemon.calls[1].changed == ("d",)
 
 
 def test_a_proxy_without_a_daemon_tells_nobody(monkeypatch):
-    monkeypatch.setattr(item_reports.green, "call_later", lambda *given: 1 / 0)
+    monkeypatch.setattr(item_reports.green, "each_second", lambda function: 1 / 0)
     daemon = Daemon()
     daemon.path = ""
     ItemReports(daemon).note_change("a")
