@@ -88,8 +88,8 @@ class Candidates:
     """All assignments that may concern one object, prepared for many requests.
 
     ``constant`` holds the answer when no assignment asks about the request, ``kinds`` what they are about, ``keywords``
-    everything that any of them may set, ``asked`` the words of all predicates, ``own_account`` the methods whose bandwidth the object's container
-    has objectives of its own for, apart from its tenant.
+    everything that any of them may set, ``asked`` the words of all predicates, ``own_account`` the methods whose
+    bandwidth the object's container has objectives of its own for, apart from its tenant.
     """
 
     __slots__ = ("_bounds", "_conditional", "_settled", "asked", "constant", "keywords", "kinds", "own_account")

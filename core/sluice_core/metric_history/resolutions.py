@@ -72,7 +72,7 @@ class Resolution:
 #: Finest first; each step is a multiple of the one before.
 RESOLUTIONS: Final = (Resolution(1, 600), Resolution(10, 2160), Resolution(60, 10_080))
 #: Bytes that a series costs in Redis, with its three keys and what the allocator adds; measured by
-#: ``benchmarks/metric_history.py``.
+#: ``benchmarks/control_plane/metric_history.py``.
 SERIES_BYTES: Final = 170_000
 
 
