@@ -22,33 +22,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import (
+from benchmarks.bandwidth import division, io_streams
+from benchmarks.bandwidth import objectives as bandwidth
+from benchmarks.control_plane import (
     api,
-    bandwidth,
-    caching,
-    compression,
-    csv_link,
-    division,
-    encryption,
     failover,
-    io_streams,
-    isolated,
-    lookup,
-    matched,
     metric_history,
-    overhead,
-    pipelines,
     policy_actors,
     reaction,
     rewrites,
     rollout,
     soak,
-    storlets,
     two_hosts,
-    whole_nodes,
 )
-from benchmarks.figures import Figure, Partly, table
-from benchmarks.machine import machine_facts
+from benchmarks.filters import caching, compression, csv_link, encryption, isolated, pipelines, storlets
+from benchmarks.harness.figures import Figure, Partly, table
+from benchmarks.harness.machine import machine_facts
+from benchmarks.harness.results import Results
+from benchmarks.harness.scale import Scale, say
+from benchmarks.harness.trio import Trio
 from benchmarks.motifs import costs as motif_costs
 from benchmarks.motifs import file_system as motif_file_system
 from benchmarks.motifs import graph as motif_graph
@@ -56,9 +48,7 @@ from benchmarks.motifs import reads as motif_reads
 from benchmarks.motifs import replacement as motif_replacement
 from benchmarks.motifs import runtime as motif_runtime
 from benchmarks.motifs import trace_replay as motif_trace
-from benchmarks.results import Results
-from benchmarks.scale import Scale, say
-from benchmarks.trio import Trio
+from benchmarks.requests import lookup, matched, overhead, whole_nodes
 from benchmarks.volumes import parts as volume_parts
 
 from sluice_client import ClientError

@@ -15,11 +15,11 @@ import time
 from dataclasses import replace
 from typing import Final
 
-from benchmarks.blocks import of
-from benchmarks.figures import Figure, at_most
-from benchmarks.pairs import SLUICE, compare
-from benchmarks.scale import Scale
-from benchmarks.whole_nodes import CONTAINER, SLUICE_NODES, Kind, Samples, WholeNodes, sample
+from benchmarks.harness.blocks import of
+from benchmarks.harness.figures import Figure, at_most
+from benchmarks.harness.pairs import SLUICE, compare
+from benchmarks.harness.scale import Scale
+from benchmarks.requests.whole_nodes import CONTAINER, SLUICE_NODES, Kind, Samples, WholeNodes, sample
 
 from sluice_aio.base.setup import MOTIFS
 from sluice_client import Client

@@ -22,10 +22,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from benchmarks.cpu import cpu_seconds
-from benchmarks.figures import Figure, at_most
-from benchmarks.pairs import INSTANCES, SLUICE, compare, rotated
-from benchmarks.scale import Scale, say
+from benchmarks.harness.cpu import cpu_seconds
+from benchmarks.harness.figures import Figure, at_most
+from benchmarks.harness.pairs import INSTANCES, SLUICE, compare, rotated
+from benchmarks.harness.scale import Scale, say
 
 TARGET: Final = 1.05
 ITEMS: Final = 100

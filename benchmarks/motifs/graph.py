@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from benchmarks.figures import Figure, at_least, reported
+from benchmarks.harness.figures import Figure, at_least, reported
+from benchmarks.harness.scale import Scale, say
 from benchmarks.motifs.plots import paint_rates
 from benchmarks.motifs.traces import Locality, make_trace
-from benchmarks.scale import Scale, say
 from docs.examples.graph_database import GraphDatabase, ShortestPaths
 
 from sluice_motifs_kv.database import Database

@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from benchmarks.figures import Figure, at_most, reported
-from benchmarks.pairs import quantile
-from benchmarks.scale import Scale, say
+from benchmarks.harness.figures import Figure, at_most, reported
+from benchmarks.harness.pairs import quantile
+from benchmarks.harness.scale import Scale, say
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import Setup

@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from heapq import heappop, heappush
 from typing import Final
 
-from benchmarks.figures import Figure, at_least, reported
+from benchmarks.harness.figures import Figure, at_least, reported
+from benchmarks.harness.scale import Scale, say
 from benchmarks.motifs.plots import paint
 from benchmarks.motifs.traces import Locality, Trace, make_trace
-from benchmarks.scale import Scale, say
 
 from sluice_motifs.replacement.api import ReplacementPolicy
 from sluice_motifs.replacement.lru import Lru

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from benchmarks.figures import Figure, at_most, reported
-from benchmarks.scale import Scale, say
+from benchmarks.harness.figures import Figure, at_most, reported
+from benchmarks.harness.scale import Scale, say
 
 from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.runtime import Runtime

@@ -30,10 +30,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from benchmarks.figures import Figure, at_most, reported
+from benchmarks.harness.figures import Figure, at_most, reported
+from benchmarks.harness.scale import Scale, say
 from benchmarks.motifs.plots import paint_replay
 from benchmarks.motifs.traces import Locality, Trace, make_trace
-from benchmarks.scale import Scale, say
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.swift_http import SwiftHttp

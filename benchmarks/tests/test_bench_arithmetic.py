@@ -1,6 +1,6 @@
 import pytest
-from benchmarks.figures import Figure, at_most, markdown, table
-from benchmarks.pairs import INSTANCES, compare, quantile, rotated
+from benchmarks.harness.figures import Figure, at_most, markdown, table
+from benchmarks.harness.pairs import INSTANCES, compare, quantile, rotated
 from hypothesis import given
 from hypothesis import strategies as st
 

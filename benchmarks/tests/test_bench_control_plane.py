@@ -5,10 +5,11 @@ import re
 import threading
 
 import pytest
-from benchmarks import api, failover, run, two_hosts
-from benchmarks.added import A_RELOAD, Added, Reads
-from benchmarks.api_load import Ask, Clients, Taken
-from benchmarks.api_population import OF_EACH_TENANT, populate, sentence, tenant
+from benchmarks import run
+from benchmarks.control_plane import api, failover, two_hosts
+from benchmarks.control_plane.added import A_RELOAD, Added, Reads
+from benchmarks.control_plane.api_load import Ask, Clients, Taken
+from benchmarks.control_plane.api_population import OF_EACH_TENANT, populate, sentence, tenant
 
 from sluice_actors.policies.loader import read_names
 from sluice_aio.base.backing_servers import RedisServer

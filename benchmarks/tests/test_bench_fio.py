@@ -1,7 +1,7 @@
 """fio as benchmarks run it."""
 
 import pytest
-from benchmarks.fio import device_target, run_fio
+from benchmarks.harness.fio import device_target, run_fio
 
 from sluice_core.errors import PeerError
 

@@ -6,14 +6,15 @@ import threading
 import time
 
 import pytest
-from benchmarks import lookup, overhead, run
-from benchmarks.blocks import Bench, Block
-from benchmarks.cpu import cpu_seconds
-from benchmarks.figures import Figure
-from benchmarks.machine import machine_facts
-from benchmarks.pairs import INSTANCES
-from benchmarks.population import strangers
-from benchmarks.rollout import Acknowledgements
+from benchmarks import run
+from benchmarks.control_plane.rollout import Acknowledgements
+from benchmarks.harness.blocks import Bench, Block
+from benchmarks.harness.cpu import cpu_seconds
+from benchmarks.harness.figures import Figure
+from benchmarks.harness.machine import machine_facts
+from benchmarks.harness.pairs import INSTANCES
+from benchmarks.harness.population import strangers
+from benchmarks.requests import lookup, overhead
 
 from sluice_core.errors import PeerError
 from sluice_core.messages.predicate import compile_predicate
@@ -134,8 +135,8 @@ def test_strangers_are_of_all_levels_and_never_the_same():
 LOOKUP = """
 import sys
 from pathlib import Path
-from benchmarks import lookup
-from benchmarks.scale import Scale
+from benchmarks.requests import lookup
+from benchmarks.harness.scale import Scale
 (figure,) = lookup.measure(Scale(Path(sys.argv[1]), quick=True), keys=500)
 print(figure.value, figure.what)
 """

@@ -1,5 +1,5 @@
+from benchmarks.harness.scale import Scale
 from benchmarks.motifs.graph import LIMITS, measure, random_edges
-from benchmarks.scale import Scale
 
 
 def test_a_random_graph_is_connected_and_has_as_many_edges_as_asked():

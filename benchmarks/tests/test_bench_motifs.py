@@ -1,9 +1,9 @@
 import pytest
+from benchmarks.harness.scale import Scale
 from benchmarks.motifs import replacement, runtime, trace_replay
 from benchmarks.motifs.plots import paint_replay
 from benchmarks.motifs.replacement import LOCALITIES, PERCENTS, STRONG, replay, replay_clairvoyant
 from benchmarks.motifs.traces import Trace, make_trace
-from benchmarks.scale import Scale
 
 from sluice_motifs.replacement.lru import Lru
 

@@ -1,9 +1,9 @@
 import json
 
 import pytest
-from benchmarks.bandwidth_row import Row
-from benchmarks.bandwidth_storm import below
-from benchmarks.scale import Scale
+from benchmarks.bandwidth.row import Row
+from benchmarks.bandwidth.storm import below
+from benchmarks.harness.scale import Scale
 
 PNG = b"\x89PNG\r\n\x1a\n"
 RATES = {"AUTH_a": {10: 30e6, 11: 31e6}, "AUTH_b": {10: 20e6, 11: 19e6}}
@@ -26,7 +26,7 @@ def lines(axes, style):
 
 
 def test_rates_are_lines_floors_dashed_and_what_is_expected_dotted_in_one_colour(tmp_path, axes):
-    from benchmarks.bandwidth_plots import paint
+    from benchmarks.bandwidth.plots import paint
 
     file = tmp_path / "a.png"
     paint(file, "title", RATES, {"AUTH_a": 25e6, "floor of each": 5e6}, {"AUTH_a": 30e6, "AUTH_b": 20e6})
@@ -55,7 +55,7 @@ def test_a_row_keeps_picture_and_data_of_its_seconds(tmp_path, axes):
 
 
 def test_without_the_painter_the_data_are_kept(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("benchmarks.bandwidth_row.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("benchmarks.bandwidth.row.importlib.util.find_spec", lambda name: None)
     Row(Scale(tmp_path), tmp_path).keep("floors", "title", {"AUTH_a": Loaded()}, (10, 12), {})
     assert [one.name for one in tmp_path.iterdir()] == ["floors.json"]
     assert "matplotlib is missing" in capsys.readouterr().err

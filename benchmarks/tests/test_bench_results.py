@@ -1,9 +1,10 @@
 import json
 
 import pytest
-from benchmarks import bandwidth, run
-from benchmarks.figures import Figure, Partly
-from benchmarks.results import Results
+from benchmarks import run
+from benchmarks.bandwidth import objectives as bandwidth
+from benchmarks.harness.figures import Figure, Partly
+from benchmarks.harness.results import Results
 
 from sluice_core.errors import PeerError
 

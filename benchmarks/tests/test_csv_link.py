@@ -1,7 +1,7 @@
 """The arithmetic of ``csv_link``: where two measured lines cross."""
 
 import pytest
-from benchmarks.csv_link import KEPT, break_even, figures, readings
+from benchmarks.filters.csv_link import KEPT, break_even, figures, readings
 
 
 def found(plain, *seconds):

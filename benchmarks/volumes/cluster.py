@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.fio import device_target, loading
-from benchmarks.scale import Scale, say
+from benchmarks.harness.fio import device_target, loading
+from benchmarks.harness.scale import Scale, say
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import KEYSTONE, Setup

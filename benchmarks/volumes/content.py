@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks.figures import Figure, at_most
-from benchmarks.scale import Scale, say
+from benchmarks.harness.figures import Figure, at_most
+from benchmarks.harness.scale import Scale, say
 from benchmarks.volumes.konnector import attached, make_konnector
 from benchmarks.volumes.loads import SIZE
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.cpu import cpu_seconds
-from benchmarks.figures import Figure, reported
-from benchmarks.scale import Scale, say
+from benchmarks.harness.cpu import cpu_seconds
+from benchmarks.harness.figures import Figure, reported
+from benchmarks.harness.scale import Scale, say
 from benchmarks.volumes.konnector import attached, fill, make_konnector
 from benchmarks.volumes.loads import LARGE, SIZE, SMALL, compare, on_nbd
 from tests.support.block.nbd import Server, serve

@@ -12,8 +12,8 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from benchmarks.figures import Figure, at_most
-from benchmarks.scale import Scale, say
+from benchmarks.harness.figures import Figure, at_most
+from benchmarks.harness.scale import Scale, say
 from benchmarks.volumes.cluster import ClusterVolume, volume_cluster
 
 _MB: Final = 1_000_000

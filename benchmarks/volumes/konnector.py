@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.scale import Scale
+from benchmarks.harness.scale import Scale
 
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.records import BLOCK, VolumeAttachment

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.figures import Figure, at_least, reported
-from benchmarks.fio import FioRates, device_target, nbd_target, run_fio
-from benchmarks.scale import Scale, say
+from benchmarks.harness.figures import Figure, at_least, reported
+from benchmarks.harness.fio import FioRates, device_target, nbd_target, run_fio
+from benchmarks.harness.scale import Scale, say
 
 #: Bytes of the volumes.
 SIZE: Final = 1 << 30

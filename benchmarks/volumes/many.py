@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from benchmarks.cpu import cpu_seconds
-from benchmarks.figures import Figure, at_most, reported
-from benchmarks.pairs import quantile
-from benchmarks.scale import Scale, say
+from benchmarks.harness.cpu import cpu_seconds
+from benchmarks.harness.figures import Figure, at_most, reported
+from benchmarks.harness.pairs import quantile
+from benchmarks.harness.scale import Scale, say
 from benchmarks.volumes.konnector import attached, make_konnector
 from benchmarks.volumes.loads import SIZE
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from benchmarks.figures import Figure
-from benchmarks.scale import Scale
+from benchmarks.harness.figures import Figure
+from benchmarks.harness.scale import Scale
 from benchmarks.volumes import content, filters, floors, many, path, policies, replacement, throttle
 
 PARTS: Final[Mapping[str, Callable[[Scale], list[Figure]]]] = {

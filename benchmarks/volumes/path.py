@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from benchmarks.figures import Figure
-from benchmarks.scale import Scale
+from benchmarks.harness.figures import Figure
+from benchmarks.harness.scale import Scale
 from benchmarks.volumes.konnector import attached, fill, loop_device, make_konnector
 from benchmarks.volumes.loads import LARGE, SIZE, SMALL, Run, compare, on_device, on_nbd
 

@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from benchmarks.figures import Figure, at_most
-from benchmarks.pairs import quantile
-from benchmarks.scale import Scale, say
+from benchmarks.harness.figures import Figure, at_most
+from benchmarks.harness.pairs import quantile
+from benchmarks.harness.scale import Scale, say
 from benchmarks.volumes.cluster import USED, ClusterVolume, VolumeCluster, volume_cluster, wait_until
 
 from sluice_core.errors import PeerError

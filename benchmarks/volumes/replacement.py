@@ -6,9 +6,9 @@ import statistics
 import time
 from typing import Final
 
-from benchmarks.figures import Figure, at_most
-from benchmarks.fio import Fio, device_target
-from benchmarks.scale import Scale, say
+from benchmarks.harness.figures import Figure, at_most
+from benchmarks.harness.fio import Fio, device_target
+from benchmarks.harness.scale import Scale, say
 from benchmarks.volumes.konnector import attached, fill, make_konnector, run
 from benchmarks.volumes.loads import SIZE
 

@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from benchmarks.figures import Figure, at_most
-from benchmarks.fio import FioRates, nbd_target, run_fio
-from benchmarks.scale import Scale, say
+from benchmarks.harness.figures import Figure, at_most
+from benchmarks.harness.fio import FioRates, nbd_target, run_fio
+from benchmarks.harness.scale import Scale, say
 from tests.support.block.nbd import serve
 
 from sluice_block.stack.build import build

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from benchmarks.api_population import populate
+from benchmarks.control_plane.api_population import populate
 from tests.support.browser.dashboard import Dashboard
 
 from sluice_aio.base.layout import Layout
