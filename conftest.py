@@ -7,8 +7,8 @@
 
 ``alone`` marks what measures rates: it runs without other tests beside it.
 
-Test processes run beside each other with ``--dist loadgroup``. The tests of a file stay together, and so do those that
-share a cluster of ``tests/conftest.py``, whatever their file: one process brings it up, others try what needs none.
+Test processes run beside each other with ``--dist loadgroup``. The tests of a file stay together, and so do those of a
+folder that share a cluster of ``tests/conftest.py``: one process brings it up, others try what needs none.
 """
 
 import faulthandler
@@ -32,7 +32,7 @@ SHORT = pytest.StashKey()
 STDERR = pytest.StashKey()
 #: Fixtures that bring a server.
 SERVERS = frozenset({"redis_server", "rabbit_server", "cluster", "redis_url"})
-#: Clusters of ``tests/conftest.py``, each for all tests that use it.
+#: Clusters of ``tests/conftest.py``, each for all tests of a folder that use it.
 SHARED = ("cluster", "horizon_cluster", "horizon_alone")
 
 
@@ -66,7 +66,7 @@ def group(item):
     """The tests that run in the same process one after the other: what shares a cluster, else one file."""
     for name in SHARED:
         if name in item.fixturenames and not hasattr(item.module, name):
-            return name
+            return f"{name} of {item.path.parent.relative_to(ROOT)}"
     return str(item.path.relative_to(ROOT))
 
 

@@ -238,6 +238,7 @@ def test_headers_that_claim_an_identity_gain_nothing(cluster, login):
     assert ask(cluster, login("rita").id, "/nodes")[0] == 403
 
 
+@pytest.mark.probe
 def test_a_revoked_token_is_refused_once_the_cache_has_forgotten_it(cluster, login, eventually):
     token = login("alice")
     assert ask(cluster, token.id)[0] == 200
@@ -261,6 +262,7 @@ def test_keystone_away_is_503_and_tokens_in_the_cache_go_on(cluster, login, even
     eventually(lambda: ask(cluster, unknown)[0] == 200, limit=20)
 
 
+@pytest.mark.probe
 def test_tempest_finds_the_plugin_and_runs_a_scenario(cluster, api, tmp_path):
     tempest = Tempest(cluster, tmp_path, dict.fromkeys(FEATURES, "true"))
     assert PLUGIN in tempest.plugins()

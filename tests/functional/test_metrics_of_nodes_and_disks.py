@@ -4,6 +4,7 @@ import json
 import threading
 
 import pika
+import pytest
 from tests.support.cluster.daemons import run_daemon
 
 from sluice_core.connections.exchanges import METRICS_EXCHANGE
@@ -43,6 +44,7 @@ class CpuSender:
         self._thread.join()
 
 
+@pytest.mark.probe
 def test_a_policy_fires_on_what_a_container_stores_and_is_taken_back(api, swift, policies, eventually):
     swift.request("PUT", "filling")
     made = policies("FOR CONTAINER AUTH_test/filling WHEN STORED > 150kB AND OBJECTS >= 2 DO SET noop TRANSIENT")

@@ -92,7 +92,7 @@ def encoded(cluster, path):
     return [any(name.lower() in (CHAIN.lower(), NODE.lower()) for name in file_metadata(file)) for file in files]
 
 
-@pytest.mark.parametrize("kind", ["replicated", "erasure coded"])
+@pytest.mark.parametrize("kind", ["replicated", pytest.param("erasure coded", marks=pytest.mark.probe)])
 @pytest.mark.parametrize(
     ("place", "kept"), [(PROXY, 1), (NODES, 1), (ALONE, 3)], ids=["proxy", "storage node", "compression alone"]
 )

@@ -19,7 +19,7 @@ from sluice_spark import register
 logging.getLogger("py4j").setLevel(logging.WARNING)
 
 #: Spark's launcher forks to start its JVM, which eventlet, once imported, does not like to see.
-pytestmark = pytest.mark.filterwarnings("ignore:Using fork:DeprecationWarning")
+pytestmark = [pytest.mark.probe, pytest.mark.filterwarnings("ignore:Using fork:DeprecationWarning")]
 
 SCHEMA = "id LONG, time STRING, meter STRING, kwh DOUBLE, note STRING"
 

@@ -371,6 +371,7 @@ def test_a_volume_that_was_taken_away_is_not_built_anew_after_a_reboot(machine):
     assert machine.leftovers() == []
 
 
+@pytest.mark.probe
 def test_a_volume_whose_server_is_gone_for_good_is_taken_away(machine, server):
     address = str(machine.folder / "served.sock")
     first = server("--unix", address)

@@ -59,6 +59,10 @@ def test_a_revision_that_cannot_read_what_an_earlier_one_stored_is_refused(try_f
     assert "that revision 1 stored byte" in try_filter(uploadable("rot"), CONTENT, uploadable("rot", "-DEXTRA=1"))
 
 
+def probe(*code, reason):
+    return pytest.param(code, PASSES, reason, marks=pytest.mark.probe)
+
+
 @pytest.mark.parametrize(
     ("code", "info", "reason"),
     [
@@ -66,10 +70,10 @@ def test_a_revision_that_cannot_read_what_an_earlier_one_stored_is_refused(try_f
         (("rot",), {**PASSES, "parameters": [BY]}, "behind it, although it says that it changes no content, byte"),
         (("faulty", "-DSHRINKS"), PASSES, "a volume of 8388608 bytes shows 8388096 through it"),
         (("faulty", "-DFORGETS"), PASSES, "after writes here and there byte"),
-        (("faulty", "-DSTAYS"), PASSES, "it does not end within 8 s after SIGTERM"),
+        probe("faulty", "-DSTAYS", reason="it does not end within 8 s after SIGTERM"),
         (("faulty", "-DKEEPS_IN_MEMORY"), {"reversible": True}, "after a restart byte"),
         (("faulty", "-DCRASHES_AT_LOAD"), PASSES, "the filter does not serve"),
-        (("faulty", "-DHANGS"), PASSES, "no answer: timed out"),
+        probe("faulty", "-DHANGS", reason="no answer: timed out"),
     ],
 )
 def test_a_filter_that_breaks_its_word_is_refused_with_the_reason(try_filter, uploadable, code, info, reason):

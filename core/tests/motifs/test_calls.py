@@ -6,6 +6,7 @@ import time
 import pytest
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
+from sluice_core.motifs import call_server, operation_worker
 from sluice_core.motifs import calls as wire
 from sluice_core.motifs.call_server import CallServer
 from sluice_core.motifs.calls import MotifClient
@@ -47,6 +48,12 @@ class FakeCalls:
 @pytest.fixture
 def calls():
     return FakeCalls()
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch):
+    monkeypatch.setattr(call_server, "_WAIT", 0.1)  # so long may a stop last
+    monkeypatch.setattr(operation_worker, "_LOOK", 0.1)
 
 
 @pytest.fixture

@@ -79,6 +79,7 @@ def test_a_lost_disk_is_rebuilt(cluster, swift, daemon, options, container):
     assert swift.request("GET", f"{container}/o").body == BODY
 
 
+@pytest.mark.probe
 @pytest.mark.parametrize("daemon", sorted(DAEMONS))
 def test_every_daemon_can_do_its_round(cluster, daemon):
     logs = run_daemon(cluster, daemon)

@@ -91,6 +91,7 @@ def test_an_attached_volume_is_located_and_prometheus_reads_what_it_does(cluster
     assert found["pool"] in session.get(f"{cluster.api_url}/volumes/metrics").text
 
 
+@pytest.mark.probe
 def test_a_volume_is_taken_from_a_machine_that_is_lost(cluster, client, eventually, volume):
     (name, device), admin, alice = volume, client(seed.ADMIN), client("alice")
     konnector = KonnectorClient(run_folder(cluster.layout) / "api.sock")

@@ -16,6 +16,8 @@ from sluice_core.volumes.cinder.options import CinderSettings
 from sluice_core.volumes.cinder.service import CinderService
 from sluice_core.volumes.testing.cinder_contract import CinderContract
 
+pytestmark = pytest.mark.probe
+
 
 @pytest.fixture(scope="module")
 def layout():

@@ -93,6 +93,7 @@ def test_a_proxy_worker_that_does_not_know_motifs_suspends_contraction(
     eventually(lambda: not suspended(), LIMIT)
 
 
+@pytest.mark.probe
 def test_an_agent_that_falls_silent_suspends_contraction_until_it_is_back(
     cluster, store, second_node, suspended, eventually
 ):

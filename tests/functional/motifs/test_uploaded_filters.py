@@ -62,6 +62,7 @@ def test_an_object_keeps_the_revision_that_was_accepted(motifs, swift, api, regi
     assert (refused.status, b"no filter `moscrambel` is uploaded" in refused.body) == (400, True), refused
 
 
+@pytest.mark.probe
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_filter_that_misbehaves_leaves_the_object_contracted_and_says_why(
     motifs, swift, registered, container, fault

@@ -40,9 +40,9 @@ def mirrored(motifs, swift, source):
     return write
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def slow_reads(swift, source, mirrored):
-    """Reads of objects whose sources fall silent; they wait while other tests go on."""
+    """Reads of objects whose sources fall silent, all at once."""
     names = {how: mirrored(how.replace(" ", "-"), silent(source, begun)) for how, begun in SLOW.items()}
     with ThreadPoolExecutor(len(names)) as pool:
         yield {how: (name, pool.submit(download, swift, name)) for how, name in names.items()}
@@ -153,6 +153,7 @@ def test_a_host_that_is_not_listed_is_not_attached(motifs, swift, source, host):
     assert swift.request("HEAD", f"{CONTAINER}/refused").status == 404
 
 
+@pytest.mark.probe
 @pytest.mark.parametrize("how", SLOW)
 def test_a_source_that_falls_silent_is_given_up(motifs, swift, source, slow_reads, how):
     """At last: it takes half a minute, which began before the other tests."""

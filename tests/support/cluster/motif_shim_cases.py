@@ -1,4 +1,4 @@
-"""The contract suite of shims on a real Swift: ``tests/functional/test_motif_shim.py`` runs it in a process of its own.
+"""The contract suite of shims on a real Swift: ``tests/functional/motifs/test_shim.py`` runs it in another process.
 
 ``SLUICE_MOTIFS_CONF`` names the configuration of the cluster's motif daemon; the account must be there.
 """

@@ -8,6 +8,7 @@ import pytest
 from sluice_client.commands.motifs.motifs import object_path
 from sluice_client.errors import ClientError
 from sluice_core.errors import NotFound, PeerError
+from sluice_core.motifs import call_server
 from sluice_core.motifs.call_server import CallServer
 from sluice_core.motifs.messages import MotifTemplate, SpaceStatus
 from sluice_core.motifs.spaces import write_spaces
@@ -58,7 +59,8 @@ class FakeCalls:
 
 
 @pytest.fixture
-def calls(store):
+def calls(store, monkeypatch):
+    monkeypatch.setattr(call_server, "_WAIT", 0.1)  # so long may a stop last
     calls = FakeCalls()
     template = MotifTemplate.describe(DuplicateOf.info, DuplicateOf.relation, DuplicateOf.exact)
     server = CallServer(store, calls, "n1", (template,), time.time)

@@ -10,7 +10,7 @@ from tests.support.actors.team import HostProcess, ScheduledNodes
 from sluice_actors.hosts.team import OwnerRing
 from sluice_core.store.fencing import slot_of
 
-pytestmark = pytest.mark.functional
+pytestmark = pytest.mark.probe
 
 
 def test_a_controller_moves_when_its_host_is_killed_and_nothing_is_taken_back(redis_server, rabbit_server, tmp_path):

@@ -10,7 +10,7 @@ from sluice_actors.hosts.team import OwnerRing
 from sluice_actors.testing import plan_of
 from sluice_core.store import fencing
 
-pytestmark = pytest.mark.functional
+pytestmark = pytest.mark.probe
 
 
 def test_an_actor_gets_windows_that_another_host_aggregates(redis_server, rabbit_server, tmp_path):

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from sluice_core.messages.elasticity import WHOLE_CLUSTER
+from sluice_core.motifs import call_server, operation_worker
 from sluice_core.motifs.call_server import CallServer
 from sluice_core.motifs.messages import CANCELLED, DONE, SpaceStatus
 from sluice_core.motifs.spaces import write_spaces
@@ -37,7 +38,9 @@ class Storage:
 
 
 @pytest.fixture
-def storage(backend):
+def storage(backend, monkeypatch):
+    monkeypatch.setattr(call_server, "_WAIT", 0.1)  # so long may a stop last
+    monkeypatch.setattr(operation_worker, "_LOOK", 0.1)
     storage = Storage()
     server = CallServer(backend.store, storage.calls, "n1", described_templates(load_templates()), time.time)
     server.start()

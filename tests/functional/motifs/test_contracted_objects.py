@@ -51,7 +51,7 @@ def shown(swift, path, method, headers):
     return answer.status, named, answer.body.replace(boundary.encode(), b"") if boundary else answer.body
 
 
-@pytest.mark.parametrize("kind", ["replicated", "erasure coded"])
+@pytest.mark.parametrize("kind", ["replicated", pytest.param("erasure coded", marks=pytest.mark.probe)])
 def test_a_contracted_object_is_to_clients_what_it_was(motifs, swift, kind):
     container, name = f"mo-{kind[:3]}", "ünï code/with space"
     made = sources(swift, container)
@@ -308,6 +308,7 @@ def test_a_tier_keeps_the_bytes_under_another_storage_policy(motifs, swift):
     assert swift.request("GET", "mo-tier/o").body == b"other"
 
 
+@pytest.mark.probe
 def test_expansions_are_held_to_the_bandwidth_of_what_they_store(motifs, swift, policies):
     made = sources(swift, "mo-held-sources")
     put(swift, "mo-held")
