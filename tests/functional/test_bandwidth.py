@@ -135,6 +135,7 @@ def rewriting(stage):
     stage.cluster.remove("rewriter")
 
 
+@pytest.mark.probe
 def test_floors_hold_beside_rewrites(stage, promised, rewriting):
     for name, floor in zip(TENANTS, (4, 2.5), strict=False):
         promised(f"FOR TENANT {name} DO SET bandwidth WITH get_bw={floor}MBps")
@@ -232,6 +233,7 @@ def test_uploads_that_end_and_begin_again_have_them_too(stage, promised):
         assert [load.errors() for load in found] == [(0, "")] * 2
 
 
+@pytest.mark.probe
 def test_floors_beyond_the_capacity_are_accepted_flagged_and_reduced(stage, promised):
     policies = [promised(f"FOR TENANT {name} DO SET bandwidth WITH get_bw=12MBps") for name in TENANTS[:2]]
     with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as found:
