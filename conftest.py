@@ -8,7 +8,7 @@
 ``alone`` marks what measures rates: it runs without other tests beside it.
 
 Test processes run beside each other with ``--dist loadgroup``. The tests of a file stay together, and so do those of a
-folder that share a cluster of ``tests/conftest.py``: one process brings it up, others try what needs none.
+folder that share a cluster: one process brings it up, others try what needs none.
 """
 
 import faulthandler
@@ -32,8 +32,8 @@ SHORT = pytest.StashKey()
 STDERR = pytest.StashKey()
 #: Fixtures that bring a server.
 SERVERS = frozenset({"redis_server", "rabbit_server", "cluster", "redis_url"})
-#: Clusters of ``tests/conftest.py``, each for all tests of a folder that use it.
-SHARED = ("cluster", "horizon_cluster", "horizon_alone")
+#: Clusters, each for all tests of a folder that use it.
+SHARED = ("cluster", "horizon_cluster", "horizon_alone", "volumes_cluster")
 
 
 def pytest_configure(config):

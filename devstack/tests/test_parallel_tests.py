@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 OPTIONS = ("-v", "-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder", "-p", "no:cacheprovider")
 
 
+@pytest.mark.probe
 def test_the_tests_of_a_file_run_in_one_process():
     files = ("dsl/tests/syntax/test_percent.py", "dsl/tests/syntax/test_units.py")
     run = subprocess.run(

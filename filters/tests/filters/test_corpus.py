@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def log_corpus():
-    spec = importlib.util.spec_from_file_location("corpus", ROOT / "benchmarks" / "corpus.py")
+    spec = importlib.util.spec_from_file_location("corpus", ROOT / "benchmarks" / "harness" / "corpus.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.log_corpus

@@ -1,4 +1,4 @@
-"""An API with a real Cinder, for what may be sent to it by calls about volumes: anything."""
+"""One API with a real Cinder and a konnector for tests of volumes; what is sent to it may be anything."""
 
 import shutil
 import tempfile
@@ -15,12 +15,13 @@ from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import KeystoneHttp
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def volumes_cluster():
     folder = Path(tempfile.mkdtemp(prefix="sluice-"))
     setup = Setup(parts=frozenset(), auth=KEYSTONE, api_options={"workers": "1", **LIMITS})
+    services = {"redis", "rabbit", "agent", "actors", "api", "cinder", "konnector"}
     try:
-        with Cluster(Layout.free(folder), {"redis", "rabbit", "actors", "api", "cinder"}, setup=setup) as running:
+        with Cluster(Layout.free(folder), services, setup=setup) as running:
             yield running
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -2,36 +2,24 @@
 
 import os
 import platform
-import shutil
-import tempfile
-from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.support.block.cinder import LIMIT, login
 
-from sluice_aio.base.layout import Layout
-from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cinder.konnector import run_folder
-from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed
 from sluice_block.konnector.client import KonnectorClient
 from sluice_client import ApiError, Client
 
-SERVICES = {"redis", "rabbit", "agent", "actors", "api", "cinder", "konnector"}
 CONTENT = os.urandom(4096)
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(volumes_cluster):
     if os.geteuid() != 0:
         pytest.skip("loop devices are root's")
-    folder = Path(tempfile.mkdtemp(prefix="sluice-"))
-    try:
-        with Cluster(Layout.free(folder), SERVICES, setup=Setup(parts=frozenset(), auth=KEYSTONE)) as running:
-            yield running
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return volumes_cluster
 
 
 @pytest.fixture

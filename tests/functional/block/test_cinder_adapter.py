@@ -1,32 +1,18 @@
 """The adapter to Cinder against a real one."""
 
-import shutil
-import tempfile
-from pathlib import Path
-
 import pytest
 from tests.support.block.cinder import login
 
-from sluice_aio.base.layout import Layout
-from sluice_aio.base.setup import KEYSTONE, Setup
-from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed
 from sluice_core.errors import Forbidden, PeerError
 from sluice_core.volumes.cinder.options import CinderSettings
 from sluice_core.volumes.cinder.service import CinderService
 from sluice_core.volumes.testing.cinder_contract import CinderContract
 
-pytestmark = pytest.mark.probe
-
 
 @pytest.fixture(scope="module")
-def layout():
-    folder = Path(tempfile.mkdtemp(prefix="sluice-"))
-    try:
-        with Cluster(Layout.free(folder), {"cinder"}, setup=Setup(auth=KEYSTONE)) as running:
-            yield running.layout
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def layout(volumes_cluster):
+    return volumes_cluster.layout
 
 
 @pytest.fixture(scope="module")

@@ -2,31 +2,14 @@
 
 import http.client
 import json
-import shutil
 import ssl
-import tempfile
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from sluice_aio.base.layout import Layout
-from sluice_aio.base.setup import KEYSTONE, Setup
-from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import KeystoneHttp
 from sluice_core.store.store import Store
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    folder = Path(tempfile.mkdtemp(prefix="sluice-"))
-    services = {"keystone", "redis", "rabbit", "agent", "konnector"}
-    try:
-        with Cluster(Layout.free(folder), services, setup=Setup(auth=KEYSTONE)) as running:
-            yield running
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def reported(store):
@@ -48,14 +31,14 @@ def call(layout, url, user, password, project):
 
 
 @pytest.fixture
-def store(cluster):
-    found = Store(cluster.redis_url)
+def store(volumes_cluster):
+    found = Store(volumes_cluster.redis_url)
     yield found
     found.close()
 
 
-def test_the_url_that_the_agent_reports_answers_to_services_and_administrators_only(cluster, store, eventually):
-    layout = cluster.layout
+def test_the_url_that_the_agent_reports_answers_to_services_and_administrators_only(volumes_cluster, store, eventually):
+    layout = volumes_cluster.layout
     url = eventually(lambda: reported(store), limit=30)
     service = "sluice", seed.password(layout, "sluice"), seed.SERVICE_PROJECT
     ada, alice = ((name, *seed.PEOPLE[name][:2]) for name in ("ada", "alice"))
@@ -65,5 +48,8 @@ def test_the_url_that_the_agent_reports_answers_to_services_and_administrators_o
     status, found = call(layout, f"{url}/volumes", *alice)
     assert (status, found["error"]) == (403, "the user of this token has no role `service` or `admin`")
     assert call(layout, f"{url}/volumes", "", "", "")[0] == 401
-    cluster.kill("konnector")
-    eventually(lambda: not reported(store), limit=30)
+    volumes_cluster.kill("konnector")
+    try:
+        eventually(lambda: not reported(store), limit=30)
+    finally:
+        volumes_cluster.restart("konnector")

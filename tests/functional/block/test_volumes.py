@@ -1,15 +1,8 @@
 """Volumes by REST with a real Cinder: pools are found, tiers choose them, operations end."""
 
-import shutil
-import tempfile
-from pathlib import Path
-
 import pytest
 from tests.support.block.cinder import LIMIT, login
 
-from sluice_aio.base.layout import Layout
-from sluice_aio.base.setup import KEYSTONE, Setup
-from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed
 from sluice_client import ApiError, Client
 
@@ -17,25 +10,14 @@ FAST = {"bandwidth": "100MBps", "fabric": "nbd"}
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    folder = Path(tempfile.mkdtemp(prefix="sluice-"))
-    setup = Setup(parts=frozenset(), auth=KEYSTONE, api_options={"workers": "1"})
-    try:
-        with Cluster(Layout.free(folder), {"redis", "rabbit", "api", "actors", "cinder"}, setup=setup) as running:
-            yield running
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
-def api(cluster):
+def api(volumes_cluster):
     """The API as somebody sees it."""
     known = {}
 
     def client(user):
         if user not in known:
-            session = login(cluster.layout, user).client.session
-            known[user] = Client.from_session(session, cluster.api_url, timeout=LIMIT)
+            session = login(volumes_cluster.layout, user).client.session
+            known[user] = Client.from_session(session, volumes_cluster.api_url, timeout=LIMIT)
         return known[user]
 
     yield client
@@ -144,8 +126,10 @@ def test_a_volume_is_retyped_where_it_lies_and_no_further(api, alice, gold, volu
         administrator.collection("/volumes/tiers").delete("small")
 
 
-def test_a_tier_that_was_changed_in_cinder_is_mended(api, cluster, gold):
-    login(cluster.layout, seed.ADMIN).volume_types.get(gold["type"]).set_keys({"capabilities:sluice:bandwidth": ">= 1"})
+def test_a_tier_that_was_changed_in_cinder_is_mended(api, volumes_cluster, gold):
+    login(volumes_cluster.layout, seed.ADMIN).volume_types.get(gold["type"]).set_keys(
+        {"capabilities:sluice:bandwidth": ">= 1"}
+    )
     shown = api(seed.ADMIN).collection("/volumes/tiers").get("gold")
     assert (shown["state"], shown["drift"]) == ("drifted", ["capabilities:sluice:bandwidth: `>= 1`, expected `>= 100`"])
     assert api(seed.ADMIN).mend_tier("gold")["state"] == "ok"
@@ -162,10 +146,10 @@ def test_a_volume_is_its_projects_own(api, volumes):
     refusal(403, api("alice").collection("/volumes/tiers").create, {"name": "mine"})
 
 
-def test_an_operation_whose_api_died_is_finished_by_an_actor_host(api, alice, cluster, eventually):
+def test_an_operation_whose_api_died_is_finished_by_an_actor_host(api, alice, volumes_cluster, eventually):
     operation = alice.create_volume(1, name="orphan")
-    cluster.kill("api")
-    cluster.restart("api")
+    volumes_cluster.kill("api")
+    volumes_cluster.restart("api")
     found = eventually(lambda: api("alice").volume_operation(operation["id"])["state"] == "done", limit=LIMIT)
     assert found
     ended(alice, alice.delete_volume("orphan"))
