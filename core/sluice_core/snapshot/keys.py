@@ -64,6 +64,12 @@ def snapshot_account_prefixes(account: str) -> tuple[bytes, ...]:
     return (b"c/" + name + b"/", b"o/" + name + b"/", b"c/" + _HASHED, b"o/" + _HASHED)
 
 
+def snapshot_object_prefixes(account: str, container: str) -> tuple[bytes, ...]:
+    """What the keys of all objects of a container begin with; hashed ones may be anybody's."""
+    name = f"o/{account}/{container}/".encode("utf-8", "surrogateescape")
+    return (b"o/" + _HASHED,) if len(name) > _LMDB_KEY_LIMIT else (name, b"o/" + _HASHED)
+
+
 def snapshot_index_key(assignment: str) -> bytes:
     """Snapshot key of where an assignment is filed, so that a drop finds it."""
     return _fitted(SNAPSHOT_INDEX_PREFIX + assignment.encode("utf-8", "surrogateescape"))

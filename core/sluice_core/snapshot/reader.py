@@ -7,6 +7,7 @@ nothing: without a usable snapshot it finds no policy, and ``problem`` says why.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from sluice_core.snapshot.keys import (
     snapshot_account_prefixes,
     snapshot_key,
     snapshot_keys,
+    snapshot_object_prefixes,
     snapshot_placement_key,
     snapshot_volume_keys,
 )
@@ -55,8 +57,10 @@ class SnapshotReader:
         self._number = -1
         #: Accounts of which that one has no record, neither of them nor of anything in them → what concerns all.
         self._quiet: dict[str, Candidates] = {}
-        #: Accounts of which it has.
-        self._named: set[str] = set()
+        #: Of the other accounts: containers of which it names no object → what concerns each object in them.
+        self._settled: dict[tuple[str, str], Candidates] = {}
+        #: Accounts and containers that are neither of both.
+        self._named: set[str | tuple[str, str]] = set()
         self._flawed_at: int | None = None
         self._uploads_stamp = b""
         #: The filters registered at run time, renewed by :meth:`refresh`; another tuple when they changed.
@@ -76,7 +80,9 @@ class SnapshotReader:
             except lmdb.MapResizedError:
                 self._environment.set_mapsize(0)  # the writer's map grew
                 transaction = self._environment.begin(buffers=True)
-            found = self._quiet.get(account) if transaction.id() == self._number else None
+            found = None
+            if transaction.id() == self._number:
+                found = self._quiet.get(account) or self._settled.get((account, container))
             if found is None:
                 found = self._look_up(transaction, account, container, obj)
             transaction.abort()  # an exception on the way leaves it to its destructor
@@ -149,14 +155,18 @@ class SnapshotReader:
     # -- how --------------------------------------------------------------------------------
 
     def _look_up(self, transaction: Any, account: str, container: str, obj: str) -> Candidates:
-        """For an account that has records, or that was not asked for since the snapshot was written."""
-        if transaction.id() != self._number:
+        """For a container of which objects are named, or that was not asked for since the snapshot was written."""
+        if transaction.id() != self._number or len(self._quiet) + len(self._settled) + len(self._named) >= MOST:
             self._number = transaction.id()
-            self._quiet.clear()
-            self._named.clear()
+            self._unlearn()
         found = self._read(transaction, snapshot_keys(account, container, obj))
         if account not in self._named:
             self._learn(transaction, account)
+        if account in self._named and (account, container) not in self._named:
+            if _has_any(transaction, snapshot_object_prefixes(account, container)):
+                self._named.add((account, container))
+            else:
+                self._settled[account, container] = found
         return found
 
     def _read(self, transaction: Any, keys: tuple[bytes, bytes, bytes, bytes]) -> Candidates:
@@ -169,23 +179,30 @@ class SnapshotReader:
             None if tenant is None else bytes(tenant[:STAMP]),
             None if everything is None else bytes(everything[:STAMP]),
         )
-        return self._cache.get(stamps) or self._objects.prepare(stamps, raw, get)
+        found = self._cache.get(stamps)
+        if found is None:
+            if len(self._cache) >= MOST:  # other answers are forgotten with it, and made anew
+                self._unlearn()
+            found = self._objects.prepare(stamps, raw, get)
+        return found
 
     def _learn(self, transaction: Any, account: str) -> None:
         """Note whether the snapshot has any record of ``account`` or of something in it."""
-        if len(self._quiet) + len(self._named) >= MOST:
-            self._quiet.clear()
-            self._named.clear()
         if _is_named(transaction, account):
             self._named.add(account)
         else:
             self._quiet[account] = self._read(transaction, snapshot_keys(account, "", ""))
 
+    def _unlearn(self) -> None:
+        """Read everything again."""
+        self._quiet.clear()
+        self._settled.clear()
+        self._named.clear()
+
     def _forget(self) -> None:
         self._objects.clear()
         self._volumes.clear()
-        self._quiet.clear()
-        self._named.clear()
+        self._unlearn()
 
     def _complain(self, text: str, stamp: int) -> None:
         self.problem = f"snapshot in `{self._folder}`: {text}"
@@ -233,10 +250,11 @@ class SnapshotReader:
 
 def _is_named(transaction: Any, account: str) -> bool:
     """Whether there may be a record of ``account``, or of a container or an object in it."""
-    if transaction.get(snapshot_key("tenant", account)) is not None:
-        return True
+    named = transaction.get(snapshot_key("tenant", account)) is not None
+    return named or _has_any(transaction, snapshot_account_prefixes(account))
+
+
+def _has_any(transaction: Any, prefixes: Iterable[bytes]) -> bool:
+    """Whether some key begins with one of the prefixes."""
     with transaction.cursor() as cursor:
-        return any(
-            cursor.set_range(prefix) and bytes(cursor.key()).startswith(prefix)
-            for prefix in snapshot_account_prefixes(account)
-        )
+        return any(cursor.set_range(prefix) and bytes(cursor.key()).startswith(prefix) for prefix in prefixes)
