@@ -36,8 +36,8 @@ from sluice_motifs.api import Template
 from sluice_motifs.dependencies.freshness import Freshness, is_exact, may_get_stale, sources_by_name
 from sluice_motifs.storage.records import ItemView
 
-#: Who copies an object for a client (Swift's ``copy``).
-COPY_SOURCE: Final = "SSC"
+#: Who copies objects: Swift's ``copy``, for a client, and what keeps older versions.
+COPY_SOURCES: Final = frozenset(("SSC", "VW", "OV"))
 _UNKNOWN: Final = "unknown"
 #: Of the object that was there; the new content has others.
 _OF_THE_OLD: Final = frozenset(("etag", "content-length", "last-modified", "x-timestamp", "content-range"))
@@ -104,7 +104,7 @@ class MotifReads:
         """The bytes of a contracted object that is not out of date."""
         close_if_possible(answer.body)
         headers = sysmeta.plain_headers(answer.headers, view.plain.size)
-        if env.get("swift.source") == COPY_SOURCE and "HTTP_RANGE" not in env and self._is_exact(view):
+        if env.get("swift.source") in COPY_SOURCES and "HTTP_RANGE" not in env and self._is_exact(view):
             lazy = LazyBody(lambda: self._open(view, 0, None))
             return UpstreamResponse.build(answer.status, self._marked(env, view, headers, 200), lazy)
         if "," in env.get("HTTP_RANGE", ""):
@@ -165,7 +165,7 @@ class MotifReads:
 
     def _marked(self, env: Env, view: ItemView, headers: Headers, code: int) -> Headers:
         """Headers by which the PUT of a copy finds the motifs of the object that is copied."""
-        if env.get("swift.source") != COPY_SOURCE or code != 200 or env["REQUEST_METHOD"] != "GET":
+        if env.get("swift.source") not in COPY_SOURCES or code != 200 or env["REQUEST_METHOD"] != "GET":
             return headers
         return [*headers, (sysmeta.COPIED, json.dumps({"n": view.name, "v": view.plain.version}))]
 

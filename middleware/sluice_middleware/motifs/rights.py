@@ -7,7 +7,8 @@ that its container has then.  So a tenant who takes an entry away takes it from 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from sluice_middleware.wsgi.response import Env
@@ -25,9 +26,15 @@ _EVERYBODY: Final = ".r:*"
 _DENIED: Final = ".r:-"
 
 
-def remember_client(env: Env) -> None:
-    """Note who a client is, for the requests that middlewares make for it in their own name."""
-    env.setdefault("swift.infocache", {})[_CLIENT] = env
+@contextmanager
+def client_known(env: Env) -> Iterator[None]:
+    """While it is entered, it is known who the client is of requests that middlewares make in their own name."""
+    known = env.setdefault("swift.infocache", {})
+    known[_CLIENT] = env
+    try:
+        yield
+    finally:
+        known.pop(_CLIENT, None)  # else the environment would hold itself
 
 
 def identity_of(env: Env, account: str) -> str:

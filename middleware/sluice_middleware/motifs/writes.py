@@ -26,7 +26,7 @@ from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient, Gra
 from sluice_middleware.motifs.daemon_protocol import ATTACH, CHANGE, COPY, WorkerCall, WorkerReply
 from sluice_middleware.motifs.item_reports import ItemReports
 from sluice_middleware.motifs.object_views import ObjectViews, item_name, target_of
-from sluice_middleware.motifs.reads import COPY_SOURCE
+from sluice_middleware.motifs.reads import COPY_SOURCES
 from sluice_middleware.motifs.rights import identity_of
 from sluice_middleware.swift.proxy_api import (
     HTTPServiceUnavailable,
@@ -166,7 +166,7 @@ class MotifWrites:
         :param text: the value of ``sysmeta.COPIED`` in the request
         :raises SluiceError: when Swift is away
         """
-        if text is None or env.get("swift.source") != COPY_SOURCE or HEADER_ENV in env:
+        if text is None or env.get("swift.source") not in COPY_SOURCES or HEADER_ENV in env:
             return None
         copied = json.loads(text)
         source = target_of(copied["n"])

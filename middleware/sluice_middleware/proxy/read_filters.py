@@ -27,13 +27,11 @@ from urllib.parse import parse_qsl, urlencode
 
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.errors import PeerError, SluiceError
-from sluice_core.messages.elasticity import ATTACH as MOTIF_KEYWORD
 from sluice_core.messages.predicate import Facts
 from sluice_core.options import read_options
 from sluice_core.resolve import Candidates
 from sluice_filters.api import BadParameter, Filter, Hint
-from sluice_middleware.motifs.attachments import HEADER_ENV
-from sluice_middleware.motifs.rights import remember_client
+from sluice_middleware.motifs.rights import client_known
 from sluice_middleware.proxy.object_handler import COVERED_BY_READ_FILTERS, OFFERED_STEPS, PASSED_READ_FILTERS
 from sluice_middleware.swift.proxy_api import Request, drain_and_close, get_logger
 from sluice_middleware.wsgi import backend_headers, decoding, read_pipeline, sysmeta
@@ -86,9 +84,8 @@ class ReadsMiddleware:
         for name in _OURS:
             env.pop(name, None)
         if env["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            if HEADER_ENV in env or self._attaches(env):
-                remember_client(env)
-            return self.app(env, start_response)
+            with client_known(env):  # Swift may copy an object, or store one, by requests of its own
+                return self.app(env, start_response)
         target = object_path(env)
         if target is None:
             return self.app(env, start_response)
@@ -109,14 +106,6 @@ class ReadsMiddleware:
             return decoding.refuse(env, error, start_response)
         start_response(answer.status, answer.headers, answer.exc_info)
         return answer.body
-
-    def _attaches(self, env: Env) -> bool:
-        """Whether a policy may attach motifs to what a request stores; Swift may store it by a request of its own."""
-        target = object_path(env) if env["REQUEST_METHOD"] == "PUT" else None
-        if target is None:
-            return False
-        self.context.start()
-        return MOTIF_KEYWORD in self.context.lookup.candidates(target).keywords
 
     # -- HEAD --------------------------------------------------------------------------------
 

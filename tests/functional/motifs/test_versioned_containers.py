@@ -86,11 +86,26 @@ def test_a_copy_in_a_versioned_container_is_a_version_like_others(motifs, swift)
     copied = swift.request("COPY", "ve-copy-sources/o", destination="ve-copy/o")
     assert copied.status == 201
     _, copy = kept_versions(motifs, "ve-copy")
-    assert not is_contracted(motifs, copy), "Swift stores versions by requests of its own, which copy bytes"
+    assert not is_contracted(motifs, copy), "Swift counts the bytes that it stores as a version"
     put(swift, "ve-copy/o", b"newer")
     ids = versions(swift, "ve-copy")
     assert [version(swift, "ve-copy/o", one).body for one in ids] == [b"newer", WHOLE, b"older"]
     assert swift.request("GET", "ve-copy-sources/o").body == WHOLE
+
+
+def test_a_contracted_object_from_before_the_versions_becomes_one_without_its_bytes(motifs, swift):
+    made = sources(swift, "ve-late-sources")
+    put(swift, "ve-late")
+    put(swift, "ve-late/o", WHOLE, x_object_motif=made, x_object_meta_colour="blue")
+    contract(motifs, "ve-late/o")
+    assert swift.request("POST", "ve-late", x_versions_enabled="true").status == 204
+    put(swift, "ve-late/o", SECOND)
+    old, _ = kept_versions(motifs, "ve-late")
+    assert is_contracted(motifs, old), "no byte of it was made"
+    newest, oldest = versions(swift, "ve-late")
+    first = version(swift, "ve-late/o", oldest)
+    assert (first.body, first.headers["x-object-meta-colour"]) == (WHOLE, "blue")
+    assert version(swift, "ve-late/o", newest).body == SECOND
 
 
 @pytest.mark.parametrize("mode", ["x_versions_location", "x_history_location"])
@@ -104,6 +119,7 @@ def test_swift_copies_a_contracted_object_aside_before_another_takes_its_place(m
     put(swift, f"{container}/o", SECOND)
     (row,) = swift.listing(f"{container}-old")
     assert (row["bytes"], row["hash"]) == (len(WHOLE), ETAG)
+    assert is_contracted(motifs, f"{container}-old/{row['name']}"), "no byte of it was made"
     aside = swift.request("GET", f"{container}-old/{row['name']}")
     assert (aside.body, aside.headers["x-object-meta-colour"]) == (WHOLE, "blue")
     assert swift.request("GET", f"{container}/o").body == SECOND

@@ -6,8 +6,6 @@ import threading
 
 import pytest
 
-from sluice_core.describe import MOTIF
-from sluice_core.testing import assignment
 from sluice_middleware.motifs.daemon_protocol import OPEN, WorkerCall, WorkerReply, receive_frame, send_frame
 from sluice_middleware.motifs.rights import identity_of
 from sluice_middleware.swift.proxy_api import Response
@@ -191,10 +189,9 @@ def test_nobody_else_writes_metadata_of_motifs(stack):
     assert not any("sluice" in name.lower() for name in stored)
 
 
-@pytest.mark.parametrize("keyword", ["motif", "elasticity"])
-def test_the_client_is_remembered_of_a_write_to_which_a_policy_attaches_motifs(stack, keyword):
-    """Swift writes versions in its own name, which may read nothing."""
-    stack.set_policies(assignment(kind=MOTIF, keyword=keyword, params={"template": "concat", "of": "AUTH_a/c/1"}))
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_the_client_of_a_write_is_known_to_requests_that_swift_makes_for_it(stack, method):
+    """Swift writes and copies versions in its own name, which may read nothing."""
     found = []
     stack.reads.app = lambda env, start_response: (
         found.append(
@@ -202,5 +199,5 @@ def test_the_client_is_remembered_of_a_write_to_which_a_policy_attaches_motifs(s
         )
         or Response(status=201)(env, start_response)
     )
-    stack("PUT", PATH, body=PLAIN, env={"REMOTE_USER": "a,a:ann,AUTH_a", "swift.infocache": {}})
-    assert found == (["owner:AUTH_a,a,a:ann,AUTH_a"] if keyword == "motif" else [".wsgi.pre_authed"])
+    stack(method, PATH, body=PLAIN, env={"REMOTE_USER": "a,a:ann,AUTH_a", "swift.infocache": {}})
+    assert found == ["owner:AUTH_a,a,a:ann,AUTH_a"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_middleware.motifs.rights import OPERATOR, identity_of, may_read, remember_client
+from sluice_middleware.motifs.rights import OPERATOR, client_known, identity_of, may_read
 
 OWNER = {"swift_owner": True, "REMOTE_USER": "acme,acme:ann,AUTH_acme"}
 GUEST = {"REMOTE_USER": "other,other:bob"}
@@ -44,9 +44,11 @@ def test_a_client_is_never_the_operator():
 
 def test_a_request_in_the_name_of_a_middleware_is_that_of_its_client():
     client = dict(OWNER)
-    remember_client(client)
-    made = {"REMOTE_USER": ".wsgi.pre_authed", "swift.infocache": client["swift.infocache"]}
-    assert identity_of(made, "AUTH_acme") == identity_of(OWNER, "AUTH_acme")
+    with client_known(client):
+        made = {"REMOTE_USER": ".wsgi.pre_authed", "swift.infocache": client["swift.infocache"]}
+        assert identity_of(made, "AUTH_acme") == identity_of(OWNER, "AUTH_acme")
+    assert identity_of(made, "AUTH_acme") == ".wsgi.pre_authed"
+    assert client["swift.infocache"] == {}
 
 
 def test_an_identity_with_many_groups_stays_short():
