@@ -146,7 +146,8 @@ def test_spare_space_is_filled_from_the_most_recent_contractions(cluster, rules)
     cluster.scan()
     status = cluster.settle()
     assert status.used == 5 * SIZE, "nine tenths of the target"
-    assert cluster.contracted() == [f"c/{number}" for number in range(5)]
+    gone = cluster.contracted()
+    assert (len(gone), gone[:4]) == (5, NAMES[:4]), "four are contracted at once, and end in any order"
     assert status.expansions == 0
     rules.set(target_size=10**6)
     assert cluster.settle().contracted == 0
