@@ -18,6 +18,10 @@ from sluice_filters.basic.sanitise import Sanitise
 from sluice_filters.basic.xor import Xor
 from sluice_filters.compression.compression import Compression
 from sluice_filters.csv.select import CsvSelect
+from sluice_filters.derived.csv_index import CsvIndex
+from sluice_filters.derived.csv_sort import CsvSort
+from sluice_filters.derived.csv_to_parquet import CsvToParquet
+from sluice_filters.derived.thumbnail import Thumbnail
 from sluice_filters.encryption.checksum import Checksum
 from sluice_filters.encryption.encryption import Encryption
 from sluice_filters.requests.caching import Caching
@@ -36,6 +40,10 @@ BUILT_IN: Final[tuple[type[Filter], ...]] = (
     Caching,
     DeleteGuard,
     Noop,
+    Thumbnail,
+    CsvToParquet,
+    CsvIndex,
+    CsvSort,
     CsvSelect,
     Downsample,
     Upsample,

@@ -166,6 +166,10 @@ class Template(ABC):
         :raises CallerError: with the reason
         """
 
+    def is_exact(self) -> bool:
+        """Whether that holds with these parameters."""
+        return self.exact
+
     @abstractmethod
     def sources(self, item: str) -> Sequence[Source]:
         """What is read to make ``item``; depends on its name and the parameters alone."""

@@ -106,18 +106,21 @@ class Dialect:
             return found or len(text)
         return next((end for end in self.ends(text) if end >= place), len(text))
 
-    def records(self, text: bytes) -> Iterator[bytes]:
-        """The records of ``text``, which ends with one, without their ends; empty ones are left out."""
-        start = 0
-        for end in self.ends(text):
+    def located(self, text: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
+        """The records of ``text`` from ``start`` on, as of :meth:`records`, each with the byte where it begins."""
+        for end in self.ends(text, start):
             record = text[start : end - 1].removesuffix(b"\r")
-            start = end
             if record:
-                yield record
+                yield start, record
+            start = end
         if start < len(text):  # a quoted field that never ends
             record = text[start:].removesuffix(b"\n").removesuffix(b"\r")
             if record:
-                yield record
+                yield start, record
+
+    def records(self, text: bytes) -> Iterator[bytes]:
+        """The records of ``text``, which ends with one, without their ends; empty ones are left out."""
+        return (record for _, record in self.located(text))
 
     def fields(self, record: bytes) -> list[bytes]:
         """The raw fields of ``record``, at least one."""

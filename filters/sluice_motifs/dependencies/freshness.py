@@ -67,7 +67,7 @@ def is_exact(motif: Motif, item: str, templates: Templates) -> bool:
     """Whether a motif makes the very same bytes each time while its sources stay what they are."""
     template = templates.get(motif.template)
     ages = any(one.max_age for one in sources_of(motif, item, templates) or ())
-    return template is not None and template.exact and not ages
+    return template is not None and not ages and template(motif.params).is_exact()
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,11 @@ class Derive(Template):
     def check(self) -> None:
         self._filter()
 
+    def is_exact(self) -> bool:
+        """Uploaded code is named by its digest and taken for exact."""
+        kind = None if self.params.get("code") else _filters().get(str(self.params["filter"]))
+        return kind is None or kind.reproducible
+
     def sources(self, item: str) -> Sequence[Source]:
         return [Source(name) for name in str(self.params["of"]).split(",")]
 

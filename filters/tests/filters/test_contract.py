@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import random
 
 import pytest
+from PIL import Image
 
 from sluice_filters.api import Hint, Surroundings
 from sluice_filters.basic.bitrev import BitReverse
@@ -13,6 +15,10 @@ from sluice_filters.basic.sanitise import Sanitise
 from sluice_filters.basic.xor import Xor
 from sluice_filters.compression.compression import Compression
 from sluice_filters.csv.select import CsvSelect
+from sluice_filters.derived.csv_index import CsvIndex
+from sluice_filters.derived.csv_sort import CsvSort
+from sluice_filters.derived.csv_to_parquet import CsvToParquet
+from sluice_filters.derived.thumbnail import Thumbnail
 from sluice_filters.encryption.checksum import Checksum
 from sluice_filters.encryption.encryption import Encryption
 from sluice_filters.registry import BUILT_IN
@@ -32,6 +38,13 @@ def text(size: int, seed: int = 7) -> bytes:
 
 def noise(size: int) -> bytes:
     return random.Random(3).randbytes(size)
+
+
+def picture() -> bytes:
+    """A small one, of PNG."""
+    out = io.BytesIO()
+    Image.new("RGB", (4, 3), "red").save(out, "PNG")
+    return out.getvalue()
 
 
 #: Around the boundaries of frames of 1 KiB; a raw frame in the middle; one that must be padded.
@@ -117,6 +130,30 @@ class TestCsvSelect(FilterContract):
     filter = CsvSelect
     params = {"columns": "a", "where": "a > 1"}
     samples = TABLES
+
+
+class TestCsvSort(FilterContract):
+    filter = CsvSort
+    params = {"by": "a"}
+    samples = TABLES
+
+
+class TestCsvIndex(FilterContract):
+    filter = CsvIndex
+    params = {"column": "a"}
+    samples = TABLES
+
+
+class TestCsvToParquet(FilterContract):
+    filter = CsvToParquet
+    samples = TABLES
+
+
+class TestThumbnail(FilterContract):
+    filter = Thumbnail
+    params = {"width": 2}
+    hint = Hint(name="a.png")
+    samples = (b"", picture())
 
 
 class TestDownsample(FilterContract):

@@ -1,0 +1,43 @@
+"""Where the records of a CSV object are, by the value of a column: made beside it, it saves reading the whole.
+
+The result is CSV itself, in the order of the values: each value, the byte where its record begins, and the length of
+the record without its end, for ``Range: bytes=OFFSET-(OFFSET + LENGTH - 1)``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sluice_core.describe import PROXY, ActionInfo, Parameter
+from sluice_filters.csv.select import DIALECT_PARAMETERS, csv_info
+from sluice_filters.derived.collected import MAX_SIZE
+from sluice_filters.derived.csv_table import HEADER, Table, TableFilter
+
+
+class CsvIndex(TableFilter):
+    """Gives places of records in the place of records."""
+
+    info: ClassVar[ActionInfo] = csv_info(
+        keyword="csv_index",
+        help="give where each record of CSV objects is, in the order of a column",
+        parameters=(
+            Parameter("column", "str", "the column (a name, or _1, _2, ...)", required=True),
+            HEADER,
+            MAX_SIZE,
+            *DIALECT_PARAMETERS,
+        ),
+        stage=192,
+        needs_whole_object=True,
+        default_place=PROXY,
+    )
+
+    def columns(self) -> str:
+        return '"' + str(self.params["column"]).replace('"', '""') + '"'
+
+    def convert(self, table: Table) -> bytes:
+        mark = self.dialect.delimiter
+        heading = [] if table.header is None else [self.dialect.fields(table.header)[table.places[0]]]
+        rows = sorted((self.value(record, table.places[0]), begin, len(record)) for begin, record in table.records)
+        lines = [mark.join((raw, b"offset", b"length")) for raw in heading]
+        lines += [mark.join((self.dialect.quoted(value), b"%d" % begin, b"%d" % size)) for value, begin, size in rows]
+        return b"".join([line + b"\n" for line in lines])

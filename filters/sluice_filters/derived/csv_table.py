@@ -1,0 +1,76 @@
+"""What filters on whole CSV objects have in common: a header, columns by name, records and where they begin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sluice_core.describe import Parameter, Scalar
+from sluice_filters.api import BadParameter, Hint, Stream
+from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
+from sluice_filters.csv.query import Query, Selection, make_plan, parse_columns
+from sluice_filters.csv.select import CsvFilter
+from sluice_filters.derived.collected import Collected
+
+HEADER: Final = Parameter("header", "str", "the first record holds names or data", "yes", choices=("yes", "no"))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The records of an object, without their ends.
+
+    :param places: of the columns that the filter was given, from 0
+    :param records: each with the byte where it begins; the header is none of them
+    """
+
+    header: bytes | None
+    places: Sequence[int]
+    records: Sequence[tuple[int, bytes]]
+
+
+class TableFilter(CsvFilter):
+    """Base of such filters, whose parameters hold ``HEADER``, ``MAX_SIZE`` and those of the dialect."""
+
+    def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
+        super().__init__(params)
+        named = self.columns()
+        self._columns = Selection(parse_columns(named)) if named else Selection()
+        self._headed = self.params["header"] == "yes"
+        if not self._headed and self._columns.named():
+            raise BadParameter("`header` is `no`, so columns are called _1, _2 and so on")
+
+    def columns(self) -> str:
+        """Names of columns, separated by commas, that the parameters hold."""
+        return ""
+
+    def convert(self, table: Table) -> bytes:
+        """What becomes of an object."""
+        raise NotImplementedError
+
+    def reader(self, hint: Hint) -> Stream:
+        limit = int(self.params["max_size"] or 0)
+        return Collected(self.info.keyword, limit, lambda text: self.convert(self._read(text)))
+
+    def _read(self, text: bytes) -> Table:
+        """
+        :raises BadParameter: when it has no column of such a name
+        """
+        whole = text if text.endswith(b"\n") else text + b"\n"
+        start = len(BYTE_ORDER_MARK) if whole.startswith(BYTE_ORDER_MARK) else 0
+        records = list(self.dialect.located(whole, start))
+        header = records.pop(0)[1] if self._headed and records else None
+        if self._headed and header is None:
+            return Table(None, (), ())  # empty lines
+        names = None if header is None else column_names(self.dialect, header)
+        return Table(header, make_plan(Query(self.dialect, requested=self._columns), names).columns or (), records)
+
+    def value(self, record: bytes, place: int) -> bytes:
+        """What the field at ``place`` says; nothing when the record is too short."""
+        fields = self.dialect.fields(record)
+        return self.dialect.value(fields[place]) if place < len(fields) else b""
+
+
+def column_names(dialect: Dialect, header: bytes) -> list[str]:
+    """What a header calls its columns."""
+    return [dialect.value(raw).decode("utf-8", "replace") for raw in dialect.fields(header)]
