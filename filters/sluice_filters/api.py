@@ -104,7 +104,7 @@ class Filter:
     heavy: ClassVar[bool] = False
     #: Plain bytes after which an encoder has become ``transparent`` if it ever will; 0 when it never does.
     decides_within: ClassVar[int] = 0
-    #: False when what it makes of the same bytes may change with the version of a library that it calls.
+    #: False when what it makes of the same bytes may change: with the version of a library that it calls, or by chance.
     reproducible: ClassVar[bool] = True
     #: Request headers that a reader wants to know, as they are written in documentation.
     asks: ClassVar[tuple[str, ...]] = ()

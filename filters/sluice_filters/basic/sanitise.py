@@ -48,6 +48,7 @@ class Sanitise(Filter):
         needs_whole_object=True,
     )
     heavy: ClassVar[bool] = True
+    reproducible: ClassVar[bool] = False
 
     def reads(self, hint: Hint) -> bool:
         return _MATCHES(Facts("GET", hint.name, hint.size, hint.content_type)) is True

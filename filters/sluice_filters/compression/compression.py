@@ -89,6 +89,7 @@ class Compression(Filter):
         random_access=True,
     )
     heavy: ClassVar[bool] = True
+    reproducible: ClassVar[bool] = False
     decides_within: ClassVar[int] = PROBE
 
     def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:

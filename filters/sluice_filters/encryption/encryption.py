@@ -37,6 +37,7 @@ class Encryption(Filter):
     )
     #: AES-GCM runs at several GB/s: a thread switch costs more than a piece.
     heavy: ClassVar[bool] = False
+    reproducible: ClassVar[bool] = False
     #: Plain bytes per segment, what a one-byte range costs.
     segment: ClassVar[int] = 64 << 10
 

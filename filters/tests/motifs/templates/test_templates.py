@@ -5,6 +5,8 @@ import zstandard
 
 from sluice_core.errors import NotFound
 from sluice_motifs.api import PRESERVING, ExpansionError
+from sluice_motifs.dependencies.freshness import is_exact
+from sluice_motifs.storage.records import Motif
 from sluice_motifs.templates import compressed, decompressed
 from sluice_motifs.templates.concat import Concat
 from sluice_motifs.templates.derive import Derive
@@ -92,3 +94,19 @@ def test_a_preserving_template_that_is_not_exact_is_left_out():
 
 def test_ours_are_found_by_their_keywords():
     assert set(load_templates()) >= {"concat", "duplicate_of", "derive", "compressed", "decompressed"}
+
+
+@pytest.mark.parametrize(
+    ("keyword", "code", "exact"),
+    [
+        ("csv_sort", "", True),
+        ("thumbnail", "", False),
+        ("compression", "", False),
+        ("encryption", "", False),
+        ("thumbnail", "ab" * 32, True),
+        ("not_installed", "", True),
+    ],
+)
+def test_derive_is_exact_unless_its_filter_depends_on_a_library(keyword, code, exact):
+    motif = Motif("derive", {"of": "a", "filter": keyword, "code": code})
+    assert is_exact(motif, "item", load_templates()) is exact
