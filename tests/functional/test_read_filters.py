@@ -38,13 +38,13 @@ def test_a_picture_is_read_without_its_metadata_and_stays_as_it_is(swift, polici
     assert made["state"] == "active"
 
 
-def test_pictures_are_read_smaller_and_tables_sorted_where_they_lie_and_as_parquet(swift, policies):
+def test_pictures_are_read_smaller_and_tables_sorted_and_as_parquet(swift, policies):
     swift.request("PUT", "derived")
     assert swift.request("PUT", "derived/a.jpg", picture()).status == 201
     assert swift.request("PUT", "derived/a.csv", b"id,town\n10,Bern\n9,Thun\n").status == 201
     policies("FOR CONTAINER AUTH_test/derived DO SET thumbnail WITH width=32 height=32")
     tables = "FOR CONTAINER AUTH_test/derived WHEN OBJECT_TYPE = csv DO SET"
-    policies(f"{tables} csv_sort WITH by=id compare=number ON STORAGE_NODE")
+    policies(f"{tables} csv_sort WITH by=id compare=number")
     assert Image.open(io.BytesIO(swift.request("GET", "derived/a.jpg").body)).size == (32, 20)
     assert swift.request("GET", "derived/a.csv").body == b"id,town\n9,Thun\n10,Bern\n"
     policies(f"{tables} csv_to_parquet")

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sluice_core.describe import PROXY, ActionInfo, Parameter
-from sluice_filters.csv.select import DIALECT_PARAMETERS, csv_info
+from sluice_core.describe import ActionInfo, Parameter
+from sluice_filters.csv.select import DIALECT_PARAMETERS
 from sluice_filters.derived.collected import MAX_SIZE
-from sluice_filters.derived.csv_table import HEADER, Table, TableFilter
+from sluice_filters.derived.csv_table import HEADER, Table, TableFilter, table_info
 
 
 class CsvIndex(TableFilter):
     """Gives places of records in the place of records."""
 
-    info: ClassVar[ActionInfo] = csv_info(
+    info: ClassVar[ActionInfo] = table_info(
         keyword="csv_index",
         help="give where each record of CSV objects is, in the order of a column",
         parameters=(
@@ -27,8 +27,6 @@ class CsvIndex(TableFilter):
             *DIALECT_PARAMETERS,
         ),
         stage=192,
-        needs_whole_object=True,
-        default_place=PROXY,
     )
 
     def columns(self) -> str:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar
 
-from sluice_core.describe import PROXY, ActionInfo, Parameter
+from sluice_core.describe import ActionInfo, Parameter
 from sluice_filters.csv.language import parse_number
-from sluice_filters.csv.select import DIALECT_PARAMETERS, csv_info
+from sluice_filters.csv.select import DIALECT_PARAMETERS
 from sluice_filters.derived.collected import MAX_SIZE
-from sluice_filters.derived.csv_table import HEADER, Table, TableFilter
+from sluice_filters.derived.csv_table import HEADER, Table, TableFilter, table_info
 
 
 class CsvSort(TableFilter):
     """Sorts records by the bytes or the numbers of columns; what is no number comes behind those that are."""
 
-    info: ClassVar[ActionInfo] = csv_info(
+    info: ClassVar[ActionInfo] = table_info(
         keyword="csv_sort",
         help="give the records of CSV objects in the order of columns",
         parameters=(
@@ -33,8 +33,6 @@ class CsvSort(TableFilter):
             *DIALECT_PARAMETERS,
         ),
         stage=195,
-        needs_whole_object=True,
-        default_place=PROXY,
     )
 
     def columns(self) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sluice_core.describe import Parameter, Scalar
+from sluice_core.describe import PROXY, Parameter, Scalar
 from sluice_filters.api import BadParameter, Hint, Stream
 from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
 from sluice_filters.csv.query import Query, Selection, make_plan, parse_columns
-from sluice_filters.csv.select import CsvFilter
+from sluice_filters.csv.select import CsvFilter, csv_info
 from sluice_filters.derived.collected import Collected
 
 HEADER: Final = Parameter("header", "str", "the first record holds names or data", "yes", choices=("yes", "no"))
+#: The description of a filter on whole tables: a storage node may have a fragment of one.
+table_info = functools.partial(csv_info, places=(PROXY,), default_place=PROXY, needs_whole_object=True)
 
 
 @dataclass(frozen=True, slots=True)

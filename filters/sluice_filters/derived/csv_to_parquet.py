@@ -12,12 +12,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from sluice_core.describe import PROXY, ActionInfo, Parameter
+from sluice_core.describe import ActionInfo, Parameter
 from sluice_filters.api import FilterError, Hint, Stream
 from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
-from sluice_filters.csv.select import DIALECT_PARAMETERS, CsvFilter, csv_info
+from sluice_filters.csv.select import DIALECT_PARAMETERS, CsvFilter
 from sluice_filters.csv.stream import LONGEST
-from sluice_filters.derived.csv_table import HEADER, column_names
+from sluice_filters.derived.csv_table import HEADER, column_names, table_info
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ _COLUMN: Final = re.compile(r"CSV column #([0-9]+)")
 class CsvToParquet(CsvFilter):
     """Gives a table in another format."""
 
-    info: ClassVar[ActionInfo] = csv_info(
+    info: ClassVar[ActionInfo] = table_info(
         keyword="csv_to_parquet",
         help="give CSV objects as Parquet",
         parameters=(
@@ -45,8 +45,6 @@ class CsvToParquet(CsvFilter):
             *DIALECT_PARAMETERS,
         ),
         stage=190,
-        needs_whole_object=True,
-        default_place=PROXY,
     )
     reproducible: ClassVar[bool] = False
 
