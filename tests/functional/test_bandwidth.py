@@ -167,6 +167,7 @@ def controllers(stage):
     return flows.last_page["controllers"]
 
 
+@pytest.mark.probe
 def test_crystals_algorithm_allocates_as_an_uploaded_controller(stage, promised, algorithm):
     for name, floor in zip(TENANTS, (4, 2.5, 1), strict=True):
         promised(f"FOR TENANT {name} DO SET bandwidth WITH get_bw={floor}MBps")

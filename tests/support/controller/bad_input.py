@@ -129,7 +129,10 @@ def with_body(calls):
 
 
 def check_odd_names(api, calls):
-    for call, odd in itertools.product([call for call in calls if call.names], ODD_NAMES):
+    """Each name in reads, and every second one in a call that changes something."""
+    named = [call for call in calls if call.names]
+    tries = ((call, ODD_NAMES if call.method == "GET" else ODD_NAMES[n % 2 :: 2]) for n, call in enumerate(named))
+    for call, odd in ((call, odd) for call, chosen in tries for odd in chosen):
         for name in call.names:
             where = call.at(**{name: odd})
             answer = api.ask(call.method, where, b'{"nonsense": 1}' if call.method in ("POST", "PUT") else None)
