@@ -15,7 +15,7 @@ MAX_SIZE: Final = Parameter(
     "larger objects are refused: one is held in memory",
     64 * _MIB,
     minimum=1,
-    maximum=1024 * _MIB,
+    maximum=256 * _MIB,
 )
 
 

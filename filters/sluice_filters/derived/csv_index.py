@@ -11,7 +11,7 @@ from typing import ClassVar
 from sluice_core.describe import ActionInfo, Parameter
 from sluice_filters.csv.select import DIALECT_PARAMETERS
 from sluice_filters.derived.collected import MAX_SIZE
-from sluice_filters.derived.csv_table import HEADER, Table, TableFilter, table_info
+from sluice_filters.derived.csv_table import HEADER, Table, TableFilter, sort_records, table_info
 
 
 class CsvIndex(TableFilter):
@@ -34,8 +34,10 @@ class CsvIndex(TableFilter):
 
     def convert(self, table: Table) -> bytes:
         mark = self.dialect.delimiter
-        heading = [] if table.header is None else [self.dialect.fields(table.header)[table.places[0]]]
-        rows = sorted((self.value(record, table.places[0]), begin, len(record)) for begin, record in table.records)
-        lines = [mark.join((raw, b"offset", b"length")) for raw in heading]
-        lines += [mark.join((self.dialect.quoted(value), b"%d" % begin, b"%d" % size)) for value, begin, size in rows]
+        lines = []
+        if table.header is not None:
+            lines.append(mark.join((self.dialect.fields(table.header)[table.places[0]], b"offset", b"length")))
+        for begin, record in sort_records(table.records, lambda located: self.value(located[1], table.places[0])):
+            value = self.dialect.quoted(self.value(record, table.places[0]))
+            lines.append(mark.join((value, b"%d" % begin, b"%d" % len(record))))
         return b"".join([line + b"\n" for line in lines])

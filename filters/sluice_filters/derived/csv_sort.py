@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from typing import ClassVar
 
 from sluice_core.describe import ActionInfo, Parameter
 from sluice_filters.csv.language import parse_number
 from sluice_filters.csv.select import DIALECT_PARAMETERS
 from sluice_filters.derived.collected import MAX_SIZE
-from sluice_filters.derived.csv_table import HEADER, Table, TableFilter, table_info
+from sluice_filters.derived.csv_table import HEADER, Located, Table, TableFilter, sort_records, table_info
 
 
 class CsvSort(TableFilter):
@@ -39,15 +41,15 @@ class CsvSort(TableFilter):
         return str(self.params["by"] or "")
 
     def convert(self, table: Table) -> bytes:
-        descending = self.params["order"] == "descending"
-        ordered = [record for _, record in table.records]
-        for place in reversed(table.places or (None,)):  # the first column last: equal values stay in their order
-            ordered.sort(key=partial(self._key, place, descending), reverse=descending)
-        return b"".join([record + b"\n" for record in [*([] if table.header is None else [table.header]), *ordered]])
+        reverse = self.params["order"] == "descending"
+        ordered = sort_records(table.records, partial(self._key, table.places, reverse), reverse)
+        heading = [] if table.header is None else [table.header]
+        return b"".join([record + b"\n" for record in chain(heading, (record for _, record in ordered))])
 
-    def _key(self, place: int | None, descending: bool, record: bytes) -> bytes | tuple[bool, float]:
-        value = record if place is None else self.value(record, place)
+    def _key(self, places: Sequence[int], reverse: bool, located: Located) -> Sequence[bytes | tuple[bool, float]]:
+        record = located[1]
+        values = [self.value(record, place) for place in places] or [record]
         if self.params["compare"] == "text":
-            return value
-        number = parse_number(value)
-        return (number is None) != descending, number or 0
+            return values
+        numbers = map(parse_number, values)
+        return [((number is None) != reverse, number or 0) for number in numbers]

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_filters.api import BadParameter, FilterError, Hint
+from sluice_filters.derived import csv_table
 from sluice_filters.derived.csv_index import CsvIndex
 from sluice_filters.derived.csv_sort import CsvSort
 from sluice_filters.testing import cut, run
@@ -12,10 +13,17 @@ from sluice_filters.testing import cut, run
 TABLE = b'n,city\n3,Bern\n"10","Biel, BE"\n2,"two\nlines"\nnone,Thun\n3,Aarau\n'
 
 
+@pytest.fixture(params=[2, 20_000])
+def parts(request, monkeypatch):
+    """Records that are sorted at once."""
+    monkeypatch.setattr(csv_table, "_PART", request.param)
+
+
 def convert(one, data=TABLE, size=7):
     return run(one.reader(Hint()), cut(data, size))
 
 
+@pytest.mark.usefixtures("parts")
 @pytest.mark.parametrize(
     ("params", "column"),
     [
@@ -32,10 +40,13 @@ def test_records_come_in_the_order_of_values(params, column):
     assert [record.split(b",")[0].strip(b'"') for record in records] == column.split()
 
 
-def test_equal_values_stay_in_their_order_and_later_columns_decide():
-    assert convert(CsvSort({"by": "n", "compare": "number"})).index(b"Bern") < TABLE.index(b"Aarau")
-    both = convert(CsvSort({"by": "n,city"}))
-    assert both.index(b"3,Aarau") < both.index(b"3,Bern")
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+@pytest.mark.usefixtures("parts")
+def test_equal_values_stay_in_their_order_and_later_columns_decide(order):
+    one = convert(CsvSort({"by": "n", "compare": "number", "order": order}))
+    assert one.index(b"3,Bern") < one.index(b"3,Aarau")
+    both = convert(CsvSort({"by": "n,city", "order": order}))
+    assert (both.index(b"3,Aarau") < both.index(b"3,Bern")) is (order == "ascending")
 
 
 def test_without_a_header_the_first_record_is_sorted_too():
