@@ -84,11 +84,10 @@ def threads():
 
 
 def settled():
-    """Wait until all threads have done what they were given."""
+    """Wait until all threads have done what they were given, and can be lent again."""
     for pool, _ in stream_scheduler._threads.values():
-        for thread in list(pool._all):
-            while not thread.steps.empty():
-                green.sleep(0.001)
+        while len(pool._resting) < len(pool):
+            green.sleep(0.001)
 
 
 def test_objects_and_etags_are_unchanged_with_threads(make):
