@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -153,7 +154,7 @@ def test_a_terminal_sees_one_line_that_moves(machine, tmp_path):
         process.kill()
         process.wait()
         os.close(ours)
-    assert b"\r\x1b[Kbootstrap: installing Debian packages, 0 s" in shown
+    assert re.search(rb"\r\x1b\[Kbootstrap: installing Debian packages, [0-9]+ s", shown)
     assert b"\r\x1b[Kbootstrap: ready" not in shown
     assert b"ended" not in shown
     assert "ended" in machine.log()
