@@ -1,11 +1,23 @@
-"""Streams in a row, slices of a stream, and whole streams at once."""
+"""Streams in a row, slices of a stream, whole streams at once, and streams that need a whole object."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ClassVar, Final, Self
 
-from sluice_filters.stream import CorruptData, Stream
+from sluice_core.describe import Parameter
+from sluice_filters.stream import CorruptData, FilterError, Stream
+
+_MIB: Final = 1 << 20
+#: Of filters that work on a :class:`Collected` object.
+MAX_SIZE: Final = Parameter(
+    "max_size",
+    "size",
+    "larger objects are refused: one is held in memory",
+    64 * _MIB,
+    minimum=1,
+    maximum=256 * _MIB,
+)
 
 
 def run(stream: Stream, pieces: Iterable[bytes]) -> bytes:
@@ -125,3 +137,28 @@ class Slice(Stream):
         if self._length:
             raise CorruptData(f"range ends `{self._length}` bytes early")
         return b""
+
+
+class Collected(Stream):
+    """Holds one object, and gives at its end what ``convert`` makes of it; of no bytes, none."""
+
+    gather: int = _MIB
+
+    def __init__(self, keyword: str, limit: int, convert: Callable[[bytes], bytes]) -> None:
+        """
+        :param limit: bytes of the largest object
+        """
+        self._keyword = keyword
+        self._limit = limit
+        self._convert = convert
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> bytes:
+        if len(self._held) + len(data) > self._limit:
+            raise FilterError(f"`{self._keyword}` takes objects of at most {self._limit} bytes (`max_size`)")
+        self._held += data
+        return b""
+
+    def finish(self) -> bytes:
+        held, self._held = bytes(self._held), bytearray()
+        return self._convert(held) if held else b""

@@ -1,1 +1,1 @@
-"""Selection of rows and columns of CSV while it is read."""
+"""Filters on CSV objects while they are read: columns and rows, and whole tables."""

@@ -12,13 +12,13 @@ from sluice_filters.api import Hint, Surroundings
 from sluice_filters.basic.bitrev import BitReverse
 from sluice_filters.basic.noop import Noop
 from sluice_filters.basic.sanitise import Sanitise
+from sluice_filters.basic.thumbnail import Thumbnail
 from sluice_filters.basic.xor import Xor
 from sluice_filters.compression.compression import Compression
 from sluice_filters.csv.select import CsvSelect
-from sluice_filters.derived.csv_index import CsvIndex
-from sluice_filters.derived.csv_sort import CsvSort
-from sluice_filters.derived.csv_to_parquet import CsvToParquet
-from sluice_filters.derived.thumbnail import Thumbnail
+from sluice_filters.csv.tables.index import CsvIndex
+from sluice_filters.csv.tables.parquet import CsvToParquet
+from sluice_filters.csv.tables.sort import CsvSort
 from sluice_filters.encryption.checksum import Checksum
 from sluice_filters.encryption.encryption import Encryption
 from sluice_filters.registry import BUILT_IN

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from sluice_core.describe import FILTER, ActionInfo, Parameter
 from sluice_core.messages.predicate import Facts, Test, compile_predicate
 from sluice_filters.api import Filter, FilterError, Hint, Stream
-from sluice_filters.derived.collected import MAX_SIZE, Collected
+from sluice_filters.pipe import MAX_SIZE, Collected
 
 #: Of Pillow; what is saved of an animation is its first picture.
 FORMATS: Final = ("JPEG", "PNG", "GIF", "WEBP")

@@ -17,7 +17,7 @@ from sluice_filters.api import FilterError, Hint, Stream
 from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
 from sluice_filters.csv.select import DIALECT_PARAMETERS, CsvFilter
 from sluice_filters.csv.stream import LONGEST
-from sluice_filters.derived.csv_table import HEADER, column_names, table_info
+from sluice_filters.csv.tables.table import HEADER, column_names, table_info
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ from sluice_filters.api import BadParameter, Hint, Stream
 from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
 from sluice_filters.csv.query import Query, Selection, make_plan, parse_columns
 from sluice_filters.csv.select import CsvFilter, csv_info
-from sluice_filters.derived.collected import Collected
+from sluice_filters.pipe import Collected
 
 HEADER: Final = Parameter("header", "str", "the first record holds names or data", "yes", choices=("yes", "no"))
 #: The description of a filter on whole tables: a storage node may have a fragment of one.

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from sluice_core.describe import ActionInfo, Parameter
 from sluice_filters.csv.select import DIALECT_PARAMETERS
-from sluice_filters.derived.collected import MAX_SIZE
-from sluice_filters.derived.csv_table import HEADER, Table, TableFilter, sort_records, table_info
+from sluice_filters.csv.tables.table import HEADER, Table, TableFilter, sort_records, table_info
+from sluice_filters.pipe import MAX_SIZE
 
 
 class CsvIndex(TableFilter):

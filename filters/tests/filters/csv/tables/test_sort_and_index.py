@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_filters.api import BadParameter, FilterError, Hint
-from sluice_filters.derived import csv_table
-from sluice_filters.derived.csv_index import CsvIndex
-from sluice_filters.derived.csv_sort import CsvSort
+from sluice_filters.csv.tables import table as tables
+from sluice_filters.csv.tables.index import CsvIndex
+from sluice_filters.csv.tables.sort import CsvSort
 from sluice_filters.testing import cut, run
 
 TABLE = b'n,city\n3,Bern\n"10","Biel, BE"\n2,"two\nlines"\nnone,Thun\n3,Aarau\n'
@@ -16,7 +16,7 @@ TABLE = b'n,city\n3,Bern\n"10","Biel, BE"\n2,"two\nlines"\nnone,Thun\n3,Aarau\n'
 @pytest.fixture(params=[2, 20_000])
 def parts(request, monkeypatch):
     """Records that are sorted at once."""
-    monkeypatch.setattr(csv_table, "_PART", request.param)
+    monkeypatch.setattr(tables, "_PART", request.param)
 
 
 def convert(one, data=TABLE, size=7):

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from sluice_filters.api import FilterError, Hint
-from sluice_filters.derived import thumbnail
-from sluice_filters.derived.thumbnail import Thumbnail
+from sluice_filters.basic import thumbnail
+from sluice_filters.basic.thumbnail import Thumbnail
 from sluice_filters.testing import cut, run
 
 

@@ -10,8 +10,8 @@ from pyarrow import parquet
 
 from sluice_filters.api import FilterError, Hint
 from sluice_filters.csv.dialect import Dialect
-from sluice_filters.derived import csv_to_parquet
-from sluice_filters.derived.csv_to_parquet import CsvToParquet
+from sluice_filters.csv.tables import parquet as csv_to_parquet
+from sluice_filters.csv.tables.parquet import CsvToParquet
 from sluice_filters.testing import cut, run
 
 

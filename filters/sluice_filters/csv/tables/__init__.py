@@ -1,0 +1,1 @@
+"""Filters on whole CSV objects: in another order, as places, as Parquet."""
