@@ -7,7 +7,7 @@ from typing import Any
 
 from sluice_core.errors import PeerError
 from sluice_middleware.motifs.daemon_client import GrantedCall
-from sluice_middleware.swift.proxy_api import Request, Response, close_if_possible, multi_range_iterator
+from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.wsgi.response import Env, Headers
 
 #: Opens the bytes from a start to before a stop (None: to the end).
@@ -48,41 +48,17 @@ class LazyBody:
             self._granted.close()
 
 
-class _Ranges:
-    """The app_iter that ``swob.Response`` asks for the ranges that it computed."""
+class _Range:
+    """The app_iter that ``swob.Response`` asks for the range that it computed; several are never asked for."""
 
     def __init__(self, open_call: Opener) -> None:
-        self._open = open_call
-        self._whole: MadeBody | None = None
-
-    def __iter__(self) -> Iterator[bytes]:
-        """No range after all (a malformed one): the whole object."""
-        self._whole = MadeBody(self._open(0, None))
-        return iter(self._whole)
-
-    def app_iter_range(self, start: int, stop: int) -> MadeBody:
-        return MadeBody(self._open(start, stop))
-
-    def app_iter_ranges(
-        self, ranges: list[tuple[int, int]], content_type: bytes, boundary: bytes, size: int
-    ) -> Iterator[bytes]:
-        yield from multi_range_iterator(ranges, content_type, boundary, size, self._part)
-
-    def _part(self, start: int, stop: int) -> Iterator[bytes]:
-        body = self.app_iter_range(start, stop)
-        try:
-            yield from body
-        finally:
-            body.close()
-
-    def close(self) -> None:
-        close_if_possible(self._whole)
+        self.app_iter_range = lambda start, stop: MadeBody(open_call(start, stop))
 
 
-def respond_ranges(
+def respond_range(
     env: Env, headers: Headers, size: int, etag: str, open_call: Opener
 ) -> tuple[str, Headers, Iterable[bytes]]:
-    """Status, headers and body of a request with ``Range`` for an object of ``size`` bytes, as Swift answers it.
+    """Status, headers and body of a request with one range of an object of ``size`` bytes, as Swift answers it.
 
     :raises SluiceError: what ``open_call`` raises
     """
@@ -90,7 +66,7 @@ def respond_ranges(
         request=Request(env),
         status=200,
         headers=dict(headers),
-        app_iter=_Ranges(open_call),
+        app_iter=_Range(open_call),
         conditional_response=True,
         conditional_etag=etag,
     )

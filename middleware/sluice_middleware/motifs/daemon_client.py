@@ -66,11 +66,23 @@ class GrantedCall:
     def __init__(self, connection: socket.socket, reply: WorkerReply) -> None:
         self.reply = reply
         self._connection = connection
+        self._first: bytes | None = None
 
     @property
     def holds(self) -> bool:
         """Whether the daemon has not taken it back."""
         return not green.is_readable(self._connection)
+
+    def begin(self) -> None:
+        """Wait for the first of the bytes that follow the reply.
+
+        :raises PeerError: when none come; the call is ended then
+        """
+        try:
+            self._first = self._receive()
+        except PeerError:
+            self.close()
+            raise
 
     def pieces(self) -> Iterator[bytes]:
         """The bytes that follow the reply.
@@ -78,8 +90,10 @@ class GrantedCall:
         :raises PeerError: when they end without having been proven
         """
         try:
-            while piece := self._receive():
+            piece = self._receive() if self._first is None else self._first
+            while piece:
                 yield piece
+                piece = self._receive()
         finally:
             self.close()
 

@@ -22,12 +22,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from sluice_core.errors import PeerError, SluiceError
-from sluice_middleware.motifs.contracted_bodies import LazyBody, MadeBody, respond_ranges
-from sluice_middleware.motifs.daemon_client import DaemonClient, GrantedCall
+from sluice_middleware.motifs.contracted_bodies import LazyBody, MadeBody, respond_range
+from sluice_middleware.motifs.daemon_client import RETRY_AFTER, DaemonClient, GrantedCall
 from sluice_middleware.motifs.daemon_protocol import EXPAND, OPEN, WorkerCall
 from sluice_middleware.motifs.item_reports import ItemReports
 from sluice_middleware.motifs.object_views import ObjectViews, item_name, view_of
-from sluice_middleware.swift.proxy_api import close_if_possible
+from sluice_middleware.swift.proxy_api import Request, close_if_possible
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import CONDITIONS, App, Env, Headers, UpstreamResponse
@@ -45,6 +45,8 @@ _OF_THE_OLD: Final = frozenset(("etag", "content-length", "last-modified", "x-ti
 
 class NotAnswered(PeerError):
     """The object is to be asked for again, at its newest copy."""
+
+    retry_after = RETRY_AFTER
 
 
 class MotifReads:
@@ -109,8 +111,8 @@ class MotifReads:
             return UpstreamResponse.build(answer.status, self._marked(env, view, headers, 200), lazy)
         if "," in env.get("HTTP_RANGE", ""):
             self._wait(view)  # parts are asked for one by one while they are sent, and may be in their place by then
-        if "HTTP_RANGE" in env:
-            ranged = respond_ranges(
+        if Request(env).range is not None:  # a malformed one is for the whole object
+            ranged = respond_range(
                 env, headers, view.plain.size, view.plain.digest, lambda *span: self._same(view, *span)
             )
             return UpstreamResponse.build(*ranged)
@@ -150,14 +152,19 @@ class MotifReads:
         return granted
 
     def _open(self, view: ItemView, start: int, stop: int | None) -> GrantedCall:
-        """
-        :raises NotAnswered: when the bytes are in their place by now
+        """The bytes that the daemon makes; the first are there, since what ends later can only be cut.
+
+        :raises NotAnswered: when the bytes are in their place by now, or are not made after all
         """
         sources = tuple(sources_by_name(view.record.motifs, view.name, self._templates))
         granted = self._daemon.call(WorkerCall(OPEN, view.name, start, stop, sources))
         if granted.reply.status != 200:
             granted.close()
             raise NotAnswered(f"`{view.name}` changes again and again")
+        try:
+            granted.begin()
+        except PeerError as error:
+            raise NotAnswered(f"`{view.name}` cannot be read: {error}") from error
         return granted
 
     def _is_exact(self, view: ItemView) -> bool:

@@ -141,10 +141,21 @@ def test_bytes_that_are_not_proven_end_in_an_error(stack, daemon):
         stack("GET", PATH)
 
 
-def test_a_daemon_says_why_and_when_to_ask_again(stack, daemon):
-    answer = stack("GET", PATH)
+@pytest.mark.parametrize("headers", [{}, {"Range": "bytes=0-4"}, {"Range": "nonsense"}], ids=["whole", "range", "bad"])
+def test_a_daemon_says_why_and_when_to_ask_again(stack, daemon, headers):
+    answer = stack("GET", PATH, **headers)
     assert (answer.status_int, answer.headers["Retry-After"]) == (503, "5")
     assert b"not today" in answer.body
+    assert stack.all_closed()
+
+
+@pytest.mark.parametrize("headers", [{}, {"Range": "bytes=0-4"}], ids=["whole", "range"])
+def test_bytes_of_which_not_one_comes_are_refused_and_not_cut(stack, daemon, headers):
+    """Once a 200 is sent a client can only be cut off."""
+    daemon.answer = lambda call: (WorkerReply(200), ())
+    answer = stack("GET", PATH, **headers)
+    assert (answer.status_int, answer.headers["Retry-After"]) == (503, "5")
+    assert b"not those of the object" in answer.body
     assert stack.all_closed()
 
 
