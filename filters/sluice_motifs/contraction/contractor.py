@@ -23,7 +23,7 @@ from sluice_core.errors import Conflict, NotFound
 from sluice_motifs.api import NotContractible, Template, TooDeep
 from sluice_motifs.contraction.preparation import EXPAND, HEAD, TRUST, Preparation, refused
 from sluice_motifs.dependencies.availability import Availability
-from sluice_motifs.dependencies.freshness import Templates, preserved_by, sources_by_name
+from sluice_motifs.dependencies.freshness import Templates, is_exact, preserved_by, sources_by_name
 from sluice_motifs.storage.leases import HeldLeases, Renewal
 from sluice_motifs.storage.records import ItemView
 from sluice_motifs.storage.shim import Dependents, Leases, Shim, ViewedOnce, Views
@@ -76,6 +76,7 @@ class Contractor:
             seen = _find(self._shim, name)
             if seen.contracted:
                 return ALREADY
+            self._refuse_empty(seen)
             waits = self._waits(seen, verify)
             if not waits and not held.acquire(sources_by_name(seen.record.motifs, name, self._templates)):
                 return BUSY
@@ -108,7 +109,9 @@ class Contractor:
         """
         try:
             views = ViewedOnce(self._shim)
-            self._support(_find(views, name), views)
+            found = _find(views, name)
+            self._refuse_empty(found)
+            self._support(found, views)
         except (NotContractible, TooDeep) as error:
             return str(error)
         return ""
@@ -142,6 +145,12 @@ class Contractor:
         if self._dependents is not None:
             for source in sources:
                 self._dependents.add(source, item)
+
+    def _refuse_empty(self, view: ItemView) -> None:
+        """Stored empty, to be made first by a motif that makes the very same bytes again: it would make others."""
+        motifs = view.record.motifs
+        if motifs and not view.plain.size and all(is_exact(one, view.name, self._templates) for one in motifs):
+            raise refused(view, "it is empty, and its motifs make none but the bytes that it had")
 
     def _waits(self, view: ItemView, verify: str) -> bool:
         """Whether it may take long to prove what is asked for: sources must not be leased meanwhile."""

@@ -64,10 +64,16 @@ def recorded_sources(motif: Motif, item: str, templates: Templates) -> tuple[str
 
 
 def is_exact(motif: Motif, item: str, templates: Templates) -> bool:
-    """Whether a motif makes the very same bytes each time while its sources stay what they are."""
+    """Whether a motif makes the very same bytes each time while its sources stay what they are.
+
+    :raises ExpansionError: when the template does not say it
+    """
     template = templates.get(motif.template)
     ages = any(one.max_age for one in sources_of(motif, item, templates) or ())
-    return template is not None and not ages and template(motif.params).is_exact()
+    if template is None or ages:
+        return False
+    with contained(motif.template):
+        return template(motif.params).is_exact()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@ import pytest
 
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_filters.api import BadParameter
+from sluice_motifs.api import NotContractible
 from sluice_motifs.contraction.contractor import CONTRACTED
-from sluice_motifs.contraction.preparation import EXPAND
+from sluice_motifs.contraction.preparation import EXPAND, TRUST
 from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.expansion.opening import Surroundings
 from sluice_motifs.runtime import Runtime
@@ -81,6 +82,18 @@ def test_an_item_is_contracted_read_and_there_again(store):
     known = store.runtime.statistics("b")
     assert (known.size, known.expanded, known.opens) == (len(TEXT), True, 1)
     assert known.expansion_seconds > 0
+
+
+def test_an_empty_item_is_contracted_only_for_a_motif_that_makes_new_content(store):
+    store.shim.put("empty", b"")
+    store.attach("empty", "derive", of="a", filter="csv_sort")
+    with pytest.raises(NotContractible, match="it is empty"):
+        store.runtime.contract("empty", TRUST)
+    assert "it is empty" in store.runtime.obstacle("empty")
+    store.shim.put("empty", b"")
+    store.attach("empty", "derive", of="a", filter="compression")
+    assert store.runtime.contract("empty", TRUST) == CONTRACTED
+    assert b"".join(store.read("empty")) != b""
 
 
 @pytest.mark.parametrize("engine", ["gzip", "zstd"])

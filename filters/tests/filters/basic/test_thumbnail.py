@@ -6,6 +6,7 @@ import zlib
 
 import pytest
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from sluice_filters.api import FilterError, Hint
 from sluice_filters.basic import thumbnail
@@ -46,6 +47,25 @@ def test_a_turned_picture_is_turned_back_and_says_nothing_of_its_maker():
     assert not opened(made).getexif()
     assert b"Leica" in picture(exif=exif)
     assert b"Leica" not in made
+
+
+def said_of_the_maker():
+    text = PngInfo()
+    text.add_itxt("XML:com.adobe.xmp", "<x:xmpmeta>Leica</x:xmpmeta>")
+    text.add_text("Author", "Leica")
+    return {
+        "JPEG": {"comment": b"Leica", "xmp": b"<x:xmpmeta>Leica</x:xmpmeta>"},
+        "PNG": {"pnginfo": text},
+        "GIF": {"comment": b"Leica"},
+        "WEBP": {"xmp": b"<x:xmpmeta>Leica</x:xmpmeta>"},
+    }
+
+
+@pytest.mark.parametrize("kind", thumbnail.FORMATS)
+def test_comments_are_left_out(kind):
+    given = picture(kind, **said_of_the_maker()[kind])
+    assert b"Leica" in given
+    assert b"Leica" not in convert(given)
 
 
 def test_colours_are_what_they_were():
