@@ -10,6 +10,7 @@ import argparse
 import difflib
 import logging
 import os
+import signal
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -136,8 +137,16 @@ def _version() -> str:
     return version("sluice")
 
 
+def _interrupt(number: int, frame: object) -> None:
+    """End as Python does, but quietly: what a library had half made complains when it is collected."""
+    sys.unraisablehook = lambda unraisable: None
+    raise KeyboardInterrupt
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """1 when the controller refuses or does not answer, 2 for a wrong command line."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
     status = Sluice().run(list(sys.argv[1:] if argv is None else argv))
     try:
         sys.stdout.flush()
