@@ -37,7 +37,7 @@ from sluice_middleware.swift.proxy_api import (
 )
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.backend_headers import SOURCE
-from sluice_middleware.wsgi.policy_lookup import Target, content_length, is_interpreted, upload_facts
+from sluice_middleware.wsgi.policy_lookup import Target, content_length, is_interpreted, is_version, upload_facts
 from sluice_middleware.wsgi.response import App, Env, RefusedRequest, UpstreamResponse
 from sluice_motifs.api import Template
 
@@ -48,6 +48,8 @@ _OVERRIDE_SIZE: Final = header_to_environ_key(get_container_update_override_key(
 _METADATA: Final = "HTTP_X_OBJECT_META_"
 #: On the link from an object of a versioned container to its newest version.
 _VERSION_LINK: Final = "HTTP_X_OBJECT_SYSMETA_VERSIONS_SYMLINK"
+#: Of a manifest; Swift's ``object_versioning`` looks for it in what it stored as a version.
+_VERSION_SIZE: Final = "HTTP_X_OBJECT_SYSMETA_SLO_SIZE"
 _EXPIRY: Final = ("HTTP_X_DELETE_AT", "HTTP_X_DELETE_AFTER")
 
 
@@ -181,17 +183,24 @@ class MotifWrites:
             log.info("`%s` is copied without its motifs: %s", copied["n"], error)
             return None
         with granted:
-            reply = granted.reply
-            if content_length(env) != reply.size:
+            reply, size = granted.reply, content_length(env)
+            if size != reply.size and not (size is None and is_version(target)):
                 return None
             env[sysmeta.MOTIF_ENV] = reply.record
             env[sysmeta.WITH_MOTIFS] = True
-            return self._put_contracted(env, reply) if reply.contracted else None
+            if not reply.contracted:
+                return None
+            answer = self._put_contracted(env, reply)
+            if size is None:
+                # Swift counts the bytes of a version while they are read, unless this tells their number
+                env[_VERSION_SIZE] = str(reply.size)
+            return answer
 
     def _put_contracted(self, env: Env, reply: WorkerReply) -> UpstreamResponse:
         env["wsgi.input"] = io.BytesIO()
         env["CONTENT_LENGTH"] = "0"
-        env.pop("HTTP_ETAG", None)
+        for name in ("HTTP_ETAG", "HTTP_TRANSFER_ENCODING"):
+            env.pop(name, None)
         env[sysmeta.CONTRACTED_ENV] = sysmeta.encode_contracted(reply.size)
         env[sysmeta.ETAG_ENV] = env[_OVERRIDE_ETAG] = reply.etag
         env[_OVERRIDE_SIZE] = str(reply.size)

@@ -75,9 +75,14 @@ def logical_object(target: Target) -> Target:
     return target
 
 
+def is_version(target: Target) -> bool:
+    """Whether Swift keeps a version of a client's object as ``target``."""
+    return target[1].startswith(_VERSIONS)
+
+
 def fix_version_length(env: Env, target: Target) -> None:
     """Swift announces 0 bytes for every version that it stores of an object, and sends the object nevertheless."""
-    if env.get("CONTENT_LENGTH") == "0" and target[1].startswith(_VERSIONS):
+    if env.get("CONTENT_LENGTH") == "0" and is_version(target):
         del env["CONTENT_LENGTH"]
         env["HTTP_TRANSFER_ENCODING"] = "chunked"
 

@@ -9,11 +9,15 @@ from tests.support.cluster.motifs import FIRST, SECOND, WHOLE, contract, is_cont
 ETAG = hashlib.md5(WHOLE).hexdigest()
 
 
-def versions(swift, container):
-    """The ids of an object's versions, the newest first."""
+def listed_versions(swift, container):
+    """What the listing says of an object's versions, the newest first."""
     path = f"{swift.account}/{container}?format=json&versions"
-    rows = json.loads(swift.raw("GET", path, {"X-Auth-Token": swift.token}).body)
-    return [row["version_id"] for row in rows]
+    return json.loads(swift.raw("GET", path, {"X-Auth-Token": swift.token}).body)
+
+
+def versions(swift, container):
+    """Their ids."""
+    return [row["version_id"] for row in listed_versions(swift, container)]
 
 
 def version(swift, path, version_id, method="GET"):
@@ -77,7 +81,7 @@ def test_an_older_contracted_version_becomes_the_newest_without_its_bytes(motifs
     assert swift.request("GET", "ve-back/o").body == WHOLE
 
 
-def test_a_copy_in_a_versioned_container_is_a_version_like_others(motifs, swift):
+def test_a_copy_in_a_versioned_container_is_a_version_without_bytes(motifs, swift):
     made = sources(swift, "ve-copy-sources")
     put(swift, "ve-copy-sources/o", WHOLE, x_object_motif=made)
     contract(motifs, "ve-copy-sources/o")
@@ -86,10 +90,15 @@ def test_a_copy_in_a_versioned_container_is_a_version_like_others(motifs, swift)
     copied = swift.request("COPY", "ve-copy-sources/o", destination="ve-copy/o")
     assert copied.status == 201
     _, copy = kept_versions(motifs, "ve-copy")
-    assert not is_contracted(motifs, copy), "Swift counts the bytes that it stores as a version"
+    assert is_contracted(motifs, copy), "no byte of it was made"
+    (row,) = swift.listing("ve-copy")
+    assert (row["bytes"], row["hash"]) == (len(WHOLE), ETAG)
+    head = swift.request("HEAD", "ve-copy/o").headers
+    assert (head["content-length"], head["etag"]) == (str(len(WHOLE)), ETAG)
     put(swift, "ve-copy/o", b"newer")
     ids = versions(swift, "ve-copy")
     assert [version(swift, "ve-copy/o", one).body for one in ids] == [b"newer", WHOLE, b"older"]
+    assert [row["bytes"] for row in listed_versions(swift, "ve-copy")] == [len(b"newer"), len(WHOLE), len(b"older")]
     assert swift.request("GET", "ve-copy-sources/o").body == WHOLE
 
 
