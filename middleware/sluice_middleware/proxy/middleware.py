@@ -13,6 +13,7 @@ module holds what belongs to the process: options, plugins, the snapshot, the so
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -47,11 +48,17 @@ PROXY_OPTIONS: Final = (
     Option("motif_socket", "", "unix socket of the node's motif daemon; empty for none, then no object is expanded"),
     Option("busiest_objects", LIMIT, "objects whose metrics a worker counts, the busiest; 0 for none"),
 )
+#: The process that imported this module: in a forked worker another one.
+_IMPORTED_BY: Final = os.getpid()
 App = Callable[[Env, StartResponse], Iterable[bytes]]
 
 
 class ProxyMiddleware:
-    """The WSGI filter; one per worker, told to work by the first request (after the fork)."""
+    """The WSGI filter; one per worker.
+
+    It reports to the agent from its start on, so that the agent knows of every worker: ``swift.common.wsgi`` loads the
+    pipeline once to check it, and again in each worker.  Where nothing forks, the first request begins the reports.
+    """
 
     def __init__(self, app: App, options: Mapping[str, Any], logger: Logger) -> None:
         """
@@ -83,7 +90,7 @@ class ProxyMiddleware:
         self._placement = ContainerPlacement(app, lambda account: self.context.reader.placement(account))
         self.limiter = BandwidthLimiter(options["agent_socket"], PROXY, logger)
         self._alive: set[RequestMetrics] = set()
-        self._started = False
+        self._started = self._reporting = False
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
         target = object_path(env)
@@ -125,12 +132,17 @@ class ProxyMiddleware:
     def _actions(self) -> dict[str, int]:
         return {keyword: one.info.version for keyword, one in self.filters.items()}
 
+    def start_reports(self) -> None:
+        """Tell the agent of this worker each second; only after its fork, since no connection is shared by two."""
+        if not self._reporting:
+            self._reporting = True
+            self.context.start()
+            green.each_second(self._report)
+
     def _start(self, env: Env) -> None:
-        """Each worker starts after its fork: no connection is shared by two."""
         self._started = True
-        self.context.start()
+        self.start_reports()
         self.limiter.start(env)
-        green.each_second(self._report)
         self._report()
 
     def _report(self) -> None:
@@ -150,4 +162,11 @@ def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[
     options = read_options(PROXY_OPTIONS, local_conf, "[filter:sluice]", PASTE_OPTIONS)
     logger = get_logger({**global_conf, **local_conf}, log_route="sluice")
     register_swift_info("sluice", filters=sorted(load_filters()))
-    return lambda app: ProxyMiddleware(app, options, logger)
+
+    def make(app: App) -> ProxyMiddleware:
+        proxy = ProxyMiddleware(app, options, logger)
+        if os.getpid() != _IMPORTED_BY:
+            proxy.start_reports()
+        return proxy
+
+    return make
