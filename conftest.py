@@ -16,6 +16,7 @@ import os
 import shutil
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ from sluice_aio.base.server import Child
 
 TIERS = ("unit", "service", "functional", "probe")
 ROOT = Path(__file__).parent
+#: Letters or bytes of a parameter that stands in the name of its test.
+LONGEST_ID = 100
 #: Tests that Tempest runs; ours run it.
 collect_ignore = ["devstack/sluice_tempest_plugin"]
 #: Where the temporary folder of a parallel run is noted, to be removed when all tests passed.
@@ -51,12 +54,23 @@ def pytest_sessionfinish(session, exitstatus):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def pytest_make_parametrize_id(val, argname):
+    """Keep contents of objects out of the names of tests, which each worker and each report repeats."""
+    return f"{argname} of {len(val)}" if isinstance(val, str | bytes) and len(val) > LONGEST_ID else None
+
+
+@cache
+def place(path):
+    """A file, as seen from the root."""
+    return path.relative_to(ROOT)
+
+
 def tier(item):
     """The narrowest tier that an item is marked with or lies in."""
     marked = [name for name in TIERS if item.get_closest_marker(name) is not None]
     if marked:
         return marked[-1]
-    folder = item.path.relative_to(ROOT).parts[:2]
+    folder = place(item.path).parts[:2]
     if folder[0] == "tests" and folder[1] in TIERS:
         return folder[1]
     return "service" if SERVERS & set(item.fixturenames) else "unit"
@@ -66,8 +80,8 @@ def group(item):
     """The tests that run in the same process one after the other: what shares a cluster, else one file."""
     for name in SHARED:
         if name in item.fixturenames and not hasattr(item.module, name):
-            return f"{name} of {item.path.parent.relative_to(ROOT)}"
-    return str(item.path.relative_to(ROOT))
+            return f"{name} of {place(item.path).parent}"
+    return str(place(item.path))
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist writes the groups into the names
