@@ -31,8 +31,9 @@ log = logging.getLogger(__name__)
 _LOOKED_AT: Final = 4 << 20
 #: Milliseconds that PBKDF2 takes.  Passphrases are keys of a key manager, which nobody guesses.
 _ITERATION: Final = 100
-#: QEMU measures how fast PBKDF2 is, and fails when it gets too little of a busy CPU.
-_ATTEMPTS: Final = 5
+#: QEMU measures how fast PBKDF2 is, for some milliseconds, and fails when the kernel's clock has not ticked meanwhile:
+#: now and then, or every second time where the CPU has instructions for SHA-256.  Such an attempt takes that long.
+_ATTEMPTS: Final = 40
 _FORMAT: Final = {
     "driver": "luks",
     "file": "target",
@@ -120,7 +121,7 @@ class LuksHeader:
                 except PeerError as error:
                     if not left:
                         raise
-                    log.warning("a LUKS header is tried again: %s", error)
+                    log.info("a LUKS header is tried again: %s", error)
 
     async def _format(self) -> None:
         async with self._daemon.connected() as client:
