@@ -17,6 +17,11 @@ TEMPLATES = {
 }
 
 
+def probe(*values):
+    """A case that is not tried in every run."""
+    return pytest.param(*values, marks=pytest.mark.probe)
+
+
 def write_circle(swift, container, template):
     """Three objects, each made of the next."""
     put(swift, container)
@@ -32,7 +37,7 @@ def are_whole(swift, container):
     return all(swift.request("GET", f"{container}/{name}").body == FIRST for name in CIRCLE)
 
 
-@pytest.mark.parametrize(("template", "last"), [("concat", "a"), ("concat", "c"), ("duplicate_of", "b")])
+@pytest.mark.parametrize(("template", "last"), [("concat", "a"), probe("concat", "c"), ("duplicate_of", "b")])
 def test_the_last_of_a_circle_keeps_its_bytes(motifs, swift, template, last):
     container = f"ch-{template[:3]}-{last}"
     write_circle(swift, container, template)
@@ -60,7 +65,7 @@ def test_a_proof_of_the_last_of_a_circle_makes_the_others_first(motifs, swift):
     assert are_whole(swift, "ch-proof")
 
 
-@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("template", ["concat", probe("duplicate_of")])
 def test_contractions_at_once_leave_one_of_a_circle_expanded(motifs, swift, template):
     container = f"ch-race-{template[:3]}"
     write_circle(swift, container, template)
@@ -92,7 +97,7 @@ def attach(swift, path, made):
     assert answer.status == 202, answer
 
 
-@pytest.mark.parametrize("order", ["from below", "from above"])
+@pytest.mark.parametrize("order", ["from below", probe("from above")])
 def test_a_chain_at_the_limit_is_contracted_and_read(motifs, swift, order):
     container = f"ch-{order[5:]}"
     chain = write_chain(swift, container, DEEPEST)

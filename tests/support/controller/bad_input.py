@@ -206,9 +206,16 @@ def check_parameters(api, calls, lead):
 
 
 def check_texts_in_query(api, calls, lead):
-    for call in [one for one in calls if one.method == "GET"]:
-        texts = [name for name, schema in call.parameters("query").items() if schema.get("type") == "string"]
-        for name, odd in itertools.product(texts, ODD_NAMES):
+    """Each parameter is sent every third odd name, beginning with another than the one before."""
+    reads = [call for call in calls if call.method == "GET"]
+    texts = [
+        (call, name)
+        for call in reads
+        for name, kind in call.parameters("query").items()
+        if kind.get("type") == "string"
+    ]
+    for place, (call, name) in enumerate(texts):
+        for odd in ODD_NAMES[place % 3 :: 3]:
             answer = api.ask("GET", f"{lead(call)}?{name}={quote(odd)}")
             assert answer.status < 500, (call, name, odd, answer.body)
 

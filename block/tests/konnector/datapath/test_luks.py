@@ -90,6 +90,7 @@ def test_as_much_is_shown_as_is_asked_for_and_its_first_and_last_bytes_are_kept(
         assert [os.pread(device.fileno(), len(PLAIN), offset) for offset in (0, size - len(PLAIN))] == [PLAIN, PLAIN]
 
 
+@pytest.mark.probe
 def test_more_than_there_is_beside_the_header_is_not_shown(machine):
     with pytest.raises(PeerError):
         encrypted(machine, asked_size=64 * MIB)
