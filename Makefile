@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Servers and tests start from bytecode, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv everything demo demo-block up down status test lint types imports names scripts unit service functional probe browser-soak roles repeat debian13 \
+.PHONY: help venv everything demo demo-block up down status test lint types imports names scripts collected unit service functional probe browser-soak roles repeat debian13 \
     fuzz swift-suite swift-sample bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
@@ -45,9 +45,14 @@ down:  ## stop the cluster
 status:  ## show what runs; fails unless everything does
 	@if [ -x $(AIO) ]; then $(AIO) status; else echo "no environment in $(VENV), so no cluster"; exit 3; fi
 
-test: everything lint  ## lint, types, import contracts, then the tiers unit, service and functional
+test: everything  ## lint, types, import contracts, then the tiers unit, service and functional
+	@$(MAKE) --no-print-directory --output-sync=target -j2 lint collected
 	@$(PYTEST) $(PARALLEL) -m "not probe and not alone"
-	@$(PYTEST) -m "alone and not probe"
+	@$(PYTEST) -m "alone and not probe" $$(grep -rl --include='test_*.py' --exclude-dir='.*' 'mark\.alone' .)
+
+# Each worker would compile all tests for itself, where a clone is new.
+collected: venv
+	@found=$$($(PYTEST) --collect-only 2>&1) || { tail -n 50 <<< "$$found"; exit 1; }
 
 lint: venv types imports names scripts  ## ruff, mypy, import contracts, retired names, shellcheck
 	@$(VENV)/bin/ruff check .
