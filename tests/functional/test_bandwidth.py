@@ -276,6 +276,7 @@ def test_a_containers_floor_is_its_own_and_its_tenants_is_for_the_others(stage, 
         assert settled((rest, other), expected) == close(expected)
 
 
+@pytest.mark.probe
 def test_a_change_reaches_transfers_in_flight(stage, promised):
     policy = promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH max_get_bw=1MBps")
     stage.fill("AUTH_t1", "large", sizes=(20 * MB,))

@@ -26,7 +26,7 @@ from sluice_core.errors import SluiceError
 
 EXAMPLES = int(os.environ.get("SLUICE_EXAMPLES", "12"))
 #: Histories of a functional run; a probe tries all.
-FEW = 3
+FEW = 2
 STEPS = int(os.environ.get("SLUICE_STEPS", "40"))
 TEXT = b"".join(b"%07d the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))
 NOISE = random.Random(11).randbytes(600_000)

@@ -87,7 +87,7 @@ class Watched:
             self.wrong.append(f"{read.__name__}: {number} is older than {closed}")
 
 
-@pytest.mark.parametrize("write", [truncate_and_write, write_in_place, replace])
+@pytest.mark.parametrize("write", [truncate_and_write, pytest.param(write_in_place, marks=pytest.mark.probe), replace])
 @pytest.mark.parametrize(
     "contracted", [pytest.param(False, marks=pytest.mark.probe), True], ids=["stale", "contracted"]
 )
