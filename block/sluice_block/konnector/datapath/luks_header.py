@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 _LOOKED_AT: Final = 4 << 20
 #: Milliseconds that PBKDF2 takes.  Passphrases are keys of a key manager, which nobody guesses.
 _ITERATION: Final = 100
-#: QEMU measures how fast PBKDF2 is, for some milliseconds, and fails when the kernel's clock has not ticked meanwhile:
-#: now and then, or every second time where the CPU has instructions for SHA-256.  Such an attempt takes that long.
+#: QEMU measures how fast PBKDF2 is, and fails now and then ("Unable to get accurate CPU usage"); five attempts in a row
+#: have failed on an idle machine.  Probably the clock of the CPU's usage is too coarse for so short a measurement.
 _ATTEMPTS: Final = 40
 _FORMAT: Final = {
     "driver": "luks",
