@@ -86,26 +86,34 @@ class StoredObject:
 
         A record that was posted names the data file on which it was written.  It holds for that one, and for others of
         the same time that keep none or an older one.
+
+        Swift's reconciler stores data and metadata as one file at the time of the last POST.  Then the record holds for
+        the same bytes, unless the one that is kept was written after it.
         """
         kept = sysmeta.find_header(self.headers, sysmeta.MOTIF) or ""
-        written_on, _, posted = (sysmeta.find_header(self.headers, sysmeta.POSTED_MOTIF) or "").partition(" ")
+        named, _, posted = (sysmeta.find_header(self.headers, sysmeta.POSTED_MOTIF) or "").partition(" ")
         if not posted:
             return kept  # most have none, and nobody need know when they were written
+        written_on, _, etag = named.partition("/")
         data, known = self._data_timestamp(), Timestamp(written_on)
         if known.normal != data.normal:
-            return kept
+            if etag != self.etag or self.timestamp != data.internal:
+                return kept  # a client wrote other bytes while it was posted
+            data = Timestamp(sysmeta.find_header(self.headers, sysmeta.MOTIF_WRITTEN) or 0)
         return posted if not kept or known >= data else kept
 
     def posted_motif(self, record: str) -> str:
         """The value of ``sysmeta.POSTED_MOTIF`` that attaches ``record`` to these data."""
-        return f"{self._data_timestamp().internal} {record}"
+        return f"{self._data_timestamp().internal}/{self.etag} {record}"
 
-    def next_timestamp(self) -> str:
-        """The timestamp of the next attempt to replace these data.
+    def replace_by(self, env: Env) -> None:
+        """Give an upload the timestamp of the next attempt to replace these data.
 
         :raises PeerError: when the answer does not tell when they were written
         """
-        return _next(self._data_timestamp())
+        env["HTTP_X_TIMESTAMP"] = _next(self._data_timestamp())
+        if header_to_environ_key(sysmeta.MOTIF) in env:
+            env[header_to_environ_key(sysmeta.MOTIF_WRITTEN)] = env["HTTP_X_TIMESTAMP"]
 
     def next_post_timestamp(self) -> str:
         """The timestamp of the next attempt to replace the metadata alone."""

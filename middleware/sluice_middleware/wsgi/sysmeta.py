@@ -68,6 +68,8 @@ CHAIN: Final = "X-Object-Sysmeta-Sluice-Chain"
 ETAG: Final = "X-Object-Sysmeta-Sluice-Etag"
 NODE: Final = "X-Object-Sysmeta-Sluice-Node"
 MOTIF: Final = "X-Object-Sysmeta-Sluice-Motif"
+#: The timestamp of the data file for which :data:`MOTIF` was kept, where it is that of an earlier one with an offset.
+MOTIF_WRITTEN: Final = "X-Object-Sysmeta-Sluice-Motif-Written"
 CONTRACTED: Final = "X-Object-Sysmeta-Sluice-Contracted"
 POSTED_MOTIF: Final = "X-Object-Transient-Sysmeta-Sluice-Motif"
 COPIED: Final = "X-Object-Sysmeta-Sluice-Copied"

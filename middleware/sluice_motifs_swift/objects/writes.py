@@ -73,7 +73,7 @@ class ObjectWrites:
         env["wsgi.input"] = io.BytesIO()
         env[sysmeta.CONTRACTED_ENV] = sysmeta.encode_contracted(stored.size)
         env[sysmeta.ETAG_ENV] = stored.etag
-        env["HTTP_X_TIMESTAMP"] = stored.next_timestamp()
+        stored.replace_by(env)
         return self._send(env, _STORED, (202,))
 
     def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
@@ -82,7 +82,7 @@ class ObjectWrites:
         env = self._upload(seen, record)
         carry_listing_values(env, stored)
         env["HTTP_ETAG"] = stored.etag
-        env["HTTP_X_TIMESTAMP"] = stored.next_timestamp()
+        stored.replace_by(env)
         return self._store(env, _target(seen), pieces)
 
     def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:

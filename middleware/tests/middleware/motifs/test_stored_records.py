@@ -4,7 +4,7 @@ import pytest
 
 from sluice_core.errors import DecodeError
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.stored_object import StoredObject
+from sluice_middleware.wsgi.stored_object import StoredObject, describe_upload
 
 OLD, NEW = "1700000000.00000", "1700000001.00000"
 OFFSET, LATER = f"{OLD}_0000000100000000", f"{OLD}_0000000200000000"
@@ -34,6 +34,7 @@ def stored(data, kept=None, posted=None, **more):
         (LATER, None, f"{OFFSET} posted", "posted"),
         (NEW, None, f"{OLD} posted", ""),
         (NEW, "kept", f"{OLD} posted", "kept"),
+        (OLD, "kept", f"{OLD}/d41d8 posted", "posted"),
     ],
 )
 def test_a_posted_record_holds_for_the_data_on_which_it_was_written(data, kept, posted, holds):
@@ -43,7 +44,33 @@ def test_a_posted_record_holds_for_the_data_on_which_it_was_written(data, kept, 
 def test_a_posted_record_names_the_data():
     here = stored(OFFSET, "kept")
     assert stored(OFFSET, "kept", here.posted_motif("posted")).motif_record == "posted"
-    assert stored(NEW, None, here.posted_motif("posted")).motif_record == ""
+    assert stored(NEW, None, here.posted_motif("posted"), Etag="of other bytes").motif_record == ""
+
+
+@pytest.mark.parametrize(
+    ("kept", "written", "posted", "holds"),
+    [
+        (None, None, f"{OLD}/d41d8 posted", "posted"),
+        (None, None, f"{OLD}/another posted", ""),
+        (None, None, f"{OLD} posted", ""),
+        ("kept", None, f"{OLD}/d41d8 posted", "posted"),
+        ("kept", OFFSET, f"{OFFSET}/d41d8 posted", "posted"),
+        ("kept", LATER, f"{OFFSET}/d41d8 posted", "kept"),
+    ],
+)
+def test_a_posted_record_that_the_reconciler_moved_holds_for_the_same_bytes(kept, written, posted, holds):
+    assert stored(NEW, kept, posted, **{sysmeta.MOTIF_WRITTEN: written}).motif_record == holds
+    later = {"X-Backend-Timestamp": "1700000002.00000", sysmeta.MOTIF_WRITTEN: written}
+    assert stored(NEW, kept, posted, **later).motif_record == (kept or "")
+
+
+def test_an_upload_says_for_which_data_it_keeps_a_record():
+    for kept, names in (("kept", True), (None, False)):
+        env = {}
+        describe_upload(env, stored(OFFSET, kept))
+        stored(OFFSET, kept).replace_by(env)
+        assert env["HTTP_X_TIMESTAMP"].startswith(f"{OLD}_00000002")
+        assert env.get("HTTP_X_OBJECT_SYSMETA_SLUICE_MOTIF_WRITTEN") == (env["HTTP_X_TIMESTAMP"] if names else None)
 
 
 def test_a_contracted_object_is_described_as_it_was():
