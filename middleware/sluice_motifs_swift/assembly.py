@@ -28,6 +28,7 @@ from sluice_middleware.wsgi.response import App
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
 from sluice_motifs.contraction.copies import CopySweeper
+from sluice_motifs.contraction.outdated import OutdatedContractor
 from sluice_motifs.expansion.observers import EventObserver
 from sluice_motifs.expansion.opening import Surroundings
 from sluice_motifs.runtime import Runtime
@@ -36,13 +37,14 @@ from sluice_motifs.space.controller import SpaceController, SpaceSurroundings
 from sluice_motifs.space.exchange import ActivityExchange
 from sluice_motifs.templates.options import template_context
 from sluice_motifs.templates.registry import load_templates
+from sluice_motifs_swift.changed_objects import ChangedObjects
 from sluice_motifs_swift.copy_sweep import CopySweep
 from sluice_motifs_swift.daemon import Daemon
 from sluice_motifs_swift.new_items import NewItems
 from sluice_motifs_swift.objects.containers import Containers
 from sluice_motifs_swift.objects.item_index import ItemIndex
 from sluice_motifs_swift.objects.shim import SwiftShim
-from sluice_motifs_swift.redis_state import RedisDependents, RedisLeases
+from sluice_motifs_swift.redis_state import RedisDependents, RedisDerivations, RedisLeases
 from sluice_motifs_swift.scan import Scan
 from sluice_motifs_swift.settings import read_settings
 from sluice_motifs_swift.workers.attachments import Attachments
@@ -69,7 +71,7 @@ def make_daemon(path: str) -> Daemon:
     store = Store(values["redis_url"], values["redis_prefix"])
     app, uploads = load_app(path), load_app(path)
     client = SwiftClient(app)
-    containers, index = Containers(client, values["source_delay"]), ItemIndex(store, client)
+    containers, index = Containers(client, values["source_delay"]), ItemIndex(store, client, templates)
     app, uploads = _telling_caches((app, uploads), values["cache_dir"])
     handler = ObjectHandler(app, context.lookup, context.filters, log)
     guard = ContractionGuard(store.nodes, time.time)
@@ -86,7 +88,10 @@ def make_daemon(path: str) -> Daemon:
     shim.reads.open = runtime.notify_open
     attachments = Attachments(runtime, shim, containers, index, templates)
     fresh = NewItems(runtime, shim)
-    server = WorkerServer(values["socket"], WorkerCalls(runtime, shim, attachments, fresh.note, fresh.note_change))
+    outdated = OutdatedContractor(shim, templates, RedisDerivations(store), runtime.contract, green.pause)
+    changed = ChangedObjects(outdated)
+    answers = WorkerCalls(runtime, shim, attachments, fresh.note, fresh.note_change, changed.note)
+    server = WorkerServer(values["socket"], answers)
     # what the API asks for, and spaces that are kept at their targets
     calls = RuntimeCalls(runtime, shim, guard, lambda name: spaces.space_of(name), attachments.admit)
     called = CallServer(store, calls, node, described_templates(templates), time.time)
@@ -105,7 +110,7 @@ def make_daemon(path: str) -> Daemon:
     told = ActivityExchange(store, runtime.items, called.daemon.name)
     sweeper = CopySweeper(shim, leases, dependents, templates, values["copy_grace"])
     sweep = CopySweep(sweeper, leases, values["copy_sweep"])
-    return Daemon([policies, Scan(store, runtime), spaces, told, called, sweep, fresh, server])
+    return Daemon([policies, Scan(store, runtime), spaces, told, called, sweep, fresh, changed, server])
 
 
 def _telling_caches(apps: Sequence[App], folder: str) -> Sequence[App]:

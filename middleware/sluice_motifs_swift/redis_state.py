@@ -1,6 +1,8 @@
-"""What daemons share: leases of objects, and who needs whom (``sluice_core.motifs``)."""
+"""What daemons share: leases of objects, and which are made from which (``sluice_core.motifs``)."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from sluice_core.motifs import dependents, leases
 from sluice_core.store.store import Store
@@ -42,3 +44,16 @@ class RedisDependents:
 
     def find(self, source: str) -> list[str]:
         return self._store.run(dependents.find_dependents(self._store.keys, source))
+
+
+class RedisDerivations:
+    """Implements ``Derivations``; ``ItemIndex`` notes them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def find(self, sources: Sequence[str]) -> list[list[str]]:
+        return self._store.run(dependents.find_derived(self._store.keys, sources))
+
+    def remove(self, source: str, items: Sequence[str]) -> None:
+        self._store.run(dependents.remove_derived(self._store.keys, source, items))

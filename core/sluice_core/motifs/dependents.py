@@ -1,12 +1,16 @@
-"""Which objects have motifs, and which contracted ones need another object as it is; in Redis, and rebuilt from Swift.
+"""Which objects have motifs, and which are made from another object; in Redis, and rebuilt from Swift.
 
 All that must survive lies with the objects.  What is kept here spares a walk over all of them, so it is used only as
 long as it is complete: a scan of the storage says so, for the run of Redis in which it was made.  A Redis that was
 restarted, wiped or replaced has another run id, and may have lost what was noted last.
+
+Of contracted objects that need another one as it is all must be known.  Which are derived from one that may change is
+used as far as it is known, since they are looked at when they are read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from sluice_core.errors import PeerError
@@ -69,9 +73,21 @@ def find_dependents(keys: Keys, source: str) -> Operation[list[str]]:
     return scripted(FIND, (keys.motif_scan, keys.motif_dependents(source)), (), parse)
 
 
-def add_item(keys: Keys, item: str) -> Operation[None]:
-    """Note that ``item`` has motifs, or is about to."""
-    return Operation((("ZADD", keys.motif_items, 0, item),), nothing)
+def add_item(keys: Keys, item: str, sources: Iterable[str] = ()) -> Operation[None]:
+    """Note that ``item`` has motifs, or is about to, and is derived from ``sources``."""
+    derived = (("SADD", keys.motif_derived(source), item) for source in sources)
+    return Operation((("ZADD", keys.motif_items, 0, item), *derived), nothing)
+
+
+def find_derived(keys: Keys, sources: Sequence[str]) -> Operation[list[list[str]]]:
+    """For each of ``sources`` the items that are known to be derived from it, or were, sorted."""
+    commands = tuple(("SMEMBERS", keys.motif_derived(source)) for source in sources)
+    return Operation(commands, lambda replies: [sorted(map(_text, items)) for items in replies])
+
+
+def remove_derived(keys: Keys, source: str, items: Sequence[str]) -> Operation[None]:
+    """Note that ``items`` are not derived from ``source``."""
+    return Operation((("SREM", keys.motif_derived(source), *items),), nothing)
 
 
 def remove_item(keys: Keys, item: str) -> Operation[None]:

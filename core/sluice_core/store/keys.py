@@ -105,6 +105,10 @@ class Keys:
         """Set of contracted objects that may need the object ``source`` as it is."""
         return f"{self.prefix}:motif_dependents:{source}"
 
+    def motif_derived(self, source: str) -> str:
+        """Set of objects that are derived from the object ``source``, or were."""
+        return f"{self.prefix}:motif_derived:{source}"
+
     def metric_points(self, step: int, series: str) -> str:
         """String, a ring: the packed points of ``step`` seconds of one series of the history of metrics."""
         return f"{self.prefix}:metric_points:{step}:{series}"

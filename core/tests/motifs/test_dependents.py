@@ -37,6 +37,16 @@ def test_dependents_are_told_only_after_a_scan_in_this_run(store):
         run(store, dependents.find_dependents, "a/c/source")
 
 
+def test_what_is_derived_is_told_as_far_as_it_is_known(store):
+    run(store, dependents.add_item, "a/c/ü", ["a/c/1", "a/c/2"])
+    run(store, dependents.add_item, "a/c/b", ["a/c/2"])
+    run(store, dependents.add_item, "a/c/plain")
+    assert run(store, dependents.find_derived, ["a/c/1", "a/c/2", "a/c/3"]) == [["a/c/ü"], ["a/c/b", "a/c/ü"], []]
+    run(store, dependents.remove_derived, "a/c/2", ["a/c/ü", "a/c/b"])
+    assert run(store, dependents.find_derived, ["a/c/1", "a/c/2"]) == [["a/c/ü"], []]
+    assert run(store, dependents.items_after, "") == ["a/c/b", "a/c/plain", "a/c/ü"]
+
+
 def test_items_are_listed_in_pages(store):
     names = [f"a/c/{number}" for number in range(5)]
     for name in (*names, "a/c/gone"):

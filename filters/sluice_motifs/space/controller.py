@@ -215,7 +215,10 @@ class SpaceController:
         job, before = self._jobs.find(slot), self._index.state(slot)
         self._index.change(slot, name, after, now, as_victim=job is not None and not job.fills)
         place = self._index.place(slot)
-        if place is not None and before is not None and after is not None and before.expanded and not after.expanded:
+        if place is None or before is None or after is None or not before.expanded or after.expanded:
+            return
+        # what the owner did not choose was asked for, or is out of date: making it again is not for a target's sake
+        if place.space.rule.path not in self._owned or (job is not None and not job.fills):
             place.space.thrashing.contracted(name, before.size, now)
 
     def _open(self, slot: int) -> None:

@@ -187,6 +187,16 @@ class Leases(Protocol):
         """Give it back; nothing happens when it is over."""
 
 
+class Derivations(Protocol):
+    """Which items are derived from a source, as far as is known: nothing that must hold rests on it."""
+
+    def find(self, sources: Sequence[str]) -> Sequence[Sequence[str]]:
+        """For each of ``sources`` the items that are derived from it, or were."""
+
+    def remove(self, source: str, items: Sequence[str]) -> None:
+        """These are not."""
+
+
 class Dependents(Protocol):
     """Which preserving items may need a source; it may name too many, and never too few."""
 

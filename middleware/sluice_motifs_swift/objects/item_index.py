@@ -9,6 +9,8 @@ from sluice_core.motifs import dependents
 from sluice_core.rewrites.accounts import accounts_after
 from sluice_core.store.store import Store
 from sluice_middleware.wsgi.swift_client import SwiftClient
+from sluice_motifs.dependencies.freshness import Templates, derived_from
+from sluice_motifs.storage.records import Record
 
 _LISTED: Final = 500
 
@@ -16,16 +18,18 @@ _LISTED: Final = 500
 class ItemIndex:
     """:param client: lists what the walk goes over"""
 
-    def __init__(self, store: Store, client: SwiftClient) -> None:
+    def __init__(self, store: Store, client: SwiftClient, templates: Templates) -> None:
         self._store = store
         self._client = client
+        self._templates = templates
 
-    def add(self, name: str) -> None:
-        """Note an object before it has motifs.
+    def add(self, name: str, record: Record) -> None:
+        """Note an object before it has motifs, and what it is derived from.
 
         :raises PeerError: when Redis is away
         """
-        self._store.run(dependents.add_item(self._store.keys, name))
+        sources = derived_from(record.motifs, name, self._templates)
+        self._store.run(dependents.add_item(self._store.keys, name, sources))
 
     def remove(self, name: str) -> None:
         """Note an object that has none."""

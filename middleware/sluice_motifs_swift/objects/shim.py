@@ -89,7 +89,7 @@ class SwiftShim:
         for name in self._index.names():
             view = self.view(name)
             if view is not None and view.record.motifs:
-                self._index.add(name)
+                self._index.add(name, view.record)
                 yield view
             else:
                 self._index.remove(name)
@@ -147,4 +147,4 @@ class SwiftShim:
 
     def _note(self, seen: ItemView, record: Record) -> None:
         if record.motifs:
-            self._index.add(seen.name)
+            self._index.add(seen.name, record)

@@ -87,7 +87,7 @@ class Attachments:
 
     def note(self, view: ItemView) -> None:
         """Have the object and the containers of what it needs known before it is written."""
-        self._index.add(view.name)
+        self._index.add(view.name, view.record)
         for source in preserved_by(view.record.motifs, view.name, self._templates):
             target = target_of(source)
             if target is not None and not is_copy(source):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
 from sluice_core.errors import CallerError, Conflict, NotFound, SluiceError
@@ -42,13 +43,16 @@ class WorkerCalls:
         attachments: Attachments,
         noted: Callable[[str], object] = lambda name: None,
         changed: Callable[[str], object] = lambda name: None,
+        told: Callable[[Iterable[str]], object] = lambda names: None,
     ) -> None:
         """
         :param noted: told of objects to which clients are about to attach motifs
         :param changed: told of objects with motifs that clients wrote or deleted
+        :param told: told of all objects that clients wrote or deleted
         """
         self._noted = noted
         self._changed = changed
+        self._told = told
         self._runtime = runtime
         self._shim = shim
         self._attachments = attachments
@@ -121,6 +125,7 @@ class WorkerCalls:
         for name in call.changed:
             if self._runtime.items.slot(name) is not None:
                 self._changed(name)
+        self._told(call.changed)
         reply(WorkerReply(_DONE))
 
     def _change(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
@@ -133,7 +138,7 @@ class WorkerCalls:
         if view is None:
             raise NotFound(f"there is no object `{call.item}`")
         record = self._attachments.copied(view, call.to, call.identity)
-        self._attachments.note(view)
+        self._attachments.note(replace(view, name=call.to, record=record))
         if view.plain.version != call.item_version:
             raise Conflict(f"`{call.item}` was written meanwhile")
         answer = WorkerReply(_DONE, record=record.encode(), size=view.plain.size, etag=view.plain.digest)

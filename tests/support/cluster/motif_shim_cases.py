@@ -119,7 +119,9 @@ class Storage:
         context = WorkerContext(values, log)
         handler = ObjectHandler(app, context.lookup, context.filters, log)
         limiter = BandwidthLimiter(values["agent_socket"], PROXY, log)
-        inner = SwiftShim(handler, app, Containers(client, 0.0), ItemIndex(store, client), TEMPLATES, store, limiter)
+        inner = SwiftShim(
+            handler, app, Containers(client, 0.0), ItemIndex(store, client, TEMPLATES), TEMPLATES, store, limiter
+        )
         prefix = f"{ACCOUNT}/{self._container}/"
         self.shim = InContainer(inner, prefix)
         runtime = Runtime(self.shim, LocalLeases(), LocalDependents(), TEMPLATES)

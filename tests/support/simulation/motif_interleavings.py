@@ -28,6 +28,7 @@ from sluice_core.errors import CallerError, NotFound, SluiceError
 from sluice_motifs.api import COPY, PRESERVING, ExpansionError, Source, Template, TemplateCall
 from sluice_motifs.contraction.contractor import Contractor
 from sluice_motifs.contraction.copies import CopySweeper
+from sluice_motifs.contraction.outdated import OutdatedContractor
 from sluice_motifs.contraction.preparation import EXPAND, HEAD, TRUST
 from sluice_motifs.dependencies.freshness import sources_by_name
 from sluice_motifs.dependencies.source_changes import LocalDependents, SourceChanges
@@ -237,6 +238,19 @@ class LosableLeases(LocalLeases):
         return super().renew(lease)
 
 
+class SceneDerivations:
+    """What the items of a scene are derived from; implements ``Derivations``."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+
+    def find(self, sources: Sequence[str]) -> list[list[str]]:
+        return [[item for item, (_, of) in self._scene.items() if source in of.split(",")] for source in sources]
+
+    def remove(self, source: str, items: Sequence[str]) -> None:
+        pass
+
+
 @dataclass(slots=True)
 class Write:
     """What happened to an item: a client's content (``motif``: with its motif), or None for a DELETE.
@@ -273,6 +287,9 @@ class Episode(NoObserver):
             self.shim, self.leases, TEMPLATES, self.dependents, self.expand, self.scheduler.switch, self.scheduler.clock
         )
         self.sweeper = CopySweeper(self.shim, self.leases, self.dependents, TEMPLATES, grace=0.0)
+        self.outdated = OutdatedContractor(
+            self.shim, TEMPLATES, SceneDerivations(self.scene), self.contractor.contract, self.scheduler.switch
+        )
         self.writes = 0
 
     # What is done.
@@ -298,8 +315,8 @@ class Episode(NoObserver):
     def operation(self) -> Callable[[], None]:
         name = self.draws.choice(list(self.scene))
         kind = self.draws.choices(
-            ("get", "contract", "put", "renew", "delete", "post", "rewrite", "copy", "lose", "sweep"),
-            (30, 30, 12, 8, 4, 6, 8, 8, 4, 6),
+            ("get", "contract", "put", "renew", "delete", "post", "rewrite", "copy", "lose", "sweep", "tell"),
+            (30, 30, 12, 8, 4, 6, 8, 8, 4, 6, 8),
         )[0]
         if kind == "lose":
             return self.leases.lose
@@ -333,6 +350,10 @@ class Episode(NoObserver):
 
     def contract(self, name: str) -> None:
         self.contractor.contract(name, self.draws.choice((TRUST, HEAD, EXPAND)))
+
+    def tell(self, name: str) -> None:
+        """The runtime hears that a client changed an item, which may be so."""
+        self.outdated.contract([name])
 
     def copy(self, name: str) -> None:
         to = f"copy of {name}"

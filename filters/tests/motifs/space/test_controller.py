@@ -13,6 +13,7 @@ from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim
 
 SIZE = 100
+AT_ONCE = SpaceSurroundings().at_once
 
 
 class Rules:
@@ -86,9 +87,9 @@ class Cluster:
             while self.controller.hear(0):
                 pass
             self.controller.step()
-            if self.controller._jobs.free == 4:
+            if self.controller._jobs.free == AT_ONCE:
                 return self.reports[-1][0] if self.reports else None
-            while self.controller._jobs.free < 4:
+            while self.controller._jobs.free < AT_ONCE:
                 assert self.controller.hear(5)
         raise AssertionError("it never comes to rest")
 
@@ -202,6 +203,20 @@ def test_re_expansions_stop_contraction_and_say_so(cluster, rules):
     assert "re-expansions of what was contracted within 300 s took 5" in status.reason
     assert status.used > 5 * SIZE
     assert [kind for kind, *_ in cluster.told] == ["motif_contracted", "motif_thrashing"]
+
+
+def test_what_the_owner_did_not_choose_is_not_held_against_its_target(cluster, rules):
+    cluster.put(*NAMES)
+    cluster.settle()
+    for name in NAMES[:5]:  # as in the test before
+        cluster.runtime.contract(name)
+        cluster.settle()
+        slot = cluster.runtime.items.slot(name)
+        cluster.controller.made(slot, name, 1.0)
+        cluster.open(name)
+    rules.set(target_size=5 * SIZE)
+    status = cluster.settle()
+    assert (status.state, status.used, status.reason) == ("kept", 5 * SIZE, "")
 
 
 def test_parts_share_the_target_by_floors_and_weights(cluster, rules):

@@ -1,0 +1,65 @@
+"""The change stream: what the node's proxy workers say that clients changed, for whatever is derived from it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Final
+
+from sluice_core.errors import SluiceError
+from sluice_middleware.swift import green
+from sluice_motifs.contraction.outdated import OutdatedContractor
+
+log = logging.getLogger(__name__)
+
+#: Names that wait; what is told beyond is found when it is read.
+_MOST: Final = 100_000
+#: Objects that give up their bytes at a time, and names that are asked for in one go for each.
+_AT_ONCE: Final = 4
+_NAMES: Final = 250
+_PAUSE: Final = 0.2
+
+
+class ChangedObjects:
+    """A service; :meth:`note` may be called by any green thread."""
+
+    def __init__(self, contractor: OutdatedContractor) -> None:
+        self._contractor = contractor
+        self._waiting: dict[str, None] = {}
+        self._running: green.Pending | None = None
+
+    def start(self) -> None:
+        self._running = green.start_green_thread(self._run)
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.kill()
+
+    def note(self, names: Iterable[str]) -> None:
+        """Clients wrote or deleted these objects."""
+        self._waiting.update(dict.fromkeys(islice(names, _MOST - len(self._waiting))))
+
+    def look(self) -> int:
+        """Look at what is derived from some of those that wait; how many objects gave up their bytes."""
+        names = list(islice(self._waiting, _AT_ONCE * _NAMES))
+        for name in names:
+            del self._waiting[name]
+        shares = [share for number in range(_AT_ONCE) if (share := names[number::_AT_ONCE])]
+        return sum(green.map_concurrently(self._contract, shares, _AT_ONCE))
+
+    def _contract(self, names: Sequence[str]) -> int:
+        try:
+            return self._contractor.contract(names)
+        except SluiceError as error:
+            log.warning("what is derived from %d changed objects is looked at when it is read: %s", len(names), error)
+        except Exception:  # the storage may raise anything
+            log.exception("what is derived from changed objects is looked at when it is read")
+        return 0
+
+    def _run(self) -> None:
+        while True:
+            green.pause(_PAUSE)
+            contracted = self.look()
+            if contracted:
+                log.info("%d objects gave up their bytes, since what they are derived from has changed", contracted)

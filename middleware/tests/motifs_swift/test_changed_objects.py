@@ -1,0 +1,40 @@
+"""What workers tell is handed on once, in shares; a fault loses no more than its own share."""
+
+from sluice_core.errors import PeerError
+from sluice_motifs_swift.changed_objects import ChangedObjects
+
+
+class Contractor:
+    def __init__(self):
+        self.told = []
+
+    def contract(self, names):
+        self.told.append(list(names))
+        if "away" in names:
+            raise PeerError("redis is away")
+        if "faulty" in names:
+            raise ZeroDivisionError
+        return len(names)
+
+
+def test_changed_objects_are_handed_on_once():
+    contractor = Contractor()
+    changed = ChangedObjects(contractor)
+    assert changed.look() == 0
+    assert contractor.told == []
+    changed.note([f"{number}" for number in range(1100)])
+    changed.note(["3"])
+    assert (changed.look(), changed.look(), changed.look()) == (1000, 100, 0)
+    told = [name for names in contractor.told for name in names]
+    assert sorted(told, key=int) == [f"{number}" for number in range(1100)]
+
+
+def test_what_fails_does_not_keep_others_from_being_looked_at():
+    contractor = Contractor()
+    changed = ChangedObjects(contractor)
+    changed.note(["away", "one", "faulty", "two"])
+    assert changed.look() == 2
+    changed.note(f"{number}" for number in range(200_000))
+    for _ in range(100):
+        changed.look()
+    assert changed.look() == 0
