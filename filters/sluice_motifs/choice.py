@@ -12,6 +12,7 @@ from typing import Final
 
 from sluice_motifs.api import ExpansionError
 from sluice_motifs.dependencies.freshness import Templates, internal_sources
+from sluice_motifs.expansion.loads import MachineLoads
 from sluice_motifs.items import ItemTable
 from sluice_motifs.storage.records import ItemView, Motif
 
@@ -27,12 +28,15 @@ Loads = Callable[[], Mapping[str, float]]
 
 
 class CheapestFirst:
-    """Orders motifs by their cost; implements ``Choice``."""
+    """Orders motifs by their cost; implements ``Choice``.
 
-    def __init__(self, templates: Templates, items: ItemTable, loads: Loads = dict) -> None:
+    :param loads: those of this machine where none are given
+    """
+
+    def __init__(self, templates: Templates, items: ItemTable, loads: Loads | None = None) -> None:
         self._templates = templates
         self._items = items
-        self._loads = loads
+        self._loads = loads or MachineLoads()
         self._mutex = threading.Lock()
         self._times: dict[str, tuple[float, float]] = {}
 

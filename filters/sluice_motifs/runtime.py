@@ -16,7 +16,7 @@ from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_filters.api import check_parameters
 from sluice_motifs.api import PRESERVING
-from sluice_motifs.choice import CheapestFirst, Loads
+from sluice_motifs.choice import CheapestFirst
 from sluice_motifs.contraction.contractor import ALREADY, Contractor
 from sluice_motifs.contraction.preparation import HEAD
 from sluice_motifs.dependencies.attachment_checks import check_sources
@@ -44,7 +44,6 @@ _TRY_AGAIN: Final = 0.1
 class Runtime:
     """Motifs of one storage.
 
-    :param loads: utilisation of what templates wait for
     :param eager: count each open at once
     """
 
@@ -54,7 +53,6 @@ class Runtime:
         leases: Leases,
         dependents: Dependents,
         templates: Templates,
-        loads: Loads = dict,
         eager: bool = True,
         around: Surroundings | None = None,
     ) -> None:
@@ -67,7 +65,7 @@ class Runtime:
         self._around = around
         self._observer = around.observer
         self._freshness = Freshness(shim, templates)
-        self._choice = CheapestFirst(templates, self.items, loads)
+        self._choice = CheapestFirst(templates, self.items)
         watched = replace(around, observer=self)
         self._openings = Openings(shim, leases, templates, self._choice, watched)
         self._contractor = Contractor(shim, leases, templates, dependents, self._note_contraction)

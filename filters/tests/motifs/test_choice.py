@@ -1,8 +1,9 @@
 import pytest
 
 from sluice_core.describe import MOTIF, ActionInfo
-from sluice_motifs.api import NETWORK, Source, Template
+from sluice_motifs.api import CPU, NETWORK, Source, Template
 from sluice_motifs.choice import CheapestFirst
+from sluice_motifs.expansion.loads import MachineLoads
 from sluice_motifs.items import ItemTable
 from sluice_motifs.storage.records import ItemView, Motif, Plain
 
@@ -52,6 +53,13 @@ def test_the_one_that_took_less_time_is_first(order):
 def test_a_busy_resource_makes_what_waits_for_it_dearer(order, loads):
     loads["cpu"] = 0.9
     assert order() == ["far", "near", "unknown"]
+
+
+def test_loads_are_those_of_this_machine(items, monkeypatch):
+    view, motifs = ItemView("item", Plain("1", 1_000_000, "")), [Motif("far"), Motif("near")]
+    for resource, first in ((NETWORK, "near"), (CPU, "far")):
+        monkeypatch.setattr(MachineLoads, "__call__", lambda self, resource=resource: {resource: 0.9})
+        assert CheapestFirst({"near": Near, "far": Far}, items)(view, motifs)[0].template == first
 
 
 def test_a_contracted_source_costs_what_making_it_took(order, items):
