@@ -66,7 +66,7 @@ class SpaceSurroundings:
     tell: Tell = _ignore
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
-    at_once: int = 4
+    at_once: int = 8
     window: float = WINDOW
     share: float = SHARE
 
