@@ -29,7 +29,6 @@ from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
 from sluice_motifs.contraction.copies import CopySweeper
 from sluice_motifs.contraction.outdated import OutdatedContractor
-from sluice_motifs.expansion.observers import EventObserver
 from sluice_motifs.expansion.opening import Surroundings
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
@@ -37,7 +36,7 @@ from sluice_motifs.space.controller import SpaceController, SpaceSurroundings
 from sluice_motifs.space.exchange import ActivityExchange
 from sluice_motifs.templates.options import template_context
 from sluice_motifs.templates.registry import load_templates
-from sluice_motifs_swift.changed_objects import ChangedObjects
+from sluice_motifs_swift.changed_objects import ChangedObjects, NewContentObserver
 from sluice_motifs_swift.copy_sweep import CopySweep
 from sluice_motifs_swift.daemon import Daemon
 from sluice_motifs_swift.new_items import NewItems
@@ -81,7 +80,8 @@ def make_daemon(path: str) -> Daemon:
     node = values["node"] or socket.gethostname()
     tell = EventTeller(store, node, time.time)
     turns = threading.Semaphore(values["expansions"])
-    around = Surroundings(pause=green.pause, turns=turns, observer=EventObserver(tell))
+    observer = NewContentObserver(tell, templates, lambda names: changed.note(names))
+    around = Surroundings(pause=green.pause, turns=turns, observer=observer)
     leases = RedisLeases(store)
     dependents = RedisDependents(store)
     runtime = Runtime(shim, leases, dependents, templates, around=around)

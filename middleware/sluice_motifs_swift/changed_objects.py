@@ -1,15 +1,21 @@
-"""The change stream: what the node's proxy workers say that clients changed, for whatever is derived from it."""
+"""The change stream: what the node's proxy workers say that clients changed, for whatever is derived from it.
+
+Objects that a motif gave new content here are told of, too.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
 from sluice_core.errors import SluiceError
 from sluice_middleware.swift import green
 from sluice_motifs.contraction.outdated import OutdatedContractor
+from sluice_motifs.dependencies.freshness import Templates, is_exact
+from sluice_motifs.expansion.observers import EventObserver, Tell
+from sluice_motifs.storage.records import ItemView, Motif
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +43,7 @@ class ChangedObjects:
             self._running.kill()
 
     def note(self, names: Iterable[str]) -> None:
-        """Clients wrote or deleted these objects."""
+        """These objects were written or deleted."""
         self._waiting.update(dict.fromkeys(islice(names, _MOST - len(self._waiting))))
 
     def look(self) -> int:
@@ -63,3 +69,20 @@ class ChangedObjects:
             contracted = self.look()
             if contracted:
                 log.info("%d objects gave up their bytes, since what they are derived from has changed", contracted)
+
+
+class NewContentObserver(EventObserver):
+    """Tells of new content, beside events.
+
+    :param changed: takes the names of objects that have other bytes than before
+    """
+
+    def __init__(self, tell: Tell, templates: Templates, changed: Callable[[Iterable[str]], object]) -> None:
+        super().__init__(tell)
+        self._templates = templates
+        self._changed = changed
+
+    def expanded(self, view: ItemView, motif: Motif, seconds: float) -> None:
+        """What made it anew since a source had changed was told when that did."""
+        if not is_exact(motif, view.name, self._templates):
+            self._changed([view.name])

@@ -1,7 +1,9 @@
 """What workers tell is handed on once, in shares; a fault loses no more than its own share."""
 
 from sluice_core.errors import PeerError
-from sluice_motifs_swift.changed_objects import ChangedObjects
+from sluice_motifs.storage.records import ItemView, Motif, Plain
+from sluice_motifs.templates.registry import load_templates
+from sluice_motifs_swift.changed_objects import ChangedObjects, NewContentObserver
 
 
 class Contractor:
@@ -38,3 +40,16 @@ def test_what_fails_does_not_keep_others_from_being_looked_at():
     for _ in range(100):
         changed.look()
     assert changed.look() == 0
+
+
+def test_new_content_is_a_change():
+    told = []
+    observer = NewContentObserver(lambda *event: None, load_templates(), told.extend)
+    view = ItemView("a/c/o", Plain("1", 3, ""))
+    for template, params in (
+        ("concat", {"of": "a/c/1"}),
+        ("url", {"source": "http://mirror.example/"}),
+        ("url", {"source": "http://mirror.example/", "max_age": 60.0}),
+    ):
+        observer.expanded(view, Motif(template, params), 0.1)
+    assert told == ["a/c/o"]

@@ -1,7 +1,7 @@
 """What is derived from an object that a client writes gives up its bytes before anybody reads it."""
 
 import pytest
-from tests.support.cluster.motifs import FIRST, SECOND, concat, is_contracted, put
+from tests.support.cluster.motifs import FIRST, SECOND, concat, contract, is_contracted, motif, put
 
 pytestmark = pytest.mark.usefixtures("leases")
 
@@ -41,3 +41,14 @@ def test_what_is_derived_from_an_object_that_is_gone_keeps_its_bytes(motifs, swi
     assert not is_contracted(motifs, "cs/one")
     assert swift.request("GET", "cs/one").body == FIRST
     assert swift.request("GET", "cs/two").body == SECOND + FIRST
+
+
+def test_new_content_of_an_object_that_is_made_again_is_a_change(motifs, swift, derived, eventually):
+    made = motif("derive", of="AUTH_test/cs/source", filter="compression")
+    put(swift, "cs/packed", b"what another version made", x_object_motif=made)
+    put(swift, "cs/over", b"what another version made", x_object_motif=concat("cs/packed"))
+    contract(motifs, "cs/packed")
+    assert not is_contracted(motifs, "cs/over")
+    packed = swift.request("GET", "cs/packed")
+    eventually(lambda: is_contracted(motifs, "cs/over"), LIMIT)
+    assert swift.request("GET", "cs/over").body == packed.body
