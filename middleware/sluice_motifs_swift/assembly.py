@@ -87,7 +87,7 @@ def make_daemon(path: str) -> Daemon:
     runtime = Runtime(shim, leases, dependents, templates, around=around)
     shim.reads.open = runtime.notify_open
     attachments = Attachments(runtime, shim, containers, index, templates)
-    fresh = NewItems(runtime, shim)
+    fresh = NewItems(runtime, shim, index.add)
     outdated = OutdatedContractor(shim, templates, RedisDerivations(store), runtime.contract, green.pause)
     changed = ChangedObjects(outdated)
     answers = WorkerCalls(runtime, shim, attachments, fresh.note, fresh.note_change, changed.note)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import heapq
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from sluice_core.errors import SluiceError
 from sluice_middleware.swift import green
 from sluice_motifs.runtime import Runtime
+from sluice_motifs.storage.records import Record
 from sluice_motifs.storage.shim import Shim
 
 log = logging.getLogger(__name__)
@@ -26,11 +28,16 @@ _SLICE: Final = 1.0
 
 
 class NewItems:
-    """A service; :meth:`note` may be called by any green thread."""
+    """A service; :meth:`note` may be called by any green thread.
 
-    def __init__(self, runtime: Runtime, shim: Shim) -> None:
+    :param found: told of an object that is there with its motifs, and of their record; what was noted before it was
+        written may have been forgotten since
+    """
+
+    def __init__(self, runtime: Runtime, shim: Shim, found: Callable[[str, Record], object]) -> None:
         self._runtime = runtime
         self._shim = shim
+        self._found = found
         self._waiting: list[tuple[float, int, str]] = []
         self._now = 0.0
         self._running: green.Pending | None = None
@@ -61,6 +68,8 @@ class NewItems:
                 view = self._shim.view(name)
                 if view is None or not view.record.motifs:
                     self._runtime.notify_delete(name)
+                else:
+                    self._found(name, view.record)
             except SluiceError as error:
                 log.info("`%s` is looked at later: %s", name, error)
                 view = None

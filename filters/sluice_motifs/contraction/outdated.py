@@ -53,15 +53,18 @@ class OutdatedContractor:
 
         :raises PeerError: when it is not known what is derived from them
         """
-        seen, level, contracted = set(changed), list(dict.fromkeys(changed)), 0
+        level, contracted = list(dict.fromkeys(changed)), 0
+        asked, seen = set(level), set[str]()
         while level and len(seen) < MOST:
             sources: dict[str, list[str]] = {}
             for source, items in zip(level, self._derivations.find(level), strict=True):
                 for item in items:
                     sources.setdefault(item, []).append(source)
-            level = [item for item in sources if item not in seen][: MOST - len(seen)]
-            seen.update(level)
-            contracted += sum(self._look_at(item, sources[item]) for item in level)
+            found = [item for item in sources if item not in seen][: MOST - len(seen)]
+            seen.update(found)
+            contracted += sum(self._look_at(item, sources[item]) for item in found)
+            level = [item for item in found if item not in asked]
+            asked.update(level)
         return contracted
 
     def _look_at(self, item: str, sources: Sequence[str]) -> bool:

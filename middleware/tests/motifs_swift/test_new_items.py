@@ -12,9 +12,9 @@ from sluice_motifs_swift.new_items import NewItems
 
 
 def test_an_object_is_looked_at_until_it_is_there_with_its_motifs(monkeypatch):
-    shim = MemoryShim()
+    shim, found = MemoryShim(), []
     runtime = Runtime(shim, LocalLeases(), LocalDependents(), {})
-    fresh = NewItems(runtime, shim)
+    fresh = NewItems(runtime, shim, lambda name, record: found.append((name, record)))
     for name in ("soon", "late", "never"):
         fresh.note(name)
     record = Record((Motif("concat", {"of": "a"}),))
@@ -31,12 +31,13 @@ def test_an_object_is_looked_at_until_it_is_there_with_its_motifs(monkeypatch):
     assert runtime.items.names() == ["late", "soon"]
     fresh.look(1000.0)
     assert runtime.items.names() == ["late", "soon"]
+    assert found == [("soon", record), ("late", record)]
 
 
 def test_what_clients_changed_is_looked_at_once(monkeypatch):
-    shim = MemoryShim()
+    shim, found = MemoryShim(), []
     runtime = Runtime(shim, LocalLeases(), LocalDependents(), {})
-    fresh = NewItems(runtime, shim)
+    fresh = NewItems(runtime, shim, lambda name, record: found.append((name, record)))
     record = Record((Motif("concat", {"of": "a"}),))
     for name in ("bare", "gone", "kept", "unknown"):
         runtime.items.put(name, 3, True)
@@ -54,6 +55,7 @@ def test_what_clients_changed_is_looked_at_once(monkeypatch):
     fresh.look(1.0)
     assert runtime.items.names() == ["kept", "unknown"]
     assert runtime.items.statistics("kept").size == 5
+    assert found == [("kept", record)]
     fresh.look(1000.0)
     assert runtime.items.names() == ["kept", "unknown"]
 

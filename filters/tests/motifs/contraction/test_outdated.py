@@ -75,6 +75,22 @@ def test_all_that_is_derived_from_a_changed_item_is_contracted(store):
     assert b"".join(store.read("four")) == b"abababab"
 
 
+def test_an_item_that_was_changed_itself_is_looked_at(store):
+    store.shim.put("a", b"ab")
+    assert store.outdated.contract(["doubled", "a", "four"]) == 2
+    assert store.contracted() == ["doubled", "four"]
+
+
+def test_items_of_a_circle_are_looked_at_once(store):
+    store.shim.put("x", b"12")
+    store.shim.put("y", b"12")
+    store.attach("x", "concat", of="y")
+    store.attach("y", "concat", of="x")
+    store.shim.put("y", b"ab")
+    assert store.outdated.contract(["y"]) == 1
+    assert store.shim.view("x").contracted
+
+
 def test_an_item_at_which_somebody_works_is_tried_again(store):
     store.shim.put("a", b"ab")
     lease, outcomes = store.leases.acquire("doubled"), []
