@@ -79,6 +79,8 @@ class ItemTable:
         self._waiting: list[tuple[str, float]] = []
         self._watchers: list[ItemWatcher] = []
         self._seen = bytearray()
+        #: Whether a scan has found all items that there were.
+        self.complete = False
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -141,6 +143,7 @@ class ItemTable:
         with self._mutex:
             for name in [name for name, slot in self._slots.items() if not self._seen[slot]]:
                 self.remove(name)
+            self.complete = True
             for watcher in self._watchers:
                 watcher.scanned()
 

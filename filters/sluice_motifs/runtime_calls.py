@@ -100,6 +100,8 @@ class RuntimeCalls:
         return found
 
     def contracted(self, under: str) -> Iterator[tuple[str, int]]:
+        if not self._runtime.items.complete:
+            raise PeerError("not all objects with motifs are known: a scan of the storage has not ended")
         for name in self._runtime.items.names(under):
             known = self._runtime.items.statistics(name)
             if known is not None and not known.expanded:

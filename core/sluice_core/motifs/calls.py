@@ -82,7 +82,10 @@ class MotifCalls(Protocol):
         """Items with motifs whose names begin with ``under``, behind ``marker``, in the order of their names."""
 
     def contracted(self, under: str) -> Iterator[tuple[str, int]]:
-        """The contracted items whose names begin with ``under``, and their plain bytes."""
+        """The contracted items whose names begin with ``under``, and their plain bytes.
+
+        :raises PeerError: while not all of them are known
+        """
 
 
 class MotifClient:

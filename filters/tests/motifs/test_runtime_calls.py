@@ -47,6 +47,9 @@ def test_an_item_is_shown_contracted_and_made_again(storage):
         "sources": ["a/c/one"],
     }  # fmt: skip
     assert calls.contract("a/c/two", "trust")["outcome"] == "contracted"
+    with pytest.raises(PeerError, match="a scan of the storage has not ended"):
+        list(calls.contracted("a/c/"))
+    storage.runtime.restart()
     assert list(calls.contracted("a/c/")) == [("a/c/two", 100)]
     assert list(calls.contracted("b/")) == []
     assert calls.why("a/c/two")["contracted"]

@@ -28,6 +28,7 @@ class Storage:
         self.calls = RuntimeCalls(self.runtime, self.shim, lambda: self.suspended)
         for name in (SOURCE, ONE, "AUTH_a/c/two", "AUTH_b/c/three"):
             self.shim.put(name, b"x" * 100)
+        self.runtime.restart()
 
     def read(self, name, chain=()):
         opened = self.runtime.notify_open(name, chain)
