@@ -89,7 +89,7 @@ def make_daemon(path: str) -> Daemon:
     attachments = Attachments(runtime, shim, containers, index, templates)
     fresh = NewItems(runtime, shim, index.add)
     outdated = OutdatedContractor(shim, templates, RedisDerivations(store), runtime.contract, green.pause)
-    changed = ChangedObjects(outdated)
+    changed = ChangedObjects(outdated, values["change_stream"])
     answers = WorkerCalls(runtime, shim, attachments, fresh.note, fresh.note_change, changed.note)
     server = WorkerServer(values["socket"], answers)
     # what the API asks for, and spaces that are kept at their targets

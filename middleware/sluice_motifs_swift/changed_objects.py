@@ -28,10 +28,14 @@ _PAUSE: Final = 0.2
 
 
 class ChangedObjects:
-    """A service; :meth:`note` may be called by any green thread."""
+    """A service; :meth:`note` may be called by any green thread.
 
-    def __init__(self, contractor: OutdatedContractor) -> None:
+    :param used: false: nothing is noted
+    """
+
+    def __init__(self, contractor: OutdatedContractor, used: bool = True) -> None:
         self._contractor = contractor
+        self._used = used
         self._waiting: dict[str, None] = {}
         self._running: green.Pending | None = None
 
@@ -44,7 +48,8 @@ class ChangedObjects:
 
     def note(self, names: Iterable[str]) -> None:
         """These objects were written or deleted."""
-        self._waiting.update(dict.fromkeys(islice(names, _MOST - len(self._waiting))))
+        if self._used:
+            self._waiting.update(dict.fromkeys(islice(names, _MOST - len(self._waiting))))
 
     def look(self) -> int:
         """Look at what is derived from some of those that wait; how many objects gave up their bytes."""

@@ -22,6 +22,7 @@ OPTIONS: Final = (
         "seconds after which all proxies know that a container has sources; "
         "longer than their `recheck_container_existence`",
     ),
+    Option("change_stream", True, "whether objects give up their bytes soon after what they are derived from changed"),
     Option("copy_sweep", 600.0, "seconds between two looks for copies of the template `tier` that nobody needs"),
     Option("copy_grace", GRACE, "seconds for which such a copy stays; longer than a contraction lasts"),
     Option(

@@ -21,7 +21,7 @@ from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import DEFAULT, PLAIN_SWIFT
 from sluice_client import Client
-from sluice_middleware.wsgi.sysmeta import MOTIF, POSTED_MOTIF
+from sluice_middleware.wsgi.sysmeta import MOTIF, MOTIF_WRITTEN, POSTED_MOTIF
 
 PAGE = (Path(__file__).parents[2] / "docs" / "uninstall.md").read_text(encoding="utf-8")
 FIRST, SECOND = (
@@ -95,6 +95,17 @@ def contract_all(cluster, api):
     return policy
 
 
+def end_change_stream(cluster):
+    """Set the option of the page in the configuration of the motif daemon."""
+    line = "change_stream = false"
+    assert f"`{line}`" in PAGE
+    conf = cluster.layout.configs / "motifs.conf"
+    text = conf.read_text(encoding="utf-8")
+    assert text.count("[motifs]\n") == 1
+    conf.write_text(text.replace("[motifs]\n", f"[motifs]\n{line}\n"), encoding="utf-8")
+    cluster.restart("motifs")
+
+
 def run_documented(cluster, folder, command, documented=""):
     """A command of the page; ``documented`` is how the page says it, with a name of its own."""
     assert (documented or command) in PAGE
@@ -130,6 +141,7 @@ def test_after_the_documented_steps_stock_swift_has_all_that_was_contracted(tmp_
         # 1. policies, expansion, and the copies that `tier` keeps
         for policy in made:
             api.delete_policy(policy, wait=10)
+        end_change_stream(cluster)
         run_documented(cluster, folder, "sluice motif expand --all")
         wait_until(lambda: not named_on_disks(layout, "contracted", capsys), "disks name contracted objects")
         assert len(stored_copies(cluster)) == 2, "they stay for the next contraction"
@@ -146,7 +158,11 @@ def test_after_the_documented_steps_stock_swift_has_all_that_was_contracted(tmp_
         unwind(layout)
         for command in ("encoded", "contracted"):
             assert named_on_disks(layout, command, capsys) == set()
-        assert set().union(*marked_files(cluster).values()) == {MOTIF.lower(), POSTED_MOTIF.lower()}
+        assert set().union(*marked_files(cluster).values()) == {
+            MOTIF.lower(),
+            MOTIF_WRITTEN.lower(),
+            POSTED_MOTIF.lower(),
+        }
         assert (seen(client, CONTAINERS), versions(client, "versions")) == (before, older)
         client.close()
     with Cluster(layout, PLAIN_SWIFT, setup=Setup.plain()) as cluster:

@@ -53,3 +53,11 @@ def test_new_content_is_a_change():
     ):
         observer.expanded(view, Motif(template, params), 0.1)
     assert told == ["a/c/o"]
+
+
+def test_without_the_change_stream_nothing_is_looked_at():
+    contractor = Contractor()
+    changed = ChangedObjects(contractor, used=False)
+    changed.note(["one"])
+    assert changed.look() == 0
+    assert contractor.told == []
