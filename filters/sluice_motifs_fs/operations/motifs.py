@@ -138,8 +138,10 @@ class MotifOperations(ItemOperations):
             self._files.detach(path)
 
     def _named(self, inode: int) -> str:
+        """The path of a file; new content may have taken its place since the name was looked up."""
+        node = self.nodes[inode]
         with REPORTED:
-            return self.path(self.nodes[inode])
+            return self.nodes.path(node) or self._replaced.name(inode) or self.path(node)
 
     @contextlib.contextmanager
     def _refusals(self, path: str) -> Iterator[None]:

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from sluice_motifs.templates.registry import load_templates
+from sluice_motifs_fs.attribute_names import CONTRACTED, STATE
 from sluice_motifs_fs.motif_files import MotifFiles
 from sluice_motifs_fs.operations.motifs import MotifOperations
 from sluice_motifs_fs.storage.paths import SourceFolder
@@ -51,6 +52,10 @@ class Mounted:
     def size(self, inode):
         """The size that an inode shows."""
         return trio.run(self._operations.getattr, inode, OPENER).st_size
+
+    def contract(self, inode):
+        """Have the bytes of a file given up, as who has looked up its name."""
+        trio.run(self._operations.setxattr, inode, STATE.encode(), CONTRACTED.encode(), OPENER)
 
     def close(self):
         self.files.stop()
@@ -98,6 +103,18 @@ def test_what_was_replaced_shows_its_own_size(mounted, item, tmp_path):
     mounted.files.runtime.expand(item)
     assert mounted.size(inode) == size
     assert mounted.look_up(item) != (inode, size)
+
+
+def test_what_was_replaced_is_contracted_under_its_name(mounted, item, tmp_path, monkeypatch):
+    soon = SimpleNamespace(run_sync_soon=lambda call, *arguments: call(*arguments))
+    monkeypatch.setattr(pyfuse3, "trio_token", soon, raising=False)
+    monkeypatch.setattr(pyfuse3, "invalidate_entry_async", lambda *_, **__: None)
+    inode, _ = mounted.look_up(item)
+    (tmp_path / "source").write_bytes(b"later content, which is longer")
+    mounted.files.runtime.expand(item)
+    mounted.contract(inode)
+    assert (tmp_path / item).stat().st_size == 0
+    assert mounted.read(item) == (b"later content, which is longer", 30)
 
 
 def test_an_expansion_that_ends_while_a_size_is_looked_at_shows_no_bytes_too_few(mounted, item, monkeypatch):
