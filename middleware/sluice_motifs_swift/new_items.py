@@ -69,13 +69,12 @@ class NewItems:
                 if view is None or not view.record.motifs:
                     self._runtime.notify_delete(name)
                 else:
+                    self._runtime.items.put(name, view.plain.size, not view.contracted)
                     self._found(name, view.record)
             except SluiceError as error:
                 log.info("`%s` is looked at later: %s", name, error)
                 view = None
-            if view is not None and view.record.motifs:
-                self._runtime.items.put(name, view.plain.size, not view.contracted)
-            elif tries + 1 < len(_PAUSES):
+            if (view is None or not view.record.motifs) and tries + 1 < len(_PAUSES):
                 heapq.heappush(self._waiting, (self._now + _PAUSES[tries + 1], tries + 1, name))
 
     def _run(self) -> None:

@@ -1,7 +1,7 @@
 """Giving up bytes that are out of date, soon after a source has changed: the storage tells which items clients changed.
 
-Bytes of a derived item that were made from an older version of a source are never read again, so they only take room,
-and count as if they did not.  All that is derived from what was changed is looked at, and what is derived from that.
+Bytes of a derived item that were made from an older version of a source are never read again, but take room and
+count as stored.  All that is derived from what was changed is looked at, and what is derived from that.
 
 What is told may be late, or lost, and is not needed: each open compares versions (``dependencies.freshness``).
 """

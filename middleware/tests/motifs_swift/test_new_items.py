@@ -70,3 +70,22 @@ def test_what_is_gone_without_notice_leaves_the_table_when_it_is_its_turn():
         with pytest.raises(CallerError, match=name):
             runtime.contract(name, "trust")
     assert runtime.items.names() == []
+
+
+def test_what_cannot_be_noted_is_in_the_table_and_noted_later():
+    shim, found = MemoryShim(), []
+    runtime = Runtime(shim, LocalLeases(), LocalDependents(), {})
+
+    def note(name, record):
+        found.append(name)
+        if len(found) == 1:
+            raise PeerError("redis is away")
+
+    fresh = NewItems(runtime, shim, note)
+    shim.put("o", b"123", Record((Motif("concat", {"of": "a"}),)))
+    fresh.note("o")
+    fresh.look(1.0)
+    assert runtime.items.names() == ["o"]
+    fresh.look(3.0)
+    fresh.look(1000.0)
+    assert found == ["o", "o"]
