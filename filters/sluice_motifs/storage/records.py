@@ -47,6 +47,13 @@ class Motif:
                     return cls(template, params, identity)
         raise DecodeError(f"`{found!r:.80}` is no motif")
 
+    def is_same(self, other: Motif) -> bool:
+        """Whether they differ at most in parameters that one of them has not, as the name of a copy."""
+        pairs, others = self.params.items(), other.params.items()
+        return (self.template, self.identity) == (other.template, other.identity) and (
+            pairs <= others or others <= pairs
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Plain:
@@ -72,6 +79,12 @@ class Record:
 
     motifs: tuple[Motif, ...] = ()
     made_from: Mapping[str, str] = field(default_factory=dict)
+
+    def joined(self, other: Record) -> Record:
+        """With what ``other`` has besides, as far as there is room; of a source that both name the version is kept."""
+        more = [one for one in other.motifs if not any(map(one.is_same, self.motifs))]
+        joined = (*self.motifs, *more)[:MOST_MOTIFS]
+        return Record(joined, {**other.made_from, **self.made_from}) if more else self
 
     def encode(self) -> str:
         """

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Final
 
-from sluice_core.errors import PeerError
+from sluice_core.errors import CallerError, DecodeError, PeerError
 from sluice_core.rewrites.offsets import next_offset
 from sluice_filters import chain
 from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.swift.proxy_api import header_to_environ_key
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import Env, Headers
+from sluice_motifs.storage.records import Record
+
+log = logging.getLogger(__name__)
 
 _DATA_TIMESTAMP: Final = "X-Backend-Data-Timestamp"
 _TIMESTAMP: Final = "X-Backend-Timestamp"
@@ -85,22 +89,31 @@ class StoredObject:
         """The record of the object's motifs that holds for these data, as text; empty when there is none.
 
         A record that was posted names the data file on which it was written.  It holds for that one, and for others of
-        the same time that keep none or an older one.
+        the same time that keep none, or one that was written earlier.  What was posted after somebody had read the
+        object to store it again with another record, and before that was done, holds beside that record.
 
         Swift's reconciler stores data and metadata as one file at the time of the last POST.  Then the record holds for
         the same bytes, unless the one that is kept was written after it.
         """
+        return self._motif_record()[0]
+
+    def _motif_record(self) -> tuple[str, str]:
+        """As ``motif_record``, with the timestamp of the data file for which it was written, if that is known."""
         kept = sysmeta.find_header(self.headers, sysmeta.MOTIF) or ""
+        written, _, read = (sysmeta.find_header(self.headers, sysmeta.MOTIF_WRITTEN) or "").partition("/")
         named, _, posted = (sysmeta.find_header(self.headers, sysmeta.POSTED_MOTIF) or "").partition(" ")
         if not posted:
-            return kept  # most have none, and nobody need know when they were written
+            return kept, written  # most have none, and nobody need know when they were written
         written_on, _, etag = named.partition("/")
         data, known = self._data_timestamp(), Timestamp(written_on)
-        if known.normal != data.normal:
-            if etag != self.etag or self.timestamp != data.internal:
-                return kept  # a client wrote other bytes while it was posted
-            data = Timestamp(sysmeta.find_header(self.headers, sysmeta.MOTIF_WRITTEN) or 0)
-        return posted if not kept or known >= data else kept
+        moved = known.normal != data.normal
+        if moved and (etag != self.etag or self.timestamp != data.internal):
+            return kept, written  # a client wrote other bytes while it was posted
+        if not kept or known >= Timestamp(written or (0 if moved else data.internal)):
+            return posted, known.internal
+        if read and Timestamp(self.timestamp) > Timestamp(read):
+            return _joined(kept, posted), written
+        return kept, written
 
     def posted_motif(self, record: str) -> str:
         """The value of ``sysmeta.POSTED_MOTIF`` that attaches ``record`` to these data."""
@@ -112,8 +125,12 @@ class StoredObject:
         :raises PeerError: when the answer does not tell when they were written
         """
         env["HTTP_X_TIMESTAMP"] = _next(self._data_timestamp())
-        if header_to_environ_key(sysmeta.MOTIF) in env:
-            env[header_to_environ_key(sysmeta.MOTIF_WRITTEN)] = env["HTTP_X_TIMESTAMP"]
+        if sysmeta.MOTIF_ENV in env:
+            record, written = self._motif_record()
+            if env[sysmeta.MOTIF_ENV] != record:
+                written = env["HTTP_X_TIMESTAMP"]
+            value = f"{written or self._data_timestamp().internal}/{self.timestamp}"
+            env[header_to_environ_key(sysmeta.MOTIF_WRITTEN)] = value
 
     def next_post_timestamp(self) -> str:
         """The timestamp of the next attempt to replace the metadata alone."""
@@ -137,6 +154,14 @@ class StoredObject:
 def _next(stored: Timestamp) -> str:
     replaced: str = Timestamp(stored.timestamp, offset=next_offset(stored.offset)).internal
     return replaced
+
+
+def _joined(kept: str, posted: str) -> str:
+    try:
+        return Record.decode(kept).joined(Record.decode(posted)).encode()
+    except (DecodeError, CallerError) as error:  # damaged, or too long together
+        log.warning("a motif that was attached while its object was stored again is lost: %s", error)
+        return kept
 
 
 def describe_upload(env: Env, stored: StoredObject) -> None:

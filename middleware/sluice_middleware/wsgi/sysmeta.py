@@ -24,8 +24,8 @@ removed from every response, and from every request of others.
     make them again; ``-Etag`` above is the MD5 of these.
 ``X-Object-Transient-Sysmeta-Sluice-Motif``
     A record as above that was attached later than the object was written, behind the timestamp of the data file on
-    which it was written and a space.  A POST replaces it, so the proxy adds it again; it may come onto a newer file,
-    for which it does not hold (``stored_object.StoredObject.motif_record``).
+    which it was written, a slash, the plain ETag and a space.  A POST replaces it, so the proxy adds it again; it may
+    come onto a newer file, for which it does not hold (``stored_object.StoredObject.motif_record``).
 ``X-Object-Sysmeta-Sluice-Copied``
     Never stored: on the answer to the GET of a COPY, JSON that names the object with motifs that is copied.
 
@@ -68,7 +68,8 @@ CHAIN: Final = "X-Object-Sysmeta-Sluice-Chain"
 ETAG: Final = "X-Object-Sysmeta-Sluice-Etag"
 NODE: Final = "X-Object-Sysmeta-Sluice-Node"
 MOTIF: Final = "X-Object-Sysmeta-Sluice-Motif"
-#: The timestamp of the data file for which :data:`MOTIF` was kept, where it is that of an earlier one with an offset.
+#: Where an object was stored again: the timestamp of the data file for which :data:`MOTIF` was written, a slash, and
+#: that of the newest metadata that were read before.
 MOTIF_WRITTEN: Final = "X-Object-Sysmeta-Sluice-Motif-Written"
 CONTRACTED: Final = "X-Object-Sysmeta-Sluice-Contracted"
 POSTED_MOTIF: Final = "X-Object-Transient-Sysmeta-Sluice-Motif"

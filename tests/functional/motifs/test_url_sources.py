@@ -4,7 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.support.cluster.motifs import contract, is_contracted, motif, put
+from tests.support.cluster.motifs import concat, contract, is_contracted, motif, put
 from tests.support.cluster.object_files import download
 from tests.support.http_source import chunked, endless, http_source, page, redirect, silent
 
@@ -69,21 +69,43 @@ def test_a_head_comes_before_the_bytes_go_and_a_get_brings_them_back(motifs, swi
     assert swift.token not in sent, "no credentials of who reads"
 
 
-def test_bytes_of_a_slow_source_come_as_it_sends_them(motifs, swift, source, mirrored):
-    more = threading.Event()
+def halting(more):
+    """An answer whose second part waits for ``more``."""
 
-    def halting(connection, method):
+    def answer(connection, method):
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(PAGE), PAGE[:500_000]))
         more.wait()
         connection.sendall(PAGE[500_000:])
 
-    path = mirrored("halting", halting)
+    return answer
+
+
+def test_bytes_of_a_slow_source_come_as_it_sends_them(motifs, swift, source, mirrored):
+    more = threading.Event()
+    path = mirrored("halting", halting(more))
     try:
         begun = download(swift, path, size=100_000)
         assert (begun.status, PAGE.startswith(begun.body)) == (200, True)
     finally:
         more.set()
     assert swift.request("GET", path).body == PAGE
+
+
+def test_a_motif_that_is_attached_while_bytes_are_made_stays(motifs, swift, source, mirrored):
+    put(swift, f"{CONTAINER}/twin", PAGE)
+    more = threading.Event()
+    path = mirrored("attached", halting(more))
+    try:
+        assert download(swift, path, size=100_000).status == 200
+        assert swift.request("POST", path, x_object_motif=concat(f"{CONTAINER}/twin")).status == 202
+    finally:
+        more.set()
+    assert swift.request("GET", path).body == PAGE
+    source.answers["attached"] = page(PAGE)
+    contract(motifs, path)
+    source.answers["attached"] = page(b"no", status="404 Not Found")
+    found = swift.request("GET", path)
+    assert (found.status, found.body == PAGE) == (200, True)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 """Which record of motifs holds: the one that is kept with the data, or the one that was posted."""
 
+from dataclasses import replace
+
 import pytest
 
 from sluice_core.errors import DecodeError
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.stored_object import StoredObject, describe_upload
+from sluice_motifs.storage.records import Motif, Record
 
 OLD, NEW = "1700000000.00000", "1700000001.00000"
 OFFSET, LATER = f"{OLD}_0000000100000000", f"{OLD}_0000000200000000"
@@ -64,13 +67,71 @@ def test_a_posted_record_that_the_reconciler_moved_holds_for_the_same_bytes(kept
     assert stored(NEW, kept, posted, **later).motif_record == (kept or "")
 
 
-def test_an_upload_says_for_which_data_it_keeps_a_record():
-    for kept, names in (("kept", True), (None, False)):
-        env = {}
-        describe_upload(env, stored(OFFSET, kept))
-        stored(OFFSET, kept).replace_by(env)
-        assert env["HTTP_X_TIMESTAMP"].startswith(f"{OLD}_00000002")
-        assert env.get("HTTP_X_OBJECT_SYSMETA_SLUICE_MOTIF_WRITTEN") == (env["HTTP_X_TIMESTAMP"] if names else None)
+@pytest.mark.parametrize(
+    ("kept", "posted", "stores", "written"),
+    [
+        (None, None, None, None),
+        ("kept", None, "kept", OFFSET),
+        ("kept", f"{OFFSET} posted", "posted", OFFSET),
+        (None, f"{OLD} posted", "posted", OLD),
+        ("kept", None, "another", "this"),
+    ],
+)
+def test_an_upload_says_for_which_data_its_record_was_written_and_what_was_read(kept, posted, stores, written):
+    before = stored(OFFSET, kept, posted, **{"X-Backend-Timestamp": NEW})
+    env = {}
+    describe_upload(env, before)
+    if stores == "another":
+        env[sysmeta.MOTIF_ENV] = stores
+    before.replace_by(env)
+    at = env["HTTP_X_TIMESTAMP"]
+    assert at.startswith(f"{OLD}_00000002")
+    assert env.get(sysmeta.MOTIF_ENV) == stores
+    names = {"this": f"{at}/{NEW}", None: None}.get(written, f"{written}/{NEW}")
+    assert env.get("HTTP_X_OBJECT_SYSMETA_SLUICE_MOTIF_WRITTEN") == names
+
+
+def test_a_record_that_was_posted_while_the_object_was_stored_again_as_it_was_holds():
+    """A motif that was detached then does not come back."""
+    written = {sysmeta.MOTIF_WRITTEN: f"{OFFSET}/{NEW}", "X-Backend-Timestamp": NEW}
+    assert stored(LATER, "kept", f"{OFFSET}/d41d8 posted", **written).motif_record == "posted"
+    assert stored(LATER, "kept", f"{OLD}/d41d8 posted", **written).motif_record == "kept"
+
+
+TIER = Motif("tier", {"policy": "cold"}, "who")
+COPIED = Motif("tier", {"policy": "cold", "copy": "that"}, "who")
+URL = Motif("url", {"source": "http://there/"}, "who")
+ELSEWHERE = Motif("url", {"source": "http://elsewhere/"}, "who")
+
+
+@pytest.mark.parametrize(
+    ("kept", "posted", "holds"),
+    [
+        ([COPIED], [TIER, URL], [COPIED, URL]),
+        ([TIER], [COPIED], [TIER]),
+        ([URL], [URL, ELSEWHERE], [URL, ELSEWHERE]),
+        ([TIER, URL], [TIER], [TIER, URL]),
+    ],
+)
+def test_a_motif_that_was_posted_while_another_record_was_stored_is_added_to_it(kept, posted, holds):
+    record = Record(tuple(kept), {"both": "new", "kept": "1"}).encode()
+    added = Record(tuple(posted), {"both": "old", "posted": "2"}).encode()
+    versions = {"both": "new", "kept": "1", **({"posted": "2"} if len(holds) > len(kept) else {})}
+
+    def found(read):
+        written = {sysmeta.MOTIF_WRITTEN: f"{LATER}/{read}", "X-Backend-Timestamp": NEW}
+        return Record.decode(stored(LATER, record, f"{OFFSET}/d41d8 {added}", **written).motif_record)
+
+    assert found(read=OFFSET) == Record(tuple(holds), versions)
+    assert found(read=NEW) == Record.decode(record), "it was looked at before the other was stored"
+
+
+@pytest.mark.parametrize("posted", ["no record", Record((replace(URL, identity="x" * 1900),)).encode()])
+def test_what_cannot_be_added_is_left_out(posted, caplog):
+    record = Record((COPIED, ELSEWHERE)).encode()
+    written = {sysmeta.MOTIF_WRITTEN: f"{LATER}/{OLD}", "X-Backend-Timestamp": NEW}
+    assert stored(LATER, record, f"{OLD}/d41d8 {posted}", **written).motif_record == record
+    assert "is lost" in caplog.text
 
 
 def test_a_contracted_object_is_described_as_it_was():
