@@ -29,6 +29,8 @@ DEFAULT_URL: Final = "http://127.0.0.1:8877"
 _TEXT: Final = "Write policies for Swift and watch them work."
 _USAGE: Final = 2
 _PIPE: Final = 141
+#: Seconds until an interrupt that was dropped is tried again.
+_AGAIN: Final = 0.01
 
 
 class GlobalOptions(ArgumentParser):
@@ -139,8 +141,15 @@ def _version() -> str:
 
 def _interrupt(number: int, frame: object) -> None:
     """End as Python does, but quietly: what a library had half made complains when it is collected."""
-    sys.unraisablehook = lambda unraisable: None
+    signal.signal(signal.SIGALRM, _interrupt)
+    sys.unraisablehook = _interrupt_again
     raise KeyboardInterrupt
+
+
+def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Python drops what is raised while an object is collected, an interrupt like anything else."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

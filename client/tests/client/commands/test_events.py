@@ -59,17 +59,16 @@ def test_following_goes_on_until_it_is_interrupted(api, log, words):
                 assert line == f"1970-01-01T00:00:01.000Z error   node_away: node `{node}` is error\n"
             log("n2")
         following.send_signal(signal.SIGINT)
-        out, err = following.communicate(timeout=20)
+        try:
+            out, err = following.communicate(timeout=20)
+        finally:
+            following.kill()
     assert (following.returncode, err) == (130, "")
     assert out == "" or "n2" in out, "what was logged after that may have come, too"
 
 
 #: As Ctrl-C within ``HTTPResponse.__init__``, whose ``close`` misses what is set at its end.
 HALF_MADE = """
-import os, signal, sys
-from sluice_client.cli import main
-from sluice_client.rest.client import Client
-
 class HalfMade:
     def __init__(self):
         os.kill(os.getpid(), signal.SIGINT)
@@ -80,24 +79,33 @@ class HalfMade:
         raise AttributeError("fp")
 
 Client.event_page = lambda *given, **wanted: HalfMade()
-sys.exit(main())
+"""
+#: As Ctrl-C while an object is collected, which drops what is raised.
+COLLECTED = """
+class Collected:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            pass
+
+def event_page(*given, **wanted):
+    Collected()
+    while True:
+        pass
+
+Client.event_page = event_page
+"""
+BEGIN = """
+import os, signal, sys
+from sluice_client.cli import main
+from sluice_client.rest.client import Client
 """
 
 
-def test_what_an_interrupt_leaves_half_made_says_nothing(api):
-    argv = [
-        sys.executable,
-        "-c",
-        HALF_MADE,
-        "--url",
-        api.url,
-        "--token-file",
-        str(api.token),
-        "event",
-        "list",
-        "--follow",
-    ]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+@pytest.mark.parametrize("at", [HALF_MADE, COLLECTED], ids=["half made", "collected"])
+def test_an_interrupt_at_an_odd_moment_ends_it_and_says_nothing(api, at):
+    begin = [sys.executable, "-c", f"{BEGIN}{at}\nsys.exit(main())", "--url", api.url, "--token-file", str(api.token)]
+    done = subprocess.run([*begin, "event", "list", "--follow"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
