@@ -7,7 +7,8 @@
 * *Posted metadata* have a time of their own and are seen while they are newer than the data file.  A POST replaces all
   of them.  A record of motifs lies in them (transient) or in the data file (kept).  A client's POST carries over the
   record that the proxy found just before, maybe on an older version: so a transient record names the data file on which
-  it was written.  It holds for this one, and for later ones of the same time as long as these keep none.
+  it was written.  It holds for this one, and for later ones of the same time as long as these keep none, or one that
+  was written before.  What is posted after the look at what a PUT of ours replaces holds beside the record of that PUT.
 
 ``switch`` is called before each access, so that a test can let others run in between.
 """
@@ -22,7 +23,7 @@ from typing import Final
 
 from sluice_core.errors import NotFound
 from sluice_motifs.api import ExpansionError, SourceGone
-from sluice_motifs.storage.records import ItemView, Plain, Record
+from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
 from sluice_motifs.storage.shim import Shim
 
 #: Distance of the offsets of two states, one made from the other.
@@ -40,6 +41,8 @@ class DataFile:
 
     :param content: None while it is contracted
     :param kept: the record that is kept with it; None when the transient one holds
+    :param written_on: the timestamp of the data file for which ``kept`` was written, if that is an earlier one
+    :param read: the timestamp of the newest metadata that were read before it was written in the place of another
     """
 
     timestamp: Timestamp
@@ -47,6 +50,8 @@ class DataFile:
     content: bytes | None = None
     metadata: str = ""
     kept: Record | None = None
+    written_on: Timestamp | None = None
+    read: Timestamp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +78,22 @@ class _State:
 
     @property
     def record(self) -> Record:
-        posted, kept = self.posted, self.data.kept
+        return self.holding()[0] or Record()
+
+    @property
+    def newest(self) -> Timestamp:
+        return self.data.timestamp if self.posted is None else self.posted.timestamp
+
+    def holding(self) -> tuple[Record | None, Timestamp]:
+        """The record that holds, and the data file for which it was written."""
+        posted, kept, written_on = self.posted, self.data.kept, self.data.written_on or self.data.timestamp
         if posted is None or posted.written_on[0] != self.data.timestamp[0]:
-            return kept or Record()
-        return posted.transient if kept is None or posted.written_on >= self.data.timestamp else kept
+            return kept, written_on
+        if kept is None or posted.written_on >= written_on:
+            return posted.transient, posted.written_on
+        if self.data.read is not None and posted.timestamp > self.data.read:
+            return kept.joined(posted.transient), written_on
+        return kept, written_on
 
 
 @dataclass
@@ -104,14 +121,15 @@ class MemoryShim(Shim):
         self._store(name, DataFile((self._time, 0), plain, content, metadata, record))
         return plain.version
 
-    def post(self, name: str, metadata: str) -> None:
-        """Replace its metadata; the record that was there a moment before is kept."""
+    def post(self, name: str, metadata: str, attached: Motif | None = None) -> None:
+        """Replace its metadata; the record that was there a moment before is kept, with this motif if one is given."""
         self.switch()
         state = self._states.get(name)
         if state is None or state.data.plain is None:
             return
+        more = Record() if attached is None else Record((attached,))
         self.switch()
-        self._post(name, Posted((self._tick(), 0), metadata, state.record, state.data.timestamp))
+        self._post(name, Posted((self._tick(), 0), metadata, state.record.joined(more), state.data.timestamp))
 
     def delete(self, name: str) -> None:
         """Delete an item, if there is one."""
@@ -136,7 +154,7 @@ class MemoryShim(Shim):
         if state is None or state.data.plain is None:
             return False
         self.switch()
-        return self._store(name, replace(state.data, timestamp=self._next(state.data.timestamp), kept=state.record))
+        return self._store(name, self._successor(state, state.holding()[0]))
 
     def metadata(self, name: str) -> str:
         """What was put or posted last."""
@@ -194,17 +212,16 @@ class MemoryShim(Shim):
     def annotate(self, seen: ItemView, record: Record) -> bool:
         self.switch()
         state: _State = seen.opaque
-        judged = state.data.timestamp if state.posted is None else state.posted.timestamp
-        posted = Posted(self._next(judged), state.metadata, record, state.data.timestamp)
+        posted = Posted(self._next(state.newest), state.metadata, record, state.data.timestamp)
         return self._post(seen.name, posted) and self._states[seen.name].record == record
 
     def contract(self, seen: ItemView, record: Record) -> bool:
         self.switch()
-        return self._store(seen.name, replace(self._successor(seen, record), content=None))
+        return self._store(seen.name, replace(self._successor(seen.opaque, record), content=None))
 
     def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
         content = self._received(pieces)
-        return self._store(seen.name, replace(self._successor(seen, record), content=content))
+        return self._store(seen.name, replace(self._successor(seen.opaque, record), content=content))
 
     def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
         content = self._received(pieces)
@@ -245,9 +262,10 @@ class MemoryShim(Shim):
         self.switch()
         return content
 
-    def _successor(self, seen: ItemView, record: Record) -> DataFile:
-        state: _State = seen.opaque
-        return replace(state.data, timestamp=self._next(state.data.timestamp), metadata=state.metadata, kept=record)
+    def _successor(self, state: _State, record: Record | None) -> DataFile:
+        held, written_on = state.holding()
+        again = replace(state.data, timestamp=self._next(state.data.timestamp), metadata=state.metadata, kept=record)
+        return replace(again, written_on=written_on if record == held else again.timestamp, read=state.newest)
 
     def _next(self, timestamp: Timestamp) -> Timestamp:
         time, offset = timestamp
@@ -269,8 +287,7 @@ class MemoryShim(Shim):
 
     def _post(self, name: str, posted: Posted) -> bool:
         state = self._states[name]
-        newest = state.data.timestamp if state.posted is None else state.posted.timestamp
-        if state.data.plain is None or newest >= posted.timestamp:
+        if state.data.plain is None or state.newest >= posted.timestamp:
             return False
         self._states[name] = _State(state.data, posted)
         return True

@@ -1,11 +1,14 @@
 """The storage in memory that stands for Swift keeps the contract of shims."""
 
+from dataclasses import replace
+
 import pytest
 
 from sluice_motifs.expansion.opening import Openings
 from sluice_motifs.storage.leases import LocalLeases
+from sluice_motifs.storage.records import Motif, Record
 from sluice_motifs.testing.memory_shim import MemoryShim
-from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract
+from sluice_motifs.testing.shim_suite import RECORD, ShiftedCopy, ShimContract, attached
 
 
 class MemoryStorage:
@@ -34,3 +37,18 @@ class TestMemoryShim(ShimContract):
     @pytest.fixture
     def storage(self):
         return MemoryStorage()
+
+
+@pytest.mark.parametrize("record", [RECORD, replace(RECORD, made_from={"source": "1"})], ids=["as it was", "another"])
+@pytest.mark.parametrize("contracted", [False, True], ids=["contract", "expand"])
+def test_a_motif_that_a_client_posts_after_the_look_stays(contracted, record):
+    storage = MemoryStorage()
+    seen = attached(storage, "item", b"one", contracted)
+    more = Motif("shifted_copy", {"of": "other"})
+    storage.shim.post("item", "posted", more)
+    if contracted:
+        assert storage.shim.expand(seen, record, iter([b"one"]))
+    else:
+        assert storage.shim.contract(seen, record)
+    assert storage.shim.view("item").record == Record((*RECORD.motifs, more), record.made_from)
+    assert storage.shim.metadata("item") == "posted"

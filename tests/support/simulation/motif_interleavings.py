@@ -13,6 +13,7 @@ access to the storage and to leases. What must hold:
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import random
 import sys
@@ -141,6 +142,8 @@ class Kept(One):
         return {COPY: call.keep_copy("cold")}
 
     def expand(self, call: TemplateCall) -> Iterator[bytes]:
+        if COPY not in self.params:
+            raise ExpansionError("no copy was made yet")
         yield from call.read(str(self.params[COPY]))
 
 
@@ -315,8 +318,8 @@ class Episode(NoObserver):
     def operation(self) -> Callable[[], None]:
         name = self.draws.choice(list(self.scene))
         kind = self.draws.choices(
-            ("get", "contract", "put", "renew", "delete", "post", "rewrite", "copy", "lose", "sweep", "tell"),
-            (30, 30, 12, 8, 4, 6, 8, 8, 4, 6, 8),
+            ("get", "contract", "put", "renew", "delete", "post", "keep", "rewrite", "copy", "lose", "sweep", "tell"),
+            (30, 30, 12, 8, 4, 6, 6, 8, 8, 4, 6, 8),
         )[0]
         if kind == "lose":
             return self.leases.lose
@@ -344,6 +347,10 @@ class Episode(NoObserver):
 
     def post(self, name: str) -> None:
         self.shim.post(name, "posted")
+
+    def keep(self, name: str) -> None:
+        """A client attaches a motif that keeps a copy, by a POST."""
+        self.shim.post(name, "kept", Motif("kept", {"of": ""}))
 
     def rewrite(self, name: str) -> None:
         self.shim.rewrite(name)
@@ -496,22 +503,24 @@ class Episode(NoObserver):
         for name, (keyword, _) in self.scene.items():
             if keyword in ("same", "unpacked", "kept"):
                 last = self.history[name][-1].content
-                if last is not None and self.made(name, set()) != last:
+                if last is not None and last not in self.made(name, frozenset()):
                     self.failure = self.failure or f"`{name}` was lost: {self.history}"
 
-    def made(self, name: str, seen: set[str]) -> bytes | None:
+    def made(self, name: str, seen: frozenset[str]) -> set[bytes]:
+        """What an item holds, or each of its motifs makes from what is stored now."""
         state = self.shim._states.get(name)
         if state is None or state.data.plain is None or name in seen:
-            return None
+            return set()
         if state.data.content is not None:
-            return state.data.content
+            return {state.data.content}
+        found = set()
         for motif in state.record.motifs:
             if COPY in motif.params:
-                return self.made(str(motif.params[COPY]), {*seen, name})
-            contents = [self.made(source, {*seen, name}) for source in str(motif.params["of"]).split(",")]
-            if None not in contents:
-                return TEMPLATES[motif.template].make(*[one for one in contents if one is not None])
-        return None
+                found |= self.made(str(motif.params[COPY]), seen | {name})
+                continue
+            contents = [self.made(source, seen | {name}) for source in str(motif.params["of"]).split(",")]
+            found |= {TEMPLATES[motif.template].make(*one) for one in itertools.product(*contents)}
+        return found
 
     def view(self, name: str) -> ItemView:
         view = self.shim.view(name)
