@@ -178,7 +178,7 @@ class ObjectRewriter:
         return prepare_reversible(env, wanted), True
 
     def _put(self, env: Env, stored: StoredObject, body: EncodedInput | None) -> Outcome:
-        stored.replace_by(env)
+        stored.replace_by(env, record_carried=True)
         env["swift.content_type_overridden"] = True
         try:
             answer = UpstreamResponse(self._handler.app, env)

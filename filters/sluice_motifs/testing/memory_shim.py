@@ -154,7 +154,8 @@ class MemoryShim(Shim):
         if state is None or state.data.plain is None:
             return False
         self.switch()
-        return self._store(name, self._successor(state, state.holding()[0]))
+        record, written_on = state.holding()
+        return self._store(name, replace(self._successor(state, record), written_on=written_on))
 
     def metadata(self, name: str) -> str:
         """What was put or posted last."""
@@ -263,9 +264,8 @@ class MemoryShim(Shim):
         return content
 
     def _successor(self, state: _State, record: Record | None) -> DataFile:
-        held, written_on = state.holding()
         again = replace(state.data, timestamp=self._next(state.data.timestamp), metadata=state.metadata, kept=record)
-        return replace(again, written_on=written_on if record == held else again.timestamp, read=state.newest)
+        return replace(again, written_on=None, read=state.newest)
 
     def _next(self, timestamp: Timestamp) -> Timestamp:
         time, offset = timestamp

@@ -90,7 +90,7 @@ class StoredObject:
 
         A record that was posted names the data file on which it was written.  It holds for that one, and for others of
         the same time that keep none, or one that was written earlier.  What was posted after somebody had read the
-        object to store it again with another record, and before that was done, holds beside that record.
+        object to store it again, and before that was done, holds beside the record that was written then.
 
         Swift's reconciler stores data and metadata as one file at the time of the last POST.  Then the record holds for
         the same bytes, unless the one that is kept was written after it.
@@ -119,18 +119,18 @@ class StoredObject:
         """The value of ``sysmeta.POSTED_MOTIF`` that attaches ``record`` to these data."""
         return f"{self._data_timestamp().internal}/{self.etag} {record}"
 
-    def replace_by(self, env: Env) -> None:
+    def replace_by(self, env: Env, record_carried: bool = False) -> None:
         """Give an upload the timestamp of the next attempt to replace these data.
 
+        :param record_carried: whether its record of motifs is only carried along.  What was posted meanwhile then holds
+            instead; else beside it, since bytes may go because of this record
         :raises PeerError: when the answer does not tell when they were written
         """
         env["HTTP_X_TIMESTAMP"] = _next(self._data_timestamp())
         if sysmeta.MOTIF_ENV in env:
-            record, written = self._motif_record()
-            if env[sysmeta.MOTIF_ENV] != record:
-                written = env["HTTP_X_TIMESTAMP"]
-            value = f"{written or self._data_timestamp().internal}/{self.timestamp}"
-            env[header_to_environ_key(sysmeta.MOTIF_WRITTEN)] = value
+            carried = self._motif_record()[1] or self._data_timestamp().internal
+            written = carried if record_carried else env["HTTP_X_TIMESTAMP"]
+            env[header_to_environ_key(sysmeta.MOTIF_WRITTEN)] = f"{written}/{self.timestamp}"
 
     def next_post_timestamp(self) -> str:
         """The timestamp of the next attempt to replace the metadata alone."""

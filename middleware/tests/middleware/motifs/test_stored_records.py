@@ -68,25 +68,23 @@ def test_a_posted_record_that_the_reconciler_moved_holds_for_the_same_bytes(kept
 
 
 @pytest.mark.parametrize(
-    ("kept", "posted", "stores", "written"),
+    ("kept", "posted", "carries", "written"),
     [
-        (None, None, None, None),
-        ("kept", None, "kept", OFFSET),
-        ("kept", f"{OFFSET} posted", "posted", OFFSET),
-        (None, f"{OLD} posted", "posted", OLD),
-        ("kept", None, "another", "this"),
+        (None, None, True, None),
+        ("kept", None, True, OFFSET),
+        ("kept", f"{OFFSET} posted", True, OFFSET),
+        (None, f"{OLD} posted", True, OLD),
+        ("kept", None, False, "this"),
+        (None, f"{OLD} posted", False, "this"),
     ],
 )
-def test_an_upload_says_for_which_data_its_record_was_written_and_what_was_read(kept, posted, stores, written):
+def test_an_upload_says_for_which_data_its_record_was_written_and_what_was_read(kept, posted, carries, written):
     before = stored(OFFSET, kept, posted, **{"X-Backend-Timestamp": NEW})
     env = {}
     describe_upload(env, before)
-    if stores == "another":
-        env[sysmeta.MOTIF_ENV] = stores
-    before.replace_by(env)
+    before.replace_by(env, carries)
     at = env["HTTP_X_TIMESTAMP"]
     assert at.startswith(f"{OLD}_00000002")
-    assert env.get(sysmeta.MOTIF_ENV) == stores
     names = {"this": f"{at}/{NEW}", None: None}.get(written, f"{written}/{NEW}")
     assert env.get("HTTP_X_OBJECT_SYSMETA_SLUICE_MOTIF_WRITTEN") == names
 
@@ -111,6 +109,7 @@ ELSEWHERE = Motif("url", {"source": "http://elsewhere/"}, "who")
         ([TIER], [COPIED], [TIER]),
         ([URL], [URL, ELSEWHERE], [URL, ELSEWHERE]),
         ([TIER, URL], [TIER], [TIER, URL]),
+        ([URL], [], [URL]),
     ],
 )
 def test_a_motif_that_was_posted_while_another_record_was_stored_is_added_to_it(kept, posted, holds):
