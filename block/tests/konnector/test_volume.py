@@ -1,5 +1,6 @@
 """Volumes on a machine: nothing is lost or leaked, whatever ends."""
 
+import contextlib
 import json
 import mmap
 import os
@@ -151,6 +152,37 @@ def test_an_nbd_socket_for_qemu_needs_no_device(machine):
     told = subprocess.run(["nbdinfo", "--size", volume.device()], capture_output=True, text=True, check=True)
     assert int(told.stdout) == 64 << 20
     assert not volume.mount.is_mounted()
+
+
+@contextlib.contextmanager
+def qemu_io(uri, *before):
+    """A client of an NBD socket that is connected until the block ends."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*before, "qemu-io", "-f", "raw", uri], stdin=pipe, stdout=pipe, text=True) as client:
+        read_first_word(client)
+        yield client
+        client.stdin.close()
+
+
+def read_first_word(client):
+    client.stdin.write("read 0 512\n")
+    client.stdin.flush()
+    while not (line := client.stdout.readline()).startswith("512"):
+        assert "read 512/512" in line or "qemu-io>" in line
+
+
+@pytest.mark.parametrize("network", [(), ("unshare", "--net")])
+def test_an_nbd_socket_in_use_is_not_taken_away_and_the_refusal_says_by_whom(machine, network):
+    volume = machine.attach(export=NBD)
+    key = volume.attachment.volume
+    with qemu_io(volume.device(), *network) as client:
+        with pytest.raises(Conflict, match=rf"in use: connected by process {client.pid} \(qemu-io\)"):
+            machine.konnector.detach(key)
+        assert volume.attachment.state == ATTACHED
+        assert machine.konnector.halt()[0].endswith(f"connected by process {client.pid} (qemu-io)")
+        read_first_word(client)
+    machine.konnector.detach(key)
+    assert machine.leftovers() == []
 
 
 def test_a_konnector_that_died_while_it_showed_a_new_size_is_followed_by_one_that_shows_it(machine):

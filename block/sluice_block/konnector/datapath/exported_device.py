@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice_block.konnector.datapath import loop_devices
+from sluice_block.konnector.datapath import loop_devices, socket_clients
 from sluice_block.konnector.datapath.front import Front
 from sluice_block.konnector.datapath.fuse_mount import FuseMount
 from sluice_block.konnector.records import BLOCK
@@ -59,8 +59,12 @@ class ExportedDevice:
 
     def check_unused(self) -> None:
         """
-        :raises Conflict: while somebody holds the device, naming who
+        :raises Conflict: while somebody holds the device, or is connected to the NBD socket, naming who
+        :raises PeerError: when that cannot be found out
         """
+        server = self.front.process()
+        if self.export != BLOCK and server is not None:
+            socket_clients.check_unused(self.front.socket, server)
         device = self.mount.device()
         if device:
             loop_devices.check_unused(device)
