@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from sluice_block.konnector import volume_changes
 from sluice_block.konnector.datapath import loop_devices
@@ -23,6 +24,9 @@ from sluice_core.errors import Conflict, NotFound, SluiceError
 from sluice_core.volumes.messages import StackStep
 
 log = logging.getLogger(__name__)
+
+#: Seconds after which it is tried again to end what did not.
+_AGAIN: Final = 5.0
 
 
 class Konnector:
@@ -41,6 +45,7 @@ class Konnector:
         self.filters = filters or UploadedFilters(tuple, CodeStore(state), Refusals(state / REFUSALS))
         self._volumes: dict[str, AttachedVolume] = {}
         self._measurements: dict[str, FioMeasurement] = {}
+        self._tried: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def adopt(self) -> None:
@@ -50,7 +55,7 @@ class Konnector:
             if attachment.revoked:
                 self._try(volume, "is not forgotten", partial(self._drop_revoked, volume))
             elif attachment.state == DETACHING:
-                self._try(volume, "is not detached", partial(self.detach, attachment.volume))
+                self._try(volume, "is not detached", partial(self._end, volume))
             else:
                 self._try(volume, "is not taken over", volume.adopt)
 
@@ -75,10 +80,12 @@ class Konnector:
     def volume(self, key: str) -> AttachedVolume:
         """
         :raises NotFound: when it is not attached here
+        :raises PeerError: when that is not known: its record cannot be read
         """
         with self._lock:
             found = self._volumes.get(key)
         if found is None:
+            self._files.check_none(key)
             raise NotFound(f"volume `{key}` is not attached here")
         return found
 
@@ -95,6 +102,7 @@ class Konnector:
             volume = self._volumes.get(wanted.volume)
             fresh = volume is None
             if volume is None:
+                self._files.check_none(wanted.volume)
                 volume = self._volumes[wanted.volume] = self._make(replace(wanted, created=time.time()))
         with volume.lock:
             if not fresh:
@@ -102,9 +110,9 @@ class Konnector:
             try:
                 self._files.write(volume.attachment)
                 volume.attach()
-            except BaseException:
+            except BaseException as error:
                 if fresh:
-                    self._undo(volume)
+                    self._undo(volume, str(error))
                 raise
         return volume, fresh
 
@@ -116,10 +124,10 @@ class Konnector:
         """
         volume = self.volume(key)
         with volume.lock:
+            if not self._is_known(volume):  # another call ended it, and it may be attached anew
+                raise NotFound(f"volume `{key}` is not attached here")
             volume.detach()
-            with self._lock:
-                self._volumes.pop(key, None)
-                self._measurements.pop(key, None)
+            self._forget(volume)
 
     def measure(self, key: str, seconds: int) -> FioMeasurement:
         """Have fio overwrite and read a volume; the measurement that runs already, if one does.
@@ -192,6 +200,8 @@ class Konnector:
         for volume in self.volumes():
             if volume.attachment.revoked:
                 self._try(volume, "is not forgotten", partial(self._drop_revoked, volume))
+            elif volume.attachment.state == DETACHING:
+                self._end_again(volume)
             else:
                 self._try(volume, "does not come back", partial(volume.check, devices))
 
@@ -213,10 +223,49 @@ class Konnector:
         logs = self._logs / f"{key}.requests"
         return AttachedVolume(attachment, self._files, self._run / key, self._built, logs, self.filters)
 
-    def _undo(self, volume: AttachedVolume) -> None:
-        self._try(volume, "is not undone", volume.detach)
+    def _undo(self, volume: AttachedVolume, reason: str) -> None:
+        """Take back an attach that failed; what does not end stays known, and is tried again with each check.
+
+        Whoever ordered it must not believe that nothing is here: its volume could be given to another machine.
+        """
+        self._tried[volume.attachment.volume] = time.monotonic()
+        try:
+            volume.undo_attach(reason)
+        except SluiceError:  # which the volume has noted
+            return
+        self._forget(volume)
+
+    def _end_again(self, volume: AttachedVolume) -> None:
+        """Try again, now and then, to end a volume whose detach was begun, or whose attach is being undone."""
+        key, now = volume.attachment.volume, time.monotonic()
+        if now - self._tried.get(key, -_AGAIN) < _AGAIN or not volume.lock.acquire(blocking=False):
+            return  # somebody detaches it right now
+        try:
+            self._tried[key] = now
+            self._end(volume)
+        except SluiceError:  # which the volume has noted
+            pass
+        finally:
+            volume.lock.release()
+
+    def _end(self, volume: AttachedVolume) -> None:
+        """
+        :raises SluiceError: as of :meth:`AttachedVolume.detach`
+        """
+        with volume.lock:
+            if self._is_known(volume) and volume.attachment.state == DETACHING:
+                volume.retry_detach()
+                self._forget(volume)
+
+    def _is_known(self, volume: AttachedVolume) -> bool:
         with self._lock:
-            self._volumes.pop(volume.attachment.volume, None)
+            return self._volumes.get(volume.attachment.volume) is volume
+
+    def _forget(self, volume: AttachedVolume) -> None:
+        key = volume.attachment.volume
+        with self._lock:
+            for known in (self._volumes, self._measurements, self._tried):
+                known.pop(key, None)
 
     @staticmethod
     def _try(volume: AttachedVolume, failure: str, call: Callable[[], object]) -> None:

@@ -31,6 +31,14 @@ class StateFiles:
             except (OSError, DecodeError) as error:
                 log.error("`%s` cannot be read, its volume is not looked after: %s", path, error)
 
+    def check_none(self, volume: str) -> None:
+        """
+        :raises PeerError: when there is a file of ``volume``, which cannot have been read then
+        """
+        path = self._path(volume)
+        if path.exists():
+            raise PeerError(f"`{path}` cannot be read, so what is attached here of volume `{volume}` is not known")
+
     def write(self, attachment: VolumeAttachment) -> None:
         """Keep it; it is on the disk when this returns.
 

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sluice_block.konnector.datapath.exported_device import ExportedDevice
 from sluice_block.konnector.datapath.front import Front
@@ -32,10 +32,13 @@ from sluice_block.konnector.state_files import StateFiles
 from sluice_block.stack.page import Counters
 from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.stage import FilterFault, UploadedStage
-from sluice_core.errors import Conflict
+from sluice_core.errors import Conflict, SluiceError
 from sluice_core.volumes.messages import RbdLocality
 
 log = logging.getLogger(__name__)
+
+#: In a fault: between what was begun and why it does not end.
+_NOT_ENDED: Final = "; what is left of it does not end: "
 
 
 @dataclass(eq=False)
@@ -105,6 +108,33 @@ class AttachedVolume:
             self._note(DETACHING)
             self._tear_down()
             self.files.remove(self.attachment.volume)
+
+    def undo_attach(self, reason: str) -> None:
+        """End everything of an attach that failed; what cannot be ended is kept, with why, and may be tried again.
+
+        :param reason: why it failed
+        :raises SluiceError: as of :meth:`detach`
+        """
+        with self.lock:
+            fault = f"its attach failed and is undone: {reason}"
+            self.attachment = replace(self.attachment, state=DETACHING, fault=fault)  # written when it does not end
+            self.retry_detach()
+
+    def retry_detach(self) -> None:
+        """End what a detach, or the undoing of an attach, has left.
+
+        :raises SluiceError: as of :meth:`detach`, which is noted as the fault
+        """
+        with self.lock:
+            try:
+                self.detach()
+            except SluiceError as error:
+                begun = self.attachment.fault.partition(_NOT_ENDED)[0] or "its detach was begun"
+                fault = f"{begun}{_NOT_ENDED}{error}"
+                if fault != self.attachment.fault:
+                    log.error("volume `%s` stays: %s", self.attachment.volume, fault)
+                    self.keep(replace(self.attachment, fault=fault))
+                raise
 
     def revoke(self) -> None:
         """Its attachment was ended elsewhere: users get I/O errors at once, and it is never served again.

@@ -8,10 +8,13 @@ from dataclasses import replace
 import pytest
 from tests.support.block.verified_load import VerifiedLoad
 
+from sluice_block.konnector import konnector
 from sluice_block.konnector.datapath import loop_devices
+from sluice_block.konnector.datapath.front import Front
 from sluice_block.konnector.datapath.stack_server import StackServer
 from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING
-from sluice_core.errors import Conflict
+from sluice_block.konnector.volume import AttachedVolume
+from sluice_core.errors import Conflict, PeerError
 from sluice_core.volumes.messages import StackStep
 
 pytestmark = pytest.mark.service
@@ -111,6 +114,71 @@ def test_what_a_crash_left_half_done_is_finished(machine, state):
         volume.mount.end()
     machine.start()
     assert [one.attachment.state for one in machine.konnector.volumes()] == ([ATTACHED] if state == ATTACHING else [])
+
+
+@pytest.fixture
+def held(machine, monkeypatch):
+    """An attach that fails when its device is there already, which somebody has open by then: volume and holder."""
+    opened = []
+
+    def fail(front):
+        (device,) = (one.device() for one in machine.konnector.volumes())
+        opened.append(os.open(device, os.O_RDONLY))
+        raise PeerError("the front does not answer")
+
+    wanted = machine.wanted()
+    with monkeypatch.context() as patch:
+        patch.setattr(Front, "size", fail)
+        with pytest.raises(PeerError, match="the front does not answer"):
+            machine.konnector.attach(wanted)
+    return wanted, opened[0]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_an_attach_that_cannot_be_undone_is_kept_and_said_and_undone_later(machine, held, restart, monkeypatch):
+    wanted, holder = held
+    if restart:
+        machine.start()
+    (volume,) = machine.konnector.volumes()
+    assert volume.attachment.state == DETACHING
+    said = volume.to_data()["fault"]
+    assert said.startswith("its attach failed and is undone: the front does not answer; what is left of it does not")
+    assert f"opened by process {os.getpid()}" in said
+    assert next(iter(volume.files.read_all())).fault == said
+    with pytest.raises(Conflict, match=f"opened by process {os.getpid()}"):
+        machine.konnector.detach(wanted.volume)
+    with pytest.raises(Conflict, match="is detaching here, detach it first"):
+        machine.konnector.attach(wanted)
+    os.close(holder)
+    monkeypatch.setattr(konnector, "_AGAIN", 0.0)
+    machine.konnector.check()
+    assert machine.konnector.volumes() == []
+    assert machine.leftovers() == []
+
+
+def test_it_is_tried_now_and_then_to_end_what_is_held(machine, held, monkeypatch):
+    _, holder = held
+    tried = []
+    monkeypatch.setattr(AttachedVolume, "retry_detach", lambda self: tried.append(self))
+    machine.konnector.check()
+    assert tried == []
+    monkeypatch.undo()
+    os.close(holder)
+
+
+def test_what_a_record_that_cannot_be_read_stands_for_is_not_taken_for_detached(machine):
+    volume = machine.attach()
+    before, key = volume.attachment, volume.attachment.volume
+    path = machine.folder / "state" / f"{key}.volume"
+    kept = path.read_bytes()
+    path.write_bytes(kept[:100])
+    machine.start()
+    for call in (machine.konnector.volume, machine.konnector.detach, lambda _: machine.konnector.attach(before)):
+        with pytest.raises(PeerError, match=f"`{path}` cannot be read"):
+            call(key)
+    path.write_bytes(kept)
+    machine.start()
+    assert machine.konnector.volume(key).attachment.state == ATTACHED
 
 
 @pytest.mark.parametrize("told", [False, True])

@@ -78,5 +78,5 @@ def _of_parts(report: NodeReport, now: float) -> Iterator[Event]:
         text = f"node `{report.node}` runs without plugin `{name}`: {reason}"
         yield Event.make(now, PLUGIN_LEFT_OUT, text, report.node, subject=name, node=report.node)
     for volume, reason in report.volume_faults.items():
-        text = f"volume `{volume}` is broken on node `{report.node}`: {reason}"
+        text = f"volume `{volume}` is not as it should be on node `{report.node}`: {reason}"
         yield Event.make(now, VOLUME_FAILED, text, report.node, subject=volume, node=report.node)

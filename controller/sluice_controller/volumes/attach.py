@@ -29,6 +29,7 @@ from sluice_core.volumes.cinder.adapter import Cinder
 from sluice_core.volumes.cinder.records import AVAILABLE, GIB, CinderAttachment
 from sluice_core.volumes.messages import (
     ATTACH,
+    UNDER_WAY,
     VolumeOperation,
     VolumeRecord,
 )
@@ -180,15 +181,32 @@ def _wanted(
     }
 
 
-def rates_in_force(backend: Backend, record: VolumeRecord) -> dict[str, float] | None:
-    """The rates that a volume's konnector holds it to, by parameter; None: it is not attached, or nobody answers."""
+@dataclass(frozen=True, slots=True)
+class VolumeUse:
+    """How a volume is used.
+
+    :param rates: that its konnector holds it to, by parameter; None: it is not attached, or nobody answers
+    :param fault: what is wrong with it, as its konnector says, or what an operation on it waits for; empty: nothing
+    """
+
+    rates: Mapping[str, float] | None = None
+    fault: str = ""
+
+
+def read_use(backend: Backend, record: VolumeRecord) -> VolumeUse:
+    """How a volume is used now."""
     if not record.node:
-        return None
+        known = backend.store.run(operations.read_operations(backend.store.keys)).values()
+        waiting = (one for one in known if one.volume == record.id and one.state == UNDER_WAY)
+        return VolumeUse(None, next((one.reason for one in waiting), ""))
     try:
-        found = node_konnector(backend, record.node).volume(record.id).get("limits_in_force")
+        shown = node_konnector(backend, record.node).volume(record.id)
     except (CallerError, PeerError) as error:
-        log.warning("the rates of volume `%s` are not known: %s", record.id, error)
-        return None
+        log.warning("how volume `%s` is used is not known: %s", record.id, error)
+        return VolumeUse(None, str(error))
+    found, fault = shown.get("limits_in_force"), str(shown.get("fault") or "")
     if not isinstance(found, Mapping):
-        return None
-    return {name: float(rate) for name, rate in found.items() if isinstance(rate, int | float) and rate}
+        return VolumeUse(None, fault)
+    return VolumeUse(
+        {name: float(rate) for name, rate in found.items() if isinstance(rate, int | float) and rate}, fault
+    )

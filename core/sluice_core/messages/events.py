@@ -80,7 +80,10 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     VOLUME_DELETED: (INFO, "Cinder deleted a volume"),
     VOLUME_ATTACHED: (INFO, "Cinder attached a volume"),
     VOLUME_DETACHED: (INFO, "Cinder detached a volume"),
-    VOLUME_FAILED: (ERROR, "Cinder could not do what was asked of a volume, or a konnector has a broken one"),
+    VOLUME_FAILED: (
+        ERROR,
+        "Cinder could not do what was asked of a volume, or a konnector has a broken one, or one that it cannot let go",
+    ),
     MOTIF_CONTRACTED: (INFO, "objects of a space give up their bytes for the first time since its daemon began"),
     MOTIF_THRASHING: (WARNING, "a space stays above its target: what was contracted is read again too soon"),
     MOTIF_DETACHED: (WARNING, "a source of an object is gone, so its motif was detached and its bytes stay"),

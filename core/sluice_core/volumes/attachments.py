@@ -3,7 +3,8 @@
 Cinder makes an export, the konnector of a node takes it, then Cinder is told that the volume is in use.
 
 * An attachment is finished when the konnector has the volume.  Otherwise it is undone, at the konnector first: the
-  export of a volume ends only after its last user.
+  export of a volume ends only after its last user.  Until the konnector has let the volume go, its attachment stays in
+  Cinder, which gives the volume to nobody else, and the operation says who holds it.
 * A detachment is repeated until the konnector has let the volume go, or has said who holds it.  One with ``force``
   does not wait for a konnector that does not answer: Cinder deletes the attachment, if its back end then ends what the
   machine has of the volume, or somebody said that the machine is gone.  The konnector is told when it comes back.
@@ -36,6 +37,8 @@ log = logging.getLogger(__name__)
 #: What Cinder, and what a konnector, call an attachment that is complete.
 ATTACHED: Final = "attached"
 GIB: Final = 1 << 30
+#: In the data of an attachment that is being undone: why it is.
+UNDONE_FOR: Final = "undone_for"
 #: Types of connections whose export has ended when Cinder has deleted the attachment: whoever had it cannot write.
 FENCING: Final = frozenset({"nbd"})
 
@@ -89,12 +92,14 @@ class Attachments:
         A stack that was chosen for it is chosen anew next time when the konnector never had the volume.
         """
         konnector, never = self._konnectors(str(operation.data["node"])), False
+        reason = str(operation.data.get(UNDONE_FOR) or reason)
         try:
             konnector.detach(operation.volume)
         except NotFound:
-            never = True
-        except Conflict as error:  # it is held already: later may help
-            raise PeerError(f"the attachment cannot be undone: {error}") from error
+            never = UNDONE_FOR not in operation.data
+        except Conflict as error:  # it is held already: it is tried again until its users are gone
+            said = {**operation.data, UNDONE_FOR: reason}
+            return Outcome(replace(operation, data=said, reason=f"{reason}; it is not undone yet: {error}"), record)
         for one in self._cinder.attachments(operation.volume):
             if one.id == operation.data.get("attachment") or one.status != ATTACHED:
                 self._cinder.delete_attachment(one.id)

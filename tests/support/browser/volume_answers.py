@@ -34,6 +34,7 @@ def volume(**changes: Any) -> dict[str, Any]:
         "created_at": "2026-01-01T00:00:00.000000",
         "rates": {"max_bw": 3e6},
         "rates_in_force": {"max_bw": 3e6, "read_iops": 900.0},
+        "fault": None,
         **changes,
     }
 

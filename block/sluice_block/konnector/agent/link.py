@@ -17,7 +17,6 @@ from typing import Final
 
 from sluice_block.konnector.agent.volume_rows import GAUGES, METRICS, QUANTILES, Row, VolumeRows
 from sluice_block.konnector.konnector import Konnector
-from sluice_block.konnector.records import BROKEN
 from sluice_block.stack.filters import enforceable_actions
 from sluice_block.stack.page import Counters
 from sluice_core.connections.agent_connection import AgentConnection, worker_name
@@ -34,7 +33,7 @@ log = logging.getLogger(__name__)
 _AFTER_SECOND: Final = 0.002
 #: Rows of one message; with full sketches these are less than the 64 KiB that a message may have.
 _ROWS: Final = 16
-#: Broken volumes and refused filters that are told of, and characters of each reason: less than a message may have.
+#: Volumes with a fault and refused filters that are told of, and characters of each reason: less than a message has.
 _FAULTS: Final = 100
 _REFUSED: Final = 50
 _REASON: Final = 300
@@ -107,8 +106,8 @@ class AgentLink(AgentConnection):
             if str(error) != self._complaint:
                 log.error("no uploaded filter is announced: %s", error)
             uploaded, refused, self._complaint = {}, {}, str(error)
-        broken = [one.attachment for one in self._konnector.volumes() if one.attachment.state == BROKEN]
-        faults = {one.volume: one.fault[:_REASON] for one in broken[:_FAULTS]}
+        faulty = [one.attachment for one in self._konnector.volumes() if one.attachment.fault]
+        faults = {one.volume: one.fault[:_REASON] for one in faulty[:_FAULTS]}
         hello = replace(
             self._hello,
             actions={**enforceable_actions(), **uploaded},

@@ -3,10 +3,12 @@
 import os
 import signal
 import socket
+from dataclasses import replace
 
 import pytest
 
 from sluice_block.konnector.agent.link import AgentLink
+from sluice_block.konnector.records import DETACHING
 from sluice_core.messages.nodes import Counters, Hello
 
 ACTIONS = ("throttling", "bandwidth", "luks", "nop", "xor", "bitrev", "readahead", "cache")
@@ -107,6 +109,11 @@ def test_a_volume_that_broke_is_told_with_the_reason_until_it_is_detached(machin
         with connection:
             reason = Hello.decode(connection.recv(65536)).volume_faults[key]
         assert f"its front has ended while `{volume.device()}` is in use" in reason
+    volume.keep(replace(volume.attachment, state=DETACHING, fault="its attach failed"))
+    link.tick()
+    connection, _ = agent.accept()
+    with connection:
+        assert Hello.decode(connection.recv(65536)).volume_faults == {key: "its attach failed"}
     machine.konnector.detach(key)
     link.tick()
     connection, _ = agent.accept()

@@ -89,6 +89,11 @@ class VolumeDetailSerializer(VolumeSerializer):
         help_text="that its konnector holds it to, those by hand and its share of its pool included; null when it is "
         "not attached, or the konnector does not answer",
     )
+    fault = s.CharField(
+        allow_null=True,
+        help_text="why it is not served as it is to be, as its konnector says; or what the operation under way on it "
+        "waits for, as who holds a device whose attach is being undone; null: nothing is wrong",
+    )
 
 
 VolumePageSerializer: Final = page_of("volumes", VolumeSerializer, "Volumes, by id.")

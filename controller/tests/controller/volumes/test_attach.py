@@ -324,6 +324,37 @@ def test_what_the_konnector_refuses_is_undone_and_the_filters_are_chosen_anew(
     attach()
 
 
+def test_an_attachment_that_cannot_be_undone_stays_in_cinder_and_says_who_holds_the_volume(
+    send, cinder, konnector, volume, record
+):
+    konnector.late, konnector.faults["attach"] = True, CallerError("the device has no size")
+    konnector.held.add(volume)
+    konnector.shown[volume] = {"state": "detaching"}
+    operation = send("post", f"/volumes/{volume}/attach", {"node": "n1"}, 202)
+    for _ in range(2):  # whoever looks at it tries again
+        assert operation["state"] == "under_way"
+        assert operation["reason"].startswith("the device has no size; it is not undone yet: ")
+        assert operation["reason"].endswith("is held by process 4711 (fio)")
+        operation = send("get", f"/volumes/operations/{operation['id']}")
+    assert send("get", f"/volumes/{volume}")["fault"] == operation["reason"]
+    assert len(cinder.state.attachments) == 1
+    assert cinder.volume(volume).status != "available"
+    konnector.held.clear()
+    del konnector.volumes[volume]  # it has undone it by itself
+    ended = send("get", f"/volumes/operations/{operation['id']}")
+    assert (ended["state"], ended["reason"]) == ("failed", "the device has no size")
+    assert (cinder.volume(volume).status, cinder.state.attachments) == ("available", {})
+    assert record().fixed  # it was there for a while, and may have been written to
+    assert send("get", f"/volumes/{volume}")["fault"] is None
+
+
+def test_what_is_wrong_with_an_attached_volume_is_shown_with_it(attach, konnector, send, volume):
+    attach()
+    assert send("get", f"/volumes/{volume}")["fault"] is None
+    konnector.shown[volume] = {"state": "broken", "fault": "its front has ended"}
+    assert send("get", f"/volumes/{volume}")["fault"] == "its front has ended"
+
+
 def test_what_cinder_refuses_leaves_the_filters_open(refused, cinder, konnector, volume, record):
     cinder.state.faults["attach"] = Conflict("it is reserved")
     assert refused() == "it is reserved"

@@ -13,6 +13,7 @@ class FakeKonnector:
     """Attaches everything; ``held`` are ids of volumes whose devices somebody holds.
 
     ``faults`` maps the name of a method to what its next call raises, ``late`` whether it has done its work before.
+    ``shown`` maps ids to what is shown of volumes in the place of what else is.
     ``lies`` maps ids to where volumes in Ceph lie.
     ``header`` is the number of bytes that a fresh or known ``luks`` takes.
     """
@@ -24,6 +25,7 @@ class FakeKonnector:
         self.volumes: dict[str, dict[str, Any]] = {}
         self.held: set[str] = set()
         self.revoked: list[str] = []
+        self.shown: dict[str, dict[str, Any]] = {}
         self.lies: dict[str, RbdLocality] = {}
         self.figures = {"read_bw": 9e7, "write_bw": 8e7, "read_iops": 9000.0, "write_iops": 7000.0}
         self.faults: dict[str, Exception] = {}
@@ -43,7 +45,9 @@ class FakeKonnector:
         encrypted = any(one["keyword"] == "luks" for one in wanted["stack"])
         size = wanted.get("size") or self.size - (self.header if encrypted else 0)
         shown = {"state": "attached", "device": "/dev/loop7", "size": size}
-        return {"attachment": wanted["attachment"], "limits_in_force": {"max_bw": 3e6, "max_iops": 0.0}, **shown}
+        limits = {"max_bw": 3e6, "max_iops": 0.0}
+        more = self.shown.get(volume_id, {})
+        return {"attachment": wanted["attachment"], "limits_in_force": limits, "fault": "", **shown, **more}
 
     def attach(self, volume_id: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """As of the client."""

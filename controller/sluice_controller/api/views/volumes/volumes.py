@@ -76,8 +76,9 @@ class VolumeView(VolumesBaseView):
         """
         found = self.volume(request, volume)
         rates = asked_rates(self.backend, found.record) if found.record else {}
-        in_force = attach.rates_in_force(self.backend, found.record) if found.record else None
-        return Response(shapes.VolumeDetailSerializer.render(found, rates=rates, rates_in_force=in_force))
+        use = attach.read_use(self.backend, found.record) if found.record else attach.VolumeUse()
+        shown = {"rates": rates, "rates_in_force": use.rates, "fault": use.fault or None}
+        return Response(shapes.VolumeDetailSerializer.render(found, **shown))
 
     @operation(
         "sluice:volumes:delete", "delete_volume", ORDERED, VOLUME_NAME, WAIT, OPERATION_LOCATION, errors=(404, 409)
