@@ -149,9 +149,10 @@ class Agent:
         if self._announced() != told:
             self._reporter.report_soon()
 
-    def _announced(self) -> tuple[str, str]:
+    def _announced(self) -> tuple[object, ...]:
         """What others wait for, so that it is reported at once."""
-        return self._capabilities.konnector_url(), self._capabilities.motifs()
+        known = self._capabilities
+        return known.konnector_url(), known.motifs(), known.unconfirmed_volumes()
 
     def _describe_node(self) -> NodeReport:
         given_up = self._capabilities.refused_code(self._uploads())
@@ -170,6 +171,7 @@ class Agent:
             konnector=self._capabilities.konnector_url(),
             volume_faults=self._capabilities.volume_faults(),
             motifs=self._capabilities.motifs(),
+            unconfirmed_volumes=self._capabilities.unconfirmed_volumes(),
         )
 
     def _uploads(self) -> list[Upload]:

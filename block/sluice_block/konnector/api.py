@@ -10,6 +10,7 @@ DELETE /volumes/<id>                detach
 PUT    /volumes/<id>/filters        another ``stack``
 PUT    /volumes/<id>/limits         other limits; those that are not named are none
 PUT    /volumes/<id>/size           show its size now (``size`` of it), or say that it takes a new attach
+PUT    /volumes/<id>/confirmed      its ``attachment`` still holds: attach it again, if it waits for that
 PUT    /volumes/<id>/revoked        its ``attachment`` was ended by force: serve it no more, forget it once unused
 PUT    /volumes/<id>/log            switch the log of requests: ``on``
 GET    /volumes/<id>/counters       what was counted since it was attached
@@ -84,6 +85,7 @@ _ROUTES: Final = Map(
         Rule("/volumes/<volume>/filters", endpoint="set_filters", methods=("PUT",)),
         Rule("/volumes/<volume>/limits", endpoint="set_limits", methods=("PUT",)),
         Rule("/volumes/<volume>/size", endpoint="resize", methods=("PUT",)),
+        Rule("/volumes/<volume>/confirmed", endpoint="confirm", methods=("PUT",)),
         Rule("/volumes/<volume>/revoked", endpoint="revoke", methods=("PUT",)),
         Rule("/volumes/<volume>/log", endpoint="set_log", methods=("PUT",)),
         Rule("/volumes/<volume>/counters", endpoint="show_counters", methods=("GET",)),
@@ -187,12 +189,13 @@ class KonnectorApi:
         shown = volume_changes.resize(found, size)
         return 200, {"size": found.attachment.size, "reattach": not shown}
 
+    def confirm(self, request: Request, volume: str) -> tuple[int, Any]:
+        """Attach it again: its attachment holds."""
+        return 200, self._konnector.confirm(volume, _attachment(request)).to_data()
+
     def revoke(self, request: Request, volume: str) -> tuple[int, Any]:
         """Serve it no more."""
-        attachment = _body(request, {"attachment": str}).get("attachment")
-        if not attachment:
-            raise CallerError("`attachment` is missing, expected the id of the attachment that was ended")
-        return 200, {"forgotten": self._konnector.revoke(volume, attachment)}
+        return 200, {"forgotten": self._konnector.revoke(volume, _attachment(request))}
 
     def set_log(self, request: Request, volume: str) -> tuple[int, Any]:
         """Switch the log of requests."""
@@ -232,6 +235,16 @@ def json_response(status: int, data: Any) -> Response:
     """An answer; None is one without a body."""
     body = json.dumps(data).encode() + b"\n" if data is not None else b""
     return Response(body, status, content_type="application/json")
+
+
+def _attachment(request: Request) -> str:
+    """
+    :raises CallerError: when the body names no attachment
+    """
+    attachment: str | None = _body(request, {"attachment": str}).get("attachment")
+    if not attachment:
+        raise CallerError("`attachment` is missing, expected the id of an attachment")
+    return attachment
 
 
 def _limits(data: Mapping[str, Any]) -> VolumeLimits:

@@ -107,9 +107,13 @@ class Konnector:
         with volume.lock:
             if not fresh:
                 _check_same(volume.attachment, wanted)
+            volume.confirmed = True  # whoever orders it knows that it holds
             try:
                 self._files.write(volume.attachment)
-                volume.attach()
+                if volume.waiting_since is None:
+                    volume.attach()
+                else:
+                    volume.adopt()
             except BaseException as error:
                 if fresh:
                     self._undo(volume, str(error))
@@ -141,7 +145,7 @@ class Konnector:
             known = self._measurements.get(key)
             if known is not None and known.is_running():
                 return known
-            check_measurable(volume.attachment, volume.device())
+            check_measurable(replace(volume.attachment, state=volume.state), volume.device())
             made = self._measurements[key] = FioMeasurement(volume.device(), volume.attachment.size, seconds)
             made.start()
             return made
@@ -156,6 +160,18 @@ class Konnector:
             raise NotFound(f"volume `{key}` is not measured here")
         return found
 
+    def confirm(self, key: str, attachment: str) -> AttachedVolume:
+        """Attach a volume again that waits for it to be said that its attachment still holds; the next check does it.
+
+        :param attachment: Cinder's id of the attachment
+        :raises NotFound: when it is not attached here by that attachment
+        """
+        volume = self.volume(key)
+        with volume.lock:
+            _check_attachment(volume.attachment, attachment)
+            volume.confirmed = True
+        return volume
+
     def revoke(self, key: str, attachment: str) -> bool:
         """Serve a volume no more whose attachment was ended elsewhere, and forget it once nobody holds its device.
 
@@ -166,8 +182,7 @@ class Konnector:
         """
         volume = self.volume(key)
         with volume.lock:
-            if volume.attachment.attachment != attachment:
-                raise NotFound(f"volume `{key}` is not attached here by attachment `{attachment}`")
+            _check_attachment(volume.attachment, attachment)
             volume.revoke()
             return self._drop_revoked(volume)
 
@@ -275,12 +290,20 @@ class Konnector:
             log.error("volume `%s` %s: %s", volume.attachment.volume, failure, error)
 
 
+def _check_attachment(known: VolumeAttachment, attachment: str) -> None:
+    """
+    :raises NotFound: when it is another one
+    """
+    if known.attachment != attachment:
+        raise NotFound(f"volume `{known.volume}` is not attached here by attachment `{attachment}`")
+
+
 def _check_same(known: VolumeAttachment, wanted: VolumeAttachment) -> None:
     """
     :raises Conflict: naming what differs
     """
     if known.state in (BROKEN, DETACHING):
         raise Conflict(f"volume `{known.volume}` is {known.state} here, detach it first")
-    for name in ("project", "account", "connection", "export", "stack", "uploaded", "secret"):
+    for name in ("project", "account", "attachment", "connection", "export", "stack", "uploaded", "secret"):
         if getattr(known, name) != getattr(wanted, name):
             raise Conflict(f"volume `{known.volume}` is attached here with another {name}, detach it first")

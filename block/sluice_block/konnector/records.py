@@ -19,6 +19,8 @@ EXPORTS: Final = (BLOCK, NBD)
 ATTACHING: Final = "attaching"
 ATTACHED: Final = "attached"
 DETACHING: Final = "detaching"
+#: Taken over from before a restart: it is not attached again before it is known that its attachment still holds.
+WAITING: Final = "waiting"
 #: Its front has ended: its users got I/O errors, and it must be detached.
 BROKEN: Final = "broken"
 

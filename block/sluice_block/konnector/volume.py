@@ -4,6 +4,9 @@ Theory of operation.  What was asked for is written to the disk before anything 
 removed after everything has ended.  :meth:`AttachedVolume.attach` starts what does not run, so the same call makes a
 volume, finishes one that a crash left half-made, and builds it anew after a reboot.
 
+* A volume that a konnector takes over may have been given to another machine meanwhile.  What of it runs goes on, and
+  nothing of it is started before the control plane has *confirmed* its attachment: until then it is *waiting*.  Only a
+  connection that the end of its attachment has fenced off needs no answer, as it leads nowhere then.
 * The stack may die and come back: its users wait.
 * An uploaded filter stands between its stack and its source (:mod:`sluice_block.uploaded.stage`).  When it fails again
   and again the volume is broken, too.
@@ -17,6 +20,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,16 +31,26 @@ from sluice_block.konnector.datapath.front import Front
 from sluice_block.konnector.datapath.fuse_mount import FuseMount
 from sluice_block.konnector.datapath.sources.source import Source
 from sluice_block.konnector.datapath.volume_stack import VolumeStack
-from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING, VolumeAttachment, VolumeLimits
+from sluice_block.konnector.records import (
+    ATTACHED,
+    ATTACHING,
+    BROKEN,
+    DETACHING,
+    WAITING,
+    VolumeAttachment,
+    VolumeLimits,
+)
 from sluice_block.konnector.state_files import StateFiles
 from sluice_block.stack.page import Counters
 from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.stage import FilterFault, UploadedStage
 from sluice_core.errors import Conflict, SluiceError
-from sluice_core.volumes.messages import RbdLocality
+from sluice_core.volumes.messages import FENCING, RbdLocality
 
 log = logging.getLogger(__name__)
 
+#: Why it is not attached again.
+_WAITS: Final = "it is not attached again before the control plane has said that its attachment still holds"
 #: In a fault: between what was begun and why it does not end.
 _NOT_ENDED: Final = "; what is left of it does not end: "
 
@@ -58,6 +72,10 @@ class AttachedVolume:
     lock: threading.RLock = field(default_factory=threading.RLock)
     #: What it may move of what its pool carries, beside its limits.
     share: VolumeLimits = field(default_factory=VolumeLimits)
+    #: Whether somebody ordered its attachment, or said that it holds, since this konnector began.
+    confirmed: bool = False
+    #: Since when it waits for that, monotonic seconds; None: it does not.
+    waiting_since: float | None = None
 
     def __post_init__(self) -> None:
         self.source = self._make_source()
@@ -76,6 +94,16 @@ class AttachedVolume:
     def device(self) -> str:
         """Its block device, or the URI of its NBD socket; empty when there is none yet."""
         return self._export.address()
+
+    @property
+    def state(self) -> str:
+        """How far it is, as others see it."""
+        return self.attachment.state if self.waiting_since is None else WAITING
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with it; empty: nothing."""
+        return self.attachment.fault if self.waiting_since is None else _WAITS
 
     # -- attach and detach ---------------------------------------------------------------------
 
@@ -105,6 +133,7 @@ class AttachedVolume:
         """
         with self.lock:
             self._export.check_unused()
+            self.waiting_since = None
             self._note(DETACHING)
             self._tear_down()
             self.files.remove(self.attachment.volume)
@@ -146,6 +175,7 @@ class AttachedVolume:
                 fault = f"its attachment `{self.attachment.attachment}` was ended by force"
                 log.error("volume `%s` is not served any more: %s", self.attachment.volume, fault)
                 self.keep(replace(self.attachment, state=BROKEN, revoked=True, fault=fault))
+            self.waiting_since = None
             self.front.end(patience=0)
             self.stack.end()
 
@@ -180,8 +210,8 @@ class AttachedVolume:
         :raises Conflict: while it is being attached or detached
         :raises PeerError: when Ceph does not answer
         """
-        if self.attachment.state not in (ATTACHED, BROKEN):
-            raise Conflict(f"volume `{self.attachment.volume}` is {self.attachment.state} here")
+        if self.state not in (ATTACHED, BROKEN):
+            raise Conflict(f"volume `{self.attachment.volume}` is {self.state} here")
         return Source(self.attachment.connection, self.folder).locality()
 
     # -- what ends, and comes back --------------------------------------------------------------
@@ -192,10 +222,33 @@ class AttachedVolume:
         :raises SluiceError: as of :meth:`attach`
         """
         with self.lock:
+            if not self._may_start() and not self._runs():
+                self._wait()
+                return
+            self.waiting_since = None
             if self._export.is_alive() or not self.folder.exists():
                 self.attach()
             else:
                 self.break_down()
+
+    def is_unconfirmed(self) -> bool:
+        """Whether it is to be asked about: it was taken over, and nobody has said yet that its attachment holds."""
+        asked = self.attachment.attachment and not self.confirmed
+        return bool(asked) and not self.attachment.revoked and self.attachment.state != DETACHING
+
+    def _may_start(self) -> bool:
+        """Whether its source may be used by what is started now."""
+        fenced = self.attachment.connection.get("driver_volume_type") in FENCING
+        return self.confirmed or fenced or not self.attachment.attachment
+
+    def _runs(self) -> bool:
+        """Whether nothing of it has ended."""
+        return self._export.is_alive() and self.stack.process() is not None and not self.source.has_ended()
+
+    def _wait(self) -> None:
+        if self.waiting_since is None:
+            log.warning("volume `%s` waits: %s", self.attachment.volume, _WAITS)
+            self.waiting_since = time.monotonic()
 
     def break_down(self) -> None:
         """Its front has ended: build it anew when nobody holds the device, else it is broken.
@@ -218,7 +271,13 @@ class AttachedVolume:
         :raises SluiceError: as of :meth:`attach`
         """
         with self.lock:
+            if self.waiting_since is not None:
+                self.adopt()
+                return
             if self.attachment.state != ATTACHED:
+                return
+            if not self._may_start() and not self._runs():
+                self._wait()
                 return
             if not self._export.is_alive():
                 self.break_down()
@@ -250,7 +309,8 @@ class AttachedVolume:
 
     def to_data(self) -> dict[str, Any]:
         """What may be shown: no connection, no secret."""
-        return {**self.attachment.shown(self.share), "device": self.device(), "log_file": str(self.log)}
+        shown = {**self.attachment.shown(self.share), "state": self.state, "fault": self.fault}
+        return {**shown, "device": self.device(), "log_file": str(self.log)}
 
     def _break(self, fault: str) -> None:
         if self.attachment.state != BROKEN:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sluice_block.konnector.datapath.volume_stack import Steps, pairs
-from sluice_block.konnector.records import ATTACHED, NBD, VolumeAttachment, VolumeLimits
+from sluice_block.konnector.records import ATTACHED, NBD, WAITING, VolumeAttachment, VolumeLimits
 from sluice_block.konnector.volume import AttachedVolume
 from sluice_block.stack.filters import changes_content
 from sluice_core.errors import Conflict
@@ -21,6 +21,8 @@ def replace_stack(volume: AttachedVolume, steps: Sequence[StackStep]) -> None:
     :raises PeerError: when they do not start; the old ones serve on
     """
     with volume.lock:
+        if volume.state == WAITING:
+            raise Conflict(f"volume `{volume.attachment.volume}` is {volume.state} here: {volume.fault}")
         before, after = changes_content(pairs(volume.attachment.stack)), changes_content(pairs(steps))
         if before != after:
             raise Conflict(
@@ -37,7 +39,7 @@ def set_policy_stack(volume: AttachedVolume, steps: Sequence[StackStep]) -> None
     :raises PeerError: when they do not start; the old ones serve on
     """
     with volume.lock:
-        if volume.attachment.state == ATTACHED:
+        if volume.state == ATTACHED:
             policy = replace(volume.attachment.policy, stack=tuple(steps))
             _replace_stack(volume, replace(volume.attachment, policy=policy))
 
@@ -66,7 +68,7 @@ def set_policy_limits(volume: AttachedVolume, limits: VolumeLimits) -> bool:
     if not volume.lock.acquire(blocking=False):
         return False
     try:
-        if volume.attachment.state != ATTACHED:
+        if volume.state != ATTACHED:
             return False
         if limits != volume.attachment.policy.limits:
             policy = replace(volume.attachment.policy, limits=limits)
@@ -89,7 +91,7 @@ def set_share(volume: AttachedVolume, share: VolumeLimits) -> None:
     if not volume.lock.acquire(blocking=False):
         return
     try:
-        if volume.attachment.state == ATTACHED:
+        if volume.state == ATTACHED:
             volume.stack.set_limits(volume.attachment.limits_in_force().at_most(share))
             volume.share = share
     finally:
@@ -112,8 +114,8 @@ def resize(volume: AttachedVolume, asked_size: int = 0) -> bool:
     :raises SluiceError: when what it needs does not start
     """
     with volume.lock:
-        if volume.attachment.state != ATTACHED:
-            raise Conflict(f"volume `{volume.attachment.volume}` is {volume.attachment.state} here")
+        if volume.state != ATTACHED:
+            raise Conflict(f"volume `{volume.attachment.volume}` is {volume.state} here")
         if volume.attachment.export != NBD:  # the file of nbdfuse keeps its size
             return False
         wanted = replace(volume.attachment, asked_size=asked_size or volume.attachment.asked_size)

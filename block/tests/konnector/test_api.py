@@ -218,6 +218,8 @@ def test_secrets_of_a_connection_are_never_shown(machine, client):
         ),
         ("PUT", f"/volumes/{KEY}", '{"fresh": 1}', 400, "`fresh` is `1`, expected true or false"),
         ("PUT", f"/volumes/{KEY}/log", "{}", 400, "`on` is missing, expected true or false"),
+        ("PUT", f"/volumes/{KEY}/confirmed", "{}", 400, "`attachment` is missing"),
+        ("PUT", f"/volumes/{KEY}/confirmed", '{"attachment": "a1"}', 404, "is not attached here"),
         ("PUT", f"/volumes/{KEY}/revoked", "{}", 400, "`attachment` is missing"),
         ("PUT", f"/volumes/{KEY}/revoked", '{"attachment": "a1"}', 404, "is not attached here"),
         ("PUT", f"/volumes/{KEY}/size", '{"size": 5}', 400, "`size` is `5`, expected bytes, a multiple of 512"),

@@ -10,6 +10,7 @@ from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service
+from sluice_actors.volumes.confirmations import Confirmations
 from sluice_actors.volumes.discovery import PoolDiscovery
 from sluice_actors.volumes.finishing import OperationFinisher
 from sluice_actors.volumes.notifications import CinderNotifications
@@ -84,11 +85,12 @@ def _of_operations(
     clock: Callable[[], float],
     log_event: LogEvent,
 ) -> Iterator[Service]:
-    """What finishes operations, and what tells konnectors of those that they missed."""
+    """What finishes operations, and what tells konnectors of those that they missed, and whether attachments hold."""
     session = service_session(place, TIMEOUT)
 
     def konnectors(urls: Mapping[str, str]) -> NodeKonnectors:
         return NodeKonnectors(session, lambda: urls, place.konnector_ca_file)
 
+    yield Confirmations(cinder, konnectors, store, ownership, settings["node_timeout"], clock, log_event)
     yield Revocations(konnectors, store, ownership, settings["node_timeout"], clock, log_event)
     yield OperationFinisher(cinder, konnectors, store, ownership, settings["reseller_prefix"], clock)

@@ -25,9 +25,10 @@ class NodeReport(Message):
     ``storage`` is ``ready`` when all storage daemons of the node run our disk files, else it names those that
     do not; empty on a node without any.  ``plugins`` maps each installed plugin that a Swift process of the node runs
     without to the reason.  ``konnector`` is the URL of the node's konnector, empty on a node without one, and
-    ``volume_faults`` maps the id of each volume that is broken there to the reason.  ``motifs`` is ``ready`` when all
-    proxy workers of the node know contracted objects, else it names those that do not; empty from an agent that does
-    not know motifs itself.
+    ``volume_faults`` maps the id of each volume that is broken there to the reason.  ``unconfirmed_volumes`` maps the
+    id of each volume that it took over to that of its attachment, until it is told whether that still holds.
+    ``motifs`` is ``ready`` when all proxy workers of the node know contracted objects, else it names those that do not;
+    empty from an agent that does not know motifs itself.
     """
 
     node: str
@@ -49,6 +50,7 @@ class NodeReport(Message):
     konnector: str = ""
     volume_faults: Mapping[str, str] = field(default_factory=dict)
     motifs: str = ""
+    unconfirmed_volumes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,8 @@ class Hello(PackedMessage):
     ``plugins`` maps each installed plugin that the process left out to the reason.
     ``url`` is where the controller can call the process, empty for those that it never calls.  ``volume_faults`` maps
     the id of each volume that is broken in a konnector to the reason, ``refused_code`` the digest of each uploaded
-    filter that it does not use any more.  ``motifs`` is the version of contracted objects that a proxy worker knows, 0
-    when it knows none.
+    filter that it does not use any more.  ``unconfirmed_volumes`` as of :class:`NodeReport`.  ``motifs`` is the version
+    of contracted objects that a proxy worker knows, 0 when it knows none.
     """
 
     worker: str
@@ -80,6 +82,7 @@ class Hello(PackedMessage):
     volume_faults: Mapping[str, str] = field(default_factory=dict)
     refused_code: Mapping[str, str] = field(default_factory=dict)
     motifs: int = 0
+    unconfirmed_volumes: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:

@@ -24,6 +24,7 @@ from sluice_core.volumes.konnector_client import Konnector, KonnectorAway
 from sluice_core.volumes.messages import (
     CONNECTION_TYPE,
     FENCED,
+    FENCING,
     FORCE,
     KONNECTOR_TOLD,
     MACHINE_IS_GONE,
@@ -36,11 +37,11 @@ log = logging.getLogger(__name__)
 
 #: What Cinder, and what a konnector, call an attachment that is complete.
 ATTACHED: Final = "attached"
+#: What a konnector calls one that it took over, and does not attach before it is told that it still holds.
+WAITING: Final = "waiting"
 GIB: Final = 1 << 30
 #: In the data of an attachment that is being undone: why it is.
 UNDONE_FOR: Final = "undone_for"
-#: Types of connections whose export has ended when Cinder has deleted the attachment: whoever had it cannot write.
-FENCING: Final = frozenset({"nbd"})
 
 #: Node → its konnector; raises PeerError for a node that has none now.
 Konnectors = Callable[[str], Konnector]
@@ -66,6 +67,8 @@ class Attachments:
         except NotFound:
             why = f": {operation.reason}" if operation.reason else ""
             return self.undo_attach(operation, record, f"it was interrupted before the konnector had the volume{why}")
+        if shown.get("state") == WAITING:
+            return Outcome(operation, record)
         if shown.get("state") != ATTACHED or shown.get("attachment") != operation.data.get("attachment"):
             return self.undo_attach(operation, record, f"the konnector has it as `{shown.get('state')}`")
         return self.complete_attach(operation, record, shown)

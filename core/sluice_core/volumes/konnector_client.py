@@ -68,6 +68,12 @@ class Konnector(Protocol):
         :raises Conflict: when somebody holds its device, naming who
         """
 
+    def confirm(self, volume_id: str, attachment: str) -> None:
+        """Have a volume attached again that the konnector took over: its attachment still holds.
+
+        :raises NotFound: when it is not attached there by that attachment
+        """
+
     def revoke(self, volume_id: str, attachment: str) -> None:
         """Have a volume served no more whose attachment was ended elsewhere; its users get I/O errors.
 
@@ -130,6 +136,10 @@ class KonnectorClient:
     def detach(self, volume_id: str) -> None:
         """As of :class:`Konnector`."""
         self._ask("DELETE", f"/volumes/{quote(volume_id, safe='')}")
+
+    def confirm(self, volume_id: str, attachment: str) -> None:
+        """As of :class:`Konnector`."""
+        self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}/confirmed", {"attachment": attachment})
 
     def revoke(self, volume_id: str, attachment: str) -> None:
         """As of :class:`Konnector`."""

@@ -48,6 +48,9 @@ MACHINE_IS_GONE: Final = "machine_is_gone"
 FENCED: Final = "fenced"
 KONNECTOR_TOLD: Final = "konnector_told"
 
+#: Types of connections whose export has ended when Cinder has deleted the attachment: whoever had it cannot write.
+FENCING: Final = frozenset({"nbd"})
+
 
 def volume_path(account: str, volume: str) -> str:
     """The path of a volume in targets, snapshots and metrics."""

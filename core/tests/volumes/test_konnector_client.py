@@ -56,7 +56,7 @@ def konnector(server, session):
 def test_each_call_has_its_route_and_our_token(server, konnector):
     server.answers += [(200, {"host": "h"}), (200, {"state": "attached"}), (201, {"device": "/dev/loop1"})]
     server.answers += [(200, {"size": 1, "reattach": False}), (200, {"size": 1, "reattach": True}), (204, b"")]
-    server.answers += [(200, {"forgotten": False})]
+    server.answers += [(200, {"state": "waiting"}), (200, {"forgotten": False})]
     server.answers += [(202, {"state": "running"}), (200, {"state": "measured"})]
     osd = {"id": 0, "host": "left", "share": 1.0, "primary": 0.5}
     server.answers += [(200, {"rbd": None}), (200, {"rbd": {"pool": "p", "objects": 4, "sampled": 2, "osds": [osd]}})]
@@ -66,6 +66,7 @@ def test_each_call_has_its_route_and_our_token(server, konnector):
     assert konnector.resize("v1")
     assert not konnector.resize("v1", 512)
     konnector.detach("v1")
+    konnector.confirm("v1", "a1")
     konnector.revoke("v1", "a1")
     assert konnector.measure("v1", 5) == {"state": "running"}
     assert konnector.measurement("v1") == {"state": "measured"}
@@ -78,6 +79,7 @@ def test_each_call_has_its_route_and_our_token(server, konnector):
         ("PUT", "/volumes/v1/size", "t0ken", None),
         ("PUT", "/volumes/v1/size", "t0ken", {"size": 512}),
         ("DELETE", "/volumes/v1", "t0ken", None),
+        ("PUT", "/volumes/v1/confirmed", "t0ken", {"attachment": "a1"}),
         ("PUT", "/volumes/v1/revoked", "t0ken", {"attachment": "a1"}),
         ("POST", "/volumes/v1/measure", "t0ken", {"seconds": 5}),
         ("GET", "/volumes/v1/measure", "t0ken", None),

@@ -91,6 +91,10 @@ class Capabilities:
         """Id of each volume that is broken at the konnector of this node → the reason."""
         return {volume: reason for one in self._workers.values() for volume, reason in one.volume_faults.items()}
 
+    def unconfirmed_volumes(self) -> dict[str, str]:
+        """Volume that the konnector of this node took over → its attachment, of which it asks whether it holds."""
+        return {key: value for one in self._workers.values() for key, value in one.unconfirmed_volumes.items()}
+
     def motifs(self) -> str:
         """As of ``NodeReport.motifs``."""
         without = sorted(one.pid for one in self._workers.values() if one.role == PROXY and one.motifs < MOTIF_STATES)

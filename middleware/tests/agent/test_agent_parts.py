@@ -133,6 +133,15 @@ def test_volumes_that_are_broken_at_the_konnector_are_reported_until_it_says_oth
     assert capabilities.volume_faults() == {}
 
 
+def test_volumes_that_a_konnector_took_over_are_asked_about_until_it_says_otherwise():
+    capabilities = Capabilities(StorageDaemons())
+    konnector = hello("k", role="konnector")
+    capabilities.add(replace(konnector, unconfirmed_volumes={"v1": "a1"}))
+    assert capabilities.unconfirmed_volumes() == {"v1": "a1"}
+    capabilities.add(konnector)
+    assert capabilities.unconfirmed_volumes() == {}
+
+
 def test_code_that_failed_at_the_konnector_is_refused_as_long_as_it_is_the_newest():
     capabilities = Capabilities(StorageDaemons())
     rot = Upload("rot", "nbdkit", "", "", "a" * 64, 5)

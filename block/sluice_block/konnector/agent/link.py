@@ -2,7 +2,8 @@
 wall clock what it counted.
 
 Sending never blocks, and without an agent volumes go on.  The link tries to connect again each second.  It also does
-so when what it says first has changed: an uploaded filter came or was refused, a volume broke.
+so when what it says first has changed: an uploaded filter came or was refused, a volume broke, or it is known whether
+the attachment of one that was taken over still holds.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ _ROWS: Final = 16
 _FAULTS: Final = 100
 _REFUSED: Final = 50
 _REASON: Final = 300
+#: Volumes whose attachments are asked about at a time, and seconds after which one that still waits is a fault.
+_ASKED: Final = 100
+_WAITED: Final = 30.0
 
 
 class AgentLink(AgentConnection):
@@ -106,12 +110,15 @@ class AgentLink(AgentConnection):
             if str(error) != self._complaint:
                 log.error("no uploaded filter is announced: %s", error)
             uploaded, refused, self._complaint = {}, {}, str(error)
-        faulty = [one.attachment for one in self._konnector.volumes() if one.attachment.fault]
-        faults = {one.volume: one.fault[:_REASON] for one in faulty[:_FAULTS]}
+        volumes, now = self._konnector.volumes(), time.monotonic()
+        faulty = [one for one in volumes if one.fault and (one.waiting_since or -_WAITED) + _WAITED <= now]
+        faults = {one.attachment.volume: one.fault[:_REASON] for one in faulty[:_FAULTS]}
+        asked = [one.attachment for one in volumes if one.is_unconfirmed()]
         hello = replace(
             self._hello,
             actions={**enforceable_actions(), **uploaded},
             volume_faults=faults,
+            unconfirmed_volumes={one.volume: one.attachment for one in asked[:_ASKED]},
             refused_code={sha256: refused[sha256][:_REASON] for sha256 in sorted(refused)[:_REFUSED]},
         )
         if hello != self._hello:

@@ -108,7 +108,7 @@ class Policies:
         shares = self._shares.read()
         for key, volume in volumes.items():
             # without an account nobody knows whose policies hold
-            if volume.attachment.account and volume.attachment.state == ATTACHED:
+            if volume.attachment.account and volume.state == ATTACHED:
                 self._obey(key, volume)
                 self._share(volume, shares.get(volume_path(volume.attachment.account, key), _NO_SHARE))
         for known in (self._obeyed, self._failed):

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import time
 from dataclasses import replace
 
 import pytest
@@ -94,6 +95,31 @@ def test_a_filter_that_is_uploaded_later_is_announced_and_why_it_is_refused_then
                 with fourth:
                     hello = Hello.decode(fourth.recv(65536))
                 assert (hello.actions["rot"], hello.refused_code) == (2, {})
+
+
+def test_a_volume_that_was_taken_over_is_asked_about_until_it_is_confirmed(machine, agent, link):
+    key = machine.attach(attachment="a1").attachment.volume
+    machine.start()
+    link._konnector = machine.konnector
+    link.tick()
+    connection, _ = agent.accept()
+    with connection:
+        hello = Hello.decode(connection.recv(65536))
+        assert (hello.unconfirmed_volumes, hello.volume_faults) == ({key: "a1"}, {})
+    machine.konnector.confirm(key, "a1")
+    link.tick()
+    connection, _ = agent.accept()
+    with connection:
+        assert Hello.decode(connection.recv(65536)).unconfirmed_volumes == {}
+
+
+def test_a_volume_that_waits_for_long_is_a_fault(machine, agent, link):
+    volume = machine.attach(attachment="a1")
+    key = volume.attachment.volume
+    for waited, faults in ((29.0, {}), (31.0, {key: "it is not attached again before the control plane has said"})):
+        volume.waiting_since = time.monotonic() - waited
+        link._renew_hello()
+        assert {name: fault[:58] for name, fault in link._hello.volume_faults.items()} == faults
 
 
 def test_a_volume_that_broke_is_told_with_the_reason_until_it_is_detached(machine, agent, link):

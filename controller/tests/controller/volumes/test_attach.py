@@ -373,6 +373,16 @@ def test_an_attachment_that_the_konnector_never_saw_is_undone(attach, konnector,
     assert (cinder.volume(volume).status, cinder.state.attachments) == ("available", {})
 
 
+def test_an_attachment_that_a_konnector_took_over_and_asks_about_is_left_to_it(send, konnector, volume, cinder):
+    konnector.late, konnector.faults["attach"] = True, PeerError("its machine was switched off")
+    konnector.shown[volume] = {"state": "waiting"}
+    operation = send("post", f"/volumes/{volume}/attach", {"node": "n1"}, 202)
+    assert operation["state"] == "under_way"
+    del konnector.shown[volume]
+    assert send("get", f"/volumes/operations/{operation['id']}")["state"] == "done"
+    assert cinder.volume(volume).status == "in-use"
+
+
 def test_while_the_konnector_is_away_an_attachment_waits_for_it(send, konnector, volume):
     konnector.faults |= {"attach": PeerError("away"), "volume": PeerError("away")}
     operation = send("post", f"/volumes/{volume}/attach", {"node": "n1"}, 202)

@@ -25,6 +25,7 @@ class FakeKonnector:
         self.volumes: dict[str, dict[str, Any]] = {}
         self.held: set[str] = set()
         self.revoked: list[str] = []
+        self.confirmed: list[str] = []
         self.shown: dict[str, dict[str, Any]] = {}
         self.lies: dict[str, RbdLocality] = {}
         self.figures = {"read_bw": 9e7, "write_bw": 8e7, "read_iops": 9000.0, "write_iops": 7000.0}
@@ -79,11 +80,16 @@ class FakeKonnector:
             raise Conflict("the device is held by process 4711 (fio)")
         del self.volumes[volume_id]
 
+    def confirm(self, volume_id: str, attachment: str) -> None:
+        """As of the client; :attr:`confirmed` has the ids of attachments."""
+        self._fail("confirm")
+        self._check_attachment(volume_id, attachment)
+        self.confirmed.append(attachment)
+
     def revoke(self, volume_id: str, attachment: str) -> None:
         """As of the client; :attr:`revoked` has the ids of attachments."""
         self._fail("revoke")
-        if self.volumes.get(volume_id, {}).get("attachment") != attachment:
-            raise NotFound(f"volume `{volume_id}` is not attached here by attachment `{attachment}`")
+        self._check_attachment(volume_id, attachment)
         del self.volumes[volume_id]
         self.revoked.append(attachment)
 
@@ -99,6 +105,10 @@ class FakeKonnector:
         if "measured" not in self.volumes.get(volume_id, {}):
             raise NotFound(f"volume `{volume_id}` is not measured here")
         return {"state": "measured", **self.figures} if self.figures else {"state": "running", "phase": "write_bw"}
+
+    def _check_attachment(self, volume_id: str, attachment: str) -> None:
+        if self.volumes.get(volume_id, {}).get("attachment") != attachment:
+            raise NotFound(f"volume `{volume_id}` is not attached here by attachment `{attachment}`")
 
     def _fail(self, what: str) -> None:
         fault = self.faults.pop(what, None)
