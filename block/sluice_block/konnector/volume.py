@@ -103,7 +103,9 @@ class AttachedVolume:
     @property
     def fault(self) -> str:
         """What is wrong with it; empty: nothing."""
-        return self.attachment.fault if self.waiting_since is None else _WAITS
+        if self.waiting_since is None:
+            return self.attachment.fault
+        return "it is not attached again yet, the log says why" if self.confirmed else _WAITS
 
     # -- attach and detach ---------------------------------------------------------------------
 
@@ -225,11 +227,11 @@ class AttachedVolume:
             if not self._may_start() and not self._runs():
                 self._wait()
                 return
-            self.waiting_since = None
             if self._export.is_alive() or not self.folder.exists():
                 self.attach()
             else:
                 self.break_down()
+            self.waiting_since = None
 
     def is_unconfirmed(self) -> bool:
         """Whether it is to be asked about: it was taken over, and nobody has said yet that its attachment holds."""

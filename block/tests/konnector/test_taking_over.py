@@ -74,6 +74,18 @@ def test_after_a_reboot_a_volume_waits_until_its_attachment_is_confirmed(machine
         load.wait_for(100)
 
 
+def test_a_volume_that_is_confirmed_waits_until_its_source_is_there(machine, rebooted):
+    file, away = source(rebooted), machine.folder / "away"
+    file.rename(away)
+    machine.konnector.confirm(rebooted.attachment.volume, "a1")
+    for _ in range(2):
+        machine.konnector.check()
+        assert (rebooted.state, rebooted.fault) == (WAITING, "it is not attached again yet, the log says why")
+    away.rename(file)
+    machine.konnector.check()
+    assert rebooted.state == ATTACHED
+
+
 def test_a_volume_whose_attachment_has_ended_is_forgotten_untouched(machine, rebooted):
     before = source(rebooted).stat()
     assert machine.konnector.revoke(rebooted.attachment.volume, "a1")
