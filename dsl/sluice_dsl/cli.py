@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sluice_core.errors import CallerError
+from sluice_dsl.bandwidth_doubts import check_bandwidth
 from sluice_dsl.catalogue.catalogue_file import load_catalogue
-from sluice_dsl.catalogue.vocabulary import default_catalogue
+from sluice_dsl.catalogue.offline import offline_catalogue
 from sluice_dsl.compile import PolicyErrors, compile_text
 from sluice_dsl.explain import explain
 
@@ -21,7 +22,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE.json",
         help="what sentences may name (actions, metrics, terms, aliases, groups, tenants, default_tenant, levels, "
         "erasure_coded, volumes); "
-        "by default the project's own words, of which only the filters that exist are available",
+        "by default the project's own words, as on a cluster that runs all its services",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     check = commands.add_parser("check", help="print what is wrong with the sentences of a file")
@@ -47,9 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; answers the exit status: 0 fine, 1 a sentence is refused, 2 cannot be run."""
     options = _parser().parse_args(argv)
     try:
-        catalogue = load_catalogue(options.catalogue) if options.catalogue else default_catalogue()
+        catalogue = load_catalogue(options.catalogue) if options.catalogue else offline_catalogue()
         text = _read(options.source, text_allowed=options.command == "explain")
-        compiled = compile_text(text, catalogue)
+        compiled = check_bandwidth(text, compile_text(text, catalogue))
     except PolicyErrors as refused:
         for problem in (*refused.problems, *refused.warnings):
             print(problem, file=sys.stderr)

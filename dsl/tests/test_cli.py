@@ -9,7 +9,8 @@ import pytest
 
 from sluice_core.errors import CallerError
 from sluice_dsl.catalogue.catalogue_file import load_catalogue
-from sluice_dsl.catalogue.vocabulary import TERMS, default_catalogue
+from sluice_dsl.catalogue.offline import offline_catalogue
+from sluice_dsl.catalogue.vocabulary import TERMS
 from sluice_dsl.cli import main
 
 SENTENCE = (
@@ -40,7 +41,8 @@ def test_check_prints_every_problem_with_carets_and_fails(write, capsys):
         "error: line 1, column 17: unknown action `compresion`, did you mean `compression`\n"
         "  FOR acme DO SET compresion\n"
         "                  ^^^^^^^^^^\n"
-        "error: line 2, column 17: `elasticity` is not available on this cluster\n"
+        "error: line 2, column 17: `elasticity`: expected `target_size=…`, or `floor=…` or `weight=…`"
+        " for a part of a wider space\n"
         "  FOR beta DO SET elasticity, noop TRANSIENT\n"
         "                  ^^^^^^^^^^\n"
         "warning: line 2, column 34: TRANSIENT has no effect without a metric in WHEN:"
@@ -124,9 +126,33 @@ def test_a_catalogue_file_that_lists_volumes_has_what_is_done_with_them(write, c
     assert "volume `x/data1` (account path `AUTH_x/id-1`)" in capsys.readouterr().out
 
 
+def test_a_cluster_that_nobody_asks_has_every_service_and_volumes_of_any_name(capsys):
+    text = "FOR VOLUME acme/data1 DO SET throttling WITH max_bw=3MBps; FOR VOLUME data1 DO SET encryption"
+    assert main(["explain", text]) == 0
+    assert main(["explain", "FOR CONTAINER a/c WHEN FREE_SPACE < 20% DO SET elasticity WITH target_size=1GB"]) == 0
+    assert main(["explain", "FOR CONTAINER a/c DO SET motif WITH template=duplicate_of source=meta:origin"]) == 0
+    out, err = capsys.readouterr()
+    assert "volume `acme/data1`" in out
+    assert err == ""
+
+
+def test_a_catalogue_file_says_of_a_cluster_what_it_has_not(write, capsys):
+    path = write('{"levels": ["tenant"], "volumes": []}')
+    assert main(["--catalogue", path, "explain", "FOR VOLUME data1 DO SET throttling WITH max_bw=3MBps"]) == 1
+    assert "there is no volume `data1`" in capsys.readouterr().err
+    path = write('{"levels": ["tenant"]}')
+    assert main(["--catalogue", path, "explain", "FOR VOLUME data1 DO SET throttling WITH max_bw=3MBps"]) == 1
+    assert "volumes are not available on this cluster" in capsys.readouterr().err
+
+
+def test_a_storage_policy_of_an_unknown_cluster_is_doubtful(write, capsys):
+    assert main(["check", write("FOR TENANT a DO SET bandwidth WITH get_bw=1MBps storage_policy=ssd")]) == 0
+    assert "whether swift has a storage policy `ssd` is not known" in capsys.readouterr().err
+
+
 def test_a_catalogue_file_replaces_only_the_keys_it_has(write):
     catalogue = load_catalogue(write('{"default_tenant": "acme", "levels": ["tenant"], "terms": {"pics": ["jpg"]}}'))
-    assert catalogue.actions == default_catalogue().actions
+    assert catalogue.actions == offline_catalogue().actions
     assert (catalogue.default_tenant, catalogue.levels, catalogue.terms) == ("acme", ("tenant",), {"PICS": ("jpg",)})
     assert load_catalogue(write("{}")).terms == TERMS
 

@@ -9,12 +9,12 @@ from typing import Final
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.policies import deployments
-from sluice_controller.policies.bandwidth_checks import bandwidth_actions
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.describe import Scalar
 from sluice_core.errors import NotFound
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, NODE_FLOORS, STORAGE_POLICY
 from sluice_core.messages.policies import NAME, TENANT, Target
+from sluice_dsl.bandwidth_doubts import bandwidth_actions
 from sluice_dsl.plan import PlannedAction
 
 #: What the policies' origins begin with.

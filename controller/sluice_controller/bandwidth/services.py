@@ -33,12 +33,13 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.catalog.vocabulary_index import parameter_text as as_word
 from sluice_controller.policies import deployments, generated_policies
-from sluice_controller.policies.bandwidth_checks import bandwidth_actions, check_bandwidth
+from sluice_controller.policies.bandwidth_checks import check_bandwidth
 from sluice_controller.policies.generated_policies import GeneratedPolicies, PolicyChanges
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.describe import BANDWIDTH, STORAGE_NODE, Scalar
 from sluice_core.messages.bandwidth import STORAGE_POLICY
 from sluice_core.messages.policies import NAME, TENANT, Target
+from sluice_dsl.bandwidth_doubts import bandwidth_actions
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import compile_text
 from sluice_dsl.diagnostics import PolicyConflict, join_words

@@ -20,7 +20,7 @@ from sluice_core.store.operation import read_messages
 from sluice_core.store.store import Store
 from sluice_core.volumes.messages import VolumeRecord
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.catalogue.vocabulary import KNOWN_ACTIONS, TERMS
+from sluice_dsl.catalogue.vocabulary import base_catalogue
 from sluice_dsl.catalogue.volumes import VolumeIndex, with_volumes
 from sluice_dsl.diagnostics import closest_match
 from sluice_filters import registry as filters
@@ -164,13 +164,11 @@ def build_catalogue(default_tenant: str = "", erasure_coded: str = "") -> Catalo
     :param erasure_coded: containers, separated by commas
     """
     installed = filters.load_filters()
-    return Catalogue(
-        actions={**KNOWN_ACTIONS, **_explicit(available=False), **filters.descriptions(installed)},
-        metrics=metrics.descriptions(),
-        terms=TERMS,
+    words = {**_explicit(available=False), **filters.descriptions(installed)}
+    return replace(
+        base_catalogue(words, metrics.descriptions(), installed),
         default_tenant=default_tenant,
         erasure_coded=frozenset(filter(None, map(str.strip, erasure_coded.split(",")))),
-        trials=installed,
     )
 
 

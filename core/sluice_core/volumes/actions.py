@@ -5,6 +5,7 @@ Filters that change what is stored (``xor``, ``bitrev``, ``encryption``) describ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -48,6 +49,9 @@ def _rate(name: str, text: str) -> Parameter:
 def _iops(name: str, text: str) -> Parameter:
     return Parameter(name, "frequency", text, minimum=1.0, maximum=MOST_IOPS)
 
+
+#: A number of replicas; nobody keeps more than four digits of them.
+_replicas = re.compile(r"0{0,3}[1-9][0-9]{0,3}")
 
 VOLUME_ACTIONS: Final = (
     _action(
@@ -95,5 +99,5 @@ def _check_demands(params: Mapping[str, Scalar]) -> None:
     if "name" in params and len(params) > 1:
         raise CallerError("`name` says the tier already, expected it alone or demands")
     resiliency = str(params.get("resiliency", "none"))
-    if resiliency not in ("none", "raid") and not (resiliency.isascii() and resiliency.isdecimal() and int(resiliency)):
+    if resiliency not in ("none", "raid") and not _replicas.fullmatch(resiliency):
         raise CallerError(f"`resiliency` is `{resiliency}`, expected none, raid, or a number of replicas")

@@ -1,7 +1,7 @@
 """A catalogue as a JSON file, for ``sluice-dsl --catalogue``.
 
 The keys are the fields of :class:`~sluice_dsl.catalogue.base.Catalogue`; a key that is missing keeps what
-the default catalogue has.  ``actions`` and ``metrics`` are lists of objects whose members are the
+the offline catalogue has.  ``actions`` and ``metrics`` are lists of objects whose members are the
 fields of :class:`~sluice_core.describe.ActionInfo` and :class:`~sluice_core.describe.MetricInfo`.  ``volumes`` is a
 list of objects with ``id``, ``account`` and ``name``; with it, even an empty one, the cluster has volumes.
 """
@@ -19,8 +19,8 @@ from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Target
 from sluice_core.volumes.messages import VolumeRecord
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.catalogue.builtin_filters import freeze_lists, read_actions
-from sluice_dsl.catalogue.vocabulary import default_catalogue
+from sluice_dsl.catalogue.builtin_words import read_actions, read_metrics
+from sluice_dsl.catalogue.offline import offline_catalogue, unknown_volumes
 from sluice_dsl.catalogue.volumes import VolumeIndex, with_volumes
 from sluice_dsl.diagnostics import closest_match
 
@@ -48,14 +48,14 @@ def load_catalogue(path: str | Path) -> Catalogue:
         except (TypeError, ValueError, AttributeError, KeyError, CallerError) as error:
             raise CallerError(f"catalogue `{path}`, `{name}`: {error}") from error
     volumes: VolumeIndex | None = fields.pop(_VOLUMES, None)
-    shipped = default_catalogue()
+    shipped = offline_catalogue()
     described = fields.get("actions", shipped.actions)
     # a check belongs to the filter that we ship: another one of that keyword is checked by its description alone
     others = {word for word, info in shipped.actions.items() if described.get(word) != info}
     trials = {word: one for word, one in shipped.trials.items() if word not in others}
     made = replace(shipped, trials=trials, **fields)
     if volumes is None:
-        return made
+        return replace(made, volumes=unknown_volumes(made.account))
     return with_volumes(made, lambda name: volumes.find(name, made.account), volumes.names)
 
 
@@ -64,8 +64,7 @@ def _actions(data: Any) -> dict[str, ActionInfo]:
 
 
 def _metrics(data: Any) -> dict[str, MetricInfo]:
-    found = [MetricInfo(**freeze_lists(one)) for one in data]
-    return {info.name.upper(): info for info in found}
+    return {info.name.upper(): info for info in read_metrics(data)}
 
 
 def _terms(data: Any) -> dict[str, tuple[str, ...]]:

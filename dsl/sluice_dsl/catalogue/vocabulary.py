@@ -1,13 +1,13 @@
-"""Built-in vocabulary: actions that are no filters, terms for media types, and a catalogue for offline use.
+"""Built-in vocabulary: actions that are no filters, terms for media types, and the catalogue that all others extend.
 
-``KNOWN_ACTIONS`` and ``TERMS`` go into every catalogue; installed filters and metrics describe themselves and replace a
-known action of the same name.  ``default_catalogue`` is for ``sluice-dsl`` alone, which may run where no filter is
-installed.
+``KNOWN_ACTIONS`` and ``TERMS`` go into every catalogue; filters and metrics describe themselves and replace a known
+action of the same name.  The API makes the base catalogue of what is installed, ``sluice-dsl`` and the actors, which
+run where no filter may be installed, of the copies of the descriptions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -20,13 +20,14 @@ from sluice_core.describe import (
     ActionInfo,
     MetricInfo,
     Parameter,
+    Scalar,
 )
 from sluice_core.messages.bandwidth import CLASSES
 from sluice_core.metrics.usage_metrics import AGENT_METRICS
 from sluice_core.motifs.actions import MOTIF_ACTIONS
 from sluice_core.volumes.actions import VOLUME_ACTIONS
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.catalogue.builtin_filters import BUILTIN_FILTERS
+from sluice_dsl.catalogue.builtin_words import BUILTIN_FILTERS, BUILTIN_METRICS
 from sluice_dsl.catalogue.parameter_checks import find_parameter_checks
 
 
@@ -97,29 +98,27 @@ TERMS: Final[Mapping[str, tuple[str, ...]]] = {
     "TEXT": ("txt", "md", "rst", "csv", "tsv", "json", "xml", "html", "text/*", "application/json", "application/xml"),
 }  # fmt: skip
 
-_LEVELS: Final = ("tenant", "container", "cluster")
-_OFFLINE_METRICS: Final = (
-    MetricInfo("GETS_SEC", "per_second", "GET requests let in", ("object", *_LEVELS)),
-    MetricInfo("PUTS_SEC", "per_second", "PUT requests let in", ("object", *_LEVELS)),
-    MetricInfo("GET_BW", "bytes_per_second", "bytes sent to clients", ("object", *_LEVELS)),
-    MetricInfo("PUT_BW", "bytes_per_second", "bytes received from clients", ("object", *_LEVELS)),
-    MetricInfo("THROUGHPUT", "bytes_per_second", "bytes in both directions", ("object", *_LEVELS)),
-    MetricInfo("COMPRESSIBILITY", "ratio", "how many times smaller uploads become", ("tenant", "container")),
-    MetricInfo("ACTIVE_REQUESTS", "count", "requests at work", _LEVELS),
-    *AGENT_METRICS,
-    MetricInfo("ERRORS", "fraction", "share of responses with a status of 5xx", _LEVELS),
-    MetricInfo("RESPONSE_TIME", "seconds", "median time of a response", _LEVELS, aliases=("RESPONSE_TIME_P50",)),
-    MetricInfo("RESPONSE_TIME_P95", "seconds", "time that 95 % of the responses do not exceed", _LEVELS),
-    MetricInfo("RESPONSE_TIME_P99", "seconds", "time that 99 % of the responses do not exceed", _LEVELS),
-    MetricInfo("HIT_RATIO", "fraction", "share of reads that the cache answers where it is searched", _LEVELS),
-)
+
+def base_catalogue(
+    filters: Mapping[str, ActionInfo],
+    metrics: Mapping[str, MetricInfo],
+    trials: Mapping[str, Callable[[Mapping[str, Scalar]], object]],
+) -> Catalogue:
+    """The words of a cluster with these filters and metrics, as long as no other service of it runs.
+
+    :param filters: by keyword; they replace known actions of their names
+    :param metrics: those that proxies and storage nodes count, by name
+    :param trials: what refuses parameters that do not go together, by keyword
+    """
+    return Catalogue(
+        actions={**KNOWN_ACTIONS, **filters},
+        metrics={**{one.name: one for one in AGENT_METRICS}, **metrics},
+        terms=TERMS,
+        trials=trials,
+    )
 
 
 def default_catalogue() -> Catalogue:
-    """The project's own words, as a fresh cluster has them."""
-    return Catalogue(
-        actions={**KNOWN_ACTIONS, **_by_keyword(*BUILTIN_FILTERS)},
-        metrics={metric.name: metric for metric in _OFFLINE_METRICS},
-        terms=TERMS,
-        trials=find_parameter_checks(),
-    )
+    """The words of a fresh cluster without motif daemons and volumes, out of the copies of descriptions."""
+    metrics = {metric.name: metric for metric in BUILTIN_METRICS}
+    return base_catalogue(_by_keyword(*BUILTIN_FILTERS), metrics, find_parameter_checks())

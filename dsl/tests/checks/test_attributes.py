@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sluice_core.describe import OBJECT_METHODS, ActionInfo
 from sluice_core.messages.predicate import Facts, compile_predicate
-from sluice_dsl.catalogue.builtin_filters import BUILTIN_FILTERS
+from sluice_dsl.catalogue.builtin_words import BUILTIN_FILTERS
 from sluice_dsl.checks.attributes import (
     NAME,
     NEVER,

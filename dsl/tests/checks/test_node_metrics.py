@@ -79,7 +79,7 @@ def test_a_node_that_is_not_there_is_warned_of_with_the_near_miss():
     [
         (
             "PUTS_SEC AT n1 > 3",
-            "`PUTS_SEC` is measured per object, tenant, container and cluster, AT names a node, storage policy or pool",
+            "`PUTS_SEC` is measured per object, container, tenant and cluster, AT names a node, storage policy or pool",
         ),
         ("OBJECT_SIZE AT n1 > 3", "`OBJECT_SIZE` is asked of a request, AT says where a metric is read"),
         ("NODE_CPU AT '' > 3", "expected the name of a node, got an empty one"),

@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 
 from sluice_core.describe import ActionInfo
-from sluice_dsl.catalogue.builtin_filters import BUILTIN_FILTERS
+from sluice_dsl.catalogue.builtin_words import BUILTIN_FILTERS
 from sluice_dsl.catalogue.catalogue_file import load_catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import ExistingPolicy, PolicyErrors, compile_text

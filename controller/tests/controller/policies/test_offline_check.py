@@ -6,15 +6,24 @@ The API's catalogue tries filters as they are installed; the offline one knows t
 import pytest
 
 from sluice_controller.catalog.vocabulary import build_catalogue
-from sluice_core.describe import FILTER, REPLICATION
+from sluice_core.describe import REPLICATION
 from sluice_core.errors import CallerError
-from sluice_dsl.catalogue.vocabulary import default_catalogue
+from sluice_dsl.catalogue.motifs import with_motifs
+from sluice_dsl.catalogue.offline import offline_catalogue, unknown_volumes
+from sluice_dsl.catalogue.volumes import with_volumes
 from sluice_dsl.compile import PolicyErrors, compile_text
 from sluice_dsl.syntax.ast import Action, Parameter, Sentence, Target, Word
 from sluice_filters.registry import load_filters
+from sluice_motifs.runtime_calls import described_templates
+from sluice_motifs.templates.registry import load_templates
 
-OFFLINE = default_catalogue()
-API = build_catalogue()
+OFFLINE = offline_catalogue()
+NATIVE = build_catalogue()
+#: Of a cluster with volumes, and with a motif daemon and what that announces.
+API = with_motifs(
+    with_volumes(NATIVE, unknown_volumes(NATIVE.account), tuple),
+    {one.keyword: one.info for one in described_templates(load_templates())},
+)
 FILTERS = load_filters()
 #: What is given beside the parameter that is tried.
 NEEDED = {
@@ -23,6 +32,7 @@ NEEDED = {
     "upsample": {"time": "t", "interval": "1h", "values": "v"},
     "bandwidth": {"get_bw": "1MBps"},
     "replication": {"max_bw": "1MBps"},
+    "motif": {"template": "duplicate_of", "source": "t/c/o"},
 }
 #: Of every type, none and all of which are right somewhere.
 ODD = (
@@ -92,9 +102,8 @@ def bounds(parameter):
                     yield beside, repr(value).removesuffix(".0")
 
 
-def tries(info):
-    """Parameters to be tried: every name with every sort of value, and names that there are not."""
-    needed = NEEDED.get(info.keyword, {})
+def tries(info, needed):
+    """Parameters to be tried beside those needed: every name with every sort of value, and names that there are not."""
     yield {}
     yield needed
     for one in info.parameters:
@@ -113,7 +122,8 @@ def tries(info):
 
 def test_both_know_the_same_words():
     assert OFFLINE.actions == API.actions
-    assert set(OFFLINE.metrics) == set(API.metrics)
+    assert OFFLINE.metrics == API.metrics
+    assert OFFLINE.templates == API.templates
     assert (OFFLINE.terms, OFFLINE.levels) == (API.terms, API.levels)
 
 
@@ -125,22 +135,34 @@ def test_conditions_on_metrics_never_differ(metric):
             assert answer(text, OFFLINE) == answer(text, API), text
 
 
-@pytest.mark.parametrize("keyword", sorted(keyword for keyword, info in OFFLINE.actions.items() if info.available))
-def test_the_offline_check_and_the_api_never_differ(keyword):
-    info = API.actions[keyword]
-    accepted = refused = 0
-    for params in tries(info):
+def differences(keyword, info, needed):
+    """Try ``keyword`` both ways; gives the accepted parameters."""
+    accepted, refused = [], 0
+    for params in tries(info, needed):
         text = sentence(keyword, params)
         found = answer(text, OFFLINE)
         assert found == answer(text, API), text
         if isinstance(found, list):
             refused += 1
-            continue
-        accepted += 1
-        if info.kind == FILTER:  # and a node can make of it what it says
-            FILTERS[keyword](found[0].actions[0].params)
+        else:
+            accepted.append(found[0].actions[0].params)
     assert refused
     assert accepted
+    return accepted
+
+
+@pytest.mark.parametrize("keyword", sorted(keyword for keyword, info in OFFLINE.actions.items() if info.available))
+def test_the_offline_check_and_the_api_never_differ(keyword):
+    accepted = differences(keyword, API.actions[keyword], NEEDED.get(keyword, {}))
+    for params in accepted if keyword in FILTERS else ():  # and a node can make of it what it says
+        FILTERS[keyword](params)
+
+
+@pytest.mark.parametrize("template", sorted(OFFLINE.templates))
+def test_the_offline_check_and_the_api_never_differ_about_a_template(template):
+    info = API.templates[template]
+    needed = {one.name: "t/c/o" for one in info.parameters if one.required}
+    differences("motif", info, {"template": template, **needed})
 
 
 @pytest.mark.parametrize(("engine", "low", "high"), [("gzip", 0, 9), ("lz4", -65536, 12), ("zstd", -7, 19)])
