@@ -100,6 +100,7 @@ def load_application(config: Config) -> Callable[..., Any]:
 
     application: Callable[..., Any] = get_wsgi_application()
     refuse_faulty_views()
+    report_takeovers()
     if config.auth == KEYSTONE:
         from sluice_controller.api.permissions import load_rules
         from sluice_controller.identity.keystone import KeystoneMiddleware, read_conf
@@ -121,3 +122,11 @@ def refuse_faulty_views() -> None:
     found = run_checks(tags=["views"])
     if found:
         raise ImproperlyConfigured("; ".join(str(one.msg) for one in found))
+
+
+def report_takeovers() -> None:
+    """Say which registered names built-ins of this version have, too."""
+    from sluice_controller.catalog.backend import current_backend
+    from sluice_controller.registry import takeovers
+
+    takeovers.report_takeovers(current_backend())

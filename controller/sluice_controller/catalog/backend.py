@@ -77,12 +77,20 @@ class Backend:
 
     def described(self, contents: CacheContents) -> Catalogue:
         """The actions and metrics of that catalogue, without the words of the registry."""
+        return with_uploads(self.built_in, contents.uploads)
+
+    @property
+    def built_in(self) -> Catalogue:
+        """What is installed, and what volumes and motifs add while there are any; nothing that somebody registered.
+
+        :raises PeerError: when Redis is away
+        """
         native = replace(self.native, known_nodes=self._node_names)
         if self.volumes is not None:
             native = self.volumes.extend(native)
         if self.motifs is not None:
             native = self.motifs.extend(native)
-        return with_uploads(native, contents.uploads)
+        return native
 
     def label(self, path: str) -> str:
         """An account, or what is in it, with the name of its project in front; empty where that is not known."""

@@ -7,7 +7,7 @@ nothing, even if the vocabulary grew since.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from operator import attrgetter
 from typing import Any, Final
@@ -22,7 +22,9 @@ from sluice_controller.configuration.policy_compiler import PolicyCompiler
 from sluice_controller.registry.group_documents import unfold_members
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.errors import CallerError
+from sluice_core.messages.registry import METRIC_ENTRY, TERM
 from sluice_core.messages.uploads import FILTER_CODE, METRIC_CODE
+from sluice_dsl.catalogue.base import Catalogue
 
 _SECTIONS: Final = ("sluice", "policies", "registry", *CODE_SECTIONS)
 
@@ -46,14 +48,21 @@ def read_configuration(data: Any, backend: Backend, by: str, now: Configuration)
         for one in reader.all(data, name, partial(reader.upload, name), attrgetter("keyword"))
     ]
     uploads = {one.key: one for one in found}
-    for upload in found:
-        taken = {FILTER_CODE: backend.native.actions, METRIC_CODE: backend.native.metrics}.get(upload.kind, {})
-        if upload.keyword in taken:
-            faults.add(f"{upload.kind} `{upload.keyword}`", CallerError("is a keyword of the language already"))
+    native = backend.built_in
+    _refuse_built_in(native, [*(entries.keys() - now.entries), *(uploads.keys() - now.uploads)], faults)
     faults.end()
-    catalogue = VocabularyIndex.from_entries(entries).extend(with_uploads(backend.native, uploads))
+    catalogue = VocabularyIndex.from_entries(entries).extend(with_uploads(native, uploads))
     items = reader.all(data, "policies", reader.policy, attrgetter("id"))
     faults.end()
     policies = PolicyCompiler(catalogue, now, faults, backend.config.text_limit).compile(items)
     faults.end()
     return Configuration(policies, uploads, entries)
+
+
+def _refuse_built_in(native: Catalogue, keys: Iterable[str], faults: Faults) -> None:
+    """What stands already may have been taken over by a built-in since; nothing new may have such a name."""
+    taken = {METRIC_CODE: native.metrics, METRIC_ENTRY: native.metrics, TERM: native.terms}
+    for key in sorted(keys):
+        kind, slash, name = key.rpartition("/")
+        if name in taken.get(kind, ()) or (not slash and name in native.actions):
+            faults.add(f"{kind or FILTER_CODE} `{name}`", CallerError("is a keyword of the language already"))

@@ -16,6 +16,7 @@ from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.vocabulary_index import metric_info
 from sluice_controller.code import metrics
 from sluice_controller.errors import check_version
+from sluice_controller.registry import takeovers
 from sluice_controller.validation import names
 from sluice_controller.validation.bodies import Body
 from sluice_core.connections.exchanges import METRICS_EXCHANGE, metric_routing_key
@@ -52,7 +53,7 @@ def list_all(backend: Backend) -> dict[str, RegisteredMetric]:
     return {
         **{name: uploaded_metric(one) for name, one in metrics.uploaded_metrics(contents).items()},
         **{name: _of_registered(one) for name, one in _METRICS.list_all(backend).items()},
-        **{name: _of_plugin(one) for name, one in backend.native.metrics.items()},
+        **{name: _of_plugin(one) for name, one in backend.built_in.metrics.items()},
     }
 
 
@@ -61,7 +62,7 @@ def find(backend: Backend, name: str, expected: int | None = None) -> Registered
 
     :raises NotFound: when there is none
     """
-    native = backend.native.metric(name)
+    native = backend.built_in.metric(name)
     if native is not None:
         check_version(f"metric `{native.name}`", 0, expected)
         return _of_plugin(native)
@@ -105,19 +106,23 @@ def update(backend: Backend, name: str, data: Any, by: str, expected: int | None
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
-    """Forget a registered or uploaded metric.
+    """Forget a registered or uploaded metric; one that a built-in has taken over means nothing to policies.
 
     :raises Conflict: when policies watch it or aliases stand for it, unless ``force``
     """
+    taken_over = takeovers.is_taken_over(takeovers.METRIC, name.upper(), backend)
     if name.upper() in metrics.uploaded_metrics(backend.policy_cache.contents()):
-        metrics.delete(backend, name, by, force, expected)
+        metrics.delete(backend, name, by, force or taken_over, expected)
+        return
+    if taken_over:
+        _METRICS.drop(backend, _METRICS.find(backend, name.upper(), expected), by)
         return
     _METRICS.delete(backend, name.upper(), by, force, expected)
 
 
 def _registered(backend: Backend, name: str, expected: int | None) -> StoredRecord[Metric]:
     name = name.upper()
-    if backend.native.metric(name) is not None:
+    if backend.built_in.metric(name) is not None:
         raise Conflict(f"metric `{name}` is an installed plugin's and cannot be changed here")
     if name in metrics.uploaded_metrics(backend.policy_cache.contents()):
         raise Conflict(f"metric `{name}` is uploaded code, which says itself what it is: upload another revision")

@@ -11,6 +11,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.usage import policies_using_term
 from sluice_controller.errors import check_version
+from sluice_controller.registry import takeovers
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import condition_meanings, new_name, refuse_clash
 from sluice_core.errors import CallerError, Conflict
@@ -84,10 +85,13 @@ def update(
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
-    """Delete a coined term.
+    """Delete a coined term; policies do without one that a built-in has taken over.
 
     :raises Conflict: when policies use it, unless ``force``
     """
+    if takeovers.is_taken_over(takeovers.TERM, name.upper(), backend):
+        _TERMS.drop(backend, _TERMS.find(backend, name.upper(), expected), by)
+        return
     _TERMS.delete(backend, name.upper(), by, force, expected)
 
 

@@ -40,6 +40,7 @@ MOTIF_CONTRACTED: Final = "motif_contracted"
 MOTIF_THRASHING: Final = "motif_thrashing"
 MOTIF_DETACHED: Final = "motif_detached"
 MOTIF_MISMATCH: Final = "motif_mismatch"
+NAME_TAKEN_OVER: Final = "name_taken_over"
 EVENTS_LEFT_OUT: Final = "events_left_out"
 
 #: Kinds that tell a beginning or an end: each says something new, however soon it comes again.
@@ -88,6 +89,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     MOTIF_THRASHING: (WARNING, "a space stays above its target: what was contracted is read again too soon"),
     MOTIF_DETACHED: (WARNING, "a source of an object is gone, so its motif was detached and its bytes stay"),
     MOTIF_MISMATCH: (ERROR, "a motif made other bytes than a contracted object had, which was not stored"),
+    NAME_TAKEN_OVER: (ERROR, "a built-in of this version has the name of a registered metric, term or filter"),
     EVENTS_LEFT_OUT: (WARNING, "a source logged too much: so many of its events were left out"),
 }
 

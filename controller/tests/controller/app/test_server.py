@@ -15,6 +15,8 @@ from sluice_aio.base.ports import free_port
 from sluice_aio.base.server import Server
 from sluice_client import ApiError, Client, Unreachable
 from sluice_client.cli import main
+from sluice_core.messages.registry import Metric
+from sluice_core.store.records import Draft
 from sluice_core.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -178,6 +180,17 @@ def test_sigterm_stops_the_server_and_all_workers(tmp_path, redis_server, token_
         assert server._child._process.returncode == 0
         assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
     assert "Traceback" not in server.log.read_text()
+
+
+def test_a_server_that_starts_says_which_registered_names_are_built_in_by_now(tmp_path, redis_server, token_file):
+    store = Store(redis_server.url, "older")
+    store.commit(Draft("admin", entries=(Metric("ERRORS", unit="count", granularities=("tenant",)).entry(1, "admin"),)))
+    with ApiServer(tmp_path, redis_server.url, token_file, "older") as server:
+        with Client(server.url, token_file.read_text().strip()) as client:
+            (event,) = client.events()
+        assert (event["kind"], event["subject"]) == ("name_taken_over", "metric/ERRORS")
+        assert "metric `ERRORS` is built in" in server.log.read_text()
+    store.close()
 
 
 def test_a_readable_token_file_prevents_the_start(tmp_path, redis_server):

@@ -17,8 +17,14 @@ from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Entry, PolicyState
 from sluice_core.messages.registry import Group
 from sluice_core.messages.uploads import Upload
+from sluice_core.motifs.daemons import announce
+from sluice_core.motifs.messages import MotifDaemon
+from sluice_core.store.operation import Operation
 from sluice_core.store.records import Draft
+from sluice_core.volumes.messages import VolumeRecord
 from sluice_dsl.assignments import assignment_for
+from sluice_motifs.runtime_calls import described_templates
+from sluice_motifs.templates.registry import load_templates
 
 SCRAMBLE = Upload(
     "scramble", "wasm", "wasm", "", "a" * 64, 3, 2, True, {"stage": 450}, {}, ("b" * 64,), created=7, created_by="eve"
@@ -306,3 +312,19 @@ def test_a_thousand_policies_of_many_tenants_are_compiled_each_with_its_neighbou
     now = Configuration.now(backend)
     assert document(now) == document(found)
     assert read_configuration(document(found), backend, "you", now) == now
+
+
+def test_policies_of_volumes_and_motifs_come_back(create, export, put, api, backend):
+    keys = backend.store.keys
+    templates = described_templates(load_templates())
+    backend.store.run(announce(keys, MotifDaemon("d1", "n1", templates=templates)))
+    volume = VolumeRecord("id-1", "acme", "acme", "data1")
+    backend.store.run(Operation((("HSET", keys.volumes, volume.id, volume.encode()),), bool))
+    create("FOR CONTAINER acme/thumbs WHEN FREE_SPACE < 20% DO SET elasticity WITH target_size=10GB")
+    create("FOR CONTAINER acme/thumbs DO SET motif WITH template=duplicate_of source=meta:origin")
+    create("FOR VOLUME acme/data1 DO SET throttling WITH max_bw=3MBps")
+    exported = export()
+    for one in api.get("/policies").json()["policies"]:
+        assert api.delete(f"/policies/{one['id']}").status_code == 204
+    put(exported)
+    assert export() == exported

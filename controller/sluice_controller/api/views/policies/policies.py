@@ -37,7 +37,7 @@ from sluice_controller.policies import (
     services,
     standing_warnings,
 )
-from sluice_controller.registry import activations
+from sluice_controller.registry import activations, takeovers
 from sluice_controller.validation.bodies import policy_text
 
 #: What an actor does.
@@ -137,6 +137,7 @@ class PolicyView(View):
         calls = activations.activation_calls(found.cached.plan, self.backend.policy_cache.contents().entries)
         status = bandwidth_checks.bandwidth_status(self.backend, found.cached)
         status["warnings"] += standing_warnings.attribute_warnings(self.backend, found.cached)
+        status["warnings"] += takeovers.takeover_warnings(self.backend, found.cached)
         data = shapes.ShownPolicySerializer.render(found, activations=calls, **status)
         return render_entry(data, data["version"])
 
