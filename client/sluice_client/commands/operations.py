@@ -38,7 +38,7 @@ class ShowEffective(ShowCommand):
 
     columns = registry.EFFECTIVE
     arguments = (
-        Argument("target", "account[/container[/object]], or account/volume id", {"metavar": "TARGET"}),
+        Argument("target", "account or project[/container[/object]], or account/volume id", {"metavar": "TARGET"}),
         Argument("--volume", "TARGET is a volume", {"action": "store_true"}),
         *_REQUEST,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,9 +42,10 @@ class ResourcePath:
     volume: str = ""
 
     @classmethod
-    def read(cls, text: str, entries: Mapping[str, Entry]) -> ResourcePath:
+    def read(cls, text: str, entries: Mapping[str, Entry], account_of: Callable[[str], str] = str) -> ResourcePath:
         """The place called ``account[/container[/object]]``, with the groups in ``entries`` that it is in.
 
+        :param account_of: the account of a tenant, which may be called by its project's name
         :raises CallerError: when there is no account in it, or half a surrogate pair
         """
         account, _, rest = text.partition("/")
@@ -55,20 +56,25 @@ class ResourcePath:
             text.encode()
         except UnicodeEncodeError:
             raise CallerError("`target` holds half a surrogate pair, which is no character") from None
+        account = account_of(account)
         paths = {TENANT: account, CONTAINER: f"{account}/{container}" if container else ""}
         keys = {*snapshot_keys(account, container, obj), *_group_keys(paths, entries)}
         return cls(account, container, obj, frozenset(keys))
 
     @classmethod
-    def read_volume(cls, text: str, entries: Mapping[str, Entry]) -> ResourcePath:
+    def read_volume(
+        cls, text: str, entries: Mapping[str, Entry], account_of: Callable[[str], str] = str
+    ) -> ResourcePath:
         """The volume called ``account/volume id``, with the groups in ``entries`` that it is in.
 
+        :param account_of: the account of a tenant, which may be called by its project's name
         :raises CallerError: when it is not called so
         """
         account, _, volume = text.partition("/")
         if not account or not volume or "/" in volume or not text.isprintable():
             raise CallerError(f"`volume` is `{text}`, expected `account/volume id`")
-        groups = _group_keys({TENANT: account, VOLUME: text}, entries)
+        account = account_of(account)
+        groups = _group_keys({TENANT: account, VOLUME: f"{account}/{volume}"}, entries)
         return cls(account, "", "", frozenset((*snapshot_volume_keys(account, volume), *groups)), volume)
 
     def matches(self, target: Target) -> bool:

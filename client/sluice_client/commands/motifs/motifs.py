@@ -207,5 +207,5 @@ class ListSpaces(crud.ListResources, resource=SPACES):
 class ShowSpace(crud.ShowResource, resource=SPACES):
     """Show what a space is kept at, holds and costs."""
 
-    key_help = "account/container, account, or CLUSTER"
-    examples = ("AUTH_acme/thumbs", "CLUSTER")
+    key_help = "account or project/container, account or project, or CLUSTER"
+    examples = ("acme/thumbs", "CLUSTER")

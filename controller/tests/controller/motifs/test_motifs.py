@@ -1,6 +1,7 @@
 """``/motifs`` and ``/spaces``, with a daemon over a storage in memory."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ from sluice_core.messages.elasticity import WHOLE_CLUSTER
 from sluice_core.motifs import call_server, operation_worker
 from sluice_core.motifs.call_server import CallServer
 from sluice_core.motifs.messages import CANCELLED, DONE, SpaceStatus
+from sluice_core.motifs.metrics import MOTIF_METRICS
 from sluice_core.motifs.spaces import write_spaces
 from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.runtime import Runtime
@@ -174,3 +176,45 @@ def test_spaces_are_shown_as_they_were_reported(api, backend):
     cluster = api.get("/spaces/CLUSTER").json()
     assert (cluster["state"], cluster["parts"]) == ("thrashing", [{"path": "AUTH_a", "target": 5, "used": 4}])
     assert api.get("/spaces/AUTH_a/d").status_code == 404
+
+
+@pytest.fixture
+def acme(backend):
+    """Keystone has a project `acme`."""
+    native = replace(backend.native, tenants={"acme": "AUTH_1"}, account_prefix="AUTH_")
+    object.__setattr__(backend, "native", native)
+
+
+def test_a_project_s_name_stands_for_its_account_in_a_space(api, backend, acme):
+    places = {"AUTH_1/m": "container", "AUTH_1": "tenant", WHOLE_CLUSTER: "cluster"}
+    spaces = [SpaceStatus(name, level, 1000, 500, 0, policy="lru", verify="head") for name, level in places.items()]
+    backend.store.run(write_spaces(backend.store.keys, spaces))
+    names = {word: api.get(f"/spaces/{word}").json()["name"] for word in ("acme/m", "acme", "AUTH_1/m", "CLUSTER")}
+    assert names == {"acme/m": "AUTH_1/m", "acme": "AUTH_1", "AUTH_1/m": "AUTH_1/m", "CLUSTER": "CLUSTER"}
+    assert [one["name"] for one in api.get("/spaces?prefix=acme/").json()["spaces"]] == ["AUTH_1/m"]
+    refused = api.get("/spaces/acne/m")
+    assert refused.status_code == 400
+    assert "`acne`, did you mean `acme`" in refused.json()["error"]["message"]
+
+
+def test_what_keeps_a_space_is_shown_by_the_project_s_name(api, create, storage, acme):
+    keeps = create("FOR CONTAINER acme/m DO SET elasticity WITH target_size=10GB")
+    for path in ("acme/m", "acme/m/an/object", "AUTH_1/m"):
+        (kind,) = api.get(f"/effective?target={path}").json()["kinds"]
+        assert (kind["kind"], kind["decided_by"]) == ("motif", [keeps["id"]])
+        assert [one["keyword"] for one in kind["pipeline"]] == ["elasticity"]
+    refused = api.get("/effective?target=acne/m")
+    assert refused.status_code == 400
+    assert "`acne`, did you mean `acme`" in refused.json()["error"]["message"]
+
+
+def test_metrics_of_spaces_are_listed_while_a_daemon_runs(api, storage):
+    listed = {one["name"]: one for one in api.get("/registry/metrics").json()["metrics"]}
+    for info in MOTIF_METRICS:
+        assert (listed[info.name]["unit"], listed[info.name]["registered"]) == (info.unit, False)
+        assert api.get(f"/registry/metrics/{info.name}").json() == listed[info.name]
+
+
+def test_without_a_daemon_there_are_no_metrics_of_spaces(api):
+    assert "FREE_SPACE" not in {one["name"] for one in api.get("/registry/metrics").json()["metrics"]}
+    assert api.get("/registry/metrics/FREE_SPACE").status_code == 404

@@ -38,7 +38,7 @@ class SpaceView(View):
         "sluice:spaces:show",
         "show_space",
         shapes.SpaceSerializer,
-        in_path("space", "account/container, account, or CLUSTER"),
+        in_path("space", "account/container, account, or CLUSTER; a project's name may stand for its account"),
         errors=(404,),
     )
     def get(self, request: Request, space: str) -> Response:
@@ -46,6 +46,7 @@ class SpaceView(View):
 
         The space.
         """
+        space = spaces.named_space(self.backend, space)
         account = spaces.account_of_space(space)
         level = CONTAINER if "/" in space else TENANT if account else CLUSTER
         authorize(request, self.rule(request), thing_target(level, account))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from math import inf
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from sluice_controller.api.openapi import QueryParameter, operation, query_limit
 from sluice_controller.api.permissions import authorize, thing_target
 from sluice_controller.api.serializers.effective import EffectiveSerializer
 from sluice_controller.api.views.base import View
+from sluice_controller.catalog.vocabulary import account_of
 from sluice_controller.policies.affected_assignments import ResourcePath
 from sluice_controller.policies.effective import effective
 from sluice_controller.validation.parameters import Query
@@ -53,7 +55,7 @@ class EffectiveView(View):
         "sluice:effective:show",
         "show_effective",
         EffectiveSerializer,
-        query_text("target", "account[/container[/object]], of a request"),
+        query_text("target", "account[/container[/object]], of a request; a project's name may stand for its account"),
         query_text("volume", "account/volume id, instead of a target; nothing of a request is asked of it"),
         query_word("method", "of the request", METHODS, default="PUT"),
         QueryParameter("size", OpenApiTypes.INT, "bytes of the object", _read_size),
@@ -69,23 +71,26 @@ class EffectiveView(View):
         request is unknown, as the size of an upload without length is, and satisfies no condition.
         """
         contents = self.backend.policy_cache.contents()
-        place = read_place(self.given, contents.entries)
+        place = read_place(self.given, contents.entries, partial(account_of, self.backend.native))
         authorize(request, self.rules["get"], thing_target(place.level, place.account))
         found = effective(self.backend, place, read_facts(self.given, place))
         catalogue = self.backend.described(contents)
         return Response(EffectiveSerializer.render_effective(found, contents, catalogue, self.given["limit"]))
 
 
-def read_place(given: Mapping[str, Any], entries: Mapping[str, Entry]) -> ResourcePath:
+def read_place(
+    given: Mapping[str, Any], entries: Mapping[str, Entry], account_of: Callable[[str], str]
+) -> ResourcePath:
     """What the query is about.
 
+    :param account_of: the account of a tenant, which may be called by its project's name
     :raises CallerError: when it names nothing, or both a target and a volume
     """
     if bool(given["target"]) is bool(given["volume"]):
         raise CallerError("expected `target`, account[/container[/object]], or `volume`, account/volume id")
     if given["volume"]:
-        return ResourcePath.read_volume(given["volume"], entries)
-    return ResourcePath.read(given["target"], entries)
+        return ResourcePath.read_volume(given["volume"], entries, account_of)
+    return ResourcePath.read(given["target"], entries, account_of)
 
 
 def read_facts(given: Mapping[str, Any], place: ResourcePath) -> Facts:
