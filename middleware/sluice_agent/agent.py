@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
-from importlib import metadata
 from typing import Any, Final
 
 from sluice_agent.bandwidth import service
@@ -24,6 +23,7 @@ from sluice_agent.snapshot.follower import SnapshotFollower
 from sluice_agent.snapshot.reporter import NodeReporter
 from sluice_agent.snapshot.storage_daemons import StorageDaemons
 from sluice_core.code.code_store import CodeStore
+from sluice_core.code.software import software
 from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.connections.publisher import Publisher
 from sluice_core.errors import PeerError
@@ -38,14 +38,6 @@ log = logging.getLogger(__name__)
 
 #: Seconds that a service has to end before it is cancelled again; closing connections may take a few.
 _CANCEL_AGAIN: Final = 10.0
-
-
-def software() -> str:
-    """Name and version of the installed distribution."""
-    try:
-        return f"sluice {metadata.version('sluice')}"
-    except metadata.PackageNotFoundError:
-        return "sluice, not installed"
 
 
 class Agent:
