@@ -14,6 +14,7 @@ from typing import Any
 from sluice_actors.host import Host
 from sluice_actors.settings import OPTIONS, SECTION, read
 from sluice_core.errors import SluiceError
+from sluice_core.logs import start_logging
 from sluice_core.options import sample_section
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _set_up_logging(level: str) -> None:
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    start_logging(level)
     # pika reports each step of each connection attempt; the bus says what matters.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sluice_core.errors import CallerError, SluiceError
+from sluice_core.logs import start_logging
 from sluice_motifs.replacement.registry import BUILT_IN
 from sluice_motifs_fs.attribute_names import CONTRACTED, EXPANDED, MOTIF, REASON, STATE
 
@@ -86,7 +86,7 @@ def _size(text: str) -> int:
 def _mount(options: argparse.Namespace) -> None:
     from sluice_motifs_fs.mount import MountOptions, serve  # the other commands need no FUSE
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    start_logging("info", "%(asctime)s %(levelname)s %(message)s")
     serve(MountOptions(options.source, options.mount_point, options.target_size, options.policy, options.allow_other))
 
 

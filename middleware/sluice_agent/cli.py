@@ -13,7 +13,8 @@ from sluice_agent.agent import Agent
 from sluice_agent.calibrate import cli
 from sluice_agent.settings import OPTIONS, SECTION, Settings
 from sluice_core.errors import SluiceError
-from sluice_core.options import OptionError, read_file, sample_section
+from sluice_core.logs import start_logging
+from sluice_core.options import read_file, sample_section
 
 log = logging.getLogger("sluice_agent")
 
@@ -58,10 +59,7 @@ def _first(group: BaseException) -> BaseException:
 
 
 def _start_logging(level: str) -> None:
-    number = logging.getLevelNamesMapping().get(level.upper())
-    if number is None:
-        raise OptionError(f"option `log_level` is `{level}`, expected debug, info, warning or error")
-    logging.basicConfig(level=number, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    start_logging(level)
     logging.getLogger("pika").setLevel(logging.CRITICAL)  # the bus says what matters, once
 
 

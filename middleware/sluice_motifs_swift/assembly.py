@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sluice_core.describe import PROXY
 from sluice_core.errors import PeerError
+from sluice_core.logs import start_logging
 from sluice_core.motifs.announcements import ContractionGuard
 from sluice_core.motifs.call_server import CallServer
 from sluice_core.motifs.event_log import EventTeller
@@ -23,7 +24,7 @@ from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.cache import node_cache
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift import green
-from sluice_middleware.wsgi.internal_daemon import configure_log, load_app
+from sluice_middleware.wsgi.internal_daemon import load_app
 from sluice_middleware.wsgi.response import App
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
@@ -59,7 +60,7 @@ def make_daemon(path: str) -> Daemon:
     :raises OptionError: when the file cannot be used
     """
     values = read_settings(path)
-    configure_log(values["log_level"])
+    start_logging(values["log_level"])
     if not Path(values["socket"]).parent.is_dir():
         raise OptionError(f"option `socket` is `{values['socket']}`, whose folder does not exist")
     context = WorkerContext(values, logging.getLogger("sluice"))

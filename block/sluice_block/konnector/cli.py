@@ -31,6 +31,7 @@ from sluice_block.uploaded.refusals import REFUSALS, Refusals
 from sluice_block.uploaded.sandbox import Confinement
 from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import SluiceError
+from sluice_core.logs import start_logging
 from sluice_core.messages.uploads import Upload
 from sluice_core.options import OptionError, read_file, sample_section
 from sluice_core.snapshot.reader import SnapshotReader
@@ -57,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("--config FILE is needed, see --sample-config")
     try:
         values = read_file(OPTIONS, given.config, SECTION)
-        _start_logging(values["log_level"])
+        start_logging(values["log_level"])
         serve(values, Path(given.config))
     except SluiceError as error:
         print(f"sluice-konnector: {error}", file=sys.stderr)
@@ -175,10 +176,3 @@ def _make_folder(run: Path) -> None:
             raise OptionError(f"option `run_dir`: `{run}` can be entered by others, expected mode 0700")
     except OSError as error:
         raise OptionError(f"option `run_dir`: {error}") from error
-
-
-def _start_logging(level: str) -> None:
-    number = logging.getLevelNamesMapping().get(level.upper())
-    if number is None:
-        raise OptionError(f"option `log_level` is `{level}`, expected debug, info, warning or error")
-    logging.basicConfig(level=number, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

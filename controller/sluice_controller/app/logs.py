@@ -17,6 +17,8 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from sluice_core.logs import one_line
+
 LINE: Final = "line"
 JSON: Final = "json"
 FORMATS: Final = (LINE, JSON)
@@ -24,18 +26,12 @@ FORMATS: Final = (LINE, JSON)
 #: The id of the request that this context serves.
 current_request: Final[contextvars.ContextVar[str]] = contextvars.ContextVar("sluice_request", default="")
 _GIVEN: Final = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def request_id(given: str) -> str:
     """``given``, when it is a valid request id of OpenStack, so that one call can be followed through all services;
     else a new one."""
     return given if _GIVEN.fullmatch(given) else f"req-{uuid.uuid4()}"
-
-
-def one_line(text: str) -> str:
-    """``text`` with its control characters written out."""
-    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 class LineFormatter(logging.Formatter):

@@ -76,7 +76,9 @@ def test_code_that_is_not_installed_has_no_version(monkeypatch):
 @pytest.mark.service
 def test_a_wheel_and_the_clone_that_it_is_made_of_are_one_build(tmp_path):
     tree, target = tmp_path / "clone", tmp_path / "installed"
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=CLONE, capture_output=True, check=True, text=True).stdout
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=CLONE, capture_output=True, check=True, text=True
+    ).stdout
     for name in filter(None, tracked.split("\0")):
         if (CLONE / name).is_file():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import pwd
-import sys
 from pathlib import Path
 from typing import Final
 
 from sluice_core.errors import SluiceError
+from sluice_core.logs import start_logging
 from sluice_sandbox.jail.root import PACKAGES
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.process.jail_pool import Settings
@@ -64,6 +63,6 @@ def run(options: argparse.Namespace) -> int:
 
     :raises SluiceError: for settings that cannot be, or when this machine cannot hold a jail
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    start_logging("info", "%(asctime)s %(levelname)s %(message)s")
     asyncio.run(serve(settings(options), lambda: print("ready", flush=True)))
     return 0

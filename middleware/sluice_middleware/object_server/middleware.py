@@ -30,7 +30,8 @@ from sluice_core.options import read_options
 from sluice_filters.api import Filter, Hint
 from sluice_filters.visits import Headers, Reply
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
-from sluice_middleware.swift.proxy_api import POLICIES, REPL_POLICY, HTTPConflict, Request, get_logger
+from sluice_middleware.log import open_logger
+from sluice_middleware.swift.proxy_api import POLICIES, REPL_POLICY, HTTPConflict, Request
 from sluice_middleware.wsgi import read_pipeline, sysmeta
 from sluice_middleware.wsgi.inputs import IterableInput
 from sluice_middleware.wsgi.policy_lookup import (
@@ -257,7 +258,7 @@ def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[
     """
     given = {name: global_conf[f"sluice_{name}"] for name in _SHARED if f"sluice_{name}" in global_conf}
     options = read_options(OPTIONS, {**given, **local_conf}, "[filter:sluice-storage]", PASTE_OPTIONS)
-    logger = get_logger({**global_conf, **local_conf}, log_route="sluice-storage")
+    logger = open_logger({**global_conf, **local_conf}, "sluice-storage")
     context = WorkerContext(options, logger)
     server = (global_conf.get("bind_ip", ""), global_conf.get("bind_port", ""))
 

@@ -27,7 +27,7 @@ from sluice_metrics.registry import load_metrics
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.cache import node_cache
 from sluice_middleware.cache.visit import SEARCHED
-from sluice_middleware.log import Logger
+from sluice_middleware.log import Logger, open_logger
 from sluice_middleware.motifs.daemon_client import DaemonClient
 from sluice_middleware.proxy.metric_adapters import CountedInput, RequestMetrics, count_body
 from sluice_middleware.proxy.metric_loader import WorkerMetrics
@@ -35,7 +35,7 @@ from sluice_middleware.proxy.metric_reporter import Reporter
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.proxy.placement import ContainerPlacement
 from sluice_middleware.swift import green
-from sluice_middleware.swift.proxy_api import get_logger, register_swift_info
+from sluice_middleware.swift.proxy_api import register_swift_info
 from sluice_middleware.wsgi import decoding
 from sluice_middleware.wsgi.policy_lookup import Env, logical_object, object_path
 from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
@@ -160,7 +160,7 @@ def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[
     :raises OptionError: unknown options and bad values, all at once
     """
     options = read_options(PROXY_OPTIONS, local_conf, "[filter:sluice]", PASTE_OPTIONS)
-    logger = get_logger({**global_conf, **local_conf}, log_route="sluice")
+    logger = open_logger({**global_conf, **local_conf}, "sluice")
     register_swift_info("sluice", filters=sorted(load_filters()))
 
     def make(app: App) -> ProxyMiddleware:

@@ -31,9 +31,10 @@ from sluice_core.messages.predicate import Facts
 from sluice_core.options import read_options
 from sluice_core.resolve import Candidates
 from sluice_filters.api import BadParameter, Filter, Hint
+from sluice_middleware.log import open_logger
 from sluice_middleware.motifs.rights import client_known
 from sluice_middleware.proxy.object_handler import COVERED_BY_READ_FILTERS, OFFERED_STEPS, PASSED_READ_FILTERS
-from sluice_middleware.swift.proxy_api import Request, drain_and_close, get_logger
+from sluice_middleware.swift.proxy_api import Request, drain_and_close
 from sluice_middleware.wsgi import backend_headers, decoding, read_pipeline, sysmeta
 from sluice_middleware.wsgi.policy_lookup import SelectedFilter, Target, content_readers, download_facts, object_path
 from sluice_middleware.wsgi.response import (
@@ -254,5 +255,5 @@ def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[
     :raises OptionError: unknown options and bad values, all at once
     """
     options = read_options(OPTIONS, local_conf, "[filter:sluice-reads]", PASTE_OPTIONS)
-    context = WorkerContext(options, get_logger({**global_conf, **local_conf}, log_route="sluice-reads"))
+    context = WorkerContext(options, open_logger({**global_conf, **local_conf}, "sluice-reads"))
     return lambda app: ReadsMiddleware(app, context)

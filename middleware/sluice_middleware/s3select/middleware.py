@@ -20,13 +20,13 @@ from urllib.parse import parse_qs
 from sluice_core.errors import CallerError, SluiceError
 from sluice_filters.api import BadParameter
 from sluice_filters.csv.stream import CsvStream
-from sluice_middleware.log import Logger
+from sluice_middleware.log import Logger, open_logger
 from sluice_middleware.s3select import event_stream
 from sluice_middleware.s3select.output import Formatter
 from sluice_middleware.s3select.request import LONGEST, SelectRequest, read_request
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import close_if_possible, reiterate
-from sluice_middleware.swift.s3api import GetObject, S3Error, SelectApi, get_logger, is_s3api
+from sluice_middleware.swift.s3api import GetObject, S3Error, SelectApi, is_s3api
 
 Env = dict[str, Any]
 App = Callable[[Env, Callable[..., Any]], Iterable[bytes]]
@@ -198,5 +198,5 @@ def _selects(query: str) -> bool:
 
 def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[App], S3Select]:
     """Paste's entry point; there are no options but those of logging."""
-    logger = get_logger({**global_conf, **local_conf}, log_route="sluice-s3select")
+    logger = open_logger({**global_conf, **local_conf}, "sluice-s3select")
     return lambda app: S3Select(app, logger)

@@ -16,7 +16,6 @@ from swift.common.middleware.s3api.acl_handlers import ObjectAclHandler
 from swift.common.middleware.s3api.etree import DocumentInvalid, XMLSyntaxError, fromstring
 from swift.common.middleware.s3api.s3api import S3ApiMiddleware
 from swift.common.middleware.s3api.s3response import ErrorResponse, HTTPOk, MalformedXML
-from swift.common.utils import get_logger
 
 Env = dict[str, Any]
 

@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import BinaryIO, Final
 
+from sluice_core.logs import start_logging
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.batch_frame import encode_frame
 from sluice_middleware.swift import storage_api
@@ -98,7 +99,7 @@ class UsageReader:
 
 def main(argv: Sequence[str]) -> int:
     """Work until standard input ends."""
-    logging.basicConfig(level=logging.INFO, format="%(name)s: %(levelname)s: %(message)s", stream=sys.stderr)
+    start_logging("info", "%(name)s: %(levelname)s: %(message)s")
     node, period, *paths = argv
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is no batch

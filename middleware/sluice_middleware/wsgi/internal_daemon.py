@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import configparser
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -56,17 +55,6 @@ def read_section(path: str, section: str, options: Sequence[Option]) -> dict[str
         raise OptionError(f"cannot read `{path}`: {error}") from error
     given = dict(parser[section]) if section in parser else {}
     return read_options(options, given, f"{path} [{section}]")
-
-
-def configure_log(level_name: str) -> None:
-    """Log to standard error.
-
-    :raises OptionError: when there is no such level
-    """
-    level = logging.getLevelNamesMapping().get(level_name.upper())
-    if level is None:
-        raise OptionError(f"option `log_level` is `{level_name}`, expected debug, info, warning or error")
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 
 
 def load_app(path: str) -> App:

@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import quote
 
 from sluice_core.errors import SluiceError
+from sluice_core.logs import start_logging
 from sluice_core.options import OptionError
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters
 from sluice_middleware.object_server.diskfile.rewrite import (
@@ -96,7 +97,7 @@ class DeviceReport:
 def main(argv: Sequence[str] | None = None) -> int:
     """0 when nothing transformed is left (``unwind``) or all was said (others), else 1."""
     given = _arguments().parse_args(argv)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    start_logging("warning", "%(levelname)s: %(message)s")
     try:
         devices, tools = _configuration(given.config)
         if given.command == "show":

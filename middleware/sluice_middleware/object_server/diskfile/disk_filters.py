@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from sluice_core.errors import SluiceError
+from sluice_core.logs import quote_our_records
 from sluice_core.options import Option, read_options
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_filters.api import CorruptData, Filter, Hint, Surroundings
@@ -74,6 +75,7 @@ class DiskFilters:
         self._logger = logger
         #: Why each plugin was left out, by its entry point's name; known once filters were asked for.
         self.failures: dict[str, str] = {}
+        quote_our_records()
         self._pipeline = lru_cache(_MOST_PIPELINES)(self._make_pipeline)
         folder = self.options["sluice_snapshot_dir"]
         self._snapshot = SnapshotReader(folder) if folder else None

@@ -357,7 +357,7 @@ def test_a_fault_of_a_filter_is_logged_and_no_5xx(stand, guarded, monkeypatch, c
 def test_key_options_of_the_disk_files_are_shared(given, key_file, monkeypatch):
     seen = {}
     monkeypatch.setattr(middleware, "WorkerContext", lambda options, logger: seen.update(options))
-    monkeypatch.setattr(middleware, "get_logger", lambda *_, **__: None)  # it would open a socket to syslog
+    monkeypatch.setattr(middleware, "open_logger", lambda *_, **__: None)  # it would open a socket to syslog
     common = {name: value for name, value in given.items() if name.startswith("sluice_")}
     own = {name: value for name, value in given.items() if name not in common}
     middleware.filter_factory({"devices": "/srv", **common}, snapshot_dir="/s", **own)
