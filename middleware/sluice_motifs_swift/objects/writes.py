@@ -16,6 +16,7 @@ from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.motifs.object_views import target_of
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.proxy.upload_filters import prepare_reversible
+from sluice_middleware.swift.internal_api import AccountQuotaMiddleware, ContainerQuotaMiddleware
 from sluice_middleware.swift.proxy_api import ChunkReadError, drain_and_close, header_to_environ_key
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.inputs import IterableInput
@@ -48,6 +49,8 @@ class ObjectWrites:
     ) -> None:
         self._handler = handler
         self._uploads = uploads
+        # a client's upload of new content passes them in the proxies, far above us
+        self._new_content: App = ContainerQuotaMiddleware(AccountQuotaMiddleware(uploads))
         self._limiter = limiter
         self._problem = problem
 
@@ -86,12 +89,18 @@ class ObjectWrites:
         return self._store(env, _target(seen), pieces)
 
     def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
-        """Store new content at the time ``began``; False when something newer is there."""
+        """Store new content at the time ``began``; False when something newer is there.
+
+        It passes the quotas of its container and account as a client's chunked upload does: what is above them already
+        takes nothing more.
+
+        :raises PeerError: when a quota, or Swift, does not take it
+        """
         env = self._upload(seen, record)
         del env["CONTENT_LENGTH"]
         env["HTTP_TRANSFER_ENCODING"] = "chunked"
         env["HTTP_X_TIMESTAMP"] = began
-        return self._store(env, _target(seen), pieces)
+        return self._store(env, _target(seen), pieces, self._new_content)
 
     def create(self, name: str, seen: ItemView, pieces: Iterator[bytes]) -> None:
         """Store the bytes of ``seen`` under another name, if that is not there; as policies say of ``seen``.
@@ -120,9 +129,10 @@ class ObjectWrites:
             env[sysmeta.MOTIF_ENV] = record.encode()
         return env
 
-    def _store(self, env: Env, target: Target, pieces: Iterator[bytes]) -> bool:
+    def _store(self, env: Env, target: Target, pieces: Iterator[bytes], uploads: App | None = None) -> bool:
         """Send the bytes as policies say that those of ``target`` are stored.
 
+        :param uploads: instead of the application that stores bytes
         :raises PeerError: when nobody knows what they say: that none is known does not mean that there is none
         """
         if self._problem():
@@ -133,14 +143,16 @@ class ObjectWrites:
         wanted = self._handler.upload_filters(env, target, candidates)
         body = None if wanted is None else prepare_reversible(env, wanted.reversible())
         try:
-            return self._send(env, _STORED, (202, 412), source)
+            return self._send(env, _STORED, (202, 412), source, uploads or self._uploads)
         finally:
             for one in (body, throttled):
                 if one is not None:
                     one.close()
 
-    def _send(self, env: Env, done: int, newer: tuple[int, ...], source: _Pieces | None = None) -> bool:
-        answer = UpstreamResponse(self._handler.app if source is None else self._uploads, env)
+    def _send(
+        self, env: Env, done: int, newer: tuple[int, ...], source: _Pieces | None = None, app: App | None = None
+    ) -> bool:
+        answer = UpstreamResponse(app or self._handler.app, env)
         drain_and_close(answer.body)
         if source is not None and source.failure is not None:
             raise source.failure

@@ -57,3 +57,48 @@ def test_what_finds_no_room_hinders_no_contraction(writes):
             writes.expand(seen, record, iter([BODY]))
         assert writes.contract(seen, record)
         assert writes.post(seen, record)
+
+
+class Quotas:
+    """Swift's proxy application over one container and its account; keeps what is stored."""
+
+    def __init__(self, **headers):
+        self.headers = {name.replace("_", "-"): str(value) for name, value in headers.items()}
+        self.stored = []
+
+    def __call__(self, env, start_response):
+        request = Request(env)
+        if request.method == "HEAD":
+            return Response(status=204, headers=self.headers, request=request)(env, start_response)
+        self.stored.append(request.body)
+        return Response(status=201, request=request)(env, start_response)
+
+
+OVER = {"X_Container_Bytes_Used": 1001, "X_Container_Object_Count": 1, "X_Account_Bytes_Used": 1001}
+
+
+@pytest.mark.parametrize(
+    ("quota", "taken"),
+    [
+        ({"X_Container_Meta_Quota_Bytes": 1000}, False),
+        ({"X_Container_Meta_Quota_Bytes": 2000}, True),
+        ({"X_Account_Sysmeta_Quota_Bytes": 1000}, False),
+        ({"X_Account_Sysmeta_Quota_Bytes": 2000}, True),
+        ({}, True),
+    ],
+)
+def test_new_content_passes_the_quotas_and_the_bytes_of_before_do_not(quota, taken):
+    swift = Quotas(**OVER, **quota)
+    lookup = SimpleNamespace(candidates=lambda target: Candidates(()))
+    writes = ObjectWrites(ObjectHandler(swift, lookup, {}, LOG), swift, BandwidthLimiter("", PROXY, LOG))
+    headers = {"Content-Length": "10", "Etag": hashlib.md5(BODY).hexdigest(), "X-Backend-Timestamp": "1700000000.00000"}
+    headers["X-Backend-Data-Timestamp"] = headers["X-Backend-Timestamp"]
+    seen = view_of("AUTH_a/c/o", StoredObject(list(headers.items())))
+    record = Record((Motif("url", {"source": "http://example.org/o"}),))
+    if taken:
+        assert writes.replace(seen, record, iter([b"other bytes"]), "1700000001.00000")
+    else:
+        with pytest.raises(PeerError, match="413 Request Entity Too Large"):
+            writes.replace(seen, record, iter([b"other bytes"]), "1700000001.00000")
+    assert writes.expand(seen, record, iter([BODY]))
+    assert swift.stored == [*([b"other bytes"] if taken else []), BODY]
