@@ -15,6 +15,7 @@ from sluice_agent.code.fetcher import CodeFetcher
 from sluice_agent.code.sandboxes import Sandboxes, sandbox_checks
 from sluice_agent.code.validation import swift_interpreter
 from sluice_agent.metrics import collectd, usage
+from sluice_agent.metrics.accounts import NodeAccounts
 from sluice_agent.metrics.publisher import MetricPublisher
 from sluice_agent.metrics.worker_server import WorkerServer
 from sluice_agent.settings import Settings
@@ -97,7 +98,9 @@ class Agent:
                     collectd.serve, settings.node, settings.amqp_url, publisher.publish, settings.publish_delay
                 )
             if settings.storage_confs:
-                yield partial(usage.serve, settings, self._swift, self.bus, usage.KnownAccounts(self.store))
+                accounts = NodeAccounts(settings.node, self.store)
+                yield partial(usage.serve, settings, self._swift, self.bus, accounts)
+                yield accounts.serve_requests
         if settings.cache_dir and settings.amqp_url:
             yield partial(invalidation_service.serve, settings)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sluice_core.errors import PeerError
-from sluice_core.rewrites.messages import RUNNING, RewriteCounts, RewriteUnit
+from sluice_core.rewrites.messages import RUNNING, RewriteCounts, RewriteUnit, UnitSize
 from sluice_core.rewrites.operations import LEASE, report_unit
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
@@ -16,6 +16,10 @@ log = logging.getLogger(__name__)
 
 _RENEWAL: Final = LEASE / 4
 _NO_COUNTS: Final = RewriteCounts()
+_NO_UNITS: Final[Mapping[str, UnitSize | None]] = {}
+#: The marker of what says nothing of names.  The last one may have been reported without an answer, and a renewal may
+#: overtake a report: a marker that went back would have names counted twice.
+_AS_REPORTED: Final = ""
 
 
 class Claim:
@@ -40,13 +44,13 @@ class Claim:
         self,
         marker: str,
         counts: RewriteCounts = _NO_COUNTS,
-        units: Iterable[str] = (),
+        units: Mapping[str, UnitSize | None] = _NO_UNITS,
         more: Mapping[str, int] | None = None,
         failures: Sequence[tuple[str, str]] = (),
     ) -> None:
         """Report that all names up to ``marker`` are done.
 
-        :raises PeerError: when Redis is away; the counts may be lost then, and the names are looked at once more
+        :raises PeerError: when Redis is away; then either all of that counts, or the names are looked at once more
         """
         self._send(marker, counts, units, more, failures=failures)
         self.marker = marker
@@ -57,7 +61,7 @@ class Claim:
         :raises PeerError: when Redis is away
         """
         self._renewal.kill()
-        self._send(self.marker, more=more, lease=0)
+        self._send(_AS_REPORTED, more=more, lease=0)
         self._valid = False
 
     def release(self) -> None:
@@ -65,7 +69,7 @@ class Claim:
         self._renewal.kill()
         if self._valid:
             try:
-                self._send(self.marker, lease=-1)
+                self._send(_AS_REPORTED, lease=-1)
             except PeerError as error:
                 log.warning("unit `%s` of rewrite `%s` is not given back: %s", self.unit.path, self.unit.job, error)
 
@@ -73,7 +77,7 @@ class Claim:
         while self._valid:
             green.pause(_RENEWAL)
             try:
-                self._send(self.marker)
+                self._send(_AS_REPORTED)
             except PeerError as error:
                 log.warning("rewrite `%s`: %s", self.unit.job, error)
 
@@ -81,7 +85,7 @@ class Claim:
         self,
         marker: str,
         counts: RewriteCounts = _NO_COUNTS,
-        units: Iterable[str] = (),
+        units: Mapping[str, UnitSize | None] = _NO_UNITS,
         more: Mapping[str, int] | None = None,
         lease: float = LEASE,
         failures: Sequence[tuple[str, str]] = (),

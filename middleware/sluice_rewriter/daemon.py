@@ -3,7 +3,8 @@
 Theory of operation.  Any number of rewriters run, each with a Swift proxy application of its own, below gatekeeper and
 authorization, and with the snapshot of its node's agent.  They meet in Redis alone.  A job waits until the snapshot
 stands where policies were when the job was ordered.  Without a snapshot nothing is rewritten: that no policy is known
-does not mean that there is none.
+does not mean that there is none.  A job for the cluster runs when all accounts are known, which any rewriter sees
+(``sluice_core.rewrites.account_reports``).
 
 A rewriter works at one job for :data:`TURN` seconds and then at the next, so that one that is limited to a low rate, or
 is large, does not hold back the others.
@@ -13,13 +14,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sluice_core.errors import PeerError
 from sluice_core.rewrites import operations
-from sluice_core.rewrites.messages import RUNNING, RewriteJob, RewriteUnit
+from sluice_core.rewrites.account_reports import read_collection
+from sluice_core.rewrites.messages import COLLECTING, RUNNING, RewriteJob, RewriteUnit
 from sluice_core.store.store import Store
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift import green
@@ -36,6 +38,8 @@ log = logging.getLogger(__name__)
 TURN: Final = 10.0
 #: Seconds between two looks for work.
 _INTERVAL: Final = 0.5
+#: Seconds between two looks whether all accounts are known.
+_COLLECTING: Final = 2.0
 #: The first and the longest pause after faults, seconds.
 _FIRST_PAUSE: Final = 2.0
 _LONGEST_PAUSE: Final = 30.0
@@ -56,6 +60,7 @@ class Rewriter:
     stopped: bool = field(default=False, init=False)
     _pause: float = field(default=_FIRST_PAUSE, init=False)
     _waiting: str = field(default="", init=False)
+    _collect_at: float = field(default=0.0, init=False)
     #: The job of the last unit.
     _last: tuple[int, str] = field(default=(0, ""), init=False)
 
@@ -90,6 +95,7 @@ class Rewriter:
         :raises PeerError: when Swift or Redis is away
         """
         known = self.store.run(operations.read_jobs(self.store.keys)).values()
+        self._collect([job for job in known if job.state == COLLECTING])
         for job in in_turn((job for job in known if job.state == RUNNING), self._last):
             if not self._knows_policies_of(job):
                 continue
@@ -99,6 +105,19 @@ class Rewriter:
                 self._work(job, unit)
                 return True
         return False
+
+    def _collect(self, jobs: Sequence[RewriteJob]) -> None:
+        """Let jobs run whose accounts are all known, and end those whose accounts will not be."""
+        if not jobs or time.monotonic() < self._collect_at:
+            return
+        self._collect_at = time.monotonic() + _COLLECTING
+        keys = self.store.keys
+        for job in jobs:
+            found = self.store.run(read_collection(keys, job.request))
+            if found.is_complete:
+                self.store.run(operations.begin_collected(keys, job, found.accounts))
+            elif found.problem and self.store.run(operations.fail_collecting(keys, job, found.problem)):
+                log.error("rewrite `%s` has failed: %s", job.id, found.problem)
 
     def _work(self, job: RewriteJob, unit: RewriteUnit) -> None:
         end = time.monotonic() + TURN

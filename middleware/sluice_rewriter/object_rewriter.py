@@ -65,14 +65,14 @@ _CRYPTO: Final = ("x-object-sysmeta-crypto-", "x-object-transient-sysmeta-crypto
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an object: ``state``, and its plain ``size``.
+    """What became of an object: ``state``, and its plain ``size`` if that is known.
 
     ``reason`` says why it was skipped or failed, in one of a few words that are counted; ``detail`` says more.
     """
 
     state: str
     reason: str = ""
-    size: int = 0
+    size: int | None = None
     detail: str = ""
 
 
@@ -105,14 +105,16 @@ class ObjectRewriter:
         answer = UpstreamResponse(self._handler.app, make_environment("HEAD", *target))
         close_if_possible(answer.body)
         if answer.code == 404:
-            return Outcome(GONE)
+            return Outcome(GONE, size=0)
         if answer.code != 200:
             return Outcome(FAILED, f"HEAD: {answer.status}")
         if any(name.lower().startswith(_CRYPTO) for name, _ in answer.headers):
             return Outcome(SKIPPED, "encrypted by Swift")
         stored = StoredObject(answer.headers)
         if stored.contracted:
-            return Outcome(SKIPPED, "contracted") if goal == PLAIN else Outcome(UNCHANGED, size=stored.size)
+            return (
+                Outcome(SKIPPED, "contracted", stored.size) if goal == PLAIN else Outcome(UNCHANGED, size=stored.size)
+            )
         if self._is_as_wanted(target, goal, stored):
             return Outcome(UNCHANGED, size=stored.size)
         return self._copy(target, goal) if self._pace(stored.size) else Outcome(STOPPED)
@@ -137,7 +139,7 @@ class ObjectRewriter:
         answer = UpstreamResponse(self._handler.app, source)
         try:
             if answer.code == 404:
-                return Outcome(GONE)
+                return Outcome(GONE, size=0)
             if answer.code != 200:
                 return Outcome(FAILED, f"GET: {answer.status}")
             stored = StoredObject(answer.headers)

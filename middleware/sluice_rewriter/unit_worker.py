@@ -9,12 +9,12 @@ a timestamp with an offset.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from sluice_core.rewrites.accounts import accounts_after, copies_account, is_copies_account
-from sluice_core.rewrites.messages import RewriteCounts, RewriteJob
+from sluice_core.rewrites.messages import RewriteCounts, RewriteJob, UnitSize
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
 from sluice_middleware.wsgi.swift_client import Row, SwiftClient
@@ -57,7 +57,7 @@ class UnitWorker:
             names = self.store.run(accounts_after(self.store.keys, claim.marker, _LISTED))
             if not names:
                 return True
-            claim.report(names[-1], units=names, more={"listings": len(names)})
+            claim.report(names[-1], units=dict.fromkeys(names), more={"listings": len(names)})
         return False
 
     def _list_containers(self, job: RewriteJob, claim: Claim, account: str) -> bool:
@@ -66,18 +66,18 @@ class UnitWorker:
             if not claim.goes_on:
                 return False
 
-            def size(name: str) -> tuple[int, int] | None:
+            def size(name: str) -> UnitSize | None:
                 return self._size(account, name)
 
             found = green.map_concurrently(size, names, self.concurrency)
-            known = {name: size for name, size in zip(names, found, strict=True) if size is not None}
+            known = {f"{account}/{name}": size for name, size in zip(names, found, strict=True) if size is not None}
             more = {
                 "containers": len(known),
-                "objects": sum(objects for objects, _ in known.values()),
-                "bytes": sum(size for _, size in known.values()),
+                "objects": sum(size.objects for size in known.values()),
+                "bytes": sum(size.bytes for size in known.values()),
                 "listings": len(beside),
             }
-            claim.report(names[-1], units=[*beside, *(f"{account}/{name}" for name in known)], more=more)
+            claim.report(names[-1], units={**dict.fromkeys(beside), **known}, more=more)
             beside = []
         return claim.goes_on
 
@@ -90,20 +90,18 @@ class UnitWorker:
         for page in self.client.list_containers(account, marker, _LISTED):
             yield [row["name"] for row in page]
 
-    def _size(self, account: str, container: str) -> tuple[int, int] | None:
-        """Objects and bytes of a container, None when there is none; the account's listing knows them too late."""
+    def _size(self, account: str, container: str) -> UnitSize | None:
+        """What a container holds, None when there is none; the account's listing knows that too late."""
         headers = self.client.container_headers(account, container)
-        if headers is None:
-            return None
-        return int(headers.get("x-container-object-count", 0)), int(headers.get("x-container-bytes-used", 0))
+        return None if headers is None else _held(headers)
 
     def _rewrite_all(self, job: RewriteJob, claim: Claim, account: str, container: str) -> bool:
         headers = self.client.container_headers(account, container)
         if headers is None:
             return True
         if "x-container-sync-to" in headers:
-            skipped = int(headers.get("x-container-object-count", 0))
-            claim.report(claim.marker, RewriteCounts(seen=skipped, skipped={_SYNCED: skipped}))
+            held = _held(headers)
+            claim.report("", RewriteCounts(seen=held.objects, seen_bytes=held.bytes, skipped={_SYNCED: held.objects}))
             return True
         prefix = f"\0{job.prefix}" if job.prefix and container.startswith(VERSIONS) else job.prefix
         for page in self.client.list_objects(account, container, claim.marker, prefix, _PAGE):
@@ -128,13 +126,20 @@ class UnitWorker:
             for row, outcome in zip(rows, known, strict=True)
             if outcome.state == FAILED
         ]
-        counts = count(known, sum(row["bytes"] for row in rows))
-        claim.report(rows[-1]["name"], counts, failures=failures)
+        claim.report(rows[-1]["name"], count(known, [row["bytes"] for row in rows]), failures=failures)
         return done == len(page)
 
 
-def count(outcomes: Sequence[Outcome], size: int) -> RewriteCounts:
-    """The counts of some objects that have ``size`` bytes together."""
+def _held(headers: Mapping[str, str]) -> UnitSize:
+    return UnitSize(int(headers.get("x-container-object-count", 0)), int(headers.get("x-container-bytes-used", 0)))
+
+
+def count(outcomes: Sequence[Outcome], listed: Sequence[int]) -> RewriteCounts:
+    """The counts of some objects.
+
+    :param listed: the sizes of their rows, for those of which no other is known: the row of the manifest of a large
+        object says what all of its parts have
+    """
     states = Counter(outcome.state for outcome in outcomes)
 
     def reasons(state: str) -> dict[str, int]:
@@ -143,8 +148,10 @@ def count(outcomes: Sequence[Outcome], size: int) -> RewriteCounts:
     return RewriteCounts(
         seen=len(outcomes),
         rewritten=states[REWRITTEN],
-        rewritten_bytes=sum(outcome.size for outcome in outcomes if outcome.state == REWRITTEN),
-        seen_bytes=size,
+        rewritten_bytes=sum(outcome.size or 0 for outcome in outcomes if outcome.state == REWRITTEN),
+        seen_bytes=sum(
+            size if outcome.size is None else outcome.size for outcome, size in zip(outcomes, listed, strict=True)
+        ),
         unchanged=states[UNCHANGED] + states[GONE],
         skipped=reasons(SKIPPED),
         failed=reasons(FAILED),

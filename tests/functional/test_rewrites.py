@@ -4,15 +4,16 @@ import contextlib
 import hashlib
 import json
 import random
+import re
 import time
 
 import pytest
-from tests.support.cluster.daemons import run_daemon
 from tests.support.cluster.object_files import file_metadata, object_files
 from tests.support.cluster.rewrites import rewrite, wait_rewrite
 
 from sluice_aio.base.setup import EC21
-from sluice_core.rewrites.accounts import accounts_after
+from sluice_aio.base.swift_http import SwiftHttp
+from sluice_core.rewrites.accounts import add_accounts
 from sluice_core.store.store import Store
 from sluice_filters.encryption.keys.key_file import KeyFile, render_ring
 from sluice_filters.encryption.keys.ring import Ring
@@ -170,6 +171,11 @@ def test_a_job_for_the_cluster_finds_every_account_and_brings_objects_to_the_act
     for name in ("p", "n"):
         put(swift, f"rw-key/{name}", TEXT)
     before = seen(swift, "rw-key")
+    other = SwiftHttp(rewriter.proxy_url).login("test2:tester2", "testing2")
+    put(other, "rw-key")
+    with policy("FOR OBJECT AUTH_test2/rw-key/p DO SET encryption ON PROXY"):
+        put(other, "rw-key/p", TEXT)
+    assert "next" not in key_of(rewriter, "AUTH_test2/rw-key/p", CHAIN)
     with (
         policy("FOR OBJECT AUTH_test/rw-key/p DO SET compression ON PROXY, SET encryption ON PROXY"),
         policy("FOR OBJECT AUTH_test/rw-key/n DO SET encryption ON STORAGE_NODE"),
@@ -180,11 +186,13 @@ def test_a_job_for_the_cluster_finds_every_account_and_brings_objects_to_the_act
     rewriter.layout.key_file.write_bytes(render_ring(Ring("next", {**keys.secrets, "next": b"k" * 32})))
     time.sleep(1.1)  # keys are looked for once a second
     try:
-        await_account(rewriter, "AUTH_test")
-        assert rewrite(api, "CLUSTER", "key")["failed"] == {}
+        know_one_account(rewriter, "AUTH_test")
+        done = rewrite(api, "CLUSTER", "key")
+        assert done["failed"] == {}
+        assert done["accounts"] > 1
+        assert key_of(rewriter, "AUTH_test2/rw-key/p", CHAIN) == {"next"}
         for name, entry in (("p", CHAIN), ("n", ENTRY)):
-            files = object_files(rewriter.device_folders, f"AUTH_test/rw-key/{name}")
-            assert all('"key":"next"' in file_metadata(file)[entry] for file in files)
+            assert key_of(rewriter, f"AUTH_test/rw-key/{name}", entry) == {"next"}
         assert seen(swift, "rw-key") == before
         assert rewrite(api, "AUTH_test/rw-key", "plain")["rewritten"] == 2
         assert seen(swift, "rw-key") == before
@@ -192,14 +200,38 @@ def test_a_job_for_the_cluster_finds_every_account_and_brings_objects_to_the_act
         rewriter.layout.key_file.write_bytes(render_ring(Ring(keys.active, {**keys.secrets, "next": b"k" * 32})))
 
 
-def await_account(cluster, account):
-    """Agents list accounts with the first batch of what is stored after an account's database has bytes."""
-    run_daemon(cluster, "container-updater")
-    store, end = Store(cluster.redis_url), time.monotonic() + 30
-    while account not in store.run(accounts_after(store.keys, "", 100)):
-        assert time.monotonic() < end
-        time.sleep(0.2)
-    store.close()
+def key_of(cluster, path, entry):
+    """The ids of the keys under which the files of an object are encrypted."""
+    files = object_files(cluster.device_folders, path)
+    assert files
+    return {re.search('"key":"([^"]*)"', file_metadata(file)[entry])[1] for file in files}
+
+
+def know_one_account(cluster, account):
+    """Redis has lost its list of accounts, and somebody has added one since."""
+    with contextlib.closing(Store(cluster.redis_url)) as store:
+        store.client.delete(store.keys.accounts)
+        store.run(add_accounts(store.keys, [account]))
+
+
+@pytest.mark.probe
+def test_a_job_for_the_cluster_fails_while_a_storage_node_says_nothing(rewriter, api):
+    know_one_account(rewriter, "AUTH_test")
+    rewriter.kill("agent")
+    try:
+        job = api.create_rewrite("CLUSTER", "key")
+        end = time.monotonic() + 90
+        while job["state"] == "collecting":
+            assert time.monotonic() < end, job
+            assert job["warning"].startswith(("collecting accounts: no storage node has", "no agent of a storage node"))
+            time.sleep(0.5)
+            job = api.rewrite(job["id"])
+    finally:
+        rewriter.restart("agent")
+    assert (job["state"], job["accounts"]) == ("failed", 0)
+    assert "set `storage_confs` in the agent.conf" in job["warning"]
+    done = rewrite(api, "CLUSTER", "key")
+    assert done["accounts"] > 1
 
 
 def test_a_sentence_with_existing_rewrites_what_is_stored_once(rewriter, api, swift, policy):

@@ -12,7 +12,9 @@ from sluice_client.errors import ApiError, ClientError, Unreachable
 from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.rewrites import REWRITE, REWRITE_LIST, progress_line
 
-STATES: Final = ("running", "paused", "cancelled", "done")
+#: In which a rewrite has not ended.
+_OPEN: Final = ("collecting", "running", "paused")
+STATES: Final = (*_OPEN, "cancelled", "done", "failed")
 GOALS: Final = ("policies", "plain", "key")
 _WAIT: Final = Argument("--wait", "show how far it is until it has ended", {"action": "store_true"})
 _POLL: Final = 1.0
@@ -46,7 +48,7 @@ class _WaitingCommand(ShowCommand):
     def run(self, parsed_args: Namespace) -> int:
         """Called by cliff.
 
-        :raises ClientError: when a job that was waited for was cancelled, or failed for some objects
+        :raises ClientError: when a job that was waited for was cancelled or failed, or failed for some objects
         """
         status = super().run(parsed_args)
         if parsed_args.wait:
@@ -57,7 +59,7 @@ class _WaitingCommand(ShowCommand):
         """``job`` when it has ended; it is shown on standard error how far it is."""
         shown, seen, since = 0.0, job["bytes_done"], time.monotonic()
         terminal = self.app.stderr if self.app.stderr.isatty() else None
-        while job["state"] in ("running", "paused"):
+        while job["state"] in _OPEN:
             now = time.monotonic()
             if terminal is not None or now - shown >= _LINES:
                 rate = (job["bytes_done"] - seen) / (now - since) if now > since else None
@@ -85,6 +87,8 @@ class _WaitingCommand(ShowCommand):
 def _refuse_failed(job: Data) -> None:
     if job["state"] == "cancelled":
         raise ClientError(f"rewrite {job['id']} was cancelled")
+    if job["state"] == "failed":
+        raise ClientError(f"rewrite {job['id']} has failed: {printable(job['warning'])}")
     if failed := sum(job["failed"].values()):
         raise ClientError(f"{failed} objects could not be rewritten, order the job again: {_reasons(job)}")
 

@@ -61,7 +61,8 @@ REWRITE_LIST: Final[Columns] = (
 REWRITE: Final[Columns] = (
     *fields("id", "target", "to", "state", "warning"),
     Column("done", _percent),
-    *fields("containers", "containers_done", "objects", "objects_done", "rewritten", "unchanged", "skipped", "failed"),
+    *fields("accounts", "containers", "containers_done", "objects", "objects_done"),
+    *fields("rewritten", "unchanged", "skipped", "failed"),
     *fields("bytes", "bytes_done", "bytes_rewritten", "working"),
     field("max_bw", human=_rate),
     *fields("max_objects_sec", "estimated_end", "ended_at", "created_at", "created_by"),

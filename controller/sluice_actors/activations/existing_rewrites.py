@@ -19,7 +19,8 @@ from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever, wait_at_most
 from sluice_core.messages.policies import GROUP, Assignment, Change
 from sluice_core.rewrites import operations
-from sluice_core.rewrites.messages import CANCELLED, POLICIES, RUNNING, RewriteJob
+from sluice_core.rewrites.account_reports import close_request, new_request, open_request
+from sluice_core.rewrites.messages import CANCELLED, COLLECTING, FAILED, POLICIES, RUNNING, RewriteJob
 from sluice_core.store import fencing
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, decoded, nothing, read_documents, read_message
@@ -98,21 +99,32 @@ class ExistingRewrites(Service):
         keys, head, digest = self._store.keys, await self._store.head(), _digest(assignment)
         jobs = []
         for number, (account, container, prefix) in enumerate(self._targets(assignment)):
+            state, request = (RUNNING, "") if account else (COLLECTING, new_request())
             job = RewriteJob(
-                f"{digest}-{number}", account, container, prefix, POLICIES, RUNNING, int(self._clock() * 1000),
-                f"policy {assignment.policy}", history=head.history, epoch=head.epoch,
+                f"{digest}-{number}", account, container, prefix, POLICIES, state, int(self._clock() * 1000),
+                f"policy {assignment.policy}", history=head.history, epoch=head.epoch, request=request,
             )  # fmt: skip
-            if not await self._store.run(operations.create_job(keys, job)) and await self._was_cancelled(job.id):
-                await self._store.run(operations.delete_job(keys, job.id))
-                await self._store.run(operations.create_job(keys, job))
+            await self._create(job)
             jobs.append(job.id)
         order = json.dumps({"digest": digest, "jobs": jobs})
         await self._store.run(Operation((("HSET", keys.rewrite_orders, assignment.id, order),), nothing))
 
-    async def _was_cancelled(self, job_id: str) -> bool:
-        """True when a job ended with an action that is in force again by now."""
+    async def _create(self, job: RewriteJob) -> None:
+        keys = self._store.keys
+        if job.request:
+            await self._store.run(open_request(keys, job.request))
+        if await self._store.run(operations.create_job(keys, job)):
+            return
+        if await self._ended_undone(job.id):
+            await self._store.run(operations.delete_job(keys, job.id))
+            await self._store.run(operations.create_job(keys, job))
+        elif job.request:
+            await self._store.run(close_request(keys, job.request))
+
+    async def _ended_undone(self, job_id: str) -> bool:
+        """True when a job ended with an action that is in force again by now, or failed then."""
         known = await self._store.run(read_message(RewriteJob, self._store.keys.rewrites, job_id))
-        return known is not None and known.state == CANCELLED
+        return known is not None and known.state in (CANCELLED, FAILED)
 
     async def _cancel(self, name: str, orders: dict[str, dict[str, object]]) -> None:
         known = orders.get(name)

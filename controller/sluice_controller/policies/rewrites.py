@@ -25,8 +25,25 @@ from sluice_controller.catalog.vocabulary import account_of
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.rates import read_rate
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.rewrites import accounts, operations
-from sluice_core.rewrites.messages import GOALS, PAUSED, RUNNING, RewriteJob, RewriteProgress
+from sluice_core.rewrites import operations
+from sluice_core.rewrites.account_reports import (
+    AccountCollection,
+    close_request,
+    new_request,
+    open_request,
+    read_collection,
+)
+from sluice_core.rewrites.messages import (
+    CANCELLED,
+    COLLECTING,
+    FAILED,
+    GOALS,
+    OPEN_STATES,
+    PAUSED,
+    RUNNING,
+    RewriteJob,
+    RewriteProgress,
+)
 from sluice_core.store.operation import Operation
 
 #: How a target that is all accounts is written.
@@ -43,11 +60,12 @@ _PATIENCE: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RewriteView:
-    """A job, how far it is, and when it was looked at (unix seconds)."""
+    """A job, how far it is, when it was looked at (unix seconds), and how far its accounts are if it collects them."""
 
     job: RewriteJob
     progress: RewriteProgress
     now: float
+    collection: AccountCollection | None = None
 
     @property
     def state(self) -> str:
@@ -57,12 +75,17 @@ class RewriteView:
     @property
     def has_ended(self) -> bool:
         """Whether nothing of it is left to do."""
-        return self.state not in (RUNNING, PAUSED)
+        return self.state not in OPEN_STATES
 
     @property
     def target(self) -> str:
         """``account[/container[/prefix]]``, or :data:`CLUSTER`."""
         return target_text(self.job)
+
+    @property
+    def accounts(self) -> int:
+        """How many accounts it covers; 0 while that is not known."""
+        return 1 if self.job.account else self.progress.accounts
 
     @property
     def estimated_end(self) -> float | None:
@@ -75,8 +98,12 @@ class RewriteView:
 
     @property
     def warning(self) -> str:
-        """Why nothing happens; empty when something does."""
-        waits = self.state == RUNNING and not self.progress.claimed
+        """Why nothing happens or it failed; empty when something does."""
+        if self.state == FAILED:
+            return self.progress.reason
+        if self.collection is not None and not self.collection.is_complete:
+            return self.collection.problem or self.collection.progress
+        waits = self.state in (COLLECTING, RUNNING) and not self.progress.claimed
         return _NO_REWRITER if waits and self.now - self.job.created / 1000 > _PATIENCE else ""
 
 
@@ -102,7 +129,7 @@ def create(backend: Backend, data: Any, by: str, key: str = "") -> RewriteView:
     head, created = backend.store.head(), int(backend.now() * 1000)
     job = RewriteJob(
         _job_id(data, by, key) if key else f"{created:012x}-{secrets.token_hex(4)}", account, container, prefix, goal,
-        PAUSED, created, by, max_bw, max_objects, head.history, head.epoch,
+        PAUSED, created, by, max_bw, max_objects, head.history, head.epoch, "" if account else new_request(),
     )  # fmt: skip
     known = list_jobs(backend)
     before = known.get(job.id)
@@ -110,8 +137,6 @@ def create(backend: Backend, data: Any, by: str, key: str = "") -> RewriteView:
     if before is not None and before.state != PAUSED:
         return before
     _refuse_overlap(job, known)
-    if not job.account and not backend.store.run(accounts.accounts_after(backend.store.keys, "", 1)):
-        raise Conflict("no account is known: agents list them where `storage_confs` says what they measure")
     return _start(backend, job)
 
 
@@ -120,17 +145,22 @@ def _start(backend: Backend, job: RewriteJob) -> RewriteView:
 
     :raises Conflict: when a job for an overlapping target was ordered just before
     """
-    backend.store.run(operations.create_job(backend.store.keys, job))
+    keys = backend.store.keys
+    if job.request:
+        backend.store.run(open_request(keys, job.request))
+    if not backend.store.run(operations.create_job(keys, job)) and job.request:
+        backend.store.run(close_request(keys, job.request))  # an earlier try has its own
     known = list_jobs(backend)
     written = known[job.id].progress.started if job.id in known else 0.0
     try:
         _refuse_overlap(job, {name: one for name, one in known.items() if one.progress.started <= written})
     except Conflict:
-        backend.store.run(operations.delete_job(backend.store.keys, job.id))
+        backend.store.run(operations.order(keys, job.id, CANCELLED))
+        backend.store.run(operations.delete_job(keys, job.id))
         raise
     ended = sorted((one.progress.ended, name) for name, one in known.items() if one.has_ended)
     for _, name in ended[: max(len(ended) - KEPT + 1, 0)]:
-        backend.store.run(operations.delete_job(backend.store.keys, name))
+        backend.store.run(operations.delete_job(keys, name))
     return change(backend, job.id, RUNNING)
 
 
@@ -212,7 +242,17 @@ def _views(backend: Backend, jobs: Sequence[RewriteJob]) -> dict[str, RewriteVie
     found = backend.store.run(Operation(commands, parse)) if commands else []
     now = backend.now()
     # one that was deleted between the two reads has no progress any more
-    return {job.id: RewriteView(job, one, now) for job, one in zip(jobs, found, strict=True) if one.started}
+    return {
+        job.id: RewriteView(job, one, now, _collection(backend, job))
+        for job, one in zip(jobs, found, strict=True)
+        if one.started
+    }
+
+
+def _collection(backend: Backend, job: RewriteJob) -> AccountCollection | None:
+    if job.state != COLLECTING:
+        return None
+    return backend.store.run(read_collection(backend.store.keys, job.request))
 
 
 def _read_target(backend: Backend, text: str) -> tuple[str, str, str]:

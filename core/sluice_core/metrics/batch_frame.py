@@ -1,4 +1,7 @@
-"""Metric batches through a pipe: from the usage reader to the agent, which passes them on as they are."""
+"""Metric batches through a pipe: from the usage reader to the agent, which passes them on as they are.
+
+A frame of the name :data:`ACCOUNTS` holds no batch (``sluice_core.rewrites.account_reports``).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from typing import Final
 
 from sluice_core.errors import DecodeError
 
+#: In the place of a metric's name, which has capital letters.
+ACCOUNTS: Final = "accounts"
 #: Lengths of a metric's name and of the encoded batch, which follow.
 HEAD: Final = struct.Struct("!HI")
 #: A longer batch is none.

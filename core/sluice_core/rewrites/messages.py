@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from sluice_core.messages.base import Message
 
@@ -14,13 +14,19 @@ PLAIN: Final = "plain"
 KEY: Final = "key"
 GOALS: Final = (POLICIES, PLAIN, KEY)
 
+#: What a job for the cluster is while it is not known that all accounts are.
+COLLECTING: Final = "collecting"
 #: What a job is told to do.
 RUNNING: Final = "running"
 PAUSED: Final = "paused"
 CANCELLED: Final = "cancelled"
 #: What it is once nothing is left to do.
 DONE: Final = "done"
-STATES: Final = (RUNNING, PAUSED, CANCELLED, DONE)
+#: Or once it is clear that not all accounts will be known.
+FAILED: Final = "failed"
+#: Those of jobs that have not ended.
+OPEN_STATES: Final = (COLLECTING, RUNNING, PAUSED)
+STATES: Final = (*OPEN_STATES, CANCELLED, DONE, FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,7 @@ class RewriteJob(Message):
     :param max_objects: objects per second over all rewriters, 0 for no limit
     :param history: the history in which it was ordered
     :param epoch: of that history; rewriters wait until they know the policies of then
+    :param request: for all accounts, which this job waits for (:mod:`account_reports`); empty of a job for one account
     """
 
     id: str
@@ -51,6 +58,7 @@ class RewriteJob(Message):
     max_objects: float = 0.0
     history: str = ""
     epoch: int = 0
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,8 @@ class RewriteProgress:
 
     ``containers`` and ``objects`` are those that were found so far; ``listings`` are still to be made, 0 when all are
     known.  Times are unix seconds, 0 for never.  ``paused`` is the number of seconds that it has been paused, up to its
-    last resumption.  ``examples`` are the last objects that failed, with the reason.
+    last resumption.  ``examples`` are the last objects that failed, with the reason.  ``accounts`` are those that a job
+    for the cluster covers, 0 while it collects them; ``reason`` says why that failed.
     """
 
     counts: RewriteCounts = RewriteCounts()
@@ -107,3 +116,12 @@ class RewriteProgress:
     ended: float = 0.0
     paused: float = 0.0
     examples: tuple[tuple[str, str], ...] = ()
+    accounts: int = 0
+    reason: str = ""
+
+
+class UnitSize(NamedTuple):
+    """What a container says that it holds."""
+
+    objects: int
+    bytes: int

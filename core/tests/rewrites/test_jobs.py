@@ -6,9 +6,22 @@ from dataclasses import replace
 import pytest
 
 from sluice_core.rewrites import accounts, operations
-from sluice_core.rewrites.messages import CANCELLED, DONE, PAUSED, PLAIN, RUNNING, RewriteCounts, RewriteJob
+from sluice_core.rewrites.account_reports import open_request, open_requests
+from sluice_core.rewrites.messages import (
+    CANCELLED,
+    COLLECTING,
+    DONE,
+    FAILED,
+    PAUSED,
+    PLAIN,
+    RUNNING,
+    RewriteCounts,
+    RewriteJob,
+    UnitSize,
+)
 
 JOB = RewriteJob("j1", "AUTH_a", "", "", PLAIN, RUNNING, 1000, "admin")
+CLUSTER_JOB = replace(JOB, account="", state=COLLECTING, request="r1")
 
 
 @pytest.fixture
@@ -22,7 +35,8 @@ def listed(run):
     assert run(operations.create_job, JOB)
     unit = run(operations.claim_unit, "j1")
     more = {"containers": 2, "listings": -1}
-    assert run(operations.report_unit, unit, "", units=("AUTH_a/c1", "AUTH_a/c2"), more=more, lease=0) == RUNNING
+    units = {"AUTH_a/c1": None, "AUTH_a/c2": None}
+    assert run(operations.report_unit, unit, "", units=units, more=more, lease=0) == RUNNING
 
 
 def progress(run):
@@ -154,7 +168,7 @@ def test_names_that_are_no_text_come_back_as_they_were(run):
     name = b"\xff\xfe".decode("utf-8", "surrogateescape")
     run(operations.create_job, JOB)
     unit = run(operations.claim_unit, "j1")
-    run(operations.report_unit, unit, name, units=[name], lease=0)
+    run(operations.report_unit, unit, name, units={name: None}, lease=0)
     unit = run(operations.claim_unit, "j1")
     assert unit.path == name
     run(operations.report_unit, unit, f"{name}\0 ü", lease=-1)
@@ -169,3 +183,94 @@ def test_accounts_are_listed_in_pages_whatever_their_names(run):
     assert first == names[:2]
     assert run(accounts.accounts_after, first[-1], 2) == names[2:]
     run(accounts.add_accounts, [])
+
+
+@pytest.fixture
+def held(run):
+    """A claim of a container that said that it holds 5 objects of 50 bytes."""
+    assert run(operations.create_job, JOB)
+    unit = run(operations.claim_unit, "j1")
+    more = {"containers": 1, "objects": 5, "bytes": 50, "listings": -1}
+    run(operations.report_unit, unit, "c", units={"AUTH_a/c": UnitSize(5, 50)}, more=more, lease=0)
+    return run(operations.claim_unit, "j1")
+
+
+@pytest.mark.parametrize("there", [2, 5, 9])
+def test_what_was_found_is_what_was_looked_at_in_the_end_and_never_less(run, held, there):
+    """Objects are uploaded and deleted while a job runs, and containers count late."""
+    for number in range(there):
+        run(operations.report_unit, held, f"o{number}", RewriteCounts(seen=1, seen_bytes=10))
+        run(operations.report_unit, held, "", lease=-1)
+        held = run(operations.claim_unit, "j1")
+        found = progress(run)
+        assert (found.objects, found.bytes) == (max(5, number + 1), 10 * max(5, number + 1))
+    run(operations.report_unit, held, "", lease=0)
+    found = progress(run)
+    assert (found.objects, found.bytes) == (there, 10 * there) == (found.counts.seen, found.counts.seen_bytes)
+    assert found.ended
+
+
+def test_sizes_of_many_terabytes_stay_exact(run):
+    assert run(operations.create_job, JOB)
+    unit, size = run(operations.claim_unit, "j1"), 3 * 2**50 + 1
+    run(operations.report_unit, unit, "c", units={"AUTH_a/c": UnitSize(1, size)}, more={"bytes": size}, lease=0)
+    unit = run(operations.claim_unit, "j1")
+    run(operations.report_unit, unit, "o", RewriteCounts(seen=1, seen_bytes=size - 1))
+    run(operations.report_unit, unit, "", lease=0)
+    assert progress(run).bytes == size - 1
+
+
+def test_a_report_without_names_leaves_the_last_one_as_it_was_reported(run, listed):
+    """A renewal that was on its way meets a report that came before it."""
+    unit = run(operations.claim_unit, "j1")
+    run(operations.report_unit, unit, "k", RewriteCounts(seen=3))
+    run(operations.report_unit, unit, "")
+    run(operations.report_unit, unit, "", lease=-1)
+    assert run(operations.claim_unit, "j1").marker == "k"
+
+
+def test_nothing_of_a_job_for_the_cluster_is_claimed_before_all_accounts_are_known(run):
+    assert run(operations.create_job, CLUSTER_JOB)
+    assert run(operations.claim_unit, "j1") is None
+    assert run(operations.begin_collected, CLUSTER_JOB, 3)
+    assert run(operations.read_jobs)["j1"].state == RUNNING
+    assert run(operations.claim_unit, "j1").path == ""
+    assert progress(run).accounts == 3
+    assert not run(operations.begin_collected, CLUSTER_JOB, 4)
+    assert progress(run).accounts == 3
+
+
+def test_a_job_that_was_paused_while_it_collected_collects_again_and_one_that_ran_runs(run):
+    assert run(operations.create_job, CLUSTER_JOB)
+    assert run(operations.order, "j1", PAUSED).state == PAUSED
+    assert not run(operations.begin_collected, CLUSTER_JOB, 3)
+    assert run(operations.order, "j1", RUNNING).state == COLLECTING
+    assert run(operations.begin_collected, CLUSTER_JOB, 3)
+    assert run(operations.order, "j1", PAUSED).state == PAUSED
+    assert run(operations.order, "j1", RUNNING).state == RUNNING
+
+
+def test_a_job_whose_accounts_will_not_be_known_has_failed_and_says_why(run):
+    assert run(operations.create_job, CLUSTER_JOB)
+    assert run(operations.fail_collecting, CLUSTER_JOB, "nobody has read `sdb`")
+    assert run(operations.read_jobs)["j1"].state == FAILED
+    assert (progress(run).reason, progress(run).ended > 0) == ("nobody has read `sdb`", True)
+    assert run(operations.claim_unit, "j1") is None
+    assert run(operations.order, "j1", RUNNING) is None
+    assert not run(operations.begin_collected, CLUSTER_JOB, 3)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda run: run(operations.begin_collected, CLUSTER_JOB, 1),
+        lambda run: run(operations.fail_collecting, CLUSTER_JOB, "no"),
+        lambda run: run(operations.order, "j1", CANCELLED),
+    ],
+)
+def test_the_request_of_a_job_is_closed_when_it_collects_no_more(run, end):
+    run(open_request, "r1")
+    assert run(operations.create_job, CLUSTER_JOB)
+    assert run(open_requests) == {"r1"}
+    assert end(run)
+    assert run(open_requests) == frozenset()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from swift.account.backend import DATADIR as ACCOUNTS
 from swift.account.backend import AccountBroker
 from swift.common.constraints import check_drive
 from swift.common.exceptions import LockTimeout
+from swift.common.ring import RingData
 from swift.common.ring.utils import is_local_device
 from swift.common.storage_policy import POLICIES, reload_storage_policies
 from swift.common.utils import Timestamp, config_true_value, set_swift_dir, whataremyips
@@ -35,3 +37,13 @@ def use_swift_dir(folder: str) -> None:
     """Read swift.conf in ``folder``; it was read from /etc/swift when this module was imported."""
     if set_swift_dir(folder):
         reload_storage_policies()
+
+
+def ring_devices(name: str, folder: str) -> list[dict[str, Any]]:
+    """The devices of the ring ``name`` in ``folder``, without reading where its partitions are.
+
+    :raises OSError: when it cannot be read
+    :raises ValueError: when it is no ring
+    """
+    ring = RingData.load(os.path.join(folder, f"{name}.ring.gz"), metadata_only=True)
+    return [device for device in ring.devs if device is not None]

@@ -4,6 +4,9 @@ The agent starts it, in Swift's interpreter and as Swift's user, and passes on w
 (``sluice_core.metrics.batch_frame``) on standard output.  It ends when its standard input does, so that it never
 outlives the agent.
 
+A byte on its standard input asks for the accounts: it answers with one frame of all accounts that its databases have
+then (``sluice_core.rewrites.account_reports``).
+
 It reads shortly before the end of each window, so long before as it took the last time, and writes when the window has
 ended; so values are fresh, and all nodes speak of the same moment.
 """
@@ -17,13 +20,14 @@ import os
 import select
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import BinaryIO, Final
 
 from sluice_core.logs import start_logging
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.metrics.batch_frame import encode_frame
+from sluice_core.metrics.batch_frame import ACCOUNTS, encode_frame
 from sluice_middleware.swift import storage_api
+from sluice_middleware.usage.accounts import AccountReader
 from sluice_middleware.usage.batches import UsageBatches
 from sluice_middleware.usage.databases import DatabaseReader, Pass
 from sluice_middleware.usage.space import StorageConf, all_devices, measure_space, policy_devices
@@ -63,6 +67,7 @@ class UsageReader:
         self._confs = confs
         self._out = out
         self._databases = DatabaseReader()
+        self._accounts = AccountReader()
         self._batches = UsageBatches(node, period)
         self._took = 0.0
 
@@ -92,6 +97,11 @@ class UsageReader:
         self._send(self._batches.stored(window, found))
         self._out.flush()
 
+    def write_accounts(self) -> None:
+        """Read the accounts that there are now, and write them."""
+        self._out.write(encode_frame(ACCOUNTS, self._accounts.read(self._confs).encode()))
+        self._out.flush()
+
     def _send(self, batches: Iterable[MetricBatch]) -> None:
         for batch in batches:
             self._out.write(encode_frame(batch.metric, batch.encode()))
@@ -115,18 +125,22 @@ def main(argv: Sequence[str]) -> int:
     with contextlib.suppress(BrokenPipeError):  # the agent is gone
         while True:
             begin, end = reader.next_window(time.time())
-            if _told_to_end(begin):
+            if _serve_until(begin, reader.write_accounts):
                 break
             found = reader.read()
-            if _told_to_end(end):
+            if _serve_until(end, reader.write_accounts):
                 break
             reader.write(found, max(end, time.time()))  # a wait may end a moment too soon
     return 0
 
 
-def _told_to_end(until: float) -> bool:
-    """Wait until a moment of the wall clock; True as soon as standard input ends."""
-    return bool(select.select([0], [], [], max(0.0, until - time.time()))[0])
+def _serve_until(until: float, answer: Callable[[], None]) -> bool:
+    """Wait until a moment of the wall clock, and ``answer`` each byte; True as soon as standard input ends."""
+    while select.select([0], [], [], max(0.0, until - time.time()))[0]:
+        if not os.read(0, 1):
+            return True
+        answer()
+    return False
 
 
 if __name__ == "__main__":

@@ -45,6 +45,14 @@ class Row(NamedTuple):
     usage: Usage
 
 
+class AccountRow(NamedTuple):
+    """An account as its database has it."""
+
+    account: str
+    deleted: bool
+    usage: Usage
+
+
 @dataclass(slots=True)
 class Pass:
     """What was found in one pass over all databases."""
@@ -89,12 +97,12 @@ class DatabaseReader:
         seen: Known,
     ) -> None:
         try:
-            now = _signature(folder)
+            now = signature(folder)
             before = self._known.get(folder)
             if before is not None and before[0] == now:
                 row = before[1]
             else:
-                row = None if now == _EMPTY else read(_database(folder))
+                row = None if now == _EMPTY else read(database_path(folder))
         except (OSError, sqlite3.Error, storage_api.LockTimeout) as error:
             if os.path.isdir(folder):
                 found.unreadable += 1
@@ -106,22 +114,28 @@ class DatabaseReader:
             rows[row.path] = Usage(max(row.usage.stored, other.stored), max(row.usage.objects, other.objects))
 
 
-def database_folders(datadir: Path) -> Iterator[str]:
-    """The folders of databases: ``<datadir>/<partition>/<suffix>/<hash>``."""
-    for partition in _subfolders(str(datadir)):
-        for suffix in _subfolders(partition):
-            yield from _subfolders(suffix)
+def database_folders(datadir: Path, failed: Callable[[OSError], object] = lambda error: None) -> Iterator[str]:
+    """The folders of databases: ``<datadir>/<partition>/<suffix>/<hash>``.
+
+    :param failed: is told of a folder that is there and cannot be listed
+    """
+    for partition in _subfolders(str(datadir), failed):
+        for suffix in _subfolders(partition, failed):
+            yield from _subfolders(suffix, failed)
 
 
-def _subfolders(folder: str) -> list[str]:
+def _subfolders(folder: str, failed: Callable[[OSError], object]) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except OSError:  # moved away by a replicator, or not there at all
+    except FileNotFoundError:  # moved away by a replicator, or not there at all
+        return []
+    except OSError as error:
+        failed(error)
         return []
 
 
-def _signature(folder: str) -> int:
+def signature(folder: str) -> int:
     """A hash of the files of a database; :data:`_EMPTY` when there are none.
 
     A file that changed just now may change again without looking different, so its hash is never the same.
@@ -135,7 +149,7 @@ def _signature(folder: str) -> int:
     return hash((*found, 0 if settled else time.monotonic_ns()))
 
 
-def _database(folder: str) -> str:
+def database_path(folder: str) -> str:
     """The path by which brokers know a database; while a container shards, they find the newest file beside it."""
     return os.path.join(folder, f"{os.path.basename(folder)}.db")
 
@@ -146,15 +160,17 @@ def _options(path: str) -> Mapping[str, object]:
     return {"stale_reads_ok": True, "pending_timeout": _PATIENCE, "skip_commits": not writable}
 
 
+def read_account_row(path: str) -> AccountRow:
+    """The account in the database at ``path``, whatever it is."""
+    with storage_api.AccountDatabase(path, **_options(path)) as broker:
+        deleted, info = broker.is_deleted(), broker.get_info()
+    return AccountRow(info["account"], deleted, Usage(int(info["bytes_used"]), int(info["object_count"])))
+
+
 def read_account(path: str) -> Row | None:
     """The account in the database at ``path``; None when it does not count."""
-    with storage_api.AccountDatabase(path, **_options(path)) as broker:
-        if broker.is_deleted():
-            return None
-        info = broker.get_info()
-    if info["account"].startswith("."):
-        return None
-    return Row(info["account"], Usage(int(info["bytes_used"]), int(info["object_count"])))
+    found = read_account_row(path)
+    return None if found.deleted or found.account.startswith(".") else Row(found.account, found.usage)
 
 
 def read_container(path: str) -> Row | None:

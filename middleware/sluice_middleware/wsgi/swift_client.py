@@ -105,7 +105,7 @@ class SwiftClient:
         env["HTTP_ACCEPT"] = "application/json"
         answer = UpstreamResponse(self.app, env)
         try:
-            if answer.code == 404:
+            if answer.code in (404, 410):  # 410: an account that was deleted
                 return []
             if answer.code not in (200, 204):
                 raise PeerError(f"swift answered `{answer.status}` to a listing of `{'/'.join(path)}`")

@@ -9,8 +9,10 @@ import pytest
 
 from sluice_core.errors import PeerError
 from sluice_core.resolve import Candidates
-from sluice_core.rewrites import operations
-from sluice_core.rewrites.messages import DONE, PAUSED, PLAIN, RUNNING, RewriteJob
+from sluice_core.rewrites import account_reports, operations
+from sluice_core.rewrites.account_reports import AccountReport, open_request, write_report
+from sluice_core.rewrites.accounts import add_accounts
+from sluice_core.rewrites.messages import COLLECTING, DONE, FAILED, PAUSED, PLAIN, RUNNING, RewriteJob
 from sluice_core.store.records import Head
 from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.wsgi import sysmeta
@@ -109,3 +111,41 @@ def test_without_redis_nothing_waits_for_the_rate_and_nothing_is_begun(rewriter,
 
 def _raise(operation):
     raise PeerError("redis is away")
+
+
+RING = ("10.0.0.1:6202/sdb", "10.0.0.2:6202/sdb")
+
+
+@pytest.fixture
+def collecting(store, rewriter, monkeypatch):
+    """A job for the cluster; one of two storage nodes has reported the one account that it knows."""
+    monkeypatch.setattr(daemon, "_COLLECTING", 0.0)
+    store.run(open_request(store.keys, "r"))
+    store.run(add_accounts(store.keys, ["AUTH_a"]))
+    store.run(write_report(store.keys, AccountReport("n1", ("r",), RING, RING[:1])))
+    order(store, RewriteJob("j", "", "", "", PLAIN, COLLECTING, 1, "me", request="r"))
+    return rewriter
+
+
+def test_a_job_for_the_cluster_waits_for_the_accounts_of_all_storage_nodes(collecting, store):
+    """It was done when it had gone over the accounts that Redis happened to know."""
+    for _ in range(3):
+        assert not collecting._work_once()
+    assert states(store) == {"j": COLLECTING}
+    store.run(add_accounts(store.keys, ["AUTH_b"]))
+    store.run(write_report(store.keys, AccountReport("n2", ("r",), RING, RING[1:])))
+    while states(store) != {"j": DONE}:
+        collecting._work_once()
+    progress = store.run(operations.read_progress(store.keys, "j"))
+    assert (progress.accounts, progress.listings) == (2, 0)
+
+
+def test_a_job_for_the_cluster_fails_when_a_storage_node_stays_silent(collecting, store, monkeypatch, caplog):
+    monkeypatch.setattr(account_reports, "PATIENCE", 0.0)
+    collecting._work_once()
+    assert states(store) == {"j": FAILED}
+    reason = store.run(operations.read_progress(store.keys, "j")).reason
+    assert reason.startswith(
+        "nobody has read the accounts on sdb of 10.0.0.2:6202: set `storage_confs` in the agent.conf"
+    )
+    assert reason in caplog.text

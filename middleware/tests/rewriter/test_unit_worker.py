@@ -21,7 +21,7 @@ class Listings:
     def __init__(self, **containers):
         self.containers = containers
         self.copies = {}
-        self.synced = set()
+        self.synced, self.deleted = set(), set()
         self.away = False
         self.asked = []
 
@@ -34,6 +34,8 @@ class Listings:
     def answer(self, request, parts):
         if self.away:
             return Response(request=request, status=503)
+        if parts[0] in self.deleted:
+            return Response(request=request, status=410)
         containers = self.copies if parts[0].startswith(".") else self.containers
         if len(parts) == 1:
             return self.page(request, sorted(containers))
@@ -113,6 +115,15 @@ def test_a_job_for_the_cluster_begins_with_the_known_accounts(scene):
     assert (scene.progress().containers, scene.progress().listings) == (2, 0)
 
 
+def test_an_account_that_was_deleted_has_nothing(scene):
+    scene.store.run(accounts.add_accounts(scene.store.keys, ["AUTH_a", "AUTH_gone"]))
+    scene.swift.containers, scene.swift.deleted = {"c": ["o"]}, {"AUTH_gone"}
+    scene.order("")
+    scene.work()
+    assert scene.rewritten == ["AUTH_a/c/o"]
+    assert scene.progress().ended
+
+
 @pytest.mark.parametrize("account", ["", "AUTH_a"])
 def test_copies_of_contracted_objects_belong_to_their_account(scene, account):
     scene.store.run(accounts.add_accounts(scene.store.keys, ["AUTH_a"]))
@@ -177,6 +188,48 @@ def test_what_was_not_begun_is_not_passed_over(scene, monkeypatch):
     assert scene.progress().counts.seen == 5
 
 
+def test_the_manifest_of_a_large_object_counts_what_it_has_itself(scene):
+    """Its row says what its parts have together, which the container does not count."""
+    scene.swift.containers = {"c": ["manifest", "unread"]}
+    scene.outcome = lambda name: Outcome(UNCHANGED, size=3) if name == "manifest" else Outcome(FAILED, "HEAD: 503")
+    scene.order(container="c")
+    scene.work()
+    assert scene.progress().counts.seen_bytes == 13
+
+
+def test_what_is_uploaded_meanwhile_was_found_too(scene):
+    scene.swift.containers = {"c": ["1"]}
+    scene.order()
+    scene.work(1)
+    scene.swift.containers = {"c": ["1", "2", "3"]}
+    scene.work()
+    found = scene.progress()
+    assert (found.objects, found.bytes) == (found.counts.seen, found.counts.seen_bytes) == (3, 30)
+
+
+def test_a_page_whose_report_got_no_answer_is_not_counted_twice(scene):
+    """Redis has counted it; the rewriter gives the unit back, from where it knows that it was."""
+    scene.swift.containers = {"c": ["1", "2"]}
+    scene.order(container="c")
+    scene.work(1)
+    real, cut = scene.store.run, []
+
+    def run(operation):
+        answer = real(operation)
+        if not cut and scene.rewritten:
+            cut.append(operation)
+            raise PeerError("the connection is cut")
+        return answer
+
+    scene.store.run = run
+    with pytest.raises(PeerError):
+        scene.work()
+    scene.store.run = real
+    scene.work()
+    assert scene.progress().ended
+    assert scene.progress().counts.seen == 2
+
+
 def test_what_fails_is_counted_by_its_reason_and_named(scene):
     scene.swift.containers = {"c": ["1", "2"]}
     scene.outcome = lambda name: (
@@ -196,6 +249,7 @@ def test_a_container_that_is_synchronized_is_skipped(scene):
     scene.work()
     assert scene.rewritten == []
     assert dict(scene.progress().counts.skipped) == {"container is synchronized to another": 2}
+    assert scene.progress().counts.seen_bytes == 20
     assert scene.progress().ended
 
 

@@ -12,7 +12,7 @@ from sluice_client.rest.transport import Data
 def rewrite(api: Client, target: str, goal: str, limit: float = 90.0) -> Data:
     """What became of the objects of a target: the job after its end.
 
-    :raises AssertionError: when it does not end within ``limit`` seconds
+    :raises AssertionError: when it fails, or does not end within ``limit`` seconds
     """
     return wait_rewrite(api, api.create_rewrite(target, goal)["id"], limit)
 
@@ -20,16 +20,21 @@ def rewrite(api: Client, target: str, goal: str, limit: float = 90.0) -> Data:
 def wait_rewrite(api: Client, job_id: str, limit: float = 90.0) -> Data:
     """A job as soon as it has ended; Redis may be away meanwhile.
 
-    :raises AssertionError: when it does not end within ``limit`` seconds
+    :raises AssertionError: when it fails, does not end within ``limit`` seconds, or its figures make no sense
     """
     end = time.monotonic() + limit
     job: Data | None = None
     while job is None or job["state"] != "done":
         assert time.monotonic() < end, job
+        assert job is None or job["state"] != "failed", job
         time.sleep(0.1)
         try:
             job = api.rewrite(job_id)
         except (ApiError, Unreachable) as error:
             if getattr(error, "status", 503) != 503:
                 raise
+        else:
+            assert job["objects_done"] <= job["objects"], job
+            assert job["bytes_done"] <= job["bytes"], job
+    assert (job["objects_done"], job["bytes_done"]) == (job["objects"], job["bytes"]), job
     return job

@@ -8,6 +8,13 @@ import pytest
 from sluice_controller.api.serializers.operations.rewrites import REWRITES
 from sluice_controller.policies import rewrites
 from sluice_core.rewrites import accounts, operations
+from sluice_core.rewrites.account_reports import (
+    AccountReport,
+    open_request,
+    open_requests,
+    read_collection,
+    write_report,
+)
 from sluice_core.rewrites.messages import (
     CANCELLED,
     PLAIN,
@@ -95,8 +102,7 @@ def test_an_order_that_makes_no_sense_is_refused(post, body, words):
         ("CLUSTER", "AUTH_a/c"), ("AUTH_a", "CLUSTER"),
     ],
 )  # fmt: skip
-def test_jobs_do_not_overlap(post, run, first, second):
-    run(accounts.add_accounts, ["AUTH_a"])
+def test_jobs_do_not_overlap(post, first, second):
     made = post(body=order(first))
     refused = post(body=order(second), status=409)["error"]["message"]
     assert made["id"] in refused
@@ -115,15 +121,85 @@ def test_jobs_beside_each_other_are_several(api, post):
     assert [one["target"] for one in api.get("/rewrites?target=AUTH_b").json()["rewrites"]] == ["AUTH_b"]
 
 
-def test_without_a_known_account_there_is_no_job_for_the_cluster(post):
-    assert "no account is known" in post(body=order("cluster"), status=409)["error"]["message"]
+RING = ("10.0.0.1:6202/sdb", "10.0.0.2:6202/sdb")
+
+
+def report(run, node, *read):
+    requests = tuple(run(open_requests))
+    run(write_report, AccountReport(node, requests, RING, read))
+
+
+def test_a_job_for_the_cluster_says_what_it_waits_for_and_how_many_accounts_it_covers(api, post, run):
+    made = post(body=order("cluster"))
+    assert (made["target"], made["state"], made["accounts"]) == ("CLUSTER", "collecting", 0)
+    assert made["warning"] == "collecting accounts: no storage node has reported yet"
+    report(run, "n1", RING[0])
+    assert api.get(f"/rewrites/{made['id']}").json()["warning"] == "collecting accounts (1 of 2 nodes)"
+    report(run, "n2", RING[1])
+    run(accounts.add_accounts, ["AUTH_a", "AUTH_b"])
+    job = run(operations.read_jobs)[made["id"]]
+    assert run(read_collection, job.request).is_complete
+    assert run(operations.begin_collected, job, 2)
+    shown = api.get(f"/rewrites/{made['id']}").json()
+    assert (shown["state"], shown["accounts"], shown["warning"]) == ("running", 2, "")
+    assert post(body=order("AUTH_a"), status=409)
+
+
+def test_a_job_for_one_account_covers_one(post):
+    assert post(body=order())["accounts"] == 1
+
+
+def test_accounts_that_were_reported_before_are_reported_again(post, run, api):
+    run(open_request, "earlier")
+    for node, device in zip(("n1", "n2"), RING, strict=True):
+        report(run, node, device)
+    made = post(body=order("cluster"))
+    assert made["state"] == "collecting"
+    assert made["warning"] == "collecting accounts: no storage node has reported yet"
+
+
+def test_a_job_that_failed_has_ended_and_says_why(api, post, run):
+    made = post(body=order("cluster"))
+    run(operations.fail_collecting, run(operations.read_jobs)[made["id"]], "nobody has read the accounts on sdb of x")
+    shown = api.get(f"/rewrites/{made['id']}").json()
+    assert (shown["state"], shown["warning"]) == ("failed", "nobody has read the accounts on sdb of x")
+    assert shown["ended_at"]
+    assert [one["id"] for one in api.get("/rewrites?state=failed").json()["rewrites"]] == [made["id"]]
+    assert "has ended" in post(f"/rewrites/{made['id']}/resume", status=409)["error"]["message"]
+    assert post(body=order("cluster"))["state"] == "collecting"
+    assert api.delete(f"/rewrites/{made['id']}").status_code == 204
+
+
+def test_a_job_that_collects_can_be_paused_and_goes_on_collecting(post):
+    made = post(body=order("cluster"))
+    assert post(f"/rewrites/{made['id']}/pause", status=200)["state"] == "paused"
+    assert post(f"/rewrites/{made['id']}/resume", status=200)["state"] == "collecting"
+
+
+def test_when_all_is_known_and_the_job_still_collects_no_rewriter_runs(backend, post, run):
+    made = post(body=order("cluster"))
+    report(run, "n1", *RING)
+    found = rewrites.find(backend, made["id"])
+    assert found.warning == ""
+    assert "no rewriter works at it" in replace(found, now=found.now + 60).warning
+
+
+def test_what_is_withdrawn_or_ordered_twice_leaves_no_request_open(post, run):
+    made = post(body=order("AUTH_a"))
+    post(body=order("cluster"), status=409)
+    assert run(open_requests) == frozenset()
+    post(f"/rewrites/{made['id']}/cancel", status=200)
+    again = post(body=order("cluster"))
+    assert len(run(open_requests)) == 1
+    post(f"/rewrites/{again['id']}/cancel", status=200)
+    assert run(open_requests) == frozenset()
 
 
 def test_progress_is_shown_with_an_estimate_and_examples(api, post, run, monkeypatch, backend):
     made = post(body=order())
     unit = run(operations.claim_unit, made["id"])
     found = {"containers": 1, "objects": 100, "bytes": 5000, "listings": -1}
-    run(operations.report_unit, unit, "c", units=["AUTH_a/c"], more=found, lease=0)
+    run(operations.report_unit, unit, "c", units={"AUTH_a/c": None}, more=found, lease=0)
     unit = run(operations.claim_unit, made["id"])
     counts = RewriteCounts(25, 20, 1000, 1250, 3, {"encrypted by Swift": 1}, {"PUT: 503": 1})
     run(operations.report_unit, unit, "o", counts, failures=[("AUTH_a/c/o", "PUT: 503")])

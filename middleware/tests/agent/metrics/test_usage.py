@@ -12,8 +12,7 @@ from sluice_core.code.sandbox_trial import Interpreter
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.batch_frame import encode_frame
 from sluice_core.options import OptionError, read_options
-from sluice_core.rewrites.accounts import accounts_after
-from sluice_core.store.store import AsyncStore
+from sluice_core.rewrites.account_reports import AccountsFound
 
 LIMIT = 20
 STORED = MetricBatch("n.1", "STORED", 60, 1, {"tenant": {"AUTH_a": 5.0, "AUTH_b": 0.0}, "container": {"AUTH_c/c": 1.0}})
@@ -45,10 +44,23 @@ class Bus:
 
 
 class NoAccounts:
-    """For batches that a script wrote."""
+    """For what a script wrote."""
+
+    def __init__(self):
+        self.answers = asyncio.Queue()
+        self.readers = []
 
     async def add(self, batch):
         assert batch.metric == "STORED"
+
+    def reader_started(self, ask):
+        self.readers.append(ask)
+
+    def reader_ended(self):
+        self.readers.append(None)
+
+    async def answer(self, found):
+        await self.answers.put(found)
 
 
 def settings(**more):
@@ -80,6 +92,26 @@ def test_batches_are_passed_on_as_they_are_and_the_reader_ends_with_the_agent(tm
         assert bus.sent == [("metric.STORED.n_1", STORED.encode()), ("metric.OBJECTS.n_1", b"two")]
         (started,) = (tmp_path / "log").read_text().splitlines()
         assert started.endswith("-I -m sluice_middleware.usage n.1 60 /a.conf /b.conf")
+
+    run(story())
+
+
+def test_a_byte_asks_the_reader_and_its_answer_is_no_batch(tmp_path):
+    found = AccountsFound(("AUTH_a",), ("10.0.0.1:6202/sdb",), (), ("no",))
+
+    async def story():
+        bus, accounts = Bus(), NoAccounts()
+        (tmp_path / "log.answer").write_bytes(encode_frame("accounts", found.encode()))
+        swift = python(tmp_path, f"head -c 1 > {tmp_path}/asked; cat {tmp_path}/log.answer; exec sleep 60")
+        task = asyncio.create_task(usage.serve(settings(), swift, bus, accounts))
+        await bus.until(2)
+        accounts.readers[0]()
+        assert await accounts.answers.get() == found
+        assert (tmp_path / "asked").read_bytes() == b"."
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (len(bus.sent), accounts.readers[1:]) == (2, [None])
 
     run(story())
 
@@ -126,41 +158,6 @@ def test_an_interpreter_that_is_not_there_is_tried_again(tmp_path, caplog):
 
     run(story())
     assert "nothing is measured of what is stored" in caplog.text
-
-
-def test_the_accounts_of_a_node_are_written_once_and_again_after_a_while(store, redis_server):
-    now = [0.0]
-
-    async def story():
-        mine = AsyncStore(redis_server.url)
-        accounts = usage.KnownAccounts(mine, lambda: now[0])
-
-        async def listed(after):
-            now[0] = after
-            await accounts.add(STORED)
-            return store.run(accounts_after(store.keys, "", 10))
-
-        assert await listed(0.0) == ["AUTH_a", "AUTH_b"]
-        store.client.flushdb()
-        assert await listed(60.0) == []
-        assert await listed(1000.0) == ["AUTH_a", "AUTH_b"]
-        await mine.close()
-
-    run(story())
-
-
-def test_without_redis_accounts_are_written_with_a_later_batch(store, redis_server):
-    async def story():
-        away, there = AsyncStore("redis://127.0.0.1:1"), AsyncStore(redis_server.url)
-        accounts = usage.KnownAccounts(away)
-        await accounts.add(STORED)
-        accounts._store = there
-        await accounts.add(STORED)
-        assert store.run(accounts_after(store.keys, "", 10)) == ["AUTH_a", "AUTH_b"]
-        await away.close()
-        await there.close()
-
-    run(story())
 
 
 def test_the_period_is_a_second_at_least():

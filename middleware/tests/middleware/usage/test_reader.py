@@ -6,13 +6,15 @@ import sys
 import time
 
 import pytest
+from swift.account.backend import AccountBroker
 from swift.common.ring import RingBuilder
 from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
 
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.metrics.batch_frame import HEAD, decode_head
+from sluice_core.metrics.batch_frame import ACCOUNTS, HEAD, decode_head
 from sluice_core.metrics.merge import MergedBatches
+from sluice_core.rewrites.account_reports import AccountsFound
 from sluice_middleware.usage import batches as usage_batches
 from sluice_middleware.usage.batches import UsageBatches
 from sluice_middleware.usage.databases import Pass, Usage
@@ -40,6 +42,7 @@ class Node:
         self.devices = folder / "devices"
         (self.devices / "sdb1").mkdir(parents=True)
         (folder / "swift.conf").write_text(SWIFT_CONF)
+        self._ring("account", "127.0.0.1", "sdb1")
         self._ring("object", "127.0.0.1", "sdb1")
         self._ring("object-1", "203.0.113.7", "sdb1")
         self.conf = folder / "object-server.conf"
@@ -69,13 +72,22 @@ class Reader:
 
     def batch(self, metric):
         """The next batch of ``metric``; others are passed over."""
+        return MetricBatch.decode(self.frame(metric))
+
+    def frame(self, metric):
         while True:
             ready, _, _ = select.select([self.process.stdout], [], [], LIMIT)
             assert ready, "it writes nothing"
             name, size = decode_head(self.process.stdout.read(HEAD.size))
             found = self.process.stdout.read(name).decode(), self.process.stdout.read(size)
             if found[0] == metric:
-                return MetricBatch.decode(found[1])
+                return found[1]
+
+    def accounts(self):
+        """Its answer to a byte."""
+        self.process.stdin.write(b".")
+        self.process.stdin.flush()
+        return AccountsFound.decode(self.frame(ACCOUNTS))
 
     def __enter__(self):
         return self
@@ -106,6 +118,17 @@ def test_each_window_says_what_is_stored_and_the_space_for_it(tmp_path):
         end = time.monotonic() + LIMIT
         while reader.batch("STORED").values["container"] != {"AUTH_a/logs": 42.0}:
             assert time.monotonic() < end
+
+
+def test_it_answers_each_byte_with_the_accounts_of_that_moment(tmp_path):
+    node = Node(tmp_path)
+    with Reader("n1", 60, node.conf) as reader:
+        assert reader.accounts() == AccountsFound((), ("127.0.0.1:6200/sdb1",), ("127.0.0.1:6200/sdb1",))
+        folder = node.devices / "sdb1" / "accounts" / "1" / "abc" / "0123abc"
+        folder.mkdir(parents=True)
+        with AccountBroker(str(folder / "0123abc.db"), account="AUTH_a") as broker:
+            broker.initialize(Timestamp.now().internal)
+        assert reader.accounts().accounts == ("AUTH_a",)
 
 
 def test_it_ends_with_whoever_started_it(tmp_path):

@@ -43,6 +43,7 @@ class RewriteSerializer(Serializer):
     listed = computed(
         lambda view: not view.progress.listings, s.BooleanField(help_text="whether all containers are known")
     )
+    accounts = s.IntegerField(help_text="that it covers; 0 of CLUSTER until all accounts are known")
     containers = s.IntegerField(source="progress.containers", help_text="found so far")
     containers_done = s.IntegerField(source="progress.containers_done")
     objects = s.IntegerField(source="progress.objects", help_text="found so far, as containers count them")
@@ -60,7 +61,7 @@ class RewriteSerializer(Serializer):
     )
     ended_at = UnixTimeField(source="progress.ended", allow_null=True)
     examples = RewriteExampleSerializer(many=True, source="progress.examples")
-    warning = s.CharField(allow_blank=True, help_text="why nothing happens")
+    warning = s.CharField(allow_blank=True, help_text="why nothing happens, what it waits for, or why it failed")
     created_at = MillisecondsField(source="job.created")
     created_by = s.CharField(source="job.by")
 

@@ -1,0 +1,163 @@
+"""What Redis does for rewrite jobs, each in one step; :mod:`operations` has the theory.
+
+Time is that of Redis, since rewriters run on many machines.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sluice_core.store.scripts import Script
+
+_NOW: Final = """
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+"""
+
+#: KEYS: jobs, units to do of the job, progress.  ARGV: id, document.
+CREATE: Final = Script(
+    _NOW
+    + """
+if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
+redis.call('RPUSH', KEYS[2], '')
+redis.call('HSET', KEYS[3], 'started', string.format('%.3f', now), 'listings', 1)
+return 1
+"""
+)
+
+#: KEYS: jobs, progress, requests.  ARGV: id, request, the new state, counter or field to set, its value.
+#: Answers whether the job was collecting.
+SETTLE: Final = Script(
+    _NOW
+    + """
+redis.call('ZREM', KEYS[3], ARGV[2])
+local document = redis.call('HGET', KEYS[1], ARGV[1])
+if not document or cjson.decode(document).state ~= 'collecting' then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], (string.gsub(document, '"state":"%a+"', '"state":"' .. ARGV[3] .. '"', 1)))
+redis.call('HSET', KEYS[2], ARGV[4], ARGV[5])
+if ARGV[3] == 'failed' then redis.call('HSET', KEYS[2], 'ended', string.format('%.3f', now)) end
+return 1
+"""
+)
+
+#: KEYS: jobs, to do, leases, markers, progress.  ARGV: id, seconds of a lease, what a running job's document holds.
+#: Answers path, marker, token; or nothing.
+CLAIM: Final = Script(
+    _NOW
+    + """
+local document = redis.call('HGET', KEYS[1], ARGV[1])
+if not document or cjson.decode(document).state ~= ARGV[3] then return false end
+local unit = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 1)[1] or redis.call('LPOP', KEYS[2])
+if not unit then return false end
+local token = redis.call('HINCRBY', KEYS[5], 'token', 1)
+redis.call('ZADD', KEYS[3], now + tonumber(ARGV[2]), unit)
+local known = redis.call('HGET', KEYS[4], unit)
+known = known and cjson.decode(known) or {marker = ''}
+known.token = token
+redis.call('HSET', KEYS[4], unit, cjson.encode(known))
+return {unit, known.marker, string.format('%.0f', token)}
+"""
+)
+
+#: KEYS: jobs, to do, leases, markers, progress, failures.  ARGV: id, path of the unit, token, seconds of a lease
+#: (0: the unit is done, -1: it is given back), marker (empty: as it is), failures that are kept, number of words on
+#: units to add, those (path, objects, bytes; empty where nothing is known), number of failures, those, then pairs of a
+#: counter and what to add to it.
+#: Answers the state that the job was told to be in, or nothing when the claim is not valid any more.  A job of which
+#: nothing is left is done.
+REPORT: Final = Script(
+    _NOW
+    + """
+local id, unit, seconds, at = ARGV[1], ARGV[2], tonumber(ARGV[4]), 7
+local function take()
+  local list, count = {}, tonumber(ARGV[at])
+  for i = at + 1, at + count do list[#list + 1] = ARGV[i] end
+  at = at + count + 1
+  return list
+end
+local units, failures = take(), take()
+local document, known = redis.call('HGET', KEYS[1], id), redis.call('HGET', KEYS[4], unit)
+if not document or not known then return false end
+known = cjson.decode(known)
+if string.format('%.0f', known.token) ~= ARGV[3] then return false end
+for i = 1, #units, 3 do
+  redis.call('RPUSH', KEYS[2], units[i])
+  if units[i + 1] ~= '' then
+    local held = {marker = '', token = 0, objects = units[i + 1], bytes = units[i + 2]}
+    redis.call('HSET', KEYS[4], units[i], cjson.encode(held))
+  end
+end
+for _, one in ipairs(failures) do redis.call('LPUSH', KEYS[6], one) end
+if #failures > 0 then redis.call('LTRIM', KEYS[6], 0, ARGV[6] - 1) end
+local looked = {seen = 0, seen_bytes = 0}
+for i = at, #ARGV, 2 do
+  redis.call('HINCRBY', KEYS[5], ARGV[i], ARGV[i + 1])
+  if looked[ARGV[i]] then looked[ARGV[i]] = tonumber(ARGV[i + 1]) end
+end
+for found, done in pairs({objects = 'seen', bytes = 'seen_bytes'}) do
+  if known[found] then
+    local left = tonumber(known[found]) - looked[done]
+    if left < 0 or seconds == 0 then
+      redis.call('HINCRBY', KEYS[5], found, string.format('%.0f', 0 - left))
+      left = 0
+    end
+    known[found] = string.format('%.0f', left)
+  end
+end
+if seconds == 0 then
+  redis.call('ZREM', KEYS[3], unit)
+  redis.call('HDEL', KEYS[4], unit)
+else
+  if seconds < 0 then known.token = redis.call('HINCRBY', KEYS[5], 'token', 1) end
+  if ARGV[5] ~= '' then known.marker = ARGV[5] end
+  redis.call('ZADD', KEYS[3], seconds < 0 and 0 or now + seconds, unit)
+  redis.call('HSET', KEYS[4], unit, cjson.encode(known))
+end
+if redis.call('LLEN', KEYS[2]) == 0 and redis.call('ZCARD', KEYS[3]) == 0 then
+  redis.call('HSET', KEYS[5], 'ended', string.format('%.3f', now))
+  redis.call('HSET', KEYS[1], id, (string.gsub(document, '"state":"%a+"', '"state":"done"', 1)))
+end
+return cjson.decode(document).state
+"""
+)
+
+#: KEYS: jobs, to do, leases, markers, progress, requests for accounts.  ARGV: id, the new state, the states from which
+#: that can be.  Answers the document, or nothing when there is no such job or it is in another state or has ended.  One
+#: that is to run and does not know all accounts yet collects them.
+ORDER: Final = Script(
+    _NOW
+    + """
+local document = redis.call('HGET', KEYS[1], ARGV[1])
+if not document or redis.call('HGET', KEYS[5], 'ended') then return false end
+local job, fits = cjson.decode(document), false
+for i = 3, #ARGV do fits = fits or job.state == ARGV[i] end
+if not fits then return false end
+local state, request = ARGV[2], job.request or ''
+if state == 'running' and request ~= '' and not redis.call('HGET', KEYS[5], 'accounts') then state = 'collecting' end
+local changed = string.gsub(document, '"state":"%a+"', '"state":"' .. state .. '"', 1)
+redis.call('HSET', KEYS[1], ARGV[1], changed)
+local since = redis.call('HGET', KEYS[5], 'paused_at')
+if ARGV[2] == 'paused' and not since then
+  redis.call('HSET', KEYS[5], 'paused_at', string.format('%.3f', now))
+elseif ARGV[2] ~= 'paused' and since then
+  redis.call('HINCRBYFLOAT', KEYS[5], 'paused', string.format('%.3f', now - tonumber(since)))
+  redis.call('HDEL', KEYS[5], 'paused_at')
+end
+if ARGV[2] == 'cancelled' then
+  redis.call('DEL', KEYS[2], KEYS[3], KEYS[4])
+  redis.call('ZREM', KEYS[6], request)
+  redis.call('HSET', KEYS[5], 'ended', string.format('%.3f', now))
+end
+return changed
+"""
+)
+
+#: KEYS: the time line.  ARGV: seconds that the work takes at the rate, seconds of burst.  Answers seconds to wait.
+RESERVE: Final = Script(
+    _NOW
+    + """
+local at = math.max(now - tonumber(ARGV[2]), tonumber(redis.call('GET', KEYS[1]) or '0'))
+redis.call('SET', KEYS[1], string.format('%.6f', at + tonumber(ARGV[1])), 'EX', 86400)
+return string.format('%.6f', math.max(0, at - now))
+"""
+)
