@@ -6,6 +6,8 @@ once. It must stand left of Swift's ``keymaster`` and ``encryption`` and of ``pr
 what is encrypted, and ciphertext is never compressed.  This is the place of Swift's own encryption, for the same
 reasons.
 
+Inside container-sync it makes timestamps comparable with those of rows (:func:`_after_offsets`).
+
 A request for no object passes untouched.  The exception is a PUT that creates a container in an account with a
 placement (:mod:`placement`).  Every object request is measured, throttled and handled by :mod:`object_handler`. This
 module holds what belongs to the process: options, plugins, the snapshot, the sockets to the agent.
@@ -35,9 +37,12 @@ from sluice_middleware.proxy.metric_reporter import Reporter
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.proxy.placement import ContainerPlacement
 from sluice_middleware.swift import green
+from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.swift.proxy_api import register_swift_info
 from sluice_middleware.wsgi import decoding
 from sluice_middleware.wsgi.policy_lookup import Env, logical_object, object_path
+from sluice_middleware.wsgi.response import Headers
+from sluice_middleware.wsgi.sysmeta import find_header
 from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
 
 StartResponse = Callable[..., Any]
@@ -51,6 +56,8 @@ PROXY_OPTIONS: Final = (
 #: The process that imported this module: in a forked worker another one.
 _IMPORTED_BY: Final = os.getpid()
 App = Callable[[Env, StartResponse], Iterable[bytes]]
+#: In what Swift's daemons ask for; gatekeeper takes it off the requests of clients, and the proxy adds it to all.
+_FROM_DAEMON: Final = "HTTP_X_BACKEND_STORAGE_POLICY_INDEX"
 
 
 class ProxyMiddleware:
@@ -98,7 +105,7 @@ class ProxyMiddleware:
             return self._no_object(env, start_response)
         if not self._started:
             self._start(env)
-        method = env["REQUEST_METHOD"]
+        method, from_daemon = env["REQUEST_METHOD"], _FROM_DAEMON in env
         named = logical_object(target)
         metrics = RequestMetrics(self.meter.begin(*named), method, env.get("swift.source"), self._alive)
         throttled, candidates = None, self.context.lookup.candidates(target)
@@ -119,7 +126,8 @@ class ProxyMiddleware:
             if throttled is not None:
                 throttled.close()
         metrics.answered(answer.status, env.pop(SEARCHED, ""))
-        start_response(answer.status, answer.headers, answer.exc_info)
+        headers = _after_offsets(answer.headers) if from_daemon else answer.headers
+        start_response(answer.status, headers, answer.exc_info)
         return count_body(body, metrics)
 
     def _no_object(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
@@ -152,6 +160,21 @@ class ProxyMiddleware:
         if self._metrics.apply_uploads(self.reader.uploads):
             self.reporter.update_actions(self._actions())
         self.reporter.tick()
+
+
+def _after_offsets(headers: Headers) -> Headers:
+    """The headers of an object for one of Swift's daemons, with an ``X-Timestamp`` that no offset exceeds.
+
+    Swift writes this header without the offset of an object whose bytes were replaced.  A row of the container has it,
+    so container-sync takes what it reads for older than the row, for ever.  It is rounded up rather than sent as it is:
+    container-sync stores the object in the other cluster under it, and that may have a container-sync of its own, and
+    no Sluice.
+    """
+    stored = Timestamp(find_header(headers, "X-Backend-Timestamp") or 0)
+    if not stored.offset:
+        return headers
+    rest = [(name, value) for name, value in headers if name.lower() != "x-timestamp"]
+    return [*rest, ("X-Timestamp", Timestamp(stored.timestamp, delta=1).normal)]
 
 
 def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[App], ProxyMiddleware]:
