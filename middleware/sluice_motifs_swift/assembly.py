@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +30,7 @@ from sluice_middleware.wsgi.worker_context import WorkerContext
 from sluice_motifs.contraction.copies import CopySweeper
 from sluice_motifs.contraction.outdated import OutdatedContractor
 from sluice_motifs.expansion.opening import Surroundings
+from sluice_motifs.expansion.turns import Turns
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
 from sluice_motifs.space.controller import SpaceController, SpaceSurroundings
@@ -80,7 +80,7 @@ def make_daemon(path: str) -> Daemon:
     shim = SwiftShim(handler, uploads, containers, index, templates, store, limiter, guard, policies.problem)
     node = values["node"] or socket.gethostname()
     tell = EventTeller(store, node, time.time)
-    turns = threading.Semaphore(values["expansions"])
+    turns = Turns(values["expansions"], lambda name: name.partition("/")[0])
     observer = NewContentObserver(tell, templates, lambda names: changed.note(names))
     around = Surroundings(pause=green.pause, turns=turns, observer=observer)
     leases = RedisLeases(store)

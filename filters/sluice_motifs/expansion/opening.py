@@ -23,6 +23,7 @@ from sluice_motifs.dependencies.freshness import Freshness, SourceState, Templat
 from sluice_motifs.expansion.active import ActiveExpansion, ActiveExpansions
 from sluice_motifs.expansion.expander import Choice, Expander, in_written_order
 from sluice_motifs.expansion.stream import STALLED, SharedStream
+from sluice_motifs.expansion.turns import Turns
 from sluice_motifs.storage.leases import Renewal, release
 from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs.storage.shim import Lease, Leases, Shim, ViewedOnce
@@ -113,7 +114,7 @@ class Surroundings:
     spawn: Callable[[Callable[[], None]], object] = field(default=lambda work: _thread(work))
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
-    turns: threading.Semaphore | None = None
+    turns: Turns | None = None
     stalled: float = STALLED
     observer: Observer = field(default_factory=NoObserver)
 
@@ -196,7 +197,7 @@ class Openings:
         """Begin an expansion under the lease; None when somebody was faster."""
         turns = None if chain else self._around.turns
         begun = False
-        if turns is not None and not turns.acquire(timeout=max(0.0, end - self._around.clock())):
+        if turns is not None and not turns.acquire(name, max(0.0, end - self._around.clock())):
             release(self._leases, lease)
             raise ExpansionError(f"`{name}` cannot be made: too many others are being made")
         try:
@@ -211,7 +212,7 @@ class Openings:
             if not begun:
                 release(self._leases, lease)
                 if turns is not None:
-                    turns.release()
+                    turns.release(name)
         self._around.spawn(lambda: self._make(active, lease, began, chain, turns))
         return Opened(view, active, self)
 
@@ -221,7 +222,7 @@ class Openings:
         lease: Lease,
         began: str,
         chain: tuple[str, ...],
-        turns: threading.Semaphore | None,
+        turns: Turns | None,
     ) -> None:
         start = self._around.clock()
         renewal = Renewal(lambda: self._leases.renew(lease), self._around.clock)
@@ -243,7 +244,7 @@ class Openings:
             self.active.end(active)
             release(self._leases, lease)
             if turns is not None:
-                turns.release()
+                turns.release(active.view.name)
 
     def _look_at_once(self, name: str, sources: Sequence[str]) -> tuple[ItemView, SourceState] | None:
         """An item and its sources, beside each other; None when these are unknown, or there is no item."""

@@ -1,6 +1,7 @@
 """Objects that a URL gives: contracted, and made again by whatever an HTTP server on the loopback answers."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -8,6 +9,7 @@ from tests.support.cluster.motifs import concat, contract, is_contracted, motif,
 from tests.support.cluster.object_files import download
 from tests.support.http_source import chunked, endless, http_source, page, redirect, silent
 
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_middleware.wsgi.response import RefusedRequest
 
 PAGE = b"what the Web has\n" * 100_000
@@ -106,6 +108,45 @@ def test_a_motif_that_is_attached_while_bytes_are_made_stays(motifs, swift, sour
     source.answers["attached"] = page(b"no", status="404 Not Found")
     found = swift.request("GET", path)
     assert (found.status, found.body == PAGE) == (200, True)
+
+
+def test_slow_sources_of_one_tenant_leave_places_to_others(motifs, swift, source, mirrored):
+    """A daemon makes sixteen objects at a time, and a tenant has more of them whose sources are slow."""
+    other, more = SwiftHttp(motifs.proxy_url).login("test2:tester2", "testing2"), threading.Event()
+    put(other, CONTAINER)
+    put(other, f"{CONTAINER}/source", PAGE)
+    for name in ("first", "second"):
+        made = motif("duplicate_of", source=f"AUTH_test2/{CONTAINER}/source")
+        put(other, f"{CONTAINER}/{name}", PAGE, x_object_motif=made)
+        contract(motifs, f"{CONTAINER}/{name}", account="AUTH_test2")
+    slow = [mirrored(f"slow-{number}", halting(more)) for number in range(20)]
+
+    def asked():
+        return sum(one.startswith("GET /slow-") for one in source.requests)
+
+    with ThreadPoolExecutor(len(slow)) as pool:
+        try:
+            reads = [pool.submit(download, swift, path) for path in slow]
+            wait_until_still(asked, 11)
+            begun = time.monotonic()
+            for name in ("first", "second"):
+                found = other.request("GET", f"{CONTAINER}/{name}")
+                assert (found.status, found.body == PAGE) == (200, True)
+            assert time.monotonic() - begun < 10
+        finally:
+            more.set()
+        assert [(read.result().status, read.result().body == PAGE) for read in reads] == [(200, True)] * len(slow)
+
+
+def wait_until_still(count, least):
+    """Wait until a number is at least ``least``, and does not grow any more."""
+    end, before, since = time.monotonic() + 30, -1, time.monotonic()
+    while before < least or time.monotonic() - since < 1.0:
+        assert time.monotonic() < end, before
+        time.sleep(0.05)
+        now = count()
+        if now != before:
+            before, since = now, time.monotonic()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from sluice_motifs.api import ExpansionError, Source, Template
 from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.expansion import opening
 from sluice_motifs.expansion.opening import NoObserver, Surroundings
+from sluice_motifs.expansion.turns import Turns
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import Motif, Record
@@ -307,7 +308,7 @@ def test_a_long_expansion_renews_its_lease_and_ends_at_its_limit(monkeypatch):
 
 
 def test_expansions_take_turns(store):
-    turns = threading.Semaphore(1)
+    turns = Turns(1, lambda name: "tenant")
     store = Store(around=Surroundings(turns=turns))
     store.contracted("held")
     first = store.read("item")
@@ -319,4 +320,4 @@ def test_expansions_take_turns(store):
         store.runtime._openings.open("second", patience=0.0)
     Held.go_on.set()
     assert b"".join(first) == CONTENT[5:]
-    assert turns.acquire(timeout=10)
+    assert turns.acquire("another", 10.0)
