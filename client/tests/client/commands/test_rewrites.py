@@ -10,6 +10,7 @@ from sluice_client import Client, Retries
 from sluice_client.commands import rewrites
 from sluice_client.resources.rewrites import progress_line, share_done
 from sluice_core.rewrites import operations
+from sluice_core.rewrites.account_reports import AccountReport, open_requests, write_report
 from sluice_core.rewrites.messages import RewriteCounts
 
 
@@ -82,6 +83,31 @@ def test_a_cancelled_rewrite_is_an_error_for_whoever_waits(sluice):
     made = created(sluice, "AUTH_a", "plain")
     sluice("rewrite", "cancel", made["id"])
     assert "was cancelled" in sluice("rewrite", "show", made["id"], "--wait", status=1).err
+
+
+def test_a_rewrite_that_fails_is_an_error_that_says_why(sluice, run):
+    made = created(sluice, "CLUSTER", "key")
+    assert (made["state"], made["accounts"]) == ("collecting", 0)
+    run(operations.fail_collecting, run(operations.read_jobs)[made["id"]], "nobody has read the accounts on sdb")
+    found = sluice("rewrite", "show", made["id"], "--wait", status=1).err
+    assert f"rewrite {made['id']} has failed: nobody has read the accounts on sdb" in found
+
+
+def test_who_waits_sees_what_a_rewrite_waits_for(sluice, run, rewriter, monkeypatch):
+    made = created(sluice, "CLUSTER", "key")
+    job, shown = run(operations.read_jobs)[made["id"]], []
+    ring = ("10.0.0.1:6202/sdb", "10.0.0.2:6202/sdb")
+    run(write_report, AccountReport("n1", tuple(run(open_requests)), ring, ring[:1]))
+
+    def pause(seconds):
+        if not shown:
+            rewriter(RewriteCounts(1, 1, 10, 10))
+            shown.append(run(operations.begin_collected, job, 2))
+
+    monkeypatch.setattr(rewrites.time, "sleep", pause)
+    found = sluice("rewrite", "show", made["id"], "--wait", "-f", "json")
+    assert "collecting accounts (1 of 2 nodes)" in found.err
+    assert (json.loads(found.out)["state"], json.loads(found.out)["accounts"]) == ("done", 2)
 
 
 JOB = {

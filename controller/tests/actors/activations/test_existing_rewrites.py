@@ -6,9 +6,10 @@ import pytest
 from tests.support.actors.host import BUSY, HostScenario, run_scenario, wait_until
 
 from sluice_actors.testing import plan_of
-from sluice_core.messages.policies import GROUP, TENANT, Entry, Target
+from sluice_core.messages.policies import ALL, GROUP, TENANT, Entry, Target
 from sluice_core.messages.registry import TENANT_MEMBER
 from sluice_core.rewrites import operations
+from sluice_core.rewrites.account_reports import open_requests
 from sluice_core.store.records import Draft
 from sluice_dsl.assignments import static_assignments
 from sluice_dsl.plan import PERSISTENT
@@ -26,7 +27,7 @@ def story(redis_server):
 async def jobs(story):
     """Id → job, of those that were not cancelled."""
     found = await story.store.run(operations.read_jobs(story.store.keys))
-    return {name: job for name, job in found.items() if job.state == "running"}
+    return {name: job for name, job in found.items() if job.state in ("running", "collecting")}
 
 
 async def until_jobs(story, *targets):
@@ -138,6 +139,31 @@ def test_an_action_that_was_changed_is_another_one(story):
                 return len(found) == 1 and first.id not in found
 
             await wait_until(condition)
+        await story.store.close()
+
+    run_scenario(test())
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_an_action_for_all_asks_for_all_accounts_and_asks_anew_when_it_comes_back(story, failed):
+    async def test():
+        keys, run = story.store.keys, story.store.run
+        async with story.host() as host:
+            await host.synced.wait()
+            plan = existing(plan_of(True, Target(TENANT, ALL, "")))
+            await put(story, "p1", plan)
+            (first,) = await until_jobs(story, ("", "", ""))
+            assert first.state == "collecting"
+            assert await run(open_requests(keys)) == {first.request}
+            if failed:
+                assert await run(operations.fail_collecting(keys, first, "nobody has read them"))
+            dropped = tuple(one.id for one in await story.store.assignments())
+            await story.store.commit(Draft("api", drops=dropped))
+            await until_jobs(story)
+            await put(story, "p1", plan)
+            (again,) = await until_jobs(story, ("", "", ""))
+            assert again.request != first.request
+            assert await run(open_requests(keys)) == {again.request}
         await story.store.close()
 
     run_scenario(test())
