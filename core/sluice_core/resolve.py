@@ -89,10 +89,13 @@ class Candidates:
 
     ``constant`` holds the answer when no assignment asks about the request, ``kinds`` what they are about, ``keywords``
     everything that any of them may set, ``asked`` the words of all predicates, ``own_account`` the methods whose
-    bandwidth the object's container has objectives of its own for, apart from its tenant.
+    bandwidth the object's container has objectives of its own for, apart from its tenant, ``bounded`` whether there is
+    any ceiling.
     """
 
-    __slots__ = ("_bounds", "_conditional", "_settled", "asked", "constant", "keywords", "kinds", "own_account")
+    __slots__ = (
+        "_bounds", "_conditional", "_settled", "asked", "bounded", "constant", "keywords", "kinds", "own_account",
+    )  # fmt: skip
 
     def __init__(self, assignments: Iterable[Assignment]) -> None:
         kinds: dict[str, list[_Rank]] = {}
@@ -107,12 +110,8 @@ class Candidates:
         self.asked = frozenset[str]().union(*(predicate_words(one.when) for one in ordered))
         self.own_account = _own_account(kinds.get(BANDWIDTH, ()))
         self._bounds = _bounds(kinds.get(BANDWIDTH, ()))
+        self.bounded = bool(self._bounds)
         self.constant: Pipelines | None = None if asking else self._settled
-
-    @property
-    def bounded(self) -> bool:
-        """Whether there is any ceiling; mostly there is none."""
-        return bool(self._bounds)
 
     def ceiling(self, method: str, side: str, policy: int, name: str) -> float:
         """Bytes per second that the object's tenant, or container, must not exceed over the whole cluster; 0: no bound.

@@ -40,7 +40,7 @@ from sluice_core.messages.credit import (
     pack,
     unpack,
 )
-from sluice_middleware.bandwidth.counters import FlowCounters, ObjectTransfer, split_report
+from sluice_middleware.bandwidth.counters import BATCH, FlowCounters, ObjectTransfer, split_report
 from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.bandwidth.wait_queue import FlowQueue, Transfer
@@ -146,7 +146,10 @@ class CreditClient(AgentConnection):
             queue = self._queues.get(flow)
             if queue is None or not queue.account.free or queue.account.ceiling:
                 return False
-        self._counters.count(flow, device, size, oid, span)
+        counters = self._counters
+        counters.fresh.append((flow, device, size, oid, span))
+        if len(counters.fresh) >= BATCH:
+            counters.add_up()
         return True
 
     def policy_name(self, index: int) -> str:

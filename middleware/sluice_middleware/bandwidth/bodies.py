@@ -92,27 +92,34 @@ class Rechunked:
 class ThrottledInput:
     """``wsgi.input`` of an upload: bytes that were read wait for credit before they are returned.
 
-    Swift authorizes a request before it reads, so the first read opens the transfer.  A read of bounded size returns
+    Swift authorizes a request before it reads, so the first read opens the transfer, or counts the whole body when
+    nothing holds it back.  A read of bounded size returns
     fewer bytes when many transfers wait for a low rate, and the rest with the next reads.
     """
 
-    __slots__ = ("_open", "_over", "_rest", "_source", "_transfer")
+    __slots__ = ("_counted", "_open", "_over", "_rest", "_source", "_transfer")
 
-    def __init__(self, source: Any, open_transfer: Callable[[], Transfer]) -> None:
+    def __init__(self, source: Any, open_transfer: Callable[[], Transfer | None]) -> None:
         """
-        :param open_transfer: opens the transfer of the upload; called by the first read
+        :param open_transfer: called by the first read: opens the transfer of the upload; None when its bytes are
+            counted already and pass
         """
         self._source = source
         self._open = open_transfer
         self._transfer: Transfer | None = None
-        self._over = False
+        self._over = self._counted = False
         #: The part of what was read that has no credit yet.
         self._rest = _NOTHING
 
     def read(self, *args: Any) -> bytes:
         """As the wrapped input, or a part of that."""
         data: bytes
-        transfer = self._transfer or self._begun()
+        transfer = self._transfer
+        if transfer is None and not self._counted:
+            transfer = self._begun()
+        if self._counted:
+            data = self._source.read(*args)
+            return data
         if not self._rest:
             data = self._source.read(*args)
             if data and transfer is not None and transfer.account.free:  # by far the most frequent
@@ -145,8 +152,9 @@ class ThrottledInput:
             self._transfer.close()
 
     def _begun(self) -> Transfer | None:
-        if self._transfer is None and not self._over:
+        if self._transfer is None and not (self._over or self._counted):
             self._transfer = self._open()
+            self._counted = self._transfer is None
         return self._transfer
 
     def _line(self, size: int | None = None) -> bytes:

@@ -14,7 +14,7 @@ from sluice_core.messages.credit import MESSAGE_LIMIT, TrafficReport, TrafficSam
 #: Objects that ended within the second, of which the fastest are told too.
 _ENDED: Final = 1000
 #: Bodies that passed at once and are not added up yet, at most.
-_BATCH: Final = 1000
+BATCH: Final = 1000
 
 
 @dataclass(slots=True, eq=False)
@@ -91,8 +91,9 @@ class FlowCounters:
         self._ended: deque[ObjectTransfer] = deque(maxlen=_ENDED)
         #: Bytes of objects that passed at once, since the last report.
         self._passed: dict[ObjectKey, int] = {}
-        #: Bodies that passed at once: flow, device, bytes, object and span, to be added up together.
-        self._fresh: list[tuple[Flow, str, int, str, str]] = []
+        #: Bodies that passed at once: flow, device, bytes, object (empty: none) and span.  Whoever has counted one here
+        #: lets them be added up from :data:`BATCH` on: many at a time, so that a request waits for little.
+        self.fresh: list[tuple[Flow, str, int, str, str]] = []
         self._told = clock()
 
     def __len__(self) -> int:
@@ -106,15 +107,6 @@ class FlowCounters:
         self._active.add(found)
         return found
 
-    def count(self, flow: Flow, device: str, size: int, oid: str, span: str) -> None:
-        """Count a body that passes at once; of an object, when ``oid`` names one.
-
-        They are added up many at a time, so that a request waits for little.
-        """
-        self._fresh.append((flow, device, size, oid, span))
-        if len(self._fresh) >= _BATCH:
-            self._add_up()
-
     def add_object(self, item: ObjectTransfer) -> None:
         """Report the object while it is under transfer."""
         self._objects.add(item)
@@ -127,7 +119,7 @@ class FlowCounters:
 
     def reset(self) -> None:
         """Count from zero after a hello, and forget flows without a transfer."""
-        self._add_up()
+        self.add_up()
         now = self._clock()
         self._all = {key: one for key, one in self._all.items() if one.open}
         self._active = set(self._all.values())
@@ -136,7 +128,7 @@ class FlowCounters:
 
     def changed(self) -> ChangedCounters:
         """The counters that may have changed, and the fastest objects since the last call."""
-        self._add_up()
+        self.add_up()
         now = self._clock()
         passed = max(now - self._told, 0.001)
         self._told = now
@@ -155,10 +147,10 @@ class FlowCounters:
         counters = list(self._active)
         return ChangedCounters(counters, tuple(one.row(now) for one in counters), objects)
 
-    def _add_up(self) -> None:
+    def add_up(self) -> None:
         """Add the fresh bodies to the counters."""
-        passed, fresh = self._passed, self._fresh
-        self._fresh = []
+        passed, fresh = self._passed, self.fresh
+        self.fresh = []
         for flow, device, size, oid, span in fresh:
             self.counter(flow, device).moved += size
             if oid:

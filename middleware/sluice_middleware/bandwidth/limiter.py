@@ -58,8 +58,9 @@ class BandwidthLimiter:
         """
         self._path = agent_socket
         self._side = side
+        self._of_node = side != PROXY
         self._short = SHORT[side]
-        #: Account, method and policy as a request names it → flow, on an object server.
+        #: Account, method and policy as a request names it → flow.
         self._flows: dict[tuple[str, str, str | None], Flow] = {}
         self._logger = logger
         self._server = server
@@ -71,7 +72,7 @@ class BandwidthLimiter:
             self.client = client_registry.shared_client(self._path, self._side, self._address(env), self._logger)
 
     def _address(self, env: Env) -> str:
-        if self._side == PROXY:
+        if not self._of_node:
             return ""
         address, port = self._server
         if address in _ANY_ADDRESS:
@@ -86,10 +87,10 @@ class BandwidthLimiter:
         :param candidates: what may concern ``target``
         """
         body, client = answer.body, self.client
-        if client is None or answer.status[:3] not in _WITH_OBJECT or self._of_daemons(env):
+        if client is None or answer.status[:3] not in _WITH_OBJECT or (self._of_node and _REPLICATION_ENV in env):
             return body
         length = sysmeta.find_content_length(answer.headers)
-        if length is not None and self._count_whole(client, env, target, GET, candidates, length):
+        if length is not None and length <= self._short and self._count_whole(env, target, GET, candidates, length):
             return body
         transfer = self._open(client, env, target, GET, candidates)
         if isinstance(body, list | tuple):
@@ -109,45 +110,58 @@ class BandwidthLimiter:
         :param candidates: as of :meth:`throttle_download`
         """
         client = self.client
-        if client is None or self._of_daemons(env):
+        if client is None or (self._of_node and _REPLICATION_ENV in env):
             return None
-        if self._side == PROXY:
+        length = content_length(env)
+        if not self._of_node:
             env.setdefault("swift.infocache", {})  # whoever copies ``env`` will write into this one
-        elif (progress := _progress(env)) is not None:
-            length = content_length(env)
-            if length is not None and self._count_whole(client, env, target, PUT, candidates, length):
+        else:
+            if length is not None and length <= self._short and self._count_whole(env, target, PUT, candidates, length):
                 return None
-            transfer = self._open(client, env, target, PUT, candidates)
-            transfer.count_from(progress)
-            return transfer
+            if (progress := _progress(env)) is not None:
+                transfer = self._open(client, env, target, PUT, candidates)
+                transfer.count_from(progress)
+                return transfer
         made = env["wsgi.input"] = ThrottledInput(
-            env["wsgi.input"], partial(self._open, client, env, target, PUT, candidates)
+            env["wsgi.input"], partial(self._open_upload, client, env, target, candidates, length)
         )
         return made
 
-    def _of_daemons(self, env: Env) -> bool:
-        return self._side != PROXY and _REPLICATION_ENV in env
+    def _open_upload(
+        self, client: CreditClient, env: Env, target: Target, candidates: Candidates, length: int | None
+    ) -> Transfer | None:
+        """What opens the transfer of an upload; None when all of it is counted now and passes.
 
-    def _count_whole(
-        self, client: CreditClient, env: Env, target: Target, method: str, candidates: Candidates, size: int
-    ) -> bool:
-        """Count a body of one piece before it passes; False when it is longer, or something may hold it back."""
-        if size > self._short or candidates.bounded or method in candidates.own_account:
+        :param length: what the client announced; 0 of a version, too, whose bytes follow all the same
+        """
+        if length and length <= self._short and self._count_whole(env, target, PUT, candidates, length):
+            return None
+        return self._open(client, env, target, PUT, candidates)
+
+    def _count_whole(self, env: Env, target: Target, method: str, candidates: Candidates, size: int) -> bool:
+        """Count a body of one piece before it passes; False when something may hold it back."""
+        client = self.client
+        if client is None or candidates.bounded or method in candidates.own_account:
             return False
-        if self._side == PROXY:
-            return client.count(Flow(_text(target[0]), method, self._policy(env, target), ""), size)
         known = (target[0], method, env.get(_POLICY_ENV))
-        flow = self._flows.get(known)
-        if flow is None:
-            if len(self._flows) >= _MOST:
-                self._flows.clear()
-            flow = self._flows[known] = Flow(_text(target[0]), method, self._policy(env, target), "")
-        device = env["PATH_INFO"].split("/", 2)[1]
+        flow = self._flows.get(known) or self._flow(known, env, target)
+        if not self._of_node:
+            return client.count(flow, size)
         oid = f"{target[1]}/{target[2]}"
         if not oid.isascii():
             oid = _text(oid)
         span = _span(env["HTTP_RANGE"]) if "HTTP_RANGE" in env else _ALL
-        return client.count(flow, size, device, oid, span, method == GET)
+        return client.count(flow, size, env["PATH_INFO"].split("/", 2)[1], oid, span, method == GET)
+
+    def _flow(self, known: tuple[str, str, str | None], env: Env, target: Target) -> Flow:
+        """The flow of an account, method and policy; remembered where the request names the policy."""
+        account, method, policy = known
+        flow = Flow(_text(account), method, self._policy(env, target), "")
+        if policy is not None or self._of_node:
+            if len(self._flows) >= _MOST:
+                self._flows.clear()
+            self._flows[known] = flow
+        return flow
 
     def _open(self, client: CreditClient, env: Env, target: Target, method: str, candidates: Candidates) -> Transfer:
         account, container, _ = logical_object(target)
@@ -156,7 +170,7 @@ class BandwidthLimiter:
         ceiling = 0.0
         if candidates.bounded:
             ceiling = candidates.ceiling(method, self._side, policy, client.policy_name(policy))
-        if self._side == PROXY:
+        if not self._of_node:
             return client.open(flow, ceiling=ceiling)
         device = env["PATH_INFO"].split("/", 2)[1]
         oid = _text(f"{target[1]}/{target[2]}")
@@ -166,7 +180,7 @@ class BandwidthLimiter:
     def _policy(self, env: Env, target: Target) -> int:
         """The index of the storage policy: Swift notes it in the request as soon as it knows the container."""
         found: Any = env.get(_POLICY_ENV)
-        if found is None and self._side == STORAGE_NODE:
+        if found is None and self._of_node:
             return 0
         if found is None:
             info = env.get("swift.infocache", {}).get(f"container/{target[0]}/{target[1]}") or {}

@@ -1,5 +1,6 @@
 """Short bodies: counted as a whole and untouched, unless something may hold them back."""
 
+import io
 import os
 from collections import Counter
 
@@ -148,3 +149,55 @@ def test_objects_that_passed_at_once_are_reported_by_name(limiter, agent):
         for one in report.objects:
             found[one.device, one.oid, one.method, one.range] += 1
     assert set(found) == {("sda1", "c/o", GET, "0-end"), ("sda1", "c/o", GET, "5-104")}
+
+
+def upload(limiter, size, length=None):
+    """What Swift sees as input of an upload; an account of uploads is free from the second one on."""
+    announced = str(size if length is None else length)
+    env = {**ENV, "REQUEST_METHOD": "PUT", "wsgi.input": io.BytesIO(b"x" * size), "CONTENT_LENGTH": announced}
+    made = limiter.throttle_upload(env, TARGET, Nothing())
+    assert env["wsgi.input"] is made
+    return made
+
+
+@pytest.fixture
+def proxy_limiter(limiter, agent):
+    """One that has seen an upload of a byte."""
+    first = upload(limiter, 1)
+    assert first.read() == b"x"
+    first.close()
+    agent.wait_until(lambda: limiter.client._queues[Flow("AUTH_a", PUT)].account.free)
+    return limiter
+
+
+at_a_proxy = pytest.mark.parametrize("limiter", [PROXY], indirect=True)
+
+
+@at_a_proxy
+def test_a_short_upload_is_counted_at_a_proxy_when_swift_reads_it(proxy_limiter, agent):
+    refused, body = upload(proxy_limiter, 500), upload(proxy_limiter, 1000)
+    assert body.read(600) + body.read(600) + body.read(600) == b"x" * 1000
+    assert not proxy_limiter.client._transfers
+    for one in (refused, body):
+        one.close()
+    assert moved(agent, proxy_limiter, Flow("AUTH_a", PUT)) == 1001
+
+
+@at_a_proxy
+@pytest.mark.parametrize(("size", "length"), [(SHORT[PROXY] + 1, None), (1000, 0)])
+def test_an_upload_that_is_long_or_of_unknown_length_is_a_transfer(proxy_limiter, agent, size, length):
+    body = upload(proxy_limiter, size, length)
+    body.read(10)
+    assert proxy_limiter.client._transfers
+    body.close()
+    assert moved(agent, proxy_limiter, Flow("AUTH_a", PUT)) == 11
+
+
+@at_a_proxy
+def test_while_an_objective_is_in_force_every_upload_is_a_transfer(proxy_limiter, agent):
+    agent.send(PriorityUpdate((), active=True))
+    agent.wait_until(lambda: proxy_limiter.client.state.active)
+    body = upload(proxy_limiter, 10)
+    assert body.read() == b"x" * 10
+    assert proxy_limiter.client._transfers
+    body.close()
