@@ -4,45 +4,42 @@ Place in the pipeline.  It replaces ``egg:swift#object`` in ``[app:object-server
 storage policies in swift.conf names the disk files.  A paste filter cannot do this: the requests that SSYNC makes
 pass no filter, they call the application itself.
 
-Theory of operation.  For the time of a call the controller notes which transform a PUT asks for, and whether the
-request is replication (:mod:`request_context`); disk files that are opened meanwhile read these notes.  A refusal of
-a disk file becomes a 409 (``sysmeta.REFUSED``): a 5xx would count against the device, and Swift's proxy would soon
-suppress it for all objects.
+Theory of operation.  For the time of a GET or PUT the controller notes which transform a PUT asks for, and whether the
+request is replication (:mod:`request_context`); disk files that are opened meanwhile read these notes.  Other methods
+make no streams and store no content.  A refusal of a disk file becomes a 409 (``sysmeta.REFUSED``): a 5xx would count
+against the device, and Swift's proxy would soon suppress it for all objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
-from sluice_middleware.object_server.diskfile import request_context
 from sluice_middleware.object_server.diskfile.disk_filters import Refused, Unreadable
+from sluice_middleware.object_server.diskfile.request_context import (
+    OF_CLIENTS,
+    REPLICATION_ENV,
+    current_request,
+    request_scope,
+    requested_context,
+)
 from sluice_middleware.swift import diskfile_api as swift
 from sluice_middleware.swift.diskfile_api import public
 from sluice_middleware.wsgi import sysmeta
-
-Env = dict[str, Any]
+from sluice_middleware.wsgi.sysmeta import NODE_ENV
 
 
 class ObjectController(swift.ObjectController):  # type: ignore[misc]
     """Swift's, with ``PUT`` and ``GET`` that know our refusals."""
 
-    def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """As of Swift's; SSYNC calls it again for each object it brings."""
-        body: Iterable[bytes]
-        says_nothing = sysmeta.NODE_ENV not in env and request_context.REPLICATION_ENV not in env
-        if says_nothing and request_context.current_request() is request_context.OF_CLIENTS:  # by far the most frequent
-            body = super().__call__(env, start_response)
-            return body
-        with request_context.request_scope(request_context.requested_context(env)):
-            body = super().__call__(env, start_response)
-            return body
-
     @public  # type: ignore[untyped-decorator]
     def PUT(self, request: Any) -> Any:
         """As of Swift's, or a refusal after the body."""
         try:
-            return super().PUT(request)
+            env = request.environ
+            if NODE_ENV in env or REPLICATION_ENV in env or current_request() is not OF_CLIENTS:
+                with request_scope(requested_context(env)):
+                    return super().PUT(request)
+            return super().PUT(request)  # by far the most frequent
         except Refused as refusal:
             return self._refuse(request, refusal)
 
@@ -50,7 +47,11 @@ class ObjectController(swift.ObjectController):  # type: ignore[misc]
     def GET(self, request: Any) -> Any:
         """As of Swift's, or a refusal before the body."""
         try:
-            return super().GET(request)
+            env = request.environ
+            if NODE_ENV in env or REPLICATION_ENV in env or current_request() is not OF_CLIENTS:
+                with request_scope(requested_context(env)):
+                    return super().GET(request)
+            return super().GET(request)  # by far the most frequent
         except Unreadable as refusal:
             return self._refuse(request, refusal)
 

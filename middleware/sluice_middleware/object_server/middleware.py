@@ -109,10 +109,12 @@ class StorageMiddleware:
         self._started = False
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
-        method = env["REQUEST_METHOD"]
-        target = _object_of(env) if method in OBJECT_METHODS else None
-        if target is None:
+        method, path = env["REQUEST_METHOD"], env["PATH_INFO"]
+        # /device/partition/account/container/object
+        parts = (path if path.isascii() else decoded_path(env)).split("/", 5)
+        if method not in OBJECT_METHODS or len(parts) != 6 or not parts[5] or parts[3][:1] in ("", "."):
             return self.app(env, start_response)
+        target = (parts[3], parts[4], parts[5])
         if not self._started:  # after the fork, with a request that says where this server listens
             self._started = True
             self.context.start()
@@ -122,7 +124,7 @@ class StorageMiddleware:
         throttled = self.limiter.throttle_upload(env, target, candidates) if method == "PUT" else None
         try:
             if lookup.request_keywords[method].isdisjoint(candidates.keywords) or not _is_replicated(env):
-                if throttled is None and method != "GET":  # by far the most frequent, and there is nothing to do
+                if method != "GET" and throttled is None:  # by far the most frequent, and there is nothing to do
                     return self.app(env, start_response)
                 answer = self._plain(env, target) if sysmeta.READ_ENV in env else UpstreamResponse(self.app, env)
             else:
@@ -215,15 +217,6 @@ def _send(
     env |= {"REQUEST_METHOD": method, "QUERY_STRING": query, "wsgi.input": IterableInput(body or ())}
     answer = UpstreamResponse(app, env)
     return Reply(answer.status, Headers(answer.headers), answer.body)
-
-
-def _object_of(env: Env) -> Target | None:
-    """``(account, container, object)`` of ``/device/partition/account/container/object``."""
-    path = env["PATH_INFO"]
-    parts = (path if path.isascii() else decoded_path(env)).split("/", 5)
-    if len(parts) != 6 or not parts[5] or not parts[3] or parts[3][0] == ".":
-        return None
-    return parts[3], parts[4], parts[5]
 
 
 def _is_replicated(env: Env) -> bool:

@@ -63,7 +63,9 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
         streams = self._manager.streams if self.of_request else None
         if self._stored is None:
             short = int(self._metadata["Content-Length"]) <= STEP  # one step reads it all
-            if streams is not None and (streams.wants_threads() or not (short or self._use_splice)):
+            if streams is not None and (
+                streams.always or streams.agent_state().active or not (short or self._use_splice)
+            ):
                 flow = diskfile_flow(self, GET)
                 if flow is not None:
                     self._fp = StreamFile(self._fp, int(self._metadata["Content-Length"]), streams, flow)
@@ -90,7 +92,9 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
         streams = self._manager.streams if extension == _DATA and self.of_request else None
         transform = request_context.current_request().transform if extension == _DATA else None
         short = size is not None and size <= STEP
-        if transform is None and (streams is None or (short and not streams.wants_threads())):
+        if transform is None and (
+            streams is None or (short and not streams.always and not streams.agent_state().active)
+        ):
             self.writer_cls = self.plain_writer_cls
             return super()._writer(size, extension)
         self.writer_cls = self.stream_writer_cls

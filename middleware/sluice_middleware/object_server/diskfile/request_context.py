@@ -2,7 +2,7 @@
 
 The proxy says in system metadata (``sysmeta.NODE``) what storage nodes shall do to an object.  The bytes of replication
 belong to no tenant and have the I/O level of replication.  SSYNC makes its requests below all paste filters, so only
-the object server's own ``__call__`` sees every request: it notes this context for the time of the call, and whoever
+the object server's own methods see every request: GET and PUT note this context for the time of the call, and whoever
 makes a disk file meanwhile takes it from here.
 """
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, MutableMapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from isal import isal_zlib
 
@@ -39,12 +39,9 @@ class _NoHash:
         """Nothing."""
 
 
-def _check_plain(metadata: Metadata) -> None:
-    """
-    :raises Refused: when the metadata describe bytes as another node stored them
-    """
-    if ENTRY in metadata:
-        raise Refused("these are stored bytes of another node, whose daemons do not run disk files of Sluice")
+def _refuse_stored() -> NoReturn:
+    """Refuse metadata that describe bytes as another node stored them."""
+    raise Refused("these are stored bytes of another node, whose daemons do not run disk files of Sluice")
 
 
 class PlainWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
@@ -55,7 +52,8 @@ class PlainWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
 
         :raises Refused: as of :class:`WriterMixin`
         """
-        _check_plain(metadata)
+        if ENTRY in metadata:
+            _refuse_stored()
         super().put(metadata)
 
 
@@ -119,7 +117,8 @@ class WriterMixin(StreamWriterMixin):
 
         :raises Refused: nothing was stored
         """
-        _check_plain(metadata)
+        if ENTRY in metadata:
+            _refuse_stored()
         if self._transforming:
             self._end()
         if self._refusal:

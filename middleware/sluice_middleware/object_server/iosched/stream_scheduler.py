@@ -88,6 +88,8 @@ class StreamScheduler:
             raise OptionError(f"option `sluice_io_threads` is `{self._mode}`, expected {', '.join(_MODES)}")
         if self._most < 1:
             raise OptionError(f"option `sluice_io_threads_most` is `{self._most}`, expected 1 at least")
+        #: Whether streams get threads at any time; mostly ``agent_state().active`` decides.
+        self.always = self._mode == ALWAYS
         self.agent_state = agent_state
         self._logger = logger
 
@@ -98,7 +100,7 @@ class StreamScheduler:
 
     def wants_threads(self) -> bool:
         """Whether streams get threads now."""
-        return self._mode == ALWAYS or (self._mode == OBJECTIVE and self.agent_state().active)
+        return self.always or (self._mode == OBJECTIVE and self.agent_state().active)
 
     def lend(self, flow: Flow) -> StreamThread | None:
         """A thread for a stream of ``flow``; None when it is to go without."""
