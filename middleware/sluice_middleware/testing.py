@@ -211,7 +211,7 @@ class ProxyStack:
         for context in (self.proxy.context, self.reads.context):
             context.filters.update({one.info.keyword: one for one in filters})
             context.lookup.rebuild()
-            context._started = True
+            context.started = True
         self.proxy._started = True
 
     def set_policies(self, *assignments: Assignment, paths: Mapping[str, Sequence[Assignment]] | None = None) -> None:

@@ -40,7 +40,7 @@ from sluice_middleware.swift import green
 from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.swift.proxy_api import register_swift_info
 from sluice_middleware.wsgi import decoding
-from sluice_middleware.wsgi.policy_lookup import Env, logical_object, object_path
+from sluice_middleware.wsgi.policy_lookup import LOOKED_UP, Env, logical_object, object_path
 from sluice_middleware.wsgi.response import Headers
 from sluice_middleware.wsgi.sysmeta import find_header
 from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
@@ -58,6 +58,7 @@ _IMPORTED_BY: Final = os.getpid()
 App = Callable[[Env, StartResponse], Iterable[bytes]]
 #: In what Swift's daemons ask for; gatekeeper takes it off the requests of clients, and the proxy adds it to all.
 _FROM_DAEMON: Final = "HTTP_X_BACKEND_STORAGE_POLICY_INDEX"
+_NOT_LOOKED_UP: Final = (None, None, None)
 
 
 class ProxyMiddleware:
@@ -100,15 +101,19 @@ class ProxyMiddleware:
         self._started = self._reporting = False
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
-        target = object_path(env)
+        path, target, candidates = env.pop(LOOKED_UP, _NOT_LOOKED_UP)
+        if path != env["PATH_INFO"]:  # what stands between us may ask for something else
+            target, candidates = object_path(env), None
         if target is None:
             return self._no_object(env, start_response)
         if not self._started:
             self._start(env)
+        if candidates is None:
+            candidates = self.context.lookup.candidates(target)
         method, from_daemon = env["REQUEST_METHOD"], _FROM_DAEMON in env
         named = logical_object(target)
         metrics = RequestMetrics(self.meter.begin(*named), method, env.get("swift.source"), self._alive)
-        throttled, candidates = None, self.context.lookup.candidates(target)
+        throttled = None
         if method == "PUT":
             throttled = self.limiter.throttle_upload(env, target, candidates)
             env["wsgi.input"] = CountedInput(env["wsgi.input"], metrics)

@@ -36,7 +36,14 @@ from sluice_middleware.motifs.rights import client_known
 from sluice_middleware.proxy.object_handler import COVERED_BY_READ_FILTERS, OFFERED_STEPS, PASSED_READ_FILTERS
 from sluice_middleware.swift.proxy_api import Request, drain_and_close
 from sluice_middleware.wsgi import backend_headers, decoding, read_pipeline, sysmeta
-from sluice_middleware.wsgi.policy_lookup import SelectedFilter, Target, content_readers, download_facts, object_path
+from sluice_middleware.wsgi.policy_lookup import (
+    LOOKED_UP,
+    SelectedFilter,
+    Target,
+    content_readers,
+    download_facts,
+    object_path,
+)
 from sluice_middleware.wsgi.response import (
     CONDITIONS,
     App,
@@ -90,10 +97,12 @@ class ReadsMiddleware:
         target = object_path(env)
         if target is None:
             return self.app(env, start_response)
-        self.context.start()
+        if not self.context.started:
+            self.context.start()
         env[PASSED_READ_FILTERS] = True
         lookup = self.context.lookup
         candidates = lookup.candidates(target)
+        env[LOOKED_UP] = (env["PATH_INFO"], target, candidates)
         covering = lookup.reader_keywords & candidates.keywords
         if not covering:
             return self.app(env, start_response)

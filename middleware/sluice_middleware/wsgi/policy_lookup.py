@@ -28,6 +28,9 @@ from sluice_filters.api import BadParameter, Filter
 Env = dict[str, Any]
 Target = tuple[str, str, str]
 
+#: In the environment of a request that ``sluice-reads`` looked up: its path, target and candidates then.
+LOOKED_UP: Final = "sluice.looked_up"
+
 #: A PUT that carries one of these is a manifest or a link: small, and Swift's to interpret.
 _NOT_DATA: Final = (
     "HTTP_X_STATIC_LARGE_OBJECT",
@@ -53,7 +56,8 @@ def object_path(env: Env) -> Target | None:
 
     Accounts that begin with a dot are Swift's own (expiring objects, misplaced objects).
     """
-    parts = decoded_path(env).split("/", 4)
+    path = env["PATH_INFO"]
+    parts = (path if path.isascii() else decoded_path(env)).split("/", 4)
     if len(parts) != 5 or not parts[4] or not parts[3] or parts[1] not in ("v1", "v1.0"):
         return None
     account = parts[2]

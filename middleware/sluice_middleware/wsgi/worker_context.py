@@ -52,7 +52,7 @@ class WorkerContext:
         self.filters_changed: Callable[[], None] = lambda: None
         self.reader = SnapshotReader(options["snapshot_dir"])
         self.lookup = PolicyLookup(self.reader, self.filters)
-        self._started = False
+        self.started = False
         self._problem: str | None = None
 
     def uploaded_filter(self, keyword: str, sha256: str) -> type[Filter] | None:
@@ -61,8 +61,8 @@ class WorkerContext:
 
     def start(self) -> None:
         """Open the snapshot and look for a new one each second; no two processes share it."""
-        if not self._started:
-            self._started = True
+        if not self.started:
+            self.started = True
             self.refresh()
             green.each_second(self.refresh)
 

@@ -114,7 +114,7 @@ class Node:
         self.context = WorkerContext(options, stand.log)
         self.context.filters.update({one.info.keyword: one for one in filters})
         self.context.lookup.rebuild()
-        self.context._started = True
+        self.context.started = True
         self.set_policies(FixedPolicies())
         self.swift = stand.swift
         self.middleware = StorageMiddleware(self._server, self.context)

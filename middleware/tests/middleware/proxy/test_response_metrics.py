@@ -176,7 +176,7 @@ def caching(tmp_path, monkeypatch):
     proxy = ProxyMiddleware(Disks(), {**options, "cache_dir": str(tmp_path / "cache"), "cache_alone": True}, log)
     policies = FixedPolicies(assignment(keyword="caching", params={"admit": 1, "max_size": 1000}))
     proxy.context.reader = proxy.context.lookup._reader = policies
-    proxy._started = proxy.context._started = True
+    proxy._started = proxy.context.started = True
     return proxy
 
 
