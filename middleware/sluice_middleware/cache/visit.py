@@ -290,7 +290,7 @@ class ReadVisit(CacheVisit):
             return None
         if write_stamp(reply.headers) < newest:
             return None  # from a replica that has not heard of the last write
-        if sysmeta.has_motifs(reply.headers.items()):  # may be out of date although nobody wrote it
+        if sysmeta.find_marks(reply.headers.items()).motifs:  # may be out of date although nobody wrote it
             store.forget(entry)
             return None
         headers = plain_headers(reply.headers, content.length)

@@ -7,9 +7,8 @@ that its container has then.  So a tenant who takes an entry away takes it from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from sluice_middleware.wsgi.response import Env
 
@@ -26,15 +25,20 @@ _EVERYBODY: Final = ".r:*"
 _DENIED: Final = ".r:-"
 
 
-@contextmanager
-def client_known(env: Env) -> Iterator[None]:
+class client_known:
     """While it is entered, it is known who the client is of requests that middlewares make in their own name."""
-    known = env.setdefault("swift.infocache", {})
-    known[_CLIENT] = env
-    try:
-        yield
-    finally:
-        known.pop(_CLIENT, None)  # else the environment would hold itself
+
+    __slots__ = ("_env", "_known")
+
+    def __init__(self, env: Env) -> None:
+        self._env = env
+        self._known: dict[str, Any] = env.setdefault("swift.infocache", {})
+
+    def __enter__(self) -> None:
+        self._known[_CLIENT] = self._env
+
+    def __exit__(self, *_: object) -> None:
+        self._known.pop(_CLIENT, None)  # else the environment would hold itself
 
 
 def identity_of(env: Env, account: str) -> str:

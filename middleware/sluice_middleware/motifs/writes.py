@@ -70,6 +70,14 @@ class MotifWrites:
         self._templates = templates
         self._accepted = accepted
 
+    def is_idle(self, env: Env, target: Target, copied: str | None) -> bool:
+        """Whether a PUT, POST or DELETE needs nothing of :meth:`guarded`, :meth:`copy`, :meth:`attach`, :meth:`post`:
+        here is no daemon, the client asks for no motif, and nobody needs the object as it is.
+        """
+        if self._daemon.path or copied is not None or HEADER_ENV in env:
+            return False
+        return not self._is_marked(env, target)
+
     @contextmanager
     def guarded(self, env: Env, target: Target) -> Iterator[None]:
         """While it is entered the request may change its object.

@@ -17,6 +17,7 @@ from sluice_metrics.api import Response
 from sluice_metrics.meter.meter import RequestHandle
 from sluice_metrics.meter.sampling import Sample
 from sluice_middleware.bandwidth.bodies import ThrottledBody
+from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi.response import WrappedBody
 
 #: Answers to who was not let in; no metric hears of them.
@@ -72,7 +73,7 @@ class RequestMetrics:
         :param cache: what the node's cache had for it, as in :class:`~sluice_metrics.api.Response`
         """
         self._status, self._cache = int(status[:3]), cache
-        if self._operation and self._status not in _REFUSED:
+        if self._operation and not self.begun and self._status not in _REFUSED:
             self.handle.admitted(self.method)
 
     def received(self, data: bytes) -> None:
@@ -103,7 +104,8 @@ class RequestMetrics:
         self.flush()
         if self.alive is not None:
             self.alive.discard(self)
-        self._no_more()
+        if self._sample is not None:
+            self._no_more()
         if self._operation:
             self.handle.ended(self.method)
         status, self._status = self._status or status, 0
@@ -163,12 +165,13 @@ def count_body(body: Iterable[bytes], metrics: RequestMetrics) -> Iterable[bytes
 
 
 class CountedBody(WrappedBody):
-    """A response body whose bytes are counted as they are taken."""
+    """A response body whose bytes are counted as they are taken; of every GET, so it calls no base class."""
 
     __slots__ = ("_metrics",)
 
     def __init__(self, body: Iterable[bytes], metrics: RequestMetrics) -> None:
-        super().__init__(body)
+        self._body = body
+        self._pieces = iter(body)
         self._metrics = metrics
 
     def __next__(self) -> bytes:
@@ -179,4 +182,4 @@ class CountedBody(WrappedBody):
     def close(self) -> None:
         """The request is over, taken to the end or not."""
         self._metrics.end()
-        super().close()
+        close_if_possible(self._body)

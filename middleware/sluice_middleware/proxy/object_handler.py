@@ -70,6 +70,7 @@ _FOR_CLIENTS: Final = (None, "SYM", "SLO", "DLO")
 OFFERED_STEPS: Final = "sluice.push"
 #: How often a GET is asked anew when its object changes between two requests for parts of it.
 _TRIES: Final = 3
+_READS: Final = ("GET", "HEAD")
 
 
 class ObjectHandler:
@@ -112,25 +113,26 @@ class ObjectHandler:
         """
         if candidates is None:
             candidates = self.lookup.candidates(target)
-        if env["REQUEST_METHOD"] == "PUT":
+        method = env["REQUEST_METHOD"]
+        if method == "PUT":
             fix_version_length(env, target)
-        visiting = self.lookup.request_keywords.get(env["REQUEST_METHOD"])
+        visiting = self.lookup.request_keywords.get(method)
         if visiting is None or visiting.isdisjoint(candidates.keywords):
-            answer = self._plain(env, target, candidates)
+            answer = self._read(env, target) if method in _READS else self._plain(env, target, candidates)
         else:
             answer = self._accompanied(env, target, candidates, passed)
-        if FILTER in candidates.kinds and env["REQUEST_METHOD"] == "GET" and answer.status.startswith(("200", "206")):
+        if FILTER in candidates.kinds and method == "GET" and answer.status.startswith(("200", "206")):
             self._watch(env, target, candidates, answer)
         return answer
 
     def _plain(self, env: Env, target: Target, candidates: Candidates) -> UpstreamResponse:
         """As :meth:`handle`, without request filters."""
         method = env["REQUEST_METHOD"]
-        if method in ("GET", "HEAD"):
+        if method in _READS:
             return self._read(env, target)
         copied = env.pop(sysmeta.COPIED_ENV, None)
         sysmeta.strip_request(env)
-        if self._motif_writes is None:
+        if self._motif_writes is None or self._motif_writes.is_idle(env, target, copied):
             return self._changed(env, target, candidates)
         with self._motif_writes.guarded(env, target):
             if method == "PUT":
@@ -206,6 +208,10 @@ class ObjectHandler:
     # -- PUT ---------------------------------------------------------------------------------
 
     def _write(self, env: Env, target: Target, candidates: Candidates) -> UpstreamResponse:
+        if FILTER not in candidates.kinds:  # by far the most frequent
+            answer = UpstreamResponse(self.app, env)
+            backend_headers.raise_if_refused(answer)
+            return answer
         body = self._encode(env, target, candidates)
         try:
             answer = UpstreamResponse(self.app, env)
@@ -266,15 +272,16 @@ class ObjectHandler:
         problem: SluiceError = PeerError("object cannot be read")
         for _ in range(_TRIES):
             answer = self.range_index.fetch(self.app, env) if "HTTP_RANGE" in env else None
-            answer = answer or self._first(env)
-            if self._motif_reads is not None and sysmeta.has_motifs(answer.headers):
+            answer = answer or (self._first(env) if OFFERED_STEPS in env else UpstreamResponse(self.app, env))
+            chain, node, motifs = sysmeta.find_marks(answer.headers)
+            if motifs and self._motif_reads is not None:
                 try:
                     answer = self._motif_reads.answer(env, target, answer)
                 except NotAnswered as error:
                     env["HTTP_X_NEWEST"] = "true"
                     problem = error
                     continue
-            chain, node = sysmeta.find_chain_and_node(answer.headers)
+                chain, node, _ = sysmeta.find_marks(answer.headers)
             if chain is None and node is None:
                 backend_headers.raise_if_refused(answer)
                 return answer

@@ -21,6 +21,7 @@ from typing import Any, Final
 from sluice_core.describe import PROXY
 from sluice_core.options import Option, read_options
 from sluice_middleware.bandwidth.client_registry import AgentStateReader
+from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.proxy.methods import with_cached_methods
 from sluice_middleware.swift import proxy_app as swift
 
@@ -50,8 +51,8 @@ class Application(swift.Application):  # type: ignore[misc]
         super().__init__(conf, *args, **kwargs)
         given = {name: str(value) for name, value in conf.items() if name.startswith(PREFIX)}
         path = str(read_options(OPTIONS, given, "proxy-server.conf [app:proxy-server]")["sluice_agent_socket"])
-        state = AgentStateReader(path, PROXY)
-        self.spares: Callable[[], Mapping[str, float]] = lambda: state().spares
+        #: What the agent said last.
+        self.agent_state: Callable[[], AgentState] = AgentStateReader(path, PROXY)
 
     def get_controller(self, req: Any) -> tuple[Any, dict[str, Any]]:
         """As of Swift's."""
@@ -61,7 +62,7 @@ class Application(swift.Application):  # type: ignore[misc]
     def sort_nodes(self, nodes: list[Any], policy: Any = None) -> list[Any]:
         """As of Swift's; of object servers (those with a ``policy``) the ones with room come sooner among equals."""
         found: list[Any] = super().sort_nodes(nodes, policy)
-        spares = self.spares() if policy is not None else {}
+        spares = self.agent_state().spares if policy is not None else {}
         if not spares:
             return found
         options = self.get_policy_options(policy)

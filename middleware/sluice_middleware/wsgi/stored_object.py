@@ -41,7 +41,7 @@ class StoredObject:
         :raises SluiceError: when the metadata make no sense
         """
         self.headers = headers
-        self.chain, node = sysmeta.find_chain_and_node(headers)
+        self.chain, node, _ = sysmeta.find_marks(headers)
         self.records = () if self.chain is None else tuple(sysmeta.decode_chain(self.chain))
         self.node_steps = node
         #: Whether its bytes are gone, and a motif makes them again.

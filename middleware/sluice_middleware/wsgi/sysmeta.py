@@ -60,7 +60,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sluice_core.errors import DecodeError
 
@@ -98,8 +98,7 @@ OVERRIDE_PREFIX: Final = "x-object-sysmeta-container-update-override-"
 
 _CHAIN_FOLDED: Final = CHAIN.lower()
 _NODE_FOLDED: Final = NODE.lower()
-_LENGTHS: Final = (len(CHAIN), len(NODE))
-_MOTIF_LENGTHS: Final = (len(MOTIF), len(POSTED_MOTIF))
+_LENGTHS: Final = frozenset(map(len, (CHAIN, NODE, MOTIF, POSTED_MOTIF)))
 _MOTIFS_FOLDED: Final = (MOTIF.lower(), POSTED_MOTIF.lower())
 _LENGTH_OF_LENGTH: Final = len("content-length")
 _LONGEST_REASON: Final = 1000
@@ -131,25 +130,32 @@ def decode_chain(value: str) -> tuple[dict[str, Any], ...]:
     return tuple(records)
 
 
-def find_chain_and_node(headers: Iterable[tuple[str, str]]) -> tuple[str | None, str | None]:
-    """Values of the chain and the node header of an answer; on every GET, hence the length test first."""
-    chain = node = None
+class Marks(NamedTuple):
+    """What the headers of an answer say of how an object is stored: values of the chain and the node header, and
+    whether it has motifs.
+    """
+
+    chain: str | None = None
+    node: str | None = None
+    motifs: bool = False
+
+
+_PLAIN: Final = Marks()
+
+
+def find_marks(headers: Iterable[tuple[str, str]]) -> Marks:
+    """The marks of an answer; on every GET, hence the length test first."""
+    found = _PLAIN
     for name, value in headers:
         if len(name) in _LENGTHS:
             folded = name.lower()
             if folded == _CHAIN_FOLDED:
-                chain = value
+                found = found._replace(chain=value)
             elif folded == _NODE_FOLDED:
-                node = value
-    return chain, node
-
-
-def has_motifs(headers: Iterable[tuple[str, str]]) -> bool:
-    """Whether an answer is that of an object with motifs; on every GET, as above."""
-    for name, _ in headers:  # noqa: SIM110  half the time of any()
-        if len(name) in _MOTIF_LENGTHS and name.lower() in _MOTIFS_FOLDED:
-            return True
-    return False
+                found = found._replace(node=value)
+            elif folded in _MOTIFS_FOLDED:
+                found = found._replace(motifs=True)
+    return found
 
 
 def encode_contracted(size: int) -> str:

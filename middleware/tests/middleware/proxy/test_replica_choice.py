@@ -12,6 +12,7 @@ from swift.proxy.controllers.base import NodeIter
 from tests.support.middleware.object_server import Log, swift_conf
 
 from sluice_core.options import OptionError
+from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.proxy import replica_choice
 from sluice_middleware.proxy.replica_choice import SLIGHT, Application, find_spare, weighted_order
 from sluice_middleware.swift.diskfile_api import POLICIES
@@ -53,7 +54,7 @@ def proxy(rings):
     def make(spares, **options):
         conf = {"sluice_agent_socket": "", "swift_dir": str(rings), **options}
         app = Application(conf, Log("proxy-server"))
-        app.spares = lambda: spares
+        app.agent_state = lambda: AgentState(spares=spares)
         return app
 
     return make
@@ -199,7 +200,7 @@ def test_app_factory_reads_the_options_of_each_storage_policy(rings, tmp_path, m
     app = replica_choice.app_factory(general, __name__="proxy-server", sluice_agent_socket="")
     assert isinstance(app, Application)
     assert app.get_policy_options(POLICIES[0]).sorting_method == "affinity"
-    assert app.spares() == {}
+    assert app.agent_state().spares == {}
 
 
 # -- controllers ----------------------------------------------------------------------------------------
