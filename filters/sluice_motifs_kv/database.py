@@ -215,7 +215,7 @@ class Database:
         """Make a value that does not exist; None when somebody wrote it meanwhile."""
         template = find_template(motif.template, self._templates)(motif.params)
         template.check()
-        new = ItemView(name, Plain(self._shim.now(), 0, ""), Record((motif,)))
+        new = ItemView(name, Plain(str(self._store.new_version()), 0, ""), Record((motif,)))
         for source in internal_sources(motif, name, self._templates):
             for _ in self._shim.read(source, motif.identity, (name,)):  # one that is out of date gets its version
                 pass

@@ -138,9 +138,6 @@ class SnapshotShim(KeyValueShim):
     def view(self, name: str) -> ItemView | None:
         return self._annotated.get(name) or super().view(name)
 
-    def now(self) -> str:
-        return "0"
-
     def annotate(self, seen: ItemView, record: Record) -> bool:
         self._annotated[seen.name] = replace(seen, record=record)
         return True
@@ -153,7 +150,7 @@ class SnapshotShim(KeyValueShim):
             pass
         return False
 
-    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
         return self.expand(seen, record, pieces)
 
     def _note_open(self, key: bytes, made: bool) -> None:
@@ -189,9 +186,6 @@ class DatabaseShim(KeyValueShim):
         finally:
             self._unlimited.discard(name)
 
-    def now(self) -> str:
-        return str(self._store.new_version())
-
     def annotate(self, seen: ItemView, record: Record) -> bool:
         value = self.value(seen)
         if value is None and not seen.contracted:
@@ -209,13 +203,10 @@ class DatabaseShim(KeyValueShim):
             return self.swap(seen.name, seen, record, seen.plain, value)
         return record != seen.record and self.swap(seen.name, seen, record, seen.plain, None)
 
-    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
         value = b"".join(pieces)
-        if int(began) <= int(seen.plain.version):
-            return False
-        return self.swap(
-            seen.name, seen, record, plain_of(began, value), value if self._is_kept(seen.name, value) else None
-        )
+        plain = plain_of(str(self._store.new_version()), value)
+        return self.swap(seen.name, seen, record, plain, value if self._is_kept(seen.name, value) else None)
 
     def swap(self, name: str, seen: ItemView | None, record: Record, plain: Plain, value: bytes | None) -> bool:
         """Put an item in the place of ``seen``, None for no such key; False when something else is there.

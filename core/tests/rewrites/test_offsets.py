@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_core.rewrites.offsets import MAX_OFFSET, RANDOM_BITS, next_offset
+from sluice_core.rewrites.offsets import MAX_OFFSET, NEW_CONTENT, RANDOM_BITS, next_offset
 
 BLOCK = 2**RANDOM_BITS
 
@@ -15,6 +15,13 @@ def test_an_offset_is_above_the_stored_one_and_in_the_next_block(stored, drawn):
     assert stored < found <= MAX_OFFSET
     assert found // BLOCK == stored // BLOCK + 1
     assert found % BLOCK == drawn
+
+
+def test_new_content_is_above_what_stores_the_old_bytes_again():
+    again = 7
+    for _ in range(NEW_CONTENT - 1):
+        again = next_offset(again)
+    assert again < next_offset(7, multiples=NEW_CONTENT)
 
 
 def test_two_attempts_at_one_object_differ():

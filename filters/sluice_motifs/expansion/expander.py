@@ -66,7 +66,6 @@ class Expander:
         self,
         view: ItemView,
         state: SourceState,
-        began: str,
         stream: SharedStream,
         chain: tuple[str, ...] = (),
         alive: Callable[[], None] = lambda: None,
@@ -76,7 +75,6 @@ class Expander:
         Somebody who wrote the item meanwhile is newer, and what was made is stored nowhere then.
 
         :param state: its sources, looked at with it or after it, and before any of them is read
-        :param began: ``Shim.now`` from before ``view`` was looked at
         :param alive: called for each piece: keeps a lease, raises ``ExpansionError`` to end it
         :raises ExpansionError: when no motif makes it, with the reason of each; readers are told the same
         """
@@ -86,7 +84,7 @@ class Expander:
                 failures: list[str] = []
                 for motif in self._candidates(view, state):
                     try:
-                        self._make(view, motif, state, began, stream, chain, alive)
+                        self._make(view, motif, state, stream, chain, alive)
                     except ExpansionError as error:
                         failures.append(f"`{motif.template}`: {error}")
                         if stream.length:
@@ -151,7 +149,6 @@ class Expander:
         view: ItemView,
         motif: Motif,
         state: SourceState,
-        began: str,
         stream: SharedStream,
         chain: tuple[str, ...],
         alive: Callable[[], None],
@@ -170,7 +167,7 @@ class Expander:
             if same:
                 self._shim.expand(view, record, stored)
             else:
-                self._shim.replace(view, record, stored, began)
+                self._shim.replace(view, record, stored)
         except (PeerError, OSError) as error:
             log.warning("`%s` was made again and is not stored: %s", view.name, error)
         for _ in pieces:  # the storage took no interest in the rest, readers do

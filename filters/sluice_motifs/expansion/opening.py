@@ -201,7 +201,6 @@ class Openings:
             release(self._leases, lease)
             raise ExpansionError(f"`{name}` cannot be made: too many others are being made")
         try:
-            began = self._shim.now()
             view, state = self._look_at_once(name, sources) or self._look(name)
             if not view.contracted and not state.stale:
                 return None
@@ -213,14 +212,13 @@ class Openings:
                 release(self._leases, lease)
                 if turns is not None:
                     turns.release(name)
-        self._around.spawn(lambda: self._make(active, lease, began, chain, turns))
+        self._around.spawn(lambda: self._make(active, lease, chain, turns))
         return Opened(view, active, self)
 
     def _make(
         self,
         active: ActiveExpansion,
         lease: Lease,
-        began: str,
         chain: tuple[str, ...],
         turns: Turns | None,
     ) -> None:
@@ -233,7 +231,7 @@ class Openings:
                 raise ExpansionError(f"it was not made within {LONGEST:g} s")
 
         try:
-            motif = self._expander.expand(active.view, active.state, began, active.stream, chain, alive)
+            motif = self._expander.expand(active.view, active.state, active.stream, chain, alive)
         except ExpansionError as error:
             log.warning("%s", error)
             self._around.observer.failed(active.view, f"{error}")

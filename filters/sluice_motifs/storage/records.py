@@ -59,7 +59,8 @@ class Motif:
 class Plain:
     """What clients see of an item, whether its bytes are there or not.
 
-    :param version: changes whenever somebody else writes the item; giving up and making its bytes again keep it
+    :param version: changes whenever a client writes the item, or a motif makes new content of it (``Shim.replace``);
+        giving up and making its bytes again keep it
     :param size: plain bytes
     :param digest: of the plain bytes, in hexadecimal; ``algorithm`` says of which kind
     """

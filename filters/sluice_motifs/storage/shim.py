@@ -103,16 +103,12 @@ class Shim(Views, Protocol):
         What ``pieces`` raises is raised, and then nothing is stored.  False when something newer is there.
         """
 
-    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
-        """Make other bytes the new content of the item: size and digest are theirs, its version is ``began``.
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
+        """Make other bytes the new content of the item: size and digest are theirs, its version is a new one.
 
-        What ``pieces`` raises is raised, and then nothing is stored.  False when something newer is there.
-
-        :param began: from :meth:`now` before ``seen`` was looked at, so that whatever a client wrote since is newer
+        What ``pieces`` raises is raised, and then nothing is stored.  False when something newer is there.  A client's
+        write that began after the one of ``seen`` is newer, also when it ends after this one.
         """
-
-    def now(self) -> str:
-        """A version for what is begun now."""
 
     def keep_copy(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
         """Store the bytes of an item a second time, and answer the name of the copy, which clients cannot use.

@@ -1,14 +1,15 @@
 """A storage in memory with Swift's semantics, for tests of what stands on ``Shim``.
 
 * A *data file* has a time and an offset; the greatest wins, a tombstone is one without content.  A PUT that is not
-  newer than what is there changes nothing.  A client's time is later than all before, its offset is 0.
-* Our PUTs in the place of a judged version have its time and a higher offset: the next multiple of ``OFFSETS``, and a
-  random part.  Two of them that judged the same state may both succeed, and the higher one stays.
+  newer than what is there changes nothing.  A client's PUT has the time at which it began, and the offset 0.
+* Our PUTs in the place of a judged version have its time and a higher offset (``sluice_core.rewrites.offsets``).  Two
+  of them that judged the same state may both succeed, and the higher one stays.  New content has its own version.
 * *Posted metadata* have a time of their own and are seen while they are newer than the data file.  A POST replaces all
   of them.  A record of motifs lies in them (transient) or in the data file (kept).  A client's POST carries over the
   record that the proxy found just before, maybe on an older version: so a transient record names the data file on which
-  it was written.  It holds for this one, and for later ones of the same time as long as these keep none, or one that
-  was written before.  What is posted after the look at what a PUT of ours replaces holds beside the record of that PUT.
+  it was written, and its bytes.  It holds for this file, and for later ones of the same time and bytes as long as these
+  keep none, or one that was written before.  What is posted after the look at what a PUT of ours replaces holds beside
+  the record of that PUT.
 
 ``switch`` is called before each access, so that a test can let others run in between.
 """
@@ -22,12 +23,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sluice_core.errors import NotFound
+from sluice_core.rewrites.offsets import NEW_CONTENT, next_offset
 from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
 from sluice_motifs.storage.shim import Shim
 
-#: Distance of the offsets of two states, one made from the other.
-OFFSETS: Final = 1 << 32
 #: Bytes that are read at once.
 PIECE: Final = 4
 
@@ -58,13 +58,19 @@ class DataFile:
 class Posted:
     """Metadata that were posted.
 
-    :param written_on: the timestamp of the data file that was there
+    :param written_on: the data file that was there
     """
 
     timestamp: Timestamp
     metadata: str
     transient: Record
-    written_on: Timestamp
+    written_on: DataFile
+
+    def is_of(self, data: DataFile) -> bool:
+        """Whether it was posted to the bytes that are there, written by the same client."""
+        there = self.written_on
+        same = there.plain is not None and data.plain is not None and there.plain.digest == data.plain.digest
+        return same and there.timestamp[0] == data.timestamp[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +93,10 @@ class _State:
     def holding(self) -> tuple[Record | None, Timestamp]:
         """The record that holds, and the data file for which it was written."""
         posted, kept, written_on = self.posted, self.data.kept, self.data.written_on or self.data.timestamp
-        if posted is None or posted.written_on[0] != self.data.timestamp[0]:
+        if posted is None or not posted.is_of(self.data):
             return kept, written_on
-        if kept is None or posted.written_on >= written_on:
-            return posted.transient, posted.written_on
+        if kept is None or posted.written_on.timestamp >= written_on:
+            return posted.transient, posted.written_on.timestamp
         if self.data.read is not None and posted.timestamp > self.data.read:
             return kept.joined(posted.transient), written_on
         return kept, written_on
@@ -114,11 +120,20 @@ class MemoryShim(Shim):
 
     # What clients do, below the front door.
 
-    def put(self, name: str, content: bytes, record: Record | None = None, metadata: str = "") -> str:
-        """Write an item, with a record if motifs are attached to it; its version."""
+    def put(
+        self, name: str, content: bytes, record: Record | None = None, metadata: str = "", accesses: int = 0
+    ) -> str:
+        """Write an item, with a record if motifs are attached to it; its version.
+
+        :param accesses: how often others come to the storage while the bytes are sent.  Its time is when that began, so
+            what another client began later stays
+        """
         self.switch()
-        plain = _plain(str(self._tick()), content)
-        self._store(name, DataFile((self._time, 0), plain, content, metadata, record))
+        time = self._tick()
+        plain = _plain(str(time), content)
+        for _ in range(accesses):
+            self.switch()
+        self._store(name, DataFile((time, 0), plain, content, metadata, record))
         return plain.version
 
     def post(self, name: str, metadata: str, attached: Motif | None = None) -> None:
@@ -129,23 +144,18 @@ class MemoryShim(Shim):
             return
         more = Record() if attached is None else Record((attached,))
         self.switch()
-        self._post(name, Posted((self._tick(), 0), metadata, state.record.joined(more), state.data.timestamp))
+        self._post(name, Posted((self._tick(), 0), metadata, state.record.joined(more), state.data))
 
     def delete(self, name: str) -> None:
         """Delete an item, if there is one."""
         self.switch()
         self._store(name, DataFile((self._tick(), 0)))
 
-    def copy(self, name: str, to: str, record: Record) -> bool:
-        """Copy an item without looking at its bytes, with this record; False when it is not there."""
+    def copy(self, seen: ItemView, to: str) -> None:
+        """Copy a contracted item without its bytes, with its record."""
         self.switch()
-        state = self._states.get(name)
-        if state is None or state.data.plain is None:
-            return False
-        self.switch()
-        plain = replace(state.data.plain, version=str(self._tick()))
-        self._store(to, DataFile((self._time, 0), plain, state.data.content, state.metadata, record))
-        return True
+        plain = replace(seen.plain, version=str(self._tick()))
+        self._store(to, DataFile((self._time, 0), plain, None, seen.opaque.metadata, seen.record))
 
     def rewrite(self, name: str) -> bool:
         """Store the same bytes once more, as it is done to encode them anew."""
@@ -213,7 +223,7 @@ class MemoryShim(Shim):
     def annotate(self, seen: ItemView, record: Record) -> bool:
         self.switch()
         state: _State = seen.opaque
-        posted = Posted(self._next(state.newest), state.metadata, record, state.data.timestamp)
+        posted = Posted(self._next(state.newest), state.metadata, record, state.data)
         return self._post(seen.name, posted) and self._states[seen.name].record == record
 
     def contract(self, seen: ItemView, record: Record) -> bool:
@@ -224,15 +234,10 @@ class MemoryShim(Shim):
         content = self._received(pieces)
         return self._store(seen.name, replace(self._successor(seen.opaque, record), content=content))
 
-    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
         content = self._received(pieces)
-        state: _State = seen.opaque
-        data = DataFile((int(began), 0), _plain(began, content), content, state.metadata, record)
-        return self._store(seen.name, data)
-
-    def now(self) -> str:
-        self.switch()
-        return str(self._tick())
+        data = self._successor(seen.opaque, record, NEW_CONTENT)
+        return self._store(seen.name, replace(data, plain=_plain(str(self._tick()), content), content=content))
 
     def keep_copy(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
         name = f"copy:{placement}:{seen.name}:{seen.plain.version}:{seen.plain.digest}"
@@ -263,13 +268,13 @@ class MemoryShim(Shim):
         self.switch()
         return content
 
-    def _successor(self, state: _State, record: Record | None) -> DataFile:
-        again = replace(state.data, timestamp=self._next(state.data.timestamp), metadata=state.metadata, kept=record)
+    def _successor(self, state: _State, record: Record | None, multiples: int = 1) -> DataFile:
+        timestamp = self._next(state.data.timestamp, multiples)
+        again = replace(state.data, timestamp=timestamp, metadata=state.metadata, kept=record)
         return replace(again, written_on=None, read=state.newest)
 
-    def _next(self, timestamp: Timestamp) -> Timestamp:
-        time, offset = timestamp
-        return time, (offset // OFFSETS + 1) * OFFSETS + self.random.randrange(OFFSETS)
+    def _next(self, timestamp: Timestamp, multiples: int = 1) -> Timestamp:
+        return timestamp[0], next_offset(timestamp[1], self.random.getrandbits, multiples)
 
     def _tick(self) -> int:
         self._time += 1

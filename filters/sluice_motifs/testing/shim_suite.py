@@ -189,24 +189,15 @@ class ShimContract:
         self, storage: ShimStorage, shim: Shim, change: str, gone: bool
     ) -> None:
         seen = attached(storage, "item", b"one", contracted=change in ("expand", "replace"))
-        began = shim.now()
         if gone:
             storage.delete("item")
         else:
             storage.put("item", b"a client's")
         before = shim.view("item")
-        assert not write(shim, change, seen, pieces_of(b"one"), began)
+        assert not write(shim, change, seen, pieces_of(b"one"))
         assert shim.view("item") == before
         if not gone:
             assert b"".join(shim.read("item", "", ())) == b"a client's"
-
-    def test_new_content_does_not_replace_what_was_written_since_it_began(
-        self, storage: ShimStorage, shim: Shim
-    ) -> None:
-        began = shim.now()
-        seen = attached(storage, "item", b"one")
-        assert not shim.replace(seen, RECORD, pieces_of(b"other"), began)
-        assert b"".join(shim.own_bytes(found(shim, "item"))) == b"one"
 
     @pytest.mark.parametrize("contracted", [False, True], ids=["stale", "contracted"])
     @pytest.mark.parametrize("content", CONTENTS)
@@ -214,13 +205,26 @@ class ShimContract:
         self, storage: ShimStorage, shim: Shim, contracted: bool, content: bytes
     ) -> None:
         seen = attached(storage, "item", b"what it was", contracted)
-        began = shim.now()
-        assert shim.replace(seen, RECORD, pieces_of(content), began)
+        assert shim.replace(seen, RECORD, pieces_of(content))
         now = found(shim, "item")
         assert (now.contracted, now.plain.size, now.record) == (False, len(content), RECORD)
-        assert now.plain.version == began
+        assert now.plain.version != seen.plain.version
         assert now.plain.digest != seen.plain.digest
         assert b"".join(shim.own_bytes(now)) == content
+
+    def test_new_content_keeps_its_version_until_there_is_other(self, storage: ShimStorage, shim: Shim) -> None:
+        versions = [attached(storage, "item", b"one").plain.version]
+        for content in (b"two", b"two", b"three"):
+            assert shim.replace(found(shim, "item"), RECORD, pieces_of(content))
+            made = found(shim, "item")
+            assert shim.contract(made, RECORD)
+            assert found(shim, "item").plain == made.plain
+            assert shim.expand(found(shim, "item"), RECORD, pieces_of(content))
+            assert found(shim, "item").plain == made.plain
+            versions.append(made.plain.version)
+        assert len(set(versions)) == len(versions)
+        storage.put("item", b"three")
+        assert found(shim, "item").plain.version not in versions
 
     @pytest.mark.parametrize("change", ["expand", "replace"])
     def test_nothing_is_stored_of_bytes_that_end_in_an_error(
@@ -232,7 +236,7 @@ class ShimContract:
 
         seen = attached(storage, "item", b"half a content", contracted=True)
         with pytest.raises(ExpansionError, match="the source is away"):
-            write(shim, change, seen, broken(), shim.now())
+            write(shim, change, seen, broken())
         assert shim.view("item") == seen
 
     def test_each_of_two_writers_that_judged_the_same_leaves_an_item_whole(
@@ -240,18 +244,21 @@ class ShimContract:
     ) -> None:
         seen = attached(storage, "item", b"one", contracted=True)
         assert shim.expand(seen, RECORD, pieces_of(b"one"))
-        shim.replace(seen, RECORD, pieces_of(b"other"), shim.now())
+        shim.replace(seen, RECORD, pieces_of(b"other"))
         now = found(shim, "item")
         assert b"".join(shim.own_bytes(now)) == (b"one" if now.plain == seen.plain else b"other")
+
+    def test_new_content_wins_against_who_stores_the_old_bytes_again(self, storage: ShimStorage, shim: Shim) -> None:
+        seen = attached(storage, "item", b"one", contracted=True)
+        assert shim.replace(seen, RECORD, pieces_of(b"other"))
+        assert not shim.expand(seen, RECORD, pieces_of(b"one"))
+        assert b"".join(shim.own_bytes(found(shim, "item"))) == b"other"
 
     def test_the_front_door_expands(self, storage: ShimStorage, shim: Shim) -> None:
         storage.put("source", b"abc")
         seen = attached(storage, "item", b"bcd", contracted=True)
         assert b"".join(shim.read("item", "", ())) == b"bcd"
         assert found(shim, "item").plain == seen.plain
-
-    def test_what_is_begun_later_has_another_version(self, shim: Shim) -> None:
-        assert shim.now() != shim.now()
 
 
 #: What the suite attaches.
@@ -276,7 +283,7 @@ def found(shim: Shim, name: str) -> ItemView:
     return view
 
 
-def write(shim: Shim, change: str, seen: ItemView, pieces: Iterator[bytes], began: str) -> bool:
+def write(shim: Shim, change: str, seen: ItemView, pieces: Iterator[bytes]) -> bool:
     """One of the four writes of a shim."""
     if change == "annotate":
         return shim.annotate(seen, Record())
@@ -284,7 +291,7 @@ def write(shim: Shim, change: str, seen: ItemView, pieces: Iterator[bytes], bega
         return shim.contract(seen, RECORD)
     if change == "expand":
         return shim.expand(seen, RECORD, pieces)
-    return shim.replace(seen, RECORD, pieces, began)
+    return shim.replace(seen, RECORD, pieces)
 
 
 def pieces_of(content: bytes) -> Iterator[bytes]:

@@ -94,11 +94,6 @@ def file_version(found: os.stat_result) -> str:
     return f"{found.st_ctime_ns}.{found.st_mtime_ns:x}.{found.st_size:x}.{found.st_ino:x}"
 
 
-def version_time(version: str) -> int:
-    """Nanoseconds since 1970 at which a version was begun."""
-    return int(version.partition(".")[0])
-
-
 def write_all(file: int, content: bytes, position: int) -> int:
     """Write at a position; how many bytes these were."""
     written = 0

@@ -23,7 +23,7 @@ from typing import Final
 from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.storage.records import ItemView, Plain, Record
 from sluice_motifs.storage.shim import NoCopies, Shim
-from sluice_motifs_fs.storage.attributes import ALGORITHM, copy_attributes, remove_stored, version_time, write_all
+from sluice_motifs_fs.storage.attributes import ALGORITHM, copy_attributes, remove_stored, write_all
 from sluice_motifs_fs.storage.paths import SourceFolder
 from sluice_motifs_fs.storage.pinning import Pinning
 from sluice_motifs_fs.storage.stored_files import StoredFiles, storage_errors
@@ -31,8 +31,6 @@ from sluice_motifs_fs.storage.tracking import FileTracker
 
 #: Bytes that are read at once.
 PIECE: Final = 256 << 10
-#: Linux's ``CLOCK_REALTIME_COARSE``, from which file systems take their times.
-_COARSE: Final = 5
 
 
 class FileShim(NoCopies, Shim):
@@ -173,9 +171,7 @@ class FileShim(NoCopies, Shim):
                 self._files.times.remove(found.st_ino)
             os.close(file)
 
-    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
-        if version_time(began) <= version_time(seen.plain.version):
-            return False
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
         private = secrets.token_hex(8)
         new = os.open(f"{self._files.private}/{private}", os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
@@ -188,7 +184,8 @@ class FileShim(NoCopies, Shim):
                 if file is None or not self._replaceable(seen, file):
                     return False
                 copy_attributes(file, new)
-                self._files.store(new, Plain(began, size, digest.hexdigest(), ALGORITHM), record, contracted=False)
+                version = f"{time.time_ns()}.{private}"
+                self._files.store(new, Plain(version, size, digest.hexdigest(), ALGORITHM), record, contracted=False)
                 os.fsync(new)
                 self._folder.replace(private, seen.name)
                 self._replaced(seen.name, file)
@@ -197,13 +194,6 @@ class FileShim(NoCopies, Shim):
             os.close(new)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{self._files.private}/{private}")
-
-    def now(self) -> str:
-        """The next tick of the file system's clock: what was written before is older, what is written later is not."""
-        called = time.time_ns()
-        while (now := time.clock_gettime_ns(_COARSE)) <= called:
-            time.sleep(0.0005)
-        return str(now)
 
     def _replaceable(self, seen: ItemView, file: int) -> bool:
         found = os.fstat(file)

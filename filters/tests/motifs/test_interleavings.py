@@ -1,5 +1,6 @@
 """The runtime of motifs beside clients in random order, and proof that the test would find a broken protocol."""
 
+import dataclasses
 import gc
 import logging
 import os
@@ -62,6 +63,16 @@ def the_storage_takes_late_writes(patch):
     patch.setattr(MemoryShim, "_store", without_comparison)
 
 
+def new_content_has_the_time_of_now(patch):
+    successor = MemoryShim._successor
+
+    def of_now(self, state, record, multiples=1):
+        data = successor(self, state, record, multiples)
+        return dataclasses.replace(data, timestamp=(self._tick(), 0)) if multiples > 1 else data
+
+    patch.setattr(MemoryShim, "_successor", of_now)
+
+
 def bytes_are_not_proven(patch):
     patch.setattr(expander, "proven", lambda pieces, view: pieces)
 
@@ -102,6 +113,7 @@ def copies_are_removed_that_items_need(patch):
     [
         versions_are_not_compared,
         the_storage_takes_late_writes,
+        new_content_has_the_time_of_now,
         bytes_are_not_proven,
         contractions_hold_no_support,
         leases_exclude_nobody,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sluice_core.errors import CallerError, DecodeError, PeerError
-from sluice_core.rewrites.offsets import next_offset
+from sluice_core.rewrites.offsets import NEW_CONTENT, next_offset
 from sluice_filters import chain
 from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.swift.proxy_api import header_to_environ_key
@@ -15,6 +15,8 @@ from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import Env, Headers
 from sluice_motifs.storage.records import Record
 
+#: The shortest distance of two timestamps.
+TICK: Final = 1e-5
 log = logging.getLogger(__name__)
 
 _DATA_TIMESTAMP: Final = "X-Backend-Data-Timestamp"
@@ -53,6 +55,8 @@ class StoredObject:
             self.size = sysmeta.contracted_size(headers) if self.contracted else chain.plain_size(self.records)
             plain = sysmeta.plain_headers(headers, self.size)
         self.etag = (sysmeta.find_header(plain, "Etag") or "").strip('"')
+        #: When a motif made new content of it, as ``sysmeta.MADE`` says; empty when the bytes are a client's.
+        self.made = sysmeta.find_header(headers, sysmeta.MADE) or ""
         self.content_type = sysmeta.find_header(headers, "Content-Type")
 
     def __eq__(self, other: object) -> bool:
@@ -72,10 +76,15 @@ class StoredObject:
 
     @property
     def version(self) -> str:
-        """When a client wrote the data: what replaces them at the same time keeps it.
+        """When a client wrote the data, or a motif made new content; what stores the same bytes again keeps it.
+
+        Both are of one length: records hold the versions of many objects.
 
         :raises PeerError: when the answer does not tell
         """
+        if self.made:
+            made = Timestamp(self.made)
+            return f"{made.raw:012x}{made.offset & 0xFFFF:04x}"
         written: str = self._data_timestamp().normal
         return written
 
@@ -85,12 +94,17 @@ class StoredObject:
         return sysmeta.find_header(self.headers, _TIMESTAMP) or self._data_timestamp().internal
 
     @property
+    def modified(self) -> float:
+        """When clients see that it was changed last, bytes or metadata, as unix time."""
+        return max(float(Timestamp(one)) for one in (self.timestamp, self.made) if one)
+
+    @property
     def motif_record(self) -> str:
         """The record of the object's motifs that holds for these data, as text; empty when there is none.
 
         A record that was posted names the data file on which it was written.  It holds for that one, and for others of
-        the same time that keep none, or one that was written earlier.  What was posted after somebody had read the
-        object to store it again, and before that was done, holds beside the record that was written then.
+        the same time and bytes that keep none, or one that was written earlier.  What was posted after somebody had
+        read the object to store it again, and before that was done, holds beside the record that was written then.
 
         Swift's reconciler stores data and metadata as one file at the time of the last POST.  Then the record holds for
         the same bytes, unless the one that is kept was written after it.
@@ -107,8 +121,9 @@ class StoredObject:
         written_on, _, etag = named.partition("/")
         data, known = self._data_timestamp(), Timestamp(written_on)
         moved = known.normal != data.normal
-        if moved and (etag != self.etag or self.timestamp != data.internal):
-            return kept, written  # a client wrote other bytes while it was posted
+        of_others = (moved or etag) and etag != self.etag
+        if of_others or (moved and self.timestamp != data.internal):
+            return kept, written  # other bytes were written while it was posted
         if not kept or known >= Timestamp(written or (0 if moved else data.internal)):
             return posted, known.internal
         if read and Timestamp(self.timestamp) > Timestamp(read):
@@ -119,18 +134,28 @@ class StoredObject:
         """The value of ``sysmeta.POSTED_MOTIF`` that attaches ``record`` to these data."""
         return f"{self._data_timestamp().internal}/{self.etag} {record}"
 
-    def replace_by(self, env: Env, record_carried: bool = False) -> None:
+    def replace_by(self, env: Env, record_carried: bool = False, new_content: bool = False) -> None:
         """Give an upload the timestamp of the next attempt to replace these data.
 
         :param record_carried: whether its record of motifs is only carried along.  What was posted meanwhile then holds
             instead; else beside it, since bytes may go because of this record
+        :param new_content: whether its bytes are others than these
         :raises PeerError: when the answer does not tell when they were written
         """
-        env["HTTP_X_TIMESTAMP"] = _next(self._data_timestamp())
+        env["HTTP_X_TIMESTAMP"] = _next(self._data_timestamp(), NEW_CONTENT if new_content else 1)
+        made = self._made_now(Timestamp(env["HTTP_X_TIMESTAMP"]).offset) if new_content else self.made
+        if made:
+            env[sysmeta.MADE_ENV] = made
         if sysmeta.MOTIF_ENV in env:
             carried = self._motif_record()[1] or self._data_timestamp().internal
             written = carried if record_carried else env["HTTP_X_TIMESTAMP"]
             env[header_to_environ_key(sysmeta.MOTIF_WRITTEN)] = f"{written}/{self.timestamp}"
+
+    def _made_now(self, offset: int) -> str:
+        """``made`` of new content: later than all that clients were shown, and of no other content."""
+        now = max(float(Timestamp.now()), self.modified + TICK)
+        made: str = Timestamp(now, offset=offset).internal
+        return made
 
     def next_post_timestamp(self) -> str:
         """The timestamp of the next attempt to replace the metadata alone."""
@@ -151,8 +176,8 @@ class StoredObject:
         return Timestamp(value)
 
 
-def _next(stored: Timestamp) -> str:
-    replaced: str = Timestamp(stored.timestamp, offset=next_offset(stored.offset)).internal
+def _next(stored: Timestamp, multiples: int = 1) -> str:
+    replaced: str = Timestamp(stored.timestamp, offset=next_offset(stored.offset, multiples=multiples)).internal
     return replaced
 
 

@@ -22,6 +22,10 @@ removed from every response, and from every request of others.
 ``X-Object-Sysmeta-Sluice-Contracted``
     JSON ``{"v": 1, "s": plain size}``.  Its presence means that the object is stored as no bytes, and that its motifs
     make them again; ``-Etag`` above is the MD5 of these.
+``X-Object-Sysmeta-Sluice-Made``
+    A timestamp with an offset: when a motif made new content of the object, and under which offset that was stored
+    first.  The data file keeps the time of the client's upload before it, so that an upload that began since wins; this
+    is the time that clients see, and the version of the content.  Who stores the same bytes again carries it along.
 ``X-Object-Transient-Sysmeta-Sluice-Motif``
     A record as above that was attached later than the object was written, behind the timestamp of the data file on
     which it was written, a slash, the plain ETag and a space.  A POST replaces it, so the proxy adds it again; it may
@@ -71,6 +75,7 @@ MOTIF: Final = "X-Object-Sysmeta-Sluice-Motif"
 #: Where an object was stored again: the timestamp of the data file for which :data:`MOTIF` was written, a slash, and
 #: that of the newest metadata that were read before.
 MOTIF_WRITTEN: Final = "X-Object-Sysmeta-Sluice-Motif-Written"
+MADE: Final = "X-Object-Sysmeta-Sluice-Made"
 CONTRACTED: Final = "X-Object-Sysmeta-Sluice-Contracted"
 POSTED_MOTIF: Final = "X-Object-Transient-Sysmeta-Sluice-Motif"
 COPIED: Final = "X-Object-Sysmeta-Sluice-Copied"
@@ -82,6 +87,7 @@ WITH_MOTIFS: Final = "sluice.motifs"
 #: Names of headers in the environment of a request.
 NODE_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_NODE"
 MOTIF_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_MOTIF"
+MADE_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_MADE"
 CONTRACTED_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_CONTRACTED"
 ETAG_ENV: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_ETAG"
 POSTED_MOTIF_ENV: Final = "HTTP_X_OBJECT_TRANSIENT_SYSMETA_SLUICE_MOTIF"

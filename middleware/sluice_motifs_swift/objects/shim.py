@@ -14,7 +14,6 @@ from sluice_core.store.store import Store
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.motifs.object_views import ObjectViews, target_of, view_concurrently
 from sluice_middleware.proxy.object_handler import ObjectHandler
-from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import App
 from sluice_middleware.wsgi.swift_client import SwiftClient
@@ -30,8 +29,6 @@ from sluice_motifs_swift.objects.writes import ObjectWrites
 
 #: Containers of parts of large objects, as S3 and Swift's client name them.
 _SEGMENTS: Final = ("+segments", "_segments")
-#: The shortest distance of two timestamps.
-_TICK: Final = 1e-5
 
 
 class SwiftShim:
@@ -65,7 +62,6 @@ class SwiftShim:
         self._index = index
         self._templates = templates
         self._suspended = suspended
-        self._last = 0.0
 
     def view(self, name: str) -> ItemView | None:
         view = self._look(name)
@@ -125,13 +121,8 @@ class SwiftShim:
     def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
         return self._writes.expand(seen, record, pieces)
 
-    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
-        return self._writes.replace(seen, record, pieces, began)
-
-    def now(self) -> str:
-        self._last = max(self._last + _TICK, float(Timestamp.now()))
-        began: str = Timestamp(self._last).normal
-        return began
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
+        return self._writes.replace(seen, record, pieces)
 
     def keep_copy(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
         return self._copies.keep(seen, placement, pieces)

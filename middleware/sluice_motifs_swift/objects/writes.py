@@ -1,8 +1,8 @@
 """The writes of the shim: what replaces an object, or its metadata, exactly as it was seen.
 
 All of them go to the timestamp of what they replace with an offset of their own (``sluice_core.rewrites.offsets``), so
-that whatever a client wrote meanwhile wins; new content has the time at which it was begun.  Everything else that
-clients see is sent again.
+that whatever a client wrote meanwhile wins, also an upload that began before and has not ended.  New content says in
+its metadata when it was made.  Everything else that clients see is sent again.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class ObjectWrites:
         stored.replace_by(env)
         return self._store(env, _target(seen), pieces)
 
-    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes], began: str) -> bool:
-        """Store new content at the time ``began``; False when something newer is there.
+    def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
+        """Store new content; False when something newer is there.
 
         It passes the quotas of its container and account as a client's chunked upload does: what is above them already
         takes nothing more.
@@ -99,7 +99,7 @@ class ObjectWrites:
         env = self._upload(seen, record)
         del env["CONTENT_LENGTH"]
         env["HTTP_TRANSFER_ENCODING"] = "chunked"
-        env["HTTP_X_TIMESTAMP"] = began
+        _stored(seen).replace_by(env, new_content=True)
         return self._store(env, _target(seen), pieces, self._new_content)
 
     def create(self, name: str, seen: ItemView, pieces: Iterator[bytes]) -> None:

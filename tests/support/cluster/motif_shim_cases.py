@@ -98,11 +98,8 @@ class InContainer:
     def expand(self, seen, record, pieces):
         return self._inner.expand(self._full(seen), record, pieces)
 
-    def replace(self, seen, record, pieces, began):
-        return self._inner.replace(self._full(seen), record, pieces, began)
-
-    def now(self):
-        return self._inner.now()
+    def replace(self, seen, record, pieces):
+        return self._inner.replace(self._full(seen), record, pieces)
 
 
 class Storage:

@@ -42,6 +42,8 @@ from sluice_motifs.testing.memory_shim import MemoryShim
 
 #: Seconds of the simulated clock for each access.
 TICK: Final = 0.02
+#: How often others come to the storage while a PUT lasts.
+LASTING: Final = (0, 0, 3, 20)
 #: Accesses after which an episode counts as stuck.
 STUCK: Final = 200_000
 
@@ -259,11 +261,13 @@ class Write:
     """What happened to an item: a client's content (``motif``: with its motif), or None for a DELETE.
 
     ``detached``: its motifs were detached, and it holds what it held.
+    ``time``: the storage's, when a client began it.
     """
 
     content: bytes | None
     motif: bool = False
     detached: bool = False
+    time: int = 0
 
 
 @dataclass
@@ -336,14 +340,21 @@ class Episode(NoObserver):
             self.failure = self.failure or f"{error}"
         self.check_kept()
 
+    def changing(self, name: str) -> contextlib.AbstractContextManager[object]:
+        """While it is entered a client changes an item; what no preserving item needs is in no marked container."""
+        needed = (
+            of.split(",") for keyword, of in self.scene.values() if TEMPLATES.get(keyword, One).relation == PRESERVING
+        )
+        return self.changes.changing(name) if name in itertools.chain(*needed) else contextlib.nullcontext()
+
     def put(self, name: str) -> None:
-        with self.changes.changing(name):
+        with self.changing(name):
             self.write(name)
 
     def delete(self, name: str) -> None:
-        with self.changes.changing(name):
+        with self.changing(name):
             self.shim.delete(name)
-            self.history[name].append(Write(None))
+            self.history[name].append(Write(None, time=self.shim._time))
 
     def post(self, name: str) -> None:
         self.shim.post(name, "posted")
@@ -367,12 +378,11 @@ class Episode(NoObserver):
         if to in self.scene or name not in self.scene:
             return
         with self.contractor.copying(name, to) as seen:
-            last = self.history[name][-1]
-            if self.shim.copy(name, to, seen.record):
-                self.scene[to] = self.scene[name]
-                # a write that came in between was copied instead
-                same = self.shim._states[to].data.content is None
-                self.history[to] = [last if same else self.history[name][-1]]
+            # a client may have written it since
+            last = [one for one in self.history[name] if one.time <= seen.opaque.data.timestamp[0]][-1]
+            self.shim.copy(seen, to)
+            self.scene[to] = self.scene[name]
+            self.history[to] = [last]
 
     def renew(self, name: str) -> None:
         """A client makes an item by itself, and attaches the motif to it."""
@@ -380,30 +390,35 @@ class Episode(NoObserver):
         if not keyword:
             return
         if keyword == "kept":
-            with self.changes.changing(name):
+            with self.changing(name):
                 self.write(name, Record((Motif(keyword, {"of": of}),)))
             return
         views = [self.view(source) for source in of.split(",")]
         made_from = {view.name: view.plain.version for view in views}
         contents = [self.get(view.name) for view in views]
         made = TEMPLATES[keyword].make(*contents)
-        with self.changes.changing(name):
-            self.shim.put(name, made, Record((Motif(keyword, {"of": of}),), made_from))
-            self.history[name].append(Write(made, motif=True))
+        with self.changing(name):
+            self.upload(name, Write(made, motif=True), Record((Motif(keyword, {"of": of}),), made_from))
 
     def write(self, name: str, record: Record | None = None) -> None:
         self.writes += 1
-        content = b"<%s.%d>" % (name.encode(), self.writes)
-        self.shim.put(name, content, record)
-        self.history.setdefault(name, []).append(Write(content))
+        self.upload(name, Write(b"<%s.%d>" % (name.encode(), self.writes)), record)
+
+    def upload(self, name: str, write: Write, record: Record | None) -> None:
+        """A client's PUT, which lasts; only another client's that began later wins against it."""
+        version = self.shim.put(name, write.content or b"", record, accesses=self.draws.choice(LASTING))
+        write.time = int(version)
+        history = self.history.setdefault(name, [])
+        if not history or history[-1].time < write.time:
+            history.append(write)
 
     def attach(self) -> None:
         """Give all items what their motifs make, and attach these."""
         for name, (keyword, of) in self.scene.items():
             if keyword not in ("", "unpacked", "kept"):
                 contents = [self.shim.stored(source) or b"" for source in of.split(",")]
-                self.shim.put(name, made := TEMPLATES[keyword].make(*contents))
-                self.history[name].append(Write(made, motif=True))
+                version = self.shim.put(name, made := TEMPLATES[keyword].make(*contents))
+                self.history[name].append(Write(made, motif=True, time=int(version)))
         for name, (keyword, of) in self.scene.items():
             if keyword:
                 versions = {source: self.view(source).plain.version for source in of.split(",") if source}
@@ -529,7 +544,8 @@ class Episode(NoObserver):
         return view
 
     def detached(self, view: ItemView, motifs: tuple[Motif, ...], sources: frozenset[str]) -> None:
-        self.history[view.name].append(Write(self.history[view.name][-1].content, detached=True))
+        last = self.history[view.name][-1]
+        self.history[view.name].append(Write(last.content, detached=True, time=last.time))
 
 
 def run(seed: int) -> None:

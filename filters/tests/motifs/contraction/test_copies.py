@@ -104,7 +104,7 @@ def test_no_copy_is_made_of_what_another_motif_makes(store):
 def test_a_copy_of_a_contracted_item_stands_on_the_same_bytes(store):
     store.runtime.contract("a")
     with store.runtime.copying("a", "b") as seen:
-        store.shim.copy("a", "b", seen.record)
+        store.shim.copy(seen, "b")
     store.shim.delete("a")
     assert store.sweeper.sweep() == 0
     assert b"".join(store.read("b")) == TEXT

@@ -182,7 +182,7 @@ def test_a_contracted_item_is_copied_only_if_the_copy_could_be_made_as_well(stor
     store.items(source="", item="kept:source", p="kept:z", z="derived:p")
     store.contract("item")
     with store.contractor.copying("item", "copy") as seen:
-        store.shim.copy("item", "copy", seen.record)
+        store.shim.copy(seen, "copy")
     assert "copy" in store.dependents.find("source")
     store.contract("p")
     with pytest.raises(NotContractible, match="it is derived from `p`"), store.contractor.copying("p", "copy of p"):

@@ -108,7 +108,7 @@ def test_a_later_version_leaves_the_copy_of_the_one_before(site):
     site.attach()
     site.runtime.contract("item")
     with site.runtime.copying("item", "older") as seen:
-        site.shim.copy("item", "older", seen.record)
+        site.shim.copy(seen, "older")
     site.shim.put("item", b"news")
     site.attach()
     site.runtime.contract("item")

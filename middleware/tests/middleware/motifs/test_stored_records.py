@@ -1,10 +1,12 @@
 """Which record of motifs holds: the one that is kept with the data, or the one that was posted."""
 
+import time
 from dataclasses import replace
 
 import pytest
 
 from sluice_core.errors import DecodeError
+from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.stored_object import StoredObject, describe_upload
 from sluice_motifs.storage.records import Motif, Record
@@ -38,6 +40,8 @@ def stored(data, kept=None, posted=None, **more):
         (NEW, None, f"{OLD} posted", ""),
         (NEW, "kept", f"{OLD} posted", "kept"),
         (OLD, "kept", f"{OLD}/d41d8 posted", "posted"),
+        (OLD, "kept", f"{OLD}/another posted", "kept"),
+        (OFFSET, None, f"{LATER}/another posted", ""),
     ],
 )
 def test_a_posted_record_holds_for_the_data_on_which_it_was_written(data, kept, posted, holds):
@@ -140,6 +144,31 @@ def test_a_contracted_object_is_described_as_it_was():
     assert found == stored(OFFSET, "kept", **more)
     assert found != stored(LATER, "kept", **more)
     assert found != stored(OFFSET, "kept")
+
+
+def test_new_content_is_a_version_of_its_own_at_the_time_of_the_upload_before_it():
+    before = stored(OFFSET, "kept")
+    env = {}
+    before.replace_by(env, new_content=True)
+    at, made = env["HTTP_X_TIMESTAMP"], env[sysmeta.MADE_ENV]
+    assert before.version == OLD
+    assert OFFSET < at < NEW
+    assert float(Timestamp(made)) == pytest.approx(time.time(), abs=60)
+    assert Timestamp(made).offset == Timestamp(at).offset
+    first, second = (stored(data, "kept", **{sysmeta.MADE: made}) for data in (at, f"{OLD}_0000009900000000"))
+    assert first.version == second.version != before.version
+    assert len(first.version) == len(before.version)
+    assert first.modified == second.modified == float(Timestamp(made))
+    again = {}
+    first.replace_by(again)
+    assert again[sysmeta.MADE_ENV] == made
+
+
+def test_new_content_is_later_than_what_clients_were_shown():
+    ahead = f"{time.time() + 1000:.5f}"
+    env = {}
+    stored(OLD, "kept", **{"X-Backend-Timestamp": ahead}).replace_by(env, new_content=True)
+    assert Timestamp(ahead) < Timestamp(env[sysmeta.MADE_ENV]) < float(ahead) + 1
 
 
 @pytest.mark.parametrize("value", ["", "7", "{}", '{"v": 2, "s": 7}', '{"v": 1, "s": -1}', '{"v": 1, "s": "7"}'])
