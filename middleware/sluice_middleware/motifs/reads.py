@@ -11,6 +11,7 @@ Theory of operation.
 * New content, after a source changed, or made by a motif that is not exact, has another size and ETag, which nobody
   knows before its end.  It is sent without them.  Ranges, conditions and requests of Swift's own wait until it is in
   its place, and ask again then.
+* It has a time of its own (``content_times``).
 
 Whether an object is out of date is judged here, so a daemon that is away hurts those alone that must be made.
 """
@@ -22,6 +23,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sluice_core.errors import PeerError, SluiceError
+from sluice_middleware.motifs import content_times
 from sluice_middleware.motifs.contracted_bodies import LazyBody, MadeBody, respond_range
 from sluice_middleware.motifs.daemon_client import RETRY_AFTER, DaemonClient, GrantedCall
 from sluice_middleware.motifs.daemon_protocol import EXPAND, OPEN, WorkerCall
@@ -74,6 +76,9 @@ class MotifReads:
             stale = "" if _is_made(env, stored, answer) else self._staleness(env, view)
             if stale and env["REQUEST_METHOD"] == "GET":
                 return self._made(env, view, answer)
+            if content_times.is_modified(env, stored, answer):
+                raise NotAnswered(f"`{view.name}` changes again and again")
+            answer = content_times.judged(env, stored, answer)
             if not stored.contracted:
                 if env["REQUEST_METHOD"] == "GET" and answer.code in (200, 206):
                     self._reports.note_open(view.name)

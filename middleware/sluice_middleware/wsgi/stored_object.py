@@ -23,6 +23,9 @@ _DATA_TIMESTAMP: Final = "X-Backend-Data-Timestamp"
 _TIMESTAMP: Final = "X-Backend-Timestamp"
 _OVERRIDE_ETAG: Final = "x-object-sysmeta-container-update-override-etag"
 _OVERRIDE_SIZE: Final = "x-object-sysmeta-container-update-override-size"
+#: Of a container update: when clients see that the metadata were changed last.  It is not kept with the object: the
+#: object server would send it again for each POST, whose time listings show then.
+_LISTED_TIME: Final = "HTTP_X_BACKEND_CONTAINER_UPDATE_OVERRIDE_META_TIMESTAMP"
 #: Headers of an answer that say nothing of the object, or that the PUT makes anew.
 _NOT_CARRIED: Final = frozenset(
     (
@@ -146,6 +149,7 @@ class StoredObject:
         made = self._made_now(Timestamp(env["HTTP_X_TIMESTAMP"]).offset) if new_content else self.made
         if made:
             env[sysmeta.MADE_ENV] = made
+            env[_LISTED_TIME] = Timestamp(made).normal
         if sysmeta.MOTIF_ENV in env:
             carried = self._motif_record()[1] or self._data_timestamp().internal
             written = carried if record_carried else env["HTTP_X_TIMESTAMP"]

@@ -106,6 +106,7 @@ _CHAIN_FOLDED: Final = CHAIN.lower()
 _NODE_FOLDED: Final = NODE.lower()
 _LENGTHS: Final = frozenset(map(len, (CHAIN, NODE, MOTIF, POSTED_MOTIF)))
 _MOTIFS_FOLDED: Final = (MOTIF.lower(), POSTED_MOTIF.lower())
+_OF_MOTIFS: Final = frozenset((*_MOTIFS_FOLDED, MADE.lower()))
 _LENGTH_OF_LENGTH: Final = len("content-length")
 _LONGEST_REASON: Final = 1000
 _ENV_PREFIXES: Final = ("HTTP_X_OBJECT_SYSMETA_SLUICE_", "HTTP_X_OBJECT_TRANSIENT_SYSMETA_SLUICE_")
@@ -217,7 +218,7 @@ def filter_keywords(*values: str | None) -> tuple[str, ...]:
 
 def strip_motifs(headers: Headers) -> Headers:
     """Headers without those of motifs alone."""
-    return [(name, value) for name, value in headers if name.lower() not in _MOTIFS_FOLDED]
+    return [(name, value) for name, value in headers if name.lower() not in _OF_MOTIFS]
 
 
 def plain_headers(headers: Headers, size: int | None) -> Headers:
