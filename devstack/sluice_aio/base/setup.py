@@ -41,7 +41,7 @@ class Setup:
     take an upload of any announced length on a small or memory file system.
     ``storage_agents`` makes each object server a node with an agent of its own, ``agent-object1`` ….
     ``agent_options`` maps an agent's service to more options of ``[agent]``.
-    ``auth`` is :data:`TEMPAUTH` or :data:`KEYSTONE`, which has no S3 API; ``api_options`` are more of ``[api]``.
+    ``auth`` is :data:`TEMPAUTH` or :data:`KEYSTONE`; ``api_options`` are more of ``[api]``.
     ``sandbox`` off: agents look for no supervisor of jailed filters, since none will be started.
     ``ceph_conf`` is the configuration of a Ceph cluster, in which Cinder then has a back end; empty without one.
     ``motif_options`` are more options of ``[motifs]``.

@@ -19,7 +19,12 @@ _LEFT: Final = (
     "catch_errors gatekeeper healthcheck list-endpoints proxy-logging cache domain_remap etag-quoter listing_formats "
     "container_sync bulk tempurl formpost"
 )
-_AUTH: Final = {cluster_setup.TEMPAUTH: "tempauth", cluster_setup.KEYSTONE: "authtoken keystoneauth"}
+#: Left and right of s3api; behind Keystone this is Swift's order: authtoken takes off what a client claims to be, and
+#: s3token asks Keystone about what s3api has taken from the signature.
+_AUTH: Final[dict[str, tuple[list[str], list[str]]]] = {
+    cluster_setup.TEMPAUTH: ([], ["tempauth"]),
+    cluster_setup.KEYSTONE: (["authtoken"], ["s3token", "keystoneauth"]),
+}
 _BEHIND_AUTH: Final = "staticweb copy container-quotas account-quotas"
 #: What turns one request into several.
 _MIDDLE: Final = "slo dlo versioned_writes symlink"
@@ -54,10 +59,9 @@ _OURS: Final = {"sluice": "proxy", "sluice-reads": "reads"}
 def pipeline(setup: Setup, plain: bool, encrypted: bool = False) -> list[str]:
     """The names of the filters and the app in running order."""
     parts = frozenset() if plain or encrypted else setup.parts
-    # with Keystone s3api would need keys of Keystone's own, and a middleware that asks for them
-    s3api = setup.s3api and setup.auth == cluster_setup.TEMPAUTH
-    s3 = [*(["sluice-s3select"] if cluster_setup.S3SELECT in parts else []), "s3api"] if s3api else []
-    left = [*_LEFT.split(), *s3, *_AUTH[setup.auth].split(), *_BEHIND_AUTH.split()]
+    s3 = [*(["sluice-s3select"] if cluster_setup.S3SELECT in parts else []), "s3api"] if setup.s3api else []
+    before, behind = _AUTH[setup.auth]
+    left = [*_LEFT.split(), *before, *s3, *behind, *_BEHIND_AUTH.split()]
     reads = ["sluice-reads"] if cluster_setup.READS in parts else []
     sluice = ["sluice"] if cluster_setup.PROXY in parts else []
     encryption = ["keymaster", "encryption"] if encrypted else []
@@ -131,6 +135,8 @@ def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
         }
     if name == "authtoken":
         return _authtoken(layout)
+    if name == "s3token":
+        return _s3token(layout)
     options = {"use": f"egg:swift#{_ENTRIES.get(name, name.replace('-', '_'))}", **_OPTIONS.get(name, {})}
     if name == "cache":
         options["memcache_servers"] = f"{HOST}:{layout.ports['memcached']}"
@@ -156,6 +162,12 @@ def _authtoken(layout: Layout) -> Options:
         "cache": "swift.cache",
         "include_service_catalog": "false",
     }
+
+
+def _s3token(layout: Layout) -> Options:
+    """Swift's own: it logs in as Swift, since Keystone answers none but services about signatures."""
+    login = seed.login_options(layout, "swift")
+    return {"use": "egg:swift#s3token", "auth_uri": layout.keystone_url, "delay_auth_decision": "true", **login}
 
 
 def _of_the_filter(layout: Layout, setup: Setup, name: str) -> Mapping[str, str]:

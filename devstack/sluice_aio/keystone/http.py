@@ -67,6 +67,18 @@ class KeystoneHttp:
         if status != 204:
             raise PeerError(f"keystone does not revoke a token: status {status}")
 
+    def s3_keys(self, token: Token) -> tuple[str, str]:
+        """New keys of S3 for the user and the project of ``token``, whoever :attr:`token` is: access key and secret.
+
+        :raises PeerError: when they are not given
+        """
+        path = f"/users/{token.user_id}/credentials/OS-EC2"
+        status, _, data = self._send("POST", path, {"tenant_id": token.project_id}, {"X-Auth-Token": token.id})
+        if status != 201:
+            raise PeerError(f"keystone gives no keys of S3: status {status}")
+        made = data["credential"]
+        return str(made["access"]), str(made["secret"])
+
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """One call with :attr:`token`; repeated while the service says that it is unavailable.
 

@@ -41,17 +41,20 @@ def password_file(layout: Layout, user: str) -> Path:
 
 def authtoken(layout: Layout, user: str) -> dict[str, str]:
     """Options of keystonemiddleware for the service ``user``."""
-    url = layout.keystone_url
+    login = login_options(layout, user)
+    return {"www_authenticate_uri": layout.keystone_url, **login, "token_cache_time": str(BELIEVED)}
+
+
+def login_options(layout: Layout, user: str) -> dict[str, str]:
+    """What keystoneauth's plugin ``password`` logs in with as the service ``user``."""
     return {
-        "www_authenticate_uri": url,
-        "auth_url": url,
+        "auth_url": layout.keystone_url,
         "auth_type": "password",
         "username": user,
         "password": password(layout, user),
         "user_domain_id": DOMAIN,
         "project_name": SERVICE_PROJECT,
         "project_domain_id": DOMAIN,
-        "token_cache_time": str(BELIEVED),
     }
 
 

@@ -32,9 +32,9 @@ def parsed(text):
 def test_keystones_middlewares_stand_where_tempauth_stood(layout):
     names = parsed(proxy_conf(layout, plain=False, setup=SETUP))["pipeline:main"]["pipeline"].split()
     usual = parsed(proxy_conf(layout, plain=False))["pipeline:main"]["pipeline"].split()
-    assert names[names.index("authtoken") + 1] == "keystoneauth"
-    names[names.index("authtoken") : names.index("authtoken") + 2] = ["tempauth"]
-    assert names == [one for one in usual if one not in ("s3api", "sluice-s3select")]
+    left, right = names.index("authtoken"), names.index("keystoneauth")
+    assert names[left : right + 1] == ["authtoken", "sluice-s3select", "s3api", "s3token", "keystoneauth"]
+    assert [*names[:left], "sluice-s3select", "s3api", "tempauth", *names[right + 1 :]] == usual
 
 
 def test_swift_and_the_api_log_in_as_users_of_their_own(layout):
@@ -47,6 +47,8 @@ def test_swift_and_the_api_log_in_as_users_of_their_own(layout):
     ours = api["keystone_authtoken"]
     assert (swift["username"], ours["username"]) == ("swift", "sluice")
     assert swift["password"] != ours["password"] == seed.password(layout, "sluice")
+    of_s3 = parsed(proxy_conf(layout, plain=False, setup=SETUP))["filter:s3token"]
+    assert (of_s3["username"], of_s3["password"]) == (swift["username"], swift["password"])
     assert ours["auth_url"] == layout.keystone_url == "http://127.0.0.1:21016/v3"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
