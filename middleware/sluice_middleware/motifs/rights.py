@@ -19,8 +19,10 @@ _LONGEST: Final = 400
 _OWNER: Final = "owner:"
 #: In the cache that Swift's middlewares hand on to requests of their own: the environment of the client's request.
 _CLIENT: Final = "sluice.client"
-#: Set by Swift's `keystoneauth` when Keystone has confirmed who asks.
+#: Set by Swift's `keystoneauth` when Keystone has confirmed who asks; then `REMOTE_USER` is the project's (id, name).
 _KEYSTONE: Final = "keystone.identity"
+#: Set by a middleware that has authorized the request itself; `s3api` with access lists then calls everybody an owner.
+_OVERRIDE: Final = "swift.authorize_override"
 _EVERYBODY: Final = ".r:*"
 _DENIED: Final = ".r:-"
 
@@ -44,18 +46,32 @@ class client_known:
 def identity_of(env: Env, account: str) -> str:
     """The identity behind a request that Swift has authorized for an object in ``account``; never the operator's."""
     env = env.get("swift.infocache", {}).get(_CLIENT, env)
-    groups = [one for one in (env.get("REMOTE_USER") or "").split(",") if one and not one.startswith(_OWNER)]
-    if _KEYSTONE in env:  # without it a client may have sent these headers itself
-        user, project = env.get("HTTP_X_USER_ID"), env.get("HTTP_X_PROJECT_ID")
-        groups = [f"{project}:{user}", f"*:{user}", f"{project}:*", "*:*"] if project and user else []
+    project, groups = _project_and_groups(env)
+    owner = bool(env.get("swift_owner"))
+    if env.get(_OVERRIDE):  # what is put before the project's id differs from cluster to cluster
+        owner = owner and bool(project) and account.endswith(project)
     # tempauth's owners have the account as a group, also when it was another request that Swift authorized
-    elements = [f"{_OWNER}{account}"] if env.get("swift_owner") or account in groups else []
+    elements = [f"{_OWNER}{account}"] if owner or account in groups else []
     elements += groups
     kept: list[str] = []
     for element in elements:
         if sum(map(len, kept)) + len(kept) + len(element) <= _LONGEST:
             kept.append(element)
     return ",".join(kept) or "anybody"
+
+
+def _project_and_groups(env: Env) -> tuple[str, list[str]]:
+    """The project that Keystone has confirmed, and the elements of access lists that name who asks."""
+    user: str | tuple[str, str] = env.get("REMOTE_USER") or ""
+    if not isinstance(user, tuple):
+        # headers like those of Keystone may come from the client here
+        return "", [one for one in user.split(",") if one and not one.startswith(_OWNER)]
+    # s3api hands on what keystoneauth told it, but for the identity
+    project, identity = user[0], env.get(_KEYSTONE)
+    user_id = identity["user"][0] if identity else env.get("swift.access_logging", {}).get("user_id")
+    if not project or not user_id:
+        return "", []
+    return project, [f"{project}:{user_id}", f"*:{user_id}", f"{project}:*", "*:*"]
 
 
 def may_read(identity: str, account: str, read_acl: Callable[[], str]) -> bool:

@@ -5,6 +5,7 @@ import socket
 import threading
 
 import pytest
+from tests.support.recordings.environs import environ
 
 from sluice_middleware.motifs.daemon_protocol import OPEN, WorkerCall, WorkerReply, receive_frame, send_frame
 from sluice_middleware.motifs.rights import identity_of
@@ -205,10 +206,9 @@ def test_the_client_of_a_write_is_known_to_requests_that_swift_makes_for_it(stac
     """Swift writes and copies versions in its own name, which may read nothing."""
     found = []
     stack.reads.app = lambda env, start_response: (
-        found.append(
-            identity_of({"REMOTE_USER": ".wsgi.pre_authed", "swift.infocache": env["swift.infocache"]}, "AUTH_a")
-        )
+        found.append(identity_of({**environ("tempauth formpost"), "swift.infocache": env["swift.infocache"]}, "AUTH_a"))
         or Response(status=201)(env, start_response)
     )
-    stack(method, PATH, body=PLAIN, env={"REMOTE_USER": "a,a:ann,AUTH_a", "swift.infocache": {}})
-    assert found == ["owner:AUTH_a,a,a:ann,AUTH_a"]
+    client = environ("tempauth owner")
+    stack(method, PATH, body=PLAIN, env={"REMOTE_USER": client["REMOTE_USER"], "swift.infocache": {}})
+    assert found == [client["REMOTE_USER"]]
