@@ -10,7 +10,7 @@ from typing import Final, Self
 from sluice_core.errors import PeerError
 from sluice_middleware.motifs.daemon_protocol import WorkerCall, WorkerReply, receive_frame, send_frame
 from sluice_middleware.swift import green
-from sluice_middleware.wsgi.response import RefusedRequest
+from sluice_middleware.wsgi.response import OwnersError, RefusedRequest
 
 #: Seconds for a connection, and for each frame; the daemon gives up a template that makes nothing for 60.
 _CONNECT: Final = 5.0
@@ -19,7 +19,7 @@ _PATIENCE: Final = 75.0
 RETRY_AFTER: Final = 5
 
 
-class DaemonAway(PeerError):
+class DaemonAway(OwnersError):
     """No daemon answers, or it cannot do now what it was asked to."""
 
     retry_after = RETRY_AFTER

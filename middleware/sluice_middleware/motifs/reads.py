@@ -32,7 +32,7 @@ from sluice_middleware.motifs.object_views import ObjectViews, item_name, view_o
 from sluice_middleware.swift.proxy_api import Request, close_if_possible
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.policy_lookup import Target
-from sluice_middleware.wsgi.response import CONDITIONS, App, Env, Headers, UpstreamResponse
+from sluice_middleware.wsgi.response import CONDITIONS, App, Env, Headers, OwnersError, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject
 from sluice_motifs.api import Template
 from sluice_motifs.dependencies.freshness import Freshness, is_exact, may_get_stale, sources_by_name
@@ -45,7 +45,7 @@ _UNKNOWN: Final = "unknown"
 _OF_THE_OLD: Final = frozenset(("etag", "content-length", "last-modified", "x-timestamp", "content-range"))
 
 
-class NotAnswered(PeerError):
+class NotAnswered(OwnersError):
     """The object is to be asked for again, at its newest copy."""
 
     retry_after = RETRY_AFTER
@@ -102,9 +102,9 @@ class MotifReads:
                 return ""
             views = ObjectViews(self._app, env.get("swift.cache"))
             return "true" if Freshness(views, self._templates).look(view).stale else ""
-        except SluiceError:
+        except SluiceError as error:
             if env["REQUEST_METHOD"] != "HEAD":
-                raise
+                raise OwnersError(f"{error}") from error
             return _UNKNOWN
 
     def _expanded(self, env: Env, view: ItemView, answer: UpstreamResponse) -> UpstreamResponse:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from sluice_middleware.wsgi.response import Env
+from sluice_core.errors import PeerError, SluiceError
+from sluice_middleware.wsgi.response import Env, OwnersError
 
 #: Who runs the cluster may read everything.
 OPERATOR: Final = ""
@@ -45,19 +46,31 @@ class client_known:
 
 def identity_of(env: Env, account: str) -> str:
     """The identity behind a request that Swift has authorized for an object in ``account``; never the operator's."""
+    kept: list[str] = []
+    for element in _elements(env, account):
+        if sum(map(len, kept)) + len(kept) + len(element) <= _LONGEST:
+            kept.append(element)
+    return ",".join(kept) or "anybody"
+
+
+def public_error(env: Env, account: str, error: SluiceError) -> SluiceError:
+    """What the client is told instead of ``error``: what names others is for owners of ``account`` alone."""
+    if not isinstance(error, OwnersError) or f"{_OWNER}{account}" in _elements(env, account):
+        return error
+    public = PeerError(error.PUBLIC)
+    public.retry_after = error.retry_after
+    return public
+
+
+def _elements(env: Env, account: str) -> list[str]:
+    """All elements of an identity."""
     env = env.get("swift.infocache", {}).get(_CLIENT, env)
     project, groups = _project_and_groups(env)
     owner = bool(env.get("swift_owner"))
     if env.get(_OVERRIDE):  # what is put before the project's id differs from cluster to cluster
         owner = owner and bool(project) and account.endswith(project)
     # tempauth's owners have the account as a group, also when it was another request that Swift authorized
-    elements = [f"{_OWNER}{account}"] if owner or account in groups else []
-    elements += groups
-    kept: list[str] = []
-    for element in elements:
-        if sum(map(len, kept)) + len(kept) + len(element) <= _LONGEST:
-            kept.append(element)
-    return ",".join(kept) or "anybody"
+    return [*([f"{_OWNER}{account}"] if owner or account in groups else []), *groups]
 
 
 def _project_and_groups(env: Env) -> tuple[str, list[str]]:

@@ -31,6 +31,7 @@ from sluice_middleware.cache import node_cache
 from sluice_middleware.cache.visit import SEARCHED
 from sluice_middleware.log import Logger, open_logger
 from sluice_middleware.motifs.daemon_client import DaemonClient
+from sluice_middleware.motifs.rights import public_error
 from sluice_middleware.proxy.metric_adapters import CountedInput, RequestMetrics, count_body
 from sluice_middleware.proxy.metric_loader import WorkerMetrics
 from sluice_middleware.proxy.metric_reporter import Reporter
@@ -123,7 +124,7 @@ class ProxyMiddleware:
         except SluiceError as error:
             metrics.end(decoding.refusal_status(error))
             self.logger.error("sluice: %s %s refused: %s", method, env["PATH_INFO"], error)
-            return decoding.refuse(env, error, start_response)
+            return decoding.refuse(env, public_error(env, target[0], error), start_response)
         except BaseException:
             metrics.end(500)  # as Swift's catch_errors answers
             raise

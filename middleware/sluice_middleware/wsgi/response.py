@@ -35,6 +35,12 @@ class RefusedRequest(CallerError):
         self.status = status
 
 
+class OwnersError(PeerError):
+    """Its text names who attached what, or sources: whoever does not own the account is told :attr:`PUBLIC` instead."""
+
+    PUBLIC: Final = "not possible now, why is said to the account's owner and in the proxy's log"
+
+
 class RetryRequest(PeerError):
     """The request must be repeated; the message is the reason given if that does not help."""
 

@@ -22,6 +22,10 @@ WRITTEN = "1700000000.00000_0000000100000000"
 RECORD = Record((Motif("url", {"source": "http://example.org/o"}),)).encode()
 
 
+#: What of an environ says who asks.
+SAYS_WHO = {"REMOTE_USER", "keystone.identity", "swift_owner", "swift.access_logging", "swift.authorize_override"}
+
+
 def contracted():
     headers = {
         sysmeta.MOTIF: RECORD,
@@ -106,6 +110,40 @@ def test_what_needs_no_bytes_asks_no_daemon(stack, daemon, method, headers, stat
     assert stack.all_closed()
 
 
+SAID = "`owner:AUTH_b,p:u`, who attached the motif, may not read `AUTH_b/c/source`"
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+@pytest.mark.parametrize(
+    ("who", "knows"),
+    [
+        ("keystone owner", True),
+        ("keystone administrator", True),
+        ("keystone reseller", True),
+        ("keystone reader", False),
+        ("keystone stranger reads what is public", False),
+        ("keystone nobody reads what is public", False),
+        ("keystone tempurl", False),
+        ("tempauth owner", True),
+        ("tempauth stranger in the access list", False),
+        ("tempauth nobody who claims to be somebody", False),
+    ],
+)
+def test_why_an_object_cannot_be_made_is_told_to_its_owner_alone(stack, daemon, caplog, method, who, knows):
+    daemon.answer = lambda call: (WorkerReply(503, SAID), ())
+    client = environ(who)
+    path = f"/v1/{client['PATH_INFO'].split('/')[2]}/c/o"
+    stack.swift.objects[path] = contracted()
+    asked = {name: client[name] for name in SAYS_WHO & client.keys()}
+    asked |= {"swift.authorize": lambda request: None, "swift.infocache": {}}
+    extra = {"X_Object_Motif": "url; source=http://example.org/o"} if method == "PUT" else {}
+    answer = stack(method, path, body=b"" if method == "GET" else PLAIN, env=asked, **extra)
+    assert (answer.status_int, answer.headers["Retry-After"]) == (503, "5")
+    assert (SAID.encode() in answer.body) == knows
+    assert knows or not any(name in answer.body for name in (b"AUTH_b", b"p:u", b"source"))
+    assert SAID in caplog.text
+
+
 @pytest.mark.parametrize(
     ("headers", "status", "content"),
     [
@@ -144,7 +182,7 @@ def test_bytes_that_are_not_proven_end_in_an_error(stack, daemon):
 
 @pytest.mark.parametrize("headers", [{}, {"Range": "bytes=0-4"}, {"Range": "nonsense"}], ids=["whole", "range", "bad"])
 def test_a_daemon_says_why_and_when_to_ask_again(stack, daemon, headers):
-    answer = stack("GET", PATH, **headers)
+    answer = stack("GET", PATH, env={"swift_owner": True}, **headers)
     assert (answer.status_int, answer.headers["Retry-After"]) == (503, "5")
     assert b"not today" in answer.body
     assert stack.all_closed()
@@ -154,7 +192,7 @@ def test_a_daemon_says_why_and_when_to_ask_again(stack, daemon, headers):
 def test_bytes_of_which_not_one_comes_are_refused_and_not_cut(stack, daemon, headers):
     """Once a 200 is sent a client can only be cut off."""
     daemon.answer = lambda call: (WorkerReply(200), ())
-    answer = stack("GET", PATH, **headers)
+    answer = stack("GET", PATH, env={"swift_owner": True}, **headers)
     assert (answer.status_int, answer.headers["Retry-After"]) == (503, "5")
     assert b"not those of the object" in answer.body
     assert stack.all_closed()
@@ -184,7 +222,7 @@ def test_new_content_has_neither_length_nor_etag(stack, daemon):
 def test_without_a_daemon_a_contracted_object_is_not_an_empty_one(tmp_path):
     stack = ProxyStack(tmp_path)
     stack.swift.objects[PATH] = contracted()
-    answer = stack("GET", PATH)
+    answer = stack("GET", PATH, env={"swift_owner": True})
     assert (answer.status_int, b"motif_socket" in answer.body) == (503, True)
     assert stack("HEAD", PATH).headers["Content-Length"] == str(len(PLAIN))
 
