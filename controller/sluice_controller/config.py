@@ -14,6 +14,8 @@ from sluice_core.volumes.cinder.options import OPTIONS as CINDER_OPTIONS
 SECTION: Final = "api"
 KEYSTONE: Final = "keystone"
 STATIC: Final = "token"
+#: The default of the option of this name in Swift's keystoneauth.
+OPERATOR_ROLES: Final = "admin, swiftoperator"
 #: Names the configuration file to the worker processes; nothing else is passed on.
 CONFIG_VARIABLE: Final = "SLUICE_API_CONFIG"
 
@@ -55,6 +57,10 @@ class Config:
         "file; it holds a password, so others must not read it",
     )
     policy_file: str = _option("", "oslo.policy file with other rules than those of sluice-api --sample-policy")
+    operator_roles: str = _option(
+        OPERATOR_ROLES,
+        "roles whose holders Swift lets write their project's objects: what [filter:keystoneauth] of its proxies says",
+    )
     reseller_prefix: str = _option("AUTH_", "what Swift puts before a project's id to make its account")
     self_service: str = _option("", "keywords, separated by commas, that members may use for their own containers")
     workers: int = _option(2, "processes")

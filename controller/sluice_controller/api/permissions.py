@@ -31,14 +31,14 @@ _DECIDED: Final = "_sluice_decided"
 
 
 @lru_cache(maxsize=8)
-def load_rules(policy_file: str) -> Rules:
+def load_rules(policy_file: str, operator_roles: str) -> Rules:
     """The rules with what is in the file, once per process."""
-    return Rules(policy_file)
+    return Rules(policy_file, operator_roles)
 
 
 def current_rules() -> Rules:
     """The rules of this process."""
-    return load_rules(settings.SLUICE.policy_file)
+    return load_rules(settings.SLUICE.policy_file, settings.SLUICE.operator_roles)
 
 
 def authorize(request: Request, rule: str, target: Target) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Final
 
 from django.core.checks import CheckMessage, Error
 from keystoneauth1.exceptions import ClientException
@@ -16,6 +17,9 @@ from oslo_config import cfg
 from sluice_controller.config import Config
 from sluice_controller.identity import rules
 from sluice_controller.identity.operations import PREFIX
+
+#: What a rule can say as ``role:…``.
+_ROLE: Final = re.compile(r"[\w.@-]+")
 
 
 def keystone_faults(config: Config) -> Iterator[CheckMessage]:
@@ -58,9 +62,13 @@ def keystone_faults(config: Config) -> Iterator[CheckMessage]:
 
 
 def rule_faults(config: Config) -> Iterator[CheckMessage]:
-    """Errors of ``policy_file`` and ``self_service``."""
+    """Errors of ``policy_file``, ``operator_roles`` and ``self_service``."""
     if config.policy_file:
         yield from policy_file_faults(config.policy_file)
+    for role in filter(None, (one.strip() for one in config.operator_roles.split(","))):
+        if not _ROLE.fullmatch(role):
+            text = f"option `operator_roles` names `{role}`, expected names of roles, separated by commas"
+            yield Error(text, hint="a role of another name can be said in the rule `operator`", id="sluice.E024")
     if config.self_service_words:
         from sluice_controller.catalog.vocabulary import build_catalogue  # loads every filter
 

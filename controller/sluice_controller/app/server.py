@@ -106,7 +106,9 @@ def load_application(config: Config) -> Callable[..., Any]:
         from sluice_controller.identity.keystone import KeystoneMiddleware, read_conf
 
         application = KeystoneMiddleware(
-            application, read_conf(config.keystone_source), load_rules(config.policy_file).is_admin
+            application,
+            read_conf(config.keystone_source),
+            load_rules(config.policy_file, config.operator_roles).is_admin,
         )
     return BearerToken(application)
 

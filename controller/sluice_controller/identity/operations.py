@@ -9,11 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from sluice_controller.config import OPERATOR_ROLES
+
 #: Of the names of all operations.
 PREFIX: Final = "sluice:"
 NOTHING: Final = "nothing"
 THING: Final = "thing"
 LIST: Final = "list"
+
+
+def operator_check(roles: str) -> str:
+    """The check of the rule ``operator``, of the value of Swift's option ``operator_roles``."""
+    return " or ".join(f"role:{one.strip()}" for one in roles.split(",") if one.strip()) or "!"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +40,14 @@ _READS_OWN: Final = "rule:admin or (role:reader and rule:own)"
 #: An agent of the compute cluster: a role of its own for each stereotype, in the projects that it looks after.
 _APPLIES: Final = "rule:admin or (rule:own and role:stereotype-%(stereotype)s)"
 _USES_OWN: Final = "rule:admin or (role:member and rule:own)"
+#: As Swift takes an object from a project's own users.
+_WRITES_OBJECTS: Final = "rule:admin or (rule:operator and rule:own)"
 _WRITES_OWN: Final = "rule:admin or (role:member and rule:own and rule:in_container and rule:self_service)"
 
 #: What the rules of operations are made of.
 PARTS: Final = (
     Operation("admin", "role:admin", "administrators of the whole cluster"),
+    Operation("operator", operator_check(OPERATOR_ROLES), "Swift lets them write objects; see option operator_roles"),
     Operation("own", "project_id:%(project_id)s", "the thing is in the account of the token's project"),
     Operation("in_container", "'container':%(level)s or 'object':%(level)s", "it is about one container or object"),
     Operation("self_service", "'True':%(self_service)s", "all that it sets or deletes is marked self-service"),
@@ -224,9 +234,9 @@ OPERATIONS: Final = (
     Operation("sluice:motifs:list_all", _ADMIN, "list objects with motifs of everybody"),
     Operation("sluice:motifs:templates", _READER, "list templates of motifs"),
     Operation("sluice:motifs:show", _READS_OWN, "show the motifs of an object", about=THING),
-    Operation("sluice:motifs:attach", _USES_OWN, "attach a motif to an object", about=THING),
-    Operation("sluice:motifs:detach", _USES_OWN, "detach motifs from an object", about=THING),
-    Operation("sluice:motifs:act", _USES_OWN, "expand or contract an object", about=THING),
+    Operation("sluice:motifs:attach", _WRITES_OBJECTS, "attach a motif to an object", about=THING),
+    Operation("sluice:motifs:detach", _WRITES_OBJECTS, "detach motifs from an object", about=THING),
+    Operation("sluice:motifs:act", _WRITES_OBJECTS, "expand or contract an object", about=THING),
     Operation("sluice:motif_operations:list", _ADMIN, "list expansions of many objects"),
     Operation("sluice:motif_operations:show", _ADMIN, "show an expansion of many objects"),
     Operation("sluice:motif_operations:create", _ADMIN, "have all objects of an account or the cluster expanded"),

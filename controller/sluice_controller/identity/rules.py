@@ -21,9 +21,10 @@ from pathlib import Path
 from oslo_config import cfg
 from oslo_policy import policy
 
+from sluice_controller.config import OPERATOR_ROLES
 from sluice_controller.identity.caller import Identity
 from sluice_controller.identity.denials import missing_rights
-from sluice_controller.identity.operations import OPERATIONS, PARTS
+from sluice_controller.identity.operations import OPERATIONS, PARTS, operator_check
 
 Target = Mapping[str, str]
 
@@ -31,9 +32,9 @@ Target = Mapping[str, str]
 class Rules:
     """The rules in force; a policy file is read again when it changes.  Safe to share between threads."""
 
-    def __init__(self, policy_file: str = "") -> None:
+    def __init__(self, policy_file: str = "", operator_roles: str = OPERATOR_ROLES) -> None:
         self._lock = threading.Lock()
-        self._enforcer = enforcer(policy_file)
+        self._enforcer = enforcer(policy_file, operator_roles)
 
     def allows(self, identity: Identity, rule: str, target: Target) -> bool:
         """Whether ``identity`` may do what ``rule`` guards to ``target``; an unknown rule allows nothing."""
@@ -50,8 +51,10 @@ class Rules:
         return self.allows(identity, "admin", {})
 
 
-def enforcer(policy_file: str = "") -> policy.Enforcer:
+def enforcer(policy_file: str = "", operator_roles: str = OPERATOR_ROLES) -> policy.Enforcer:
     """An enforcer of the defaults and of what ``policy_file`` puts in their place.
+
+    :param operator_roles: the option of Swift's keystoneauth
 
     :raises ValueError, OSError, oslo_config.cfg.Error: when the file cannot be used
     """
@@ -60,7 +63,10 @@ def enforcer(policy_file: str = "") -> policy.Enforcer:
     conf([], project="sluice", default_config_files=[], default_config_dirs=[])
     found = policy.Enforcer(conf, policy_file=str(Path(policy_file).absolute()) if policy_file else None)
     conf.set_override("policy_dirs", [], group="oslo_policy")
-    found.register_defaults([policy.RuleDefault(one.name, one.check, one.help) for one in (*PARTS, *OPERATIONS)])
+    checks = {"operator": operator_check(operator_roles)}
+    found.register_defaults(
+        [policy.RuleDefault(one.name, checks.get(one.name, one.check), one.help) for one in (*PARTS, *OPERATIONS)]
+    )
     if policy_file:
         _check_file(policy_file)
         found.load_rules()

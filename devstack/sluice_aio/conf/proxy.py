@@ -42,6 +42,8 @@ _PATIENT: Final = {
 }
 #: ``sluice on one machine, only for play``: no secret at all.
 _ROOT_FOR_PLAY: Final = "c2x1aWNlIG9uIG9uZSBtYWNoaW5lLCBvbmx5IGZvciBwbGF5"
+#: Who owns the account of its project, behind Keystone.
+OPERATOR_ROLES: Final = "admin, member"
 _OPTIONS: Final[dict[str, Options]] = {
     "etag-quoter": {"enable_by_default": "false"},
     "domain_remap": {"storage_domain": STORAGE_DOMAIN},
@@ -49,7 +51,7 @@ _OPTIONS: Final[dict[str, Options]] = {
     "s3api": {"s3_acl": "yes", "check_bucket_owner": "yes"},
     "versioned_writes": {"allow_versioned_writes": "true", "allow_object_versioning": "true"},
     "keymaster": {"encryption_root_secret": _ROOT_FOR_PLAY},
-    "keystoneauth": {"operator_roles": "admin, member", "project_reader_roles": "reader", "reseller_prefix": "AUTH"},
+    "keystoneauth": {"operator_roles": OPERATOR_ROLES, "project_reader_roles": "reader", "reseller_prefix": "AUTH"},
 }
 #: Where the entry point's name is not the filter's with underscores.
 _ENTRIES: Final = {"cache": "memcache"}

@@ -14,7 +14,7 @@ from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.base.ports import HOST
 from sluice_aio.base.secret_files import ensure_secret
 from sluice_aio.base.setup import CACHE, KEYSTONE, PROXY, USAGE, Setup
-from sluice_aio.conf.proxy import motifs_conf, rewriter_conf
+from sluice_aio.conf.proxy import OPERATOR_ROLES, motifs_conf, rewriter_conf
 from sluice_aio.keystone import seed
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, render_ring
 from sluice_filters.encryption.keys.ring import Ring
@@ -139,7 +139,7 @@ def _swift(layout: Layout, setup: Setup) -> Mapping[str, str]:
         return {}
     url = {"swift_url": f"http://{HOST}:{layout.ports['proxy']}", "swift_dir": str(layout.swift_dir)}
     if setup.auth == KEYSTONE:
-        return url
+        return {**url, "operator_roles": OPERATOR_ROLES}
     return {**url, "swift_user": code_options.CODE_USER, "swift_key_file": str(layout.code_key_file)}
 
 

@@ -16,6 +16,7 @@ from sluice_controller.identity.rules import Rules, enforcer
 ALICE = Identity.from_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
 RITA = Identity.from_user("u-rita", "rita", "acme-id", "acme", ("reader",))
 CLOUD = Identity.from_user("u-cloud", "cloud", "", "", ("admin", "manager", "member", "reader"))
+OLGA = Identity.from_user("u-olga", "olga", "acme-id", "acme", ("SwiftOperator", "reader"))
 NOBODY = Identity.from_user("u-nobody", "nobody", "acme-id", "acme", ("other",))
 UNSCOPED = Identity.from_user("u-unscoped", "una", "", "", ("member", "reader"))
 
@@ -36,17 +37,20 @@ WRITES = {"own", "own object"}
 OF_THINGS = {
     "sluice:policies:create": {ALICE: WRITES},
     "sluice:policies:delete": {ALICE: WRITES},
-    "sluice:policies:show": {ALICE: READS, RITA: READS},
-    "sluice:policies:check": {ALICE: READS, RITA: READS},
-    "sluice:volumes:show": {ALICE: READS, RITA: READS},
-    "sluice:motifs:show": {ALICE: READS, RITA: READS},
-    "sluice:spaces:show": {ALICE: READS, RITA: READS},
+    "sluice:policies:show": {ALICE: READS, RITA: READS, OLGA: READS},
+    "sluice:policies:check": {ALICE: READS, RITA: READS, OLGA: READS},
+    "sluice:volumes:show": {ALICE: READS, RITA: READS, OLGA: READS},
+    "sluice:motifs:show": {ALICE: READS, RITA: READS, OLGA: READS},
+    "sluice:motifs:attach": {OLGA: READS},
+    "sluice:motifs:detach": {OLGA: READS},
+    "sluice:motifs:act": {OLGA: READS},
+    "sluice:spaces:show": {ALICE: READS, RITA: READS, OLGA: READS},
     "sluice:volumes:create": {ALICE: READS},
     "sluice:volumes:attach": {ALICE: READS},
-    "sluice:volume_operations:show": {ALICE: READS, RITA: READS},
+    "sluice:volume_operations:show": {ALICE: READS, RITA: READS, OLGA: READS},
 }
-PEOPLE = (ALICE, RITA, NOBODY, UNSCOPED)
-READERS = {ALICE, RITA, UNSCOPED}
+PEOPLE = (ALICE, RITA, OLGA, NOBODY, UNSCOPED)
+READERS = {ALICE, RITA, OLGA, UNSCOPED}
 #: What is about no thing of anybody's and may be read by more than administrators.
 OF_NOTHING = {
     "sluice:aliases:list": READERS,
@@ -108,9 +112,18 @@ def test_nothing_may_be_done_to_what_is_not_ones_own(rules, rule, what):
 
 @pytest.mark.parametrize("rule", [one.name for one in OPERATIONS if one.about == LIST])
 def test_a_list_shows_ones_own_unless_one_is_an_administrator(rules, rule):
-    assert {who for who in PEOPLE if rules.allows(who, rule, OWN)} == {ALICE, RITA}
+    assert {who for who in PEOPLE if rules.allows(who, rule, OWN)} == {ALICE, RITA, OLGA}
     assert not any(rules.allows(who, f"{rule}_all", OWN) for who in PEOPLE)
     assert rules.allows(CLOUD, f"{rule}_all", {})
+
+
+@pytest.mark.parametrize(
+    ("roles", "who"), [("admin, Member", {ALICE}), ("admin, swiftoperator", {OLGA}), ("admin", set()), ("", set())]
+)
+def test_who_may_write_objects_is_what_swift_is_told(roles, who):
+    rules = Rules(operator_roles=roles)
+    assert {one for one in PEOPLE if rules.allows(one, "sluice:motifs:attach", OWN)} == who
+    assert rules.allows(CLOUD, "sluice:motifs:attach", OWN)
 
 
 def test_a_rule_that_is_not_there_allows_nobody_anything(rules):
@@ -138,6 +151,7 @@ MISSING = [
         {**OWN, "self_service": "False", "not_self_service": "`encryption`"},
         "self-service, which `encryption` is not",
     ),
+    (ALICE, "sluice:motifs:act", OWN, "role `admin`, or role `swiftoperator`"),
     (ALICE, "sluice:none:such", {}, "a rule of this name"),
 ]
 
