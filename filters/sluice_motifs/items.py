@@ -106,6 +106,8 @@ class ItemTable:
             self._watchers.append(watcher)
             for name, slot in self._slots.items():
                 watcher.changed(slot, name, None, self._state(slot))
+            if self.complete:
+                watcher.scanned()
 
     def put(self, name: str, size: int, expanded: bool) -> int:
         """Note an item, or what became of it; its slot."""

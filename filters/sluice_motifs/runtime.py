@@ -238,7 +238,7 @@ class Runtime:
     # Observer of expansions
 
     def expanded(self, view: ItemView, motif: Motif, seconds: float) -> None:
-        self.items.put(view.name, view.plain.size, expanded=True)
+        self._note_expanded(view)
         self.items.note_expansion(view.name, seconds)
         self._choice.record(motif.template, view.plain.size, seconds)
         self._observer.expanded(view, motif, seconds)
@@ -250,6 +250,10 @@ class Runtime:
         if len(motifs) == len(view.record.motifs):
             self.items.remove(view.name)
         self._observer.detached(view, motifs, sources)
+
+    def _note_expanded(self, view: ItemView) -> None:
+        """Its bytes were made, and are stored as far as is known; a shim that knows more cheaply says more."""
+        self.items.put(view.name, view.plain.size, expanded=True)
 
     def _note_contraction(self, view: ItemView) -> None:
         self.items.put(view.name, view.plain.size, expanded=False)

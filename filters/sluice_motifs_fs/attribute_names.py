@@ -10,6 +10,8 @@ MOTIF: Final = "user.sluice.motif"
 STATE: Final = "user.sluice.motif.state"
 #: Why the last change of a file's motifs was refused.
 REASON: Final = "user.sluice.motif.reason"
+#: How a mount's space stands as JSON, of its top; set to change its target size and policy.
+SPACE: Final = "user.sluice.space"
 
 CONTRACTED: Final = "contracted"
 EXPANDED: Final = "expanded"

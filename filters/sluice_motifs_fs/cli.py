@@ -8,11 +8,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from sluice_core.errors import CallerError, SluiceError
 from sluice_core.logs import start_logging
 from sluice_motifs.replacement.registry import BUILT_IN
-from sluice_motifs_fs.attribute_names import CONTRACTED, EXPANDED, MOTIF, REASON, STATE
+from sluice_motifs_fs.attribute_names import CONTRACTED, EXPANDED, MOTIF, REASON, SPACE, STATE
+
+#: How a target size is written that is none.
+_NO_LIMIT: Final = "none"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +49,14 @@ def parser() -> argparse.ArgumentParser:
     policies = [policy.keyword for policy in BUILT_IN]
     mount.add_argument("--policy", choices=policies, default="lru", help="which items are contracted first (lru)")
     mount.add_argument("--allow-other", action="store_true", help="let other users use the mount")
+    mount.add_argument("--config", metavar="FILE", help="what templates may reach, in its section [motif-fs]")
     mount.set_defaults(run=_mount)
+
+    space = commands.add_parser("space", help="show how the space of a mount stands, and change what it is kept by")
+    space.add_argument("mount_point", type=Path)
+    space.add_argument("--target-size", type=_target, metavar="BYTES", help="bytes of expanded items; none: no limit")
+    space.add_argument("--policy", choices=policies, help="which items are contracted first")
+    space.set_defaults(run=_space)
 
     attach = commands.add_parser("attach", help="attach a motif to a file of a mount")
     attach.add_argument("file", type=Path)
@@ -83,11 +94,41 @@ def _size(text: str) -> int:
     return size
 
 
+def _target(text: str) -> int | str:
+    return _NO_LIMIT if text == _NO_LIMIT else _size(text)
+
+
 def _mount(options: argparse.Namespace) -> None:
-    from sluice_motifs_fs.mount import MountOptions, serve  # the other commands need no FUSE
+    # the other commands need no FUSE, and nothing that reaches outside
+    from sluice_motifs.templates.options import template_context
+    from sluice_motifs_fs import settings
+    from sluice_motifs_fs.mount import MountOptions, serve
 
     start_logging("info", "%(asctime)s %(levelname)s %(message)s")
-    serve(MountOptions(options.source, options.mount_point, options.target_size, options.policy, options.allow_other))
+    values = settings.read_settings(options.config) if options.config else settings.defaults()
+    serve(
+        MountOptions(
+            options.source,
+            options.mount_point,
+            options.target_size,
+            options.policy,
+            options.allow_other,
+            values["reexpansion_share"],
+            template_context(values),
+        )
+    )
+
+
+def _space(options: argparse.Namespace) -> None:
+    changed: dict[str, object] = {}
+    if options.target_size is not None:
+        changed["target_size"] = None if options.target_size == _NO_LIMIT else options.target_size
+    if options.policy is not None:
+        changed["policy"] = options.policy
+    if changed:
+        os.setxattr(options.mount_point, SPACE, json.dumps(changed).encode())
+    for name, value in json.loads(os.getxattr(options.mount_point, SPACE)).items():
+        print(f"{name}\t{'' if value is None else value}".rstrip())
 
 
 def _attach(options: argparse.Namespace) -> None:

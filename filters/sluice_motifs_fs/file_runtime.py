@@ -1,8 +1,8 @@
 """The runtime of motifs with what a file system adds.
 
 An expansion pins its sources before it begins (``storage.tracking``), so whoever opens an item waits for the clients
-that write these, and reads what was made from one content of each.  The index and the space of the mount are told what
-became of items.
+that write these, and reads what was made from one content of each.  The index of the mount is told what became of
+items.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from sluice_core.errors import NotFound, PeerError
+from sluice_motifs.contraction.preparation import HEAD
 from sluice_motifs.dependencies.freshness import Templates, sources_by_name
 from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.expansion.opening import PATIENCE, Opened, Surroundings
@@ -21,7 +22,6 @@ from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs_fs.index import ItemIndex
-from sluice_motifs_fs.space import SpaceControl
 from sluice_motifs_fs.storage.shim import FileShim
 from sluice_motifs_fs.storage.stored_files import StoredFiles
 
@@ -33,19 +33,15 @@ class FileRuntime(Runtime):
     """The runtime of one folder.
 
     :param index: told of items and their sources
-    :param space: told of items and their sizes
     """
 
-    def __init__(
-        self, shim: FileShim, files: StoredFiles, templates: Templates, index: ItemIndex, space: SpaceControl
-    ) -> None:
+    def __init__(self, shim: FileShim, files: StoredFiles, templates: Templates, index: ItemIndex) -> None:
         self.dependents = LocalDependents()
         #: called before sources that are being written are looked at: all closes that returned have been heard of then
         self.hear_closes: Callable[[], None] = lambda: None
         self._files = files
         self._file_shim = shim
         self._index = index
-        self._space = space
         self._mutex = threading.Lock()
         self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         around = Surroundings(spawn=shim.pinning.spawn)
@@ -58,7 +54,9 @@ class FileRuntime(Runtime):
         :raises ExpansionError: when its bytes cannot be made
         """
         with self._opening(name, chain):
-            return self._open(name, chain)
+            opened = self._open(name, chain)
+        self.items.note_open(name, self._around.clock())
+        return opened
 
     @contextlib.contextmanager
     def _opening(self, name: str, chain: tuple[str, ...]) -> Iterator[None]:
@@ -84,16 +82,15 @@ class FileRuntime(Runtime):
                 heard = True
             elif not view.contracted and not state.stale:
                 if state.gone:
-                    self.notify_open(name, chain).close()  # detaches what reads them
+                    self._openings.open(name, chain).close()  # detaches what reads them
                     self.note(name)
-                self._space.touch(name)
                 return None
             else:
                 # sources that are items are opened when they are read: they may be out of date themselves
                 pins = self._file_shim.pinning.pin(frozenset(state.closure) - self._index.items.keys() - {name})
                 try:
                     with self._file_shim.pinning.reading(pins):
-                        opened = self.notify_open(name, chain)
+                        opened = self._openings.open(name, chain)
                 finally:
                     pins.release()
                 if opened.expansion is not None:
@@ -104,7 +101,8 @@ class FileRuntime(Runtime):
 
         :raises ExpansionError: when they cannot be made, or stored
         """
-        opened = self.open(name)
+        with self._opening(name, ()):
+            opened = self._open(name, ())
         if opened is not None:
             try:
                 self.wait(opened)
@@ -120,6 +118,12 @@ class FileRuntime(Runtime):
             opened.expansion.stream.wait()
             self._openings.active.wait(opened.expansion)
 
+    def contract(self, name: str, verify: str = HEAD) -> str:
+        try:
+            return super().contract(name, verify)
+        finally:
+            self.note(name)
+
     def note(self, name: str) -> None:
         """Something may have become of a file."""
         try:
@@ -134,18 +138,16 @@ class FileRuntime(Runtime):
     def forget(self, name: str) -> None:
         """It is no item any more, or gone."""
         self._index.remove(name)
-        self._space.remove(name)
         self.notify_delete(name)
 
     def note_view(self, view: ItemView) -> None:
         sources = sources_by_name(view.record.motifs, view.name, self._templates)
         self._index.put(view.name, view.opaque[0], sources)
-        self._space.put(view.name, view.plain.size, not view.contracted)
+        self.items.put(view.name, view.plain.size, not view.contracted)
 
     # Observer of expansions
 
-    def expanded(self, view: ItemView, motif: Motif, seconds: float) -> None:
-        super().expanded(view, motif, seconds)
+    def _note_expanded(self, view: ItemView) -> None:
         self.note(view.name)
 
     def detached(self, view: ItemView, motifs: tuple[Motif, ...], sources: frozenset[str]) -> None:

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
 from sluice_motifs.api import ExpansionError
-from sluice_motifs.contraction.contractor import ALREADY, CONTRACTED
-from sluice_motifs.contraction.preparation import HEAD, TRUST
 from sluice_motifs.dependencies.freshness import Templates, internal_sources
+from sluice_motifs.space.keeper import SHARE
 from sluice_motifs.storage.records import Motif
 from sluice_motifs_fs.file_runtime import FileRuntime
 from sluice_motifs_fs.index import ItemIndex
-from sluice_motifs_fs.space import SpaceControl
+from sluice_motifs_fs.mount_space import MountSpace
 from sluice_motifs_fs.storage.paths import SourceFolder
 from sluice_motifs_fs.storage.shim import FileShim
 from sluice_motifs_fs.storage.stored_files import StoredFiles
@@ -27,6 +26,7 @@ class MotifFiles:
 
     :param target: bytes of expanded items; None for any number
     :param policy: which of them are contracted first: the keyword of a replacement policy
+    :param share: of all seconds, that may be lost by contracting too much: as of ``ThrashingGuard``
     """
 
     def __init__(
@@ -35,17 +35,18 @@ class MotifFiles:
         templates: Templates,
         target: int | None = None,
         policy: str = "lru",
+        share: float = SHARE,
     ) -> None:
         self.index = ItemIndex()
         self.tracker = FileTracker()
         self.files = StoredFiles(folder, self.tracker)
-        self.space = SpaceControl(target, policy, lambda name: self.contract(name, TRUST) in (CONTRACTED, ALREADY))
         self.shim = FileShim(self.files, folder, self.tracker, self._front_door, self._replace)
         #: told of an item that another file took the place of, and a descriptor of the old one
         self.replaced: Callable[[str, int], None] = lambda name, file: None
         self._folder = folder
         self._templates = templates
-        self.runtime = FileRuntime(self.shim, self.files, templates, self.index, self.space)
+        self.runtime = FileRuntime(self.shim, self.files, templates, self.index)
+        self.space = MountSpace(self.runtime, self._in_use, target, policy, share)
 
     def start(self) -> int:
         """Clear what was left behind and begin; how many items there are.
@@ -59,7 +60,7 @@ class MotifFiles:
         return found
 
     def stop(self) -> None:
-        """Contract nothing any more."""
+        """Contract and fill nothing any more."""
         self.space.stop()
 
     # What clients do
@@ -145,12 +146,6 @@ class MotifFiles:
             self.runtime.detach_motif(name, motif)
         self.runtime.note(name)
 
-    def contract(self, name: str, verify: str = HEAD) -> str:
-        """As ``Runtime.contract``."""
-        outcome = self.runtime.contract(name, verify)
-        self.runtime.note(name)
-        return outcome
-
     def motifs(self, name: str) -> Sequence[Motif]:
         """The motifs of a file."""
         view = self.files.look(name)
@@ -181,6 +176,11 @@ class MotifFiles:
         for item in items:
             self.runtime.forget(item)
             self.runtime.note(to + item.removeprefix(name))
+
+    def _in_use(self, name: str) -> bool:
+        inode = self.index.items.get(name)
+        tracked = None if inode is None else self.tracker.find(inode)
+        return tracked is not None and tracked.used
 
     def _replace(self, name: str, file: int) -> None:
         self.runtime.note(name)

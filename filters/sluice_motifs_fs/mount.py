@@ -6,7 +6,7 @@ import gc
 import logging
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,8 @@ import pyfuse3
 import trio
 
 from sluice_core.errors import CallerError, PeerError
+from sluice_motifs.context import TemplateContext
+from sluice_motifs.space.keeper import SHARE
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs_fs.motif_files import MotifFiles
 from sluice_motifs_fs.operations.items import WAITING
@@ -33,6 +35,8 @@ class MountOptions:
     :param target_size: bytes of expanded items; None for any number
     :param policy: keyword of the replacement policy
     :param allow_other: whether other users may use it
+    :param share: of all seconds, that may be lost by contracting too much: as of ``ThrashingGuard``
+    :param context: what templates may reach
     """
 
     source: Path
@@ -40,6 +44,8 @@ class MountOptions:
     target_size: int | None = None
     policy: str = "lru"
     allow_other: bool = False
+    share: float = SHARE
+    context: TemplateContext = field(default_factory=TemplateContext)
 
 
 def serve(options: MountOptions) -> None:
@@ -52,7 +58,11 @@ def serve(options: MountOptions) -> None:
     os.chdir(source)
     os.umask(0)  # the kernel has applied that of who makes a file
     folder = SourceFolder(".")
-    files = MotifFiles(folder, load_templates(), options.target_size, options.policy)
+    failures: dict[str, str] = {}
+    templates = load_templates(failures, options.context)
+    for name, reason in failures.items():
+        log.error("template `%s` is left out: %s", name, reason)
+    files = MotifFiles(folder, templates, options.target_size, options.policy, options.share)
     found = files.start()
     operations = MotifOperations(files, str(mount_point))
     choice = {*pyfuse3.default_options, "fsname=sluice-motif-fs"}
@@ -70,8 +80,8 @@ def serve(options: MountOptions) -> None:
     try:
         trio.run(_main)
     finally:
-        files.stop()
         pyfuse3.close(unmount=True)
+        files.stop()
 
 
 async def _main() -> None:

@@ -17,16 +17,16 @@ from typing import Any, Self, Unpack
 
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_motifs.api import Template
-from sluice_motifs.contraction.preparation import HEAD
+from sluice_motifs.contraction.preparation import HEAD, TRUST
 from sluice_motifs.dependencies.freshness import Freshness, find_template, internal_sources
 from sluice_motifs.expansion.calls import Call, pieces_of
+from sluice_motifs.space.one_space import OneSpace
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
 from sluice_motifs_kv.batch import Write, WriteBatch
-from sluice_motifs_kv.elasticity import Elasticity
-from sluice_motifs_kv.entries import Entry, item_key, item_name
+from sluice_motifs_kv.elasticity import Elasticity, SpaceStatistics
+from sluice_motifs_kv.entries import Entry, item_name
 from sluice_motifs_kv.shim import LOOK_AGAIN, DatabaseShim, plain_of
 from sluice_motifs_kv.snapshot import Bounds, Snapshot
-from sluice_motifs_kv.space import Space, SpaceStatistics
 from sluice_motifs_kv.store import Change, Store
 
 
@@ -49,21 +49,20 @@ class Database:
         **options: Any,
     ) -> None:
         self._templates = _by_keyword(templates)
-        self._space = Space(limit, policy)
+        space = OneSpace(limit, policy, TRUST)
+        self._fits = space.fits
         self._store = Store(Path(path), options, self._committed)
-        self._shim = DatabaseShim(self._store, self._templates, self._space.fits, self._space.opened)
+        self._shim = DatabaseShim(self._store, self._templates, space.fits)
         self._runtime = self._shim.runtime
-        self._elasticity = Elasticity(self._space, self._runtime)
+        self._elasticity = Elasticity(space, self._runtime)
+        self._shim.note_read = self._elasticity.note_read
 
     def open(self) -> Self:
         """
         :raises PeerError: when it cannot be opened, or another process has it
         """
         self._store.open()
-        for view in self._shim.scan():
-            self._space.add(item_key(view.name), view.plain.size, view.contracted)
-            self._runtime.items.put(view.name, view.plain.size, not view.contracted)
-        self._elasticity.enforce()
+        self._runtime.restart()
         self._elasticity.start()
         return self
 
@@ -119,7 +118,7 @@ class Database:
         while (value := self._shim.get(key)) is None:
             value = self._make(item_name(key), motif)
             if value is not None:
-                self._space.opened(key, made=True)
+                self._elasticity.note_read(made=True)
                 break
         self._elasticity.enforce()
         return value
@@ -178,12 +177,11 @@ class Database:
 
         :raises CallerError: when it is negative
         """
-        self._space.set_limit(limit)
-        self._elasticity.enforce()
+        self._elasticity.set_limit(limit)
 
     def statistics(self) -> SpaceStatistics:
         """What values with motifs take, and what reading them took."""
-        return self._space.statistics()
+        return self._elasticity.statistics()
 
     def __enter__(self) -> Self:
         return self.open()
@@ -192,7 +190,6 @@ class Database:
         self.close()
 
     def _committed(self, change: Change) -> None:
-        self._space.committed(change)
         name, entry = item_name(change.key), change.entry
         if entry is not None and entry.record:
             self._runtime.items.put(name, entry.size, not entry.contracted)
@@ -221,7 +218,7 @@ class Database:
                 pass
         made_from = Freshness(self._shim, self._templates).look(new).versions
         value = b"".join(pieces_of(template, Call(self._shim, new, template, motif, ()), motif))
-        kept = value if self._space.fits(len(value)) else None
+        kept = value if self._fits(len(value)) else None
         plain = plain_of(new.plain.version, value)
         return value if self._shim.swap(name, None, Record((motif,), made_from), plain, kept) else None
 

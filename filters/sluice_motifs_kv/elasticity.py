@@ -1,74 +1,186 @@
 """Keeping a database within its byte limit: too many bytes are given up at once, spare space is filled.
 
-Whoever stored too much gives up as much before going on.  What fills spare space is made in the background, one value
-at a time.
+What the keeper of spaces decides is done by whoever stored too much, before going on; what fills spare space is made
+in the background, one value at a time.  One lock guards the keeper.  It is taken where the lock of the item table, or
+of the store, is held, so neither is asked for while it is.
 """
 
 from __future__ import annotations
 
-import logging
+import math
 import threading
+from dataclasses import dataclass
 from typing import Final
 
-from sluice_core.errors import CallerError, DecodeError, SluiceError
-from sluice_motifs.contraction.contractor import BUSY
-from sluice_motifs.contraction.preparation import TRUST
+from sluice_motifs.contraction.contractor import CONTRACTED
+from sluice_motifs.items import ItemState
 from sluice_motifs.runtime import Runtime
-from sluice_motifs_kv.entries import item_key, item_name
-from sluice_motifs_kv.space import Space
-
-log = logging.getLogger(__name__)
+from sluice_motifs.space.jobs import Job, perform
+from sluice_motifs.space.keeper import SpaceKeeper, SpaceSurroundings
+from sluice_motifs.space.one_space import PATH, OneSpace
+from sluice_motifs.space.usage_counts import SpaceUsage
 
 #: Victims whose bytes must stay, after which a thread goes on although there are too many.
 _MOST_REFUSALS: Final = 16
 
 
-class Elasticity:
-    """The limit of one database; :meth:`start` and :meth:`stop` it."""
+@dataclass(frozen=True, slots=True)
+class SpaceStatistics:
+    """:param limit: bytes; None: as many as there are
+    :param used: bytes of values with motifs that are there
+    :param expanded: how many values these are
+    :param contracted: values that were given up
+    :param contracted_bytes: bytes that these had
+    :param hits: reads of values with motifs whose bytes were there
+    :param expansions: such reads whose bytes were made, the first of a value included
+    """
 
-    def __init__(self, space: Space, runtime: Runtime) -> None:
-        self._space = space
+    limit: int | None
+    used: int
+    expanded: int
+    contracted: int
+    contracted_bytes: int
+    hits: int
+    expansions: int
+
+
+class Elasticity:
+    """The limit of one database; :meth:`start` and :meth:`stop` it.  Implements ``ItemWatcher``.
+
+    A limit is kept whatever reads cost that are made again: no share of time bounds them.
+    """
+
+    def __init__(self, limit: OneSpace, runtime: Runtime) -> None:
+        self._limit = limit
         self._runtime = runtime
+        self._begun: list[Job] = []
+        around = SpaceSurroundings(at_once=1, share=math.inf)
+        self._keeper = SpaceKeeper(runtime, limit, self._begun.append, around)
+        self._changed = threading.Condition(threading.RLock())
         self._enforcing = threading.Lock()
+        self._exceeded = self._closed = False
+        self._hits = self._expansions = 0
         self._thread = threading.Thread(target=self._refill, name="motif precomputation", daemon=True)
 
     def start(self) -> None:
-        """Begin to fill spare space."""
+        """Begin to watch values, and to fill spare space."""
+        self._keeper.update()
+        self._runtime.items.watch(self)
+        self.enforce()
         self._thread.start()
 
     def stop(self) -> None:
         """Wait for the expansion that is under way, and begin no other."""
-        self._space.close()
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
         self._thread.join()
 
-    def enforce(self) -> None:
-        """Give up bytes until the limit is kept, or too many of them must stay.
-
-        :raises PeerError: when the database cannot be read or written
+    def set_limit(self, limit: int | None) -> None:
         """
-        if not self._space.exceeded:
+        :raises CallerError: when it is negative
+        """
+        self._limit.change(limit, self._limit.policy)
+        with self._changed:
+            self._keeper.update()
+            self._judge()
+        self.enforce()
+
+    def enforce(self) -> None:
+        """Give up bytes until the limit is kept, or too many of them must stay."""
+        if not self._exceeded:
             return
         refusals = 0
         with self._enforcing:
-            while refusals < _MOST_REFUSALS and (key := self._space.next_victim()) is not None:
-                try:
-                    refused = self._runtime.contract(item_name(key), TRUST) == BUSY
-                except (CallerError, DecodeError) as error:
-                    log.debug("%s", error)
-                    refused = True
-                if refused:
-                    self._space.postpone(key)
-                    refusals += 1
+            while refusals < _MOST_REFUSALS and (job := self._next_job(fills=False)) is not None:
+                refusals += self._run(job) != CONTRACTED
 
     def contract(self, name: str, verify: str) -> str:
         """As ``Runtime.contract``; the bytes are not made in advance until somebody has read them."""
-        self._space.exclude(item_key(name))
-        return self._runtime.contract(name, verify)
+        outcome = self._runtime.contract(name, verify)
+        slot = self._runtime.items.slot(name)
+        if slot is not None:
+            with self._changed:
+                self._keeper.keep_out(slot)
+        return outcome
+
+    def note_read(self, made: bool) -> None:
+        """A value with motifs was read; ``made``: its bytes were not there, or out of date."""
+        with self._changed:
+            self._expansions += made
+            self._hits += not made
+
+    def statistics(self) -> SpaceStatistics:
+        """As they are now."""
+        with self._changed:
+            usage = self._usage()
+            return SpaceStatistics(
+                self._limit.target,
+                usage.expanded_bytes,
+                usage.expanded_items,
+                usage.contracted_items,
+                usage.contracted_bytes,
+                self._hits,
+                self._expansions,
+            )
+
+    # ItemWatcher: called in any thread
+
+    def changed(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
+        with self._changed:
+            self._keeper.changed(slot, name, before, after)
+            self._judge()
+
+    def opened(self, slot: int, name: str) -> None:
+        with self._changed:
+            self._keeper.opened(slot, name)
+
+    def made(self, slot: int, name: str, seconds: float) -> None:
+        with self._changed:
+            self._keeper.made(slot, name, seconds)
+
+    def scanned(self) -> None:
+        with self._changed:
+            self._keeper.scanned()
+
+    def _usage(self) -> SpaceUsage:
+        space = self._keeper.spaces.get(PATH)
+        return SpaceUsage() if space is None else space.total()
+
+    def _judge(self) -> None:
+        """Whether there are more bytes than the limit allows, or fewer, which the background fills."""
+        target, usage = self._limit.target, self._usage()
+        self._exceeded = target is not None and usage.expanded_bytes > target
+        if target is not None and not self._exceeded and usage.contracted_items:
+            self._changed.notify_all()
+
+    def _next_job(self, fills: bool) -> Job | None:
+        """What is to be done now to keep the limit, or to fill what is spare below it."""
+        with self._changed:
+            space = self._keeper.spaces.get(PATH)
+            if space is not None and self._exceeded != fills:
+                self._keeper.update()
+                self._keeper.keep(space)
+            return self._begun.pop() if self._begun else None
+
+    def _run(self, job: Job) -> str:
+        """Do a job; its outcome."""
+        finished = perform(job)
+        with self._changed:
+            self._keeper.finish(finished)
+        return finished.outcome
 
     def _refill(self) -> None:
-        while (key := self._space.wait_for_refill()) is not None:
-            try:
-                self._runtime.expand(item_name(key))
-                self.enforce()
-            except SluiceError as error:
-                log.warning("`%s` is not made in advance: %s", item_name(key), error)
+        while (job := self._wait_for_job()) is not None:
+            self._run(job)
+            self.enforce()
+
+    def _wait_for_job(self) -> Job | None:
+        """What fills spare space; None after :meth:`stop`."""
+        with self._changed:
+            while not self._closed:
+                job = self._next_job(fills=True)
+                if job is not None:
+                    return job
+                self._changed.wait()
+            return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,7 +33,12 @@ LOOK_AGAIN: Final = 0.002
 _ALGORITHM: Final = "sha256"
 
 
-class KeyValueShim(NoCopies, Shim, ABC):
+class _Runtime(Runtime):
+    def _note_expanded(self, view: ItemView) -> None:
+        """The store tells of each write, and of what was made and not stored there is nothing to tell."""
+
+
+class KeyValueShim(NoCopies, Shim):
     """What both shims do: all that ``Shim`` reads, through the runtime of their items.
 
     Items are keys, by the names of ``entries``. Identities mean nothing here: who has the database may read all of it.
@@ -43,7 +47,9 @@ class KeyValueShim(NoCopies, Shim, ABC):
     def __init__(self, reader: Reader, templates: Templates) -> None:
         self._reader = reader
         around = Surroundings(spawn=lambda work: work(), pause=lambda _: time.sleep(LOOK_AGAIN))
-        self.runtime = Runtime(self, LocalLeases(), LocalDependents(), templates, eager=False, around=around)
+        self.runtime = _Runtime(self, LocalLeases(), LocalDependents(), templates, eager=False, around=around)
+        #: told of each item that was read, and whether its bytes were not there, or out of date
+        self.note_read: Callable[[bool], None] = lambda made: None
 
     def view(self, name: str) -> ItemView | None:
         key = item_key(name)
@@ -104,7 +110,7 @@ class KeyValueShim(NoCopies, Shim, ABC):
         finally:
             self.runtime.notify_close(opened)
         if value is not None:
-            self._note_open(item_key(opened.view.name), made)
+            self.note_read(made)
         return value
 
     def value(self, seen: ItemView) -> bytes | None:
@@ -119,10 +125,6 @@ class KeyValueShim(NoCopies, Shim, ABC):
         if value is None and not seen.contracted:
             raise _missing(seen.name)
         return value
-
-    @abstractmethod
-    def _note_open(self, key: bytes, made: bool) -> None:
-        """An item was opened; ``made``: its bytes were not there, or out of date."""
 
 
 class SnapshotShim(KeyValueShim):
@@ -153,28 +155,17 @@ class SnapshotShim(KeyValueShim):
     def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
         return self.expand(seen, record, pieces)
 
-    def _note_open(self, key: bytes, made: bool) -> None:
-        """No policy looks at opens of the past."""
-
 
 class DatabaseShim(KeyValueShim):
     """Items as they are.
 
     :param fits: whether so many bytes may be stored at all; others are made for each reader anew
-    :param note_open: told of an item that was opened, and whether its bytes had to be made
     """
 
-    def __init__(
-        self,
-        store: Store,
-        templates: Templates,
-        fits: Callable[[int], bool],
-        note_open: Callable[[bytes, bool], None],
-    ) -> None:
+    def __init__(self, store: Store, templates: Templates, fits: Callable[[int], bool]) -> None:
         super().__init__(store, templates)
         self._store = store
         self._fits = fits
-        self._opened = note_open
         self._unlimited: set[str] = set()
 
     @contextmanager
@@ -222,9 +213,6 @@ class DatabaseShim(KeyValueShim):
 
     def _is_kept(self, name: str, value: bytes) -> bool:
         return name in self._unlimited or self._fits(len(value))
-
-    def _note_open(self, key: bytes, made: bool) -> None:
-        self._opened(key, made)
 
 
 def _missing(name: str) -> ExpansionError:

@@ -33,10 +33,11 @@ from sluice_motifs.expansion.opening import Surroundings
 from sluice_motifs.expansion.turns import Turns
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
-from sluice_motifs.space.controller import SpaceController, SpaceSurroundings
-from sluice_motifs.space.exchange import ActivityExchange
+from sluice_motifs.space.controller import SpaceController
+from sluice_motifs.space.keeper import SpaceSurroundings
 from sluice_motifs.templates.options import template_context
 from sluice_motifs.templates.registry import load_templates
+from sluice_motifs_swift.activity_exchange import ActivityExchange
 from sluice_motifs_swift.changed_objects import ChangedObjects, NewContentObserver
 from sluice_motifs_swift.copy_sweep import CopySweep
 from sluice_motifs_swift.daemon import Daemon

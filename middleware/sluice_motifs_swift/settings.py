@@ -8,7 +8,7 @@ from sluice_core.options import Option, OptionError, sample_section
 from sluice_middleware.wsgi.internal_daemon import NODE_OPTIONS, REDIS_OPTIONS, SWIFT_SAMPLE, read_section
 from sluice_middleware.wsgi.worker_context import OPTIONS as WORKER_OPTIONS
 from sluice_motifs.contraction.copies import GRACE
-from sluice_motifs.space.controller import SHARE
+from sluice_motifs.space.keeper import SHARE
 from sluice_motifs.templates import options
 
 SECTION: Final = "motifs"

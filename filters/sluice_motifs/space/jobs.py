@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sluice_core.errors import SluiceError
@@ -17,12 +18,15 @@ log = logging.getLogger(__name__)
 #: Seconds for which an item is left alone whose bytes had to stay, and the most of them.
 PARKED: Final = 60.0
 MOST_PARKED: Final = 100_000
+#: Seconds for which the end of a process waits for its jobs; a refill may take as long as its source does.
+LAST_JOBS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """
     :param fills: whether bytes are made in advance; else they are given up
+    :param work: does it; its answer is the outcome
     """
 
     slot: int
@@ -30,6 +34,7 @@ class Job:
     size: int
     place: Place
     fills: bool
+    work: Callable[[], str] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +46,35 @@ class Finished:
     reason: str = ""
 
 
-class Jobs:
-    """Runs a bounded number of jobs beside the caller.
+def perform(job: Job) -> Finished:
+    """Do a job, in the caller's thread."""
+    try:
+        return Finished(job, job.work())
+    except SluiceError as error:
+        return Finished(job, reason=str(error))
+    except Exception:  # the storage may raise anything, and somebody waits for the end of the job
+        log.exception("`%s` is not %s", job.name, "filled" if job.fills else "contracted")
+        return Finished(job, reason="a fault of ours, see the log")
 
-    :param finished: told of each, from any thread
+
+class Jobs:
+    """Those that are under way: a bounded number of each kind, so that no contraction waits for a slow source.
+
+    :param at_once: jobs of one kind
+    :param run: begins a job
     """
 
-    def __init__(self, at_once: int, finished: Callable[[Finished], None]) -> None:
+    def __init__(self, at_once: int, run: Callable[[Job], None]) -> None:
         self._at_once = at_once
-        self._finished = finished
-        self._pool = ThreadPoolExecutor(at_once, "motif space")
+        self._run = run
         self._by_slot: dict[int, Job] = {}
 
-    @property
-    def free(self) -> int:
-        """How many more may be begun."""
-        return self._at_once - len(self._by_slot)
+    def __len__(self) -> int:
+        return len(self._by_slot)
+
+    def free(self, fills: bool) -> int:
+        """How many more may be begun of a kind."""
+        return self._at_once - sum(one.fills == fills for one in self._by_slot.values())
 
     def find(self, slot: int) -> Job | None:
         """The job of an item."""
@@ -66,27 +84,41 @@ class Jobs:
         """Those of a part that fill it, or contract."""
         return (one for one in self._by_slot.values() if one.place is place and one.fills == fills)
 
-    def begin(self, job: Job, work: Callable[[], str]) -> None:
-        """Run ``work``, whose answer is the outcome."""
+    def begin(self, job: Job) -> None:
+        """Have a job run."""
         self._by_slot[job.slot] = job
-        self._pool.submit(self._run, job, work)
+        self._run(job)
 
     def end(self, job: Job) -> None:
         """What came of a job is taken note of."""
         self._by_slot.pop(job.slot, None)
 
-    def stop(self) -> None:
-        """Wait for those that are under way."""
-        self._pool.shutdown()
 
-    def _run(self, job: Job, work: Callable[[], str]) -> None:
-        try:
-            self._finished(Finished(job, work()))
-        except SluiceError as error:
-            self._finished(Finished(job, reason=str(error)))
-        except Exception:  # the storage may raise anything, and somebody waits for the end of the job
-            log.exception("`%s` is not %s", job.name, "filled" if job.fills else "contracted")
-            self._finished(Finished(job, reason="a fault of ours, see the log"))
+class JobThreads:
+    """Runs each job in a thread that does not outlive the process.
+
+    :param finished: told of each job, in its thread
+    """
+
+    def __init__(self, finished: Callable[[Finished], None]) -> None:
+        self._finished = finished
+        self._threads: set[threading.Thread] = set()
+
+    def run(self, job: Job) -> None:
+        """Begin a job."""
+        thread = threading.Thread(target=self._perform, args=(job,), name="motif space", daemon=True)
+        self._threads.add(thread)
+        thread.start()
+
+    def stop(self) -> None:
+        """Wait for those that are under way, :data:`LAST_JOBS` at most: what is cut off leaves its item contracted."""
+        end = time.monotonic() + LAST_JOBS
+        for thread in list(self._threads):
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def _perform(self, job: Job) -> None:
+        self._finished(perform(job))
+        self._threads.discard(threading.current_thread())
 
 
 class Parking:

@@ -1,29 +1,80 @@
-"""Decides what the spaces that are owned here contract and fill, and begins it.  One thread uses it."""
+"""Decides what spaces contract and fill, and begins it: for daemons, mounts and databases.
+
+Theory of operation
+
+* The runtime's item table tells of each change and open; whoever has the keeper hands that on in its order, and calls
+  all methods one after the other: in a thread of their own (``controller``), or under a lock.
+* What is under way (``Jobs``) counts as done already, so that a look never begins too much.
+* An item whose bytes must stay leaves the order for a while, so that it is not judged again each second.
+* Nothing is filled before a scan (``Runtime.restart``) has found all items: a space that seems empty would be filled
+  beyond its target.
+* What a client or the API contracts is not filled again before somebody reads it.
+"""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
 from sluice_core.describe import Scalar
 from sluice_core.messages.events import MOTIF_CONTRACTED, MOTIF_THRASHING
+from sluice_core.motifs.messages import SpaceStatus
 from sluice_motifs.contraction.contractor import CONTRACTED
 from sluice_motifs.expansion.observers import Tell
+from sluice_motifs.items import ItemState
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Finished, Job, Jobs, Parking
+from sluice_motifs.space.one_space import UNLIMITED
 from sluice_motifs.space.planner import Candidate, ContractionPlan, plan_refill
-from sluice_motifs.space.space_index import Place, SpaceIndex
+from sluice_motifs.space.space_index import Place, SpaceIndex, SpaceRules
 from sluice_motifs.space.space_items import ABOVE, CONTRACTING, FILLING, KEPT, SUSPENDED, THRASHING, SpaceItems
 
 log = logging.getLogger(__name__)
 
 #: Spare space is filled up to this part of the target, so that what is made is not given up for the next new item.
 FILLED: Final = 0.9
+#: Seconds within which an item that is read again was contracted too early, and the share of all seconds that such
+#: reads may take.
+WINDOW: Final = 300.0
+SHARE: Final = 0.01
 _EXPANDED: Final = "expanded"
+
+
+def _ignore(*args: object) -> None:
+    """Tell nobody."""
+
+
+def _not_in_use(name: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceSurroundings:
+    """What spaces are kept in.
+
+    :param guard: why nothing may be contracted now; empty when it may
+    :param in_use: whether somebody has an item open, whose bytes stay for that long
+    :param report: takes the status of the spaces that are owned here; raises PeerError
+    :param clock: seconds; never goes back
+    :param now: unix seconds
+    :param at_once: contractions at a time, and refills at a time
+    :param window: seconds, and share of all seconds, that re-expansions may take: as of ``ThrashingGuard``
+    """
+
+    guard: Callable[[], str] = str
+    in_use: Callable[[str], bool] = _not_in_use
+    report: Callable[[Sequence[SpaceStatus]], object] = _ignore
+    tell: Tell = _ignore
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], float] = time.time
+    at_once: int = 8
+    window: float = WINDOW
+    share: float = SHARE
 
 
 @dataclass(slots=True)
@@ -40,41 +91,74 @@ class _Look:
 
 
 class SpaceKeeper:
-    """
-    :param guard: why nothing may be contracted now; empty when it may
-    :param clock: seconds; never goes back
+    """Implements ``ItemWatcher``.
+
+    :param run: begins a job, whose end is to be told (:meth:`finish`)
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        index: SpaceIndex,
-        jobs: Jobs,
-        guard: Callable[[], str],
-        tell: Tell,
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, runtime: Runtime, rules: SpaceRules, run: Callable[[Job], None], around: SpaceSurroundings):
+        self.jobs = Jobs(around.at_once, run)
+        self._index = SpaceIndex(rules, runtime.items.name, around.window, around.share)
+        self.spaces = self._index.spaces
         self._runtime = runtime
-        self._index = index
-        self._jobs = jobs
-        self._guard = guard
-        self._tell = tell
-        self._clock = clock
+        self._around = around
         self._parking = Parking()
         self._contracted: set[str] = set()
         #: Whether all items are known, so that what seems spare is.
-        self.may_fill = False
+        self._may_fill = False
 
-    def unpark(self) -> None:
-        """Let items that were left alone for long enough have their turn again."""
-        for slot, name, place in self._parking.due(self._clock()):
+    # ItemWatcher
+
+    def changed(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
+        now = self._around.clock()
+        job, before = self.jobs.find(slot), self._index.state(slot)
+        as_victim = job is not None and not job.fills
+        self._index.change(slot, name, after, now, as_victim)
+        place = self._index.place(slot)
+        if place is None or before is None or after is None or not before.expanded or after.expanded:
+            return
+        # what the owner did not choose was asked for, or is out of date: making it again is not for a target's sake
+        if as_victim or not place.space.owned:
+            place.space.thrashing.contracted(name, before.size, now)
+
+    def opened(self, slot: int, name: str) -> None:
+        place = self._index.place(slot)
+        if place is not None:
+            place.space.note_open(self._around.clock())
+            place.part.open(self._index.number(slot))
+
+    def made(self, slot: int, name: str, seconds: float) -> None:
+        job, place = self.jobs.find(slot), self._index.place(slot)
+        if place is not None and (job is None or not job.fills):
+            place.space.note_expansion(name, seconds, self._around.clock())
+
+    def scanned(self) -> None:
+        self._may_fill = True
+
+    # Decisions
+
+    def update(self) -> None:
+        """Take in what policies say now, and let items that were left alone for long enough have their turn again."""
+        self._index.update(self._around.clock())
+        for slot, name, place in self._parking.due(self._around.clock()):
             if self._is_same(slot, name, place):
                 place.part.unpark(self._index.number(slot))
 
+    def space_of(self, slot: int) -> SpaceItems | None:
+        """The space of an item."""
+        place = self._index.place(slot)
+        return None if place is None else place.space
+
+    def keep_out(self, slot: int) -> None:
+        """Do not fill an item again before it is read."""
+        place = self._index.place(slot)
+        if place is not None:
+            place.part.keep_out(self._index.number(slot))
+
     def keep(self, space: SpaceItems) -> None:
         """Begin what brings a space to its target, as far as there are free turns; say how it stands."""
-        limit = space.thrashing.limit(self._clock())
-        look = _Look(self._guard(), limit.allowed)
+        limit = space.thrashing.limit(self._around.clock())
+        look = _Look(self._around.guard(), limit.allowed)
         for part, target in space.targets():
             place = self._index.place_of(space, part)
             if place is not None:
@@ -84,29 +168,30 @@ class SpaceKeeper:
     def finish(self, finished: Finished) -> SpaceItems | None:
         """Take note of what came of a job; the space that is to be looked at again."""
         job = finished.job
-        self._jobs.end(job)
+        self.jobs.end(job)
         if not self._is_same(job.slot, job.name, job.place):
             return job.place.space
         space, number = job.place.space, self._index.number(job.slot)
-        if finished.reason and job.fills:
-            log.info("`%s` is not made in advance: %s", job.name, finished.reason)
-            job.place.part.keep_out(number)
+        if job.fills:
+            if finished.reason:
+                log.info("`%s` is not made in advance: %s", job.name, finished.reason)
+            job.place.part.keep_out(number)  # what was made and could not be stored is not made again and again
         elif finished.reason:
             space.refused = finished.reason
-            self._parking.put(job.slot, job.name, number, job.place, self._clock())
+            self._parking.put(job.slot, job.name, number, job.place, self._around.clock())
         elif finished.outcome == CONTRACTED and space.rule.path not in self._contracted:
             self._contracted.add(space.rule.path)
             text = f"`{job.name}` is the first to give up its bytes, {job.size} of them"
-            self._tell(MOTIF_CONTRACTED, space.rule.path, text)
-        elif finished.outcome not in (CONTRACTED, _EXPANDED):  # somebody works at it
+            self._around.tell(MOTIF_CONTRACTED, space.rule.path, text)
+        elif finished.outcome != CONTRACTED:  # somebody works at it
             job.place.part.touch(number)
         return space
 
     def _look_at(self, place: Place, target: int, look: _Look) -> None:
         space, part = place.space, place.part
-        going = sum(job.size for job in self._jobs.of(place, fills=False))
-        coming = sum(job.size for job in self._jobs.of(place, fills=True))
-        used = max(0, space.usage(part).expanded_bytes - going)
+        going = sum(job.size for job in self.jobs.of(place, fills=False))
+        coming = sum(job.size for job in self.jobs.of(place, fills=True))
+        used = max(0, part.usage.expanded_bytes - going)
         look.contracting += going > 0
         look.filling += coming > 0
         if used > target:
@@ -114,15 +199,15 @@ class SpaceKeeper:
             if not look.suspended:
                 allowed = None if look.allowed is None else max(0, look.allowed - going)
                 plan = ContractionPlan(used, target, part, self._view(place), space.rule.min_age, allowed)
-                chosen = list(islice(plan, self._jobs.free))
+                chosen = list(islice(plan, self.jobs.free(fills=False)))
                 freed = sum(self._contract(place, number) for number in chosen)
                 look.contracting += bool(chosen)
                 look.held = look.held or plan.held_up
                 look.skipped.update({str(reason): count for reason, count in plan.skipped.items()})
                 look.allowed = None if look.allowed is None else max(0, look.allowed - freed)
-        elif self.may_fill and self._jobs.free > 0:
+        elif self._may_fill and space.rule.target_size < UNLIMITED:
             refills = plan_refill(used + coming, int(target * FILLED), part.recent(), self._view(place))
-            chosen = list(islice(refills, self._jobs.free))
+            chosen = list(islice(refills, self.jobs.free(fills=True)))
             look.filling += bool(chosen)
             for number in chosen:
                 self._fill(place, number)
@@ -142,41 +227,37 @@ class SpaceKeeper:
         elif look.filling:
             space.state = FILLING
         if space.state == THRASHING and before != THRASHING:
-            self._tell(MOTIF_THRASHING, space.rule.path, space.reason)
+            self._around.tell(MOTIF_THRASHING, space.rule.path, space.reason)
 
     def _contract(self, place: Place, number: int) -> int:
         """Begin a contraction; its bytes."""
-        job = self._job(place, number, fills=False)
-        if job is None:
-            return 0
-        self._jobs.begin(job, lambda: self._runtime.contract(job.name, place.space.rule.verify))
-        return job.size
+        verify = place.space.rule.verify
+        return self._begin(place, number, False, lambda name: self._runtime.contract(name, verify))
 
     def _fill(self, place: Place, number: int) -> None:
-        job = self._job(place, number, fills=True)
-        if job is not None:
+        def expand(name: str) -> str:
+            self._runtime.expand(name)
+            return _EXPANDED
 
-            def work() -> str:
-                self._runtime.expand(job.name)
-                return _EXPANDED
+        self._begin(place, number, True, expand)
 
-            self._jobs.begin(job, work)
-
-    def _job(self, place: Place, number: int, fills: bool) -> Job | None:
+    def _begin(self, place: Place, number: int, fills: bool, work: Callable[[str], str]) -> int:
         slot = place.part.slot(number)
         name, state = self._runtime.items.name(slot), self._index.state(slot)
         if name is None or state is None:
-            return None  # it is gone, which will be told
-        return Job(slot, name, state.size, place, fills)
+            return 0  # it is gone, which will be told
+        self.jobs.begin(Job(slot, name, state.size, place, fills, lambda: work(name)))
+        return state.size
 
     def _view(self, place: Place) -> Callable[[int], Candidate]:
-        now = self._clock()
+        now = self._around.clock()
 
         def view(number: int) -> Candidate:
             slot = place.part.slot(number)
-            state = self._index.state(slot)
-            under_way = state is None or self._jobs.find(slot) is not None
-            return Candidate(state.size if state else 0, self._index.age(slot, now), under_way=under_way)
+            state, name = self._index.state(slot), self._runtime.items.name(slot)
+            in_use = name is not None and self._around.in_use(name)
+            under_way = state is None or self.jobs.find(slot) is not None
+            return Candidate(state.size if state else 0, self._index.age(slot, now), in_use, under_way=under_way)
 
         return view
 

@@ -11,12 +11,15 @@ from itertools import islice
 from typing import Final
 
 from sluice_core.messages.elasticity import SpacePart
+from sluice_motifs.items import ItemState
 from sluice_motifs.replacement.api import ReplacementPolicy
 from sluice_motifs.replacement.linked_lists import LinkedLists
 from sluice_motifs.replacement.registry import create_policy
+from sluice_motifs.space.usage_counts import SpaceUsage
 
-#: Victims that one plan looks at.
+#: Victims that one plan looks at, and contracted items that it looks at for one that fits.
 LOOKED_AT: Final = 10_000
+REFILLS_LOOKED_AT: Final = 64
 
 #: Where an item stands: in the order of the policy; for a while nowhere; in one of two lists of contracted ones.
 _FREE, _ORDERED, _PARKED, _REFILLABLE, _KEPT_OUT = range(5)
@@ -31,6 +34,7 @@ class PartItems:
 
     def __init__(self, part: SpacePart, keyword: str) -> None:
         self.part = part
+        self.usage = SpaceUsage()
         self._keyword = keyword
         self._policy = create_policy(keyword)
         self._contracted = LinkedLists(len(_LISTS))
@@ -41,7 +45,7 @@ class PartItems:
     def __len__(self) -> int:
         return len(self._slots) - len(self._free)
 
-    def add(self, slot: int, expanded: bool) -> int:
+    def add(self, slot: int, item: ItemState) -> int:
         """A new item; its number here."""
         if self._free:
             number = self._free.pop()
@@ -51,11 +55,13 @@ class PartItems:
             self._slots.append(slot)
             self._state.append(_FREE)
             self._contracted.grow(number + 1)
-        self._enter(number, _ORDERED if expanded else _REFILLABLE)
+        self.usage.count(item, 1)
+        self._enter(number, _ORDERED if item.expanded else _REFILLABLE)
         return number
 
-    def remove(self, number: int) -> None:
+    def remove(self, number: int, item: ItemState) -> None:
         """An item is gone, or belongs elsewhere."""
+        self.usage.count(item, -1)
         self._leave(number, evicted=False)
         self._state[number] = _FREE
         self._free.append(number)
@@ -64,15 +70,19 @@ class PartItems:
         """The slot in the item table."""
         return self._slots[number]
 
-    def expand(self, number: int) -> None:
-        """Its bytes are there."""
-        self._leave(number, evicted=False)
-        self._enter(number, _ORDERED)
+    def change(self, number: int, before: ItemState, after: ItemState, as_victim: bool) -> None:
+        """An item is another one; what somebody contracted by hand is not filled again before it is read.
 
-    def contract(self, number: int, as_victim: bool) -> None:
-        """Its bytes are gone; what somebody contracted by hand is not filled again before it is read."""
-        self._leave(number, evicted=as_victim)
-        self._enter(number, _REFILLABLE if as_victim else _KEPT_OUT)
+        :param as_victim: whether it was contracted in its turn
+        """
+        self.usage.count(before, -1)
+        self.usage.count(after, 1)
+        if before.expanded and not after.expanded:
+            self._leave(number, evicted=as_victim)
+            self._enter(number, _REFILLABLE if as_victim else _KEPT_OUT)
+        elif after.expanded and not before.expanded:
+            self._leave(number, evicted=False)
+            self._enter(number, _ORDERED)
 
     def open(self, number: int) -> None:
         """Somebody opened it."""
@@ -117,7 +127,7 @@ class PartItems:
         if first < 0:
             return
         number = self._contracted.before(first)
-        for _ in range(LOOKED_AT):
+        for _ in range(REFILLS_LOOKED_AT):
             before = self._contracted.before(number)
             yield number
             if number == first:

@@ -27,7 +27,6 @@ class SkipReason(StrEnum):
     EMPTY = "empty"
     OPEN = "open"
     YOUNG = "younger than min_age"
-    NOT_PROVABLE = "not provable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +36,12 @@ class Candidate:
     :param size: plain bytes
     :param age: seconds since it was written or expanded
     :param open: whether somebody reads it now
-    :param provable: whether it is known that its bytes can be made again, as ``verify`` demands
     :param under_way: whether it is being contracted or expanded now
     """
 
     size: int
     age: float
     open: bool = False
-    provable: bool = True
     under_way: bool = False
 
     def obstacle(self, min_age: float) -> SkipReason | None:
@@ -55,9 +52,7 @@ class Candidate:
             return SkipReason.EMPTY
         if self.open:
             return SkipReason.OPEN
-        if self.age < min_age:
-            return SkipReason.YOUNG
-        return None if self.provable else SkipReason.NOT_PROVABLE
+        return SkipReason.YOUNG if self.age < min_age else None
 
 
 #: What is known of the item of a slot.

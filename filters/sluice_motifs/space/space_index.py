@@ -13,7 +13,6 @@ from typing import Final, Protocol
 
 from sluice_core.messages.elasticity import Membership
 from sluice_motifs.items import ItemState
-from sluice_motifs.space.ledger import SpaceItem, SpaceLedger
 from sluice_motifs.space.part_items import PartItems
 from sluice_motifs.space.space_items import SpaceItems
 
@@ -51,7 +50,6 @@ class SpaceIndex:
 
     def __init__(self, rules: SpaceRules, name_of: Callable[[int], str | None], window: float, share: float) -> None:
         self.spaces: dict[str, SpaceItems] = {}
-        self._ledger = SpaceLedger()
         self._rules = rules
         self._name_of = name_of
         self._window = window
@@ -156,7 +154,7 @@ class SpaceIndex:
         if number is None:
             space = self.spaces.get(member.space.path)
             if space is None:
-                space = SpaceItems(member.space, self._ledger, now, self._window, self._share)
+                space = SpaceItems(member.space, now, self._window, self._share)
                 self.spaces[member.space.path] = space
             number = self._numbers[key] = len(self._places)
             self._places.append(Place(space, space.use_part(member.part)))
@@ -173,14 +171,12 @@ class SpaceIndex:
         self._place[slot] = self._find_place(name, now)
         place = self.place(slot)
         if place is not None:
-            self._ledger.add(_counted(slot, place, state))
-            self._number[slot] = place.part.add(slot, state.expanded)
+            self._number[slot] = place.part.add(slot, state)
 
     def _leave(self, slot: int, state: ItemState) -> None:
         place = self.place(slot)
         if place is not None:
-            self._ledger.remove(_counted(slot, place, state))
-            place.part.remove(self._number[slot])
+            place.part.remove(self._number[slot], state)
             self._place[slot] = _NOWHERE
 
     def _change(self, slot: int, before: ItemState, after: ItemState, now: float, as_victim: bool) -> None:
@@ -188,13 +184,8 @@ class SpaceIndex:
         if after.expanded:
             self._written[slot] = int(now)
         place = self.place(slot)
-        if place is None:
-            return
-        self._ledger.change(_counted(slot, place, before), _counted(slot, place, after))
-        if before.expanded and not after.expanded:
-            place.part.contract(self._number[slot], as_victim)
-        elif after.expanded and not before.expanded:
-            place.part.expand(self._number[slot])
+        if place is not None:
+            place.part.change(self._number[slot], before, after, as_victim)
 
     def _keep(self, slot: int, state: ItemState) -> None:
         self._sizes[slot] = state.size
@@ -203,7 +194,3 @@ class SpaceIndex:
 
 def _location(member: Membership | None) -> tuple[str, str] | None:
     return None if member is None else (member.space.path, member.part.path)
-
-
-def _counted(slot: int, place: Place, state: ItemState) -> SpaceItem:
-    return SpaceItem(slot, place.space.ledger_key(place.part), state.size, state.expanded)

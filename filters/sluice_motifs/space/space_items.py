@@ -7,11 +7,10 @@ from typing import Final
 
 from sluice_core.messages.elasticity import Space, SpacePart
 from sluice_core.motifs.messages import SpaceStatus
-from sluice_motifs.space.ledger import SpaceLedger, SpaceUsage
 from sluice_motifs.space.part_items import PartItems
 from sluice_motifs.space.partition import Member, partition
 from sluice_motifs.space.thrashing import ThrashingGuard
-from sluice_motifs.space.usage_counts import RecentCounts
+from sluice_motifs.space.usage_counts import RecentCounts, SpaceUsage
 
 KEPT: Final = "kept"
 CONTRACTING: Final = "contracting"
@@ -26,14 +25,15 @@ class SpaceItems:
     :param window: seconds, and the share of all seconds: as of ``ThrashingGuard``
     """
 
-    def __init__(self, rule: Space, ledger: SpaceLedger, now: float, window: float, share: float) -> None:
+    def __init__(self, rule: Space, now: float, window: float, share: float) -> None:
         self.rule = rule
         self.parts: dict[str, PartItems] = {}
         self.thrashing = ThrashingGuard(window, share, now)
         self.state, self.reason = KEPT, ""
+        #: Whether this process contracts and fills it.
+        self.owned = True
         #: Why the last victim kept its bytes.
         self.refused = ""
-        self._ledger = ledger
         self._hour = RecentCounts(60.0, 60, 2)
         self._lately = RecentCounts(1.0, 10, 2)
         self._expansions = 0
@@ -53,17 +53,9 @@ class SpaceItems:
         for part in self.parts.values():
             part.use_policy(rule.policy)
 
-    def ledger_key(self, part: PartItems) -> str:
-        """What the ledger calls a part."""
-        return f"{self.rule.path}\0{part.part.path}"
-
-    def usage(self, part: PartItems) -> SpaceUsage:
-        """What a part holds."""
-        return self._ledger.usage(self.ledger_key(part))
-
     def total(self) -> SpaceUsage:
         """What all parts hold."""
-        usages = [self.usage(part) for part in self.parts.values()]
+        usages = [part.usage for part in self.parts.values()]
         return SpaceUsage(
             sum(one.expanded_bytes for one in usages),
             sum(one.contracted_bytes for one in usages),
@@ -74,7 +66,10 @@ class SpaceItems:
     def targets(self) -> Iterator[tuple[PartItems, int]]:
         """The parts that have items, and the bytes that each may have expanded; the target is theirs together."""
         parts = [part for part in self.parts.values() if len(part)]
-        usages = [self.usage(part) for part in parts]
+        if len(parts) == 1:
+            yield parts[0], self.rule.target_size
+            return
+        usages = [part.usage for part in parts]
         members = [
             Member(usage.expanded_bytes + usage.contracted_bytes, part.part.floor, part.part.weight)
             for part, usage in zip(parts, usages, strict=True)
@@ -104,7 +99,7 @@ class SpaceItems:
         made, seconds = self._lately.sums(now)
         rule = self.rule
         several = len(self.parts) > 1
-        parts = {part.part.path: (target, self.usage(part).expanded_bytes) for part, target in self.targets()}
+        parts = {part.part.path: (target, part.usage.expanded_bytes) for part, target in self.targets()}
         return SpaceStatus(
             rule.path,
             rule.level,

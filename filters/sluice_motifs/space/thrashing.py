@@ -135,7 +135,7 @@ class ThrashingGuard:
     """Bounds re-expansions of one space; times are seconds of one clock that never goes back.
 
     :param window: seconds
-    :param share: of all seconds, that may be lost to re-expansions; 0.01 is a hundredth
+    :param share: of all seconds, that may be lost to re-expansions; 0.01 is a hundredth, infinity is no bound
     :param now: when it begins
     :raises ValueError: when window or share are not above 0
     """
@@ -145,6 +145,7 @@ class ThrashingGuard:
             raise ValueError(f"window `{window:g}` s and share `{share:g}` were given, expected both above 0")
         self._window = window
         self._share = share
+        self._bounded = math.isfinite(share)
         self._budget = self._balance = window * share
         self._filled = now
         self._ghosts = GhostList(window, capacity)
@@ -154,12 +155,16 @@ class ThrashingGuard:
 
     def contracted(self, item: str, size: int, now: float) -> None:
         """An item gave up ``size`` bytes."""
+        if not self._bounded:
+            return
         self._advance(now)
         self._ghosts.put(item, now)
         self._cohorts.setdefault(self._number, _Cohort()).contracted += size
 
     def expanded(self, item: str, seconds: float, now: float) -> None:
         """Somebody opened a contracted item and waited so long; not to be called for a refill."""
+        if not self._bounded:
+            return
         self._advance(now)
         items, at = self._ghosts.pop(item, now)
         lost = items * seconds
@@ -169,6 +174,8 @@ class ThrashingGuard:
 
     def limit(self, now: float) -> ContractionLimit:
         """How much may be contracted from now on."""
+        if not self._bounded:
+            return ContractionLimit(None, 0.0, self._balance, self._budget, self._window)
         self._advance(now)
         contracted = sum(cohort.contracted for cohort in self._cohorts.values())
         lost = sum(cohort.lost for cohort in self._cohorts.values())

@@ -1,8 +1,33 @@
-"""Counts over a sliding time, in a ring of buckets."""
+"""What a space holds, and counts over a sliding time, in a ring of buckets."""
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
+
+from sluice_motifs.items import ItemState
+
+
+@dataclass(slots=True)
+class SpaceUsage:
+    """Plain bytes and number of items by their state, kept by changes.
+
+    Whoever counts an item out says what it was counted in as, so that sums cannot drift.
+    """
+
+    expanded_bytes: int = 0
+    contracted_bytes: int = 0
+    expanded_items: int = 0
+    contracted_items: int = 0
+
+    def count(self, item: ItemState, times: int) -> None:
+        """Count an item in (1) or out (-1)."""
+        if item.expanded:
+            self.expanded_bytes += times * item.size
+            self.expanded_items += times
+        else:
+            self.contracted_bytes += times * item.size
+            self.contracted_items += times
 
 
 class RecentCounts:

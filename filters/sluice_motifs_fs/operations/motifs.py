@@ -10,16 +10,17 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import pyfuse3
 from pyfuse3 import EntryAttributes, FUSEError, RequestContext
 
 from sluice_core.errors import CallerError, Conflict, SluiceError
-from sluice_motifs_fs.attribute_names import CONTRACTED, EXPANDED, MOTIF, REASON, STATE
+from sluice_motifs_fs.attribute_names import CONTRACTED, EXPANDED, MOTIF, REASON, SPACE, STATE
 from sluice_motifs_fs.motif_files import MotifFiles
 from sluice_motifs_fs.operations.folders import REPORTED, check_rename
 from sluice_motifs_fs.operations.items import ItemOperations
 from sluice_motifs_fs.storage.attributes import STORED
 
-_OURS: Final = (MOTIF, STATE, REASON, STORED)
+_OURS: Final = (MOTIF, STATE, REASON, SPACE, STORED)
 _ENCODED: Final = frozenset(map(os.fsencode, _OURS))
 _MOST_REASONS: Final = 256
 
@@ -77,10 +78,12 @@ class MotifOperations(ItemOperations):
         if attribute not in _OURS:
             await super().setxattr(inode, name, value, ctx)
             return
-        if attribute in (REASON, STORED):
+        if attribute in (REASON, STORED) or (attribute == SPACE and not self._may_change_space(inode, ctx)):
             raise FUSEError(errno.EPERM)
         path = self._named(inode)
-        if attribute == MOTIF:
+        if attribute == SPACE:
+            await self.wait_for(self._change_space, path, value.decode("utf-8", "replace"))
+        elif attribute == MOTIF:
             await self.wait_for(self._attach, path, value.decode("utf-8", "replace"), ctx.uid)
             for file, node in list(self._opened.items()):
                 if self._index.watches(self.nodes.path(node) or ""):
@@ -92,10 +95,17 @@ class MotifOperations(ItemOperations):
         with self._refusals(path):
             self._files.attach(path, text, user)
 
+    def _may_change_space(self, inode: int, ctx: RequestContext) -> bool:
+        return inode == pyfuse3.ROOT_INODE and ctx.uid in (0, os.geteuid())
+
+    def _change_space(self, path: str, text: str) -> None:
+        with self._refusals(path):
+            self._files.space.change(text)
+
     def _set_state(self, path: str, state: str) -> None:
         with self._refusals(path):
             if state == CONTRACTED:
-                outcome = self._files.contract(path)
+                outcome = self._files.runtime.contract(path)
                 if outcome not in (CONTRACTED, "already contracted"):
                     raise Conflict(f"`{path}` is not contracted: it is {outcome}")
             elif state == EXPANDED:
@@ -110,6 +120,8 @@ class MotifOperations(ItemOperations):
         path = self._named(inode)
         if attribute == REASON and path in self._reasons:
             return self._reasons[path]
+        if attribute == SPACE and inode == pyfuse3.ROOT_INODE:
+            return self._files.space.describe().encode()
         if attribute == STATE and path in self._index.items:
             return (CONTRACTED if inode in self._sizes else EXPANDED).encode()
         if attribute == MOTIF and path in self._index.items:
@@ -121,7 +133,7 @@ class MotifOperations(ItemOperations):
         found = [one for one in await super().listxattr(inode, ctx) if os.fsdecode(one) != STORED]
         if self.nodes.path(self.nodes[inode]) in self._index.items:
             found += [MOTIF.encode(), STATE.encode()]
-        return found
+        return [*found, SPACE.encode()] if inode == pyfuse3.ROOT_INODE else found
 
     async def removexattr(self, inode: int, name: bytes, ctx: RequestContext) -> None:
         attribute = os.fsdecode(name)

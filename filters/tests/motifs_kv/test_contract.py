@@ -16,7 +16,7 @@ class KeyValueStorage:
         self._store = Store(path, {}, lambda change: None)
         self._store.open()
         templates = {ShiftedCopy.info.keyword: ShiftedCopy}
-        self.shim = DatabaseShim(self._store, templates, lambda size: True, lambda key, made: None)
+        self.shim = DatabaseShim(self._store, templates, lambda size: True)
 
     def put(self, name, content):
         entry = Entry(self._store.new_version(), len(content))

@@ -91,9 +91,9 @@ def test_a_limit_may_be_larger_than_any_machine_and_not_negative(open_database):
     database = open_database(limit=10**18)
     fill(database, 3)
     assert contracted(database) == []
-    with pytest.raises(CallerError, match="limit `-1` is negative, expected bytes"):
+    with pytest.raises(CallerError, match="size `-1` is negative, expected at least 0 bytes"):
         database.set_limit(-1)
-    with pytest.raises(CallerError, match="limit `-1` is negative"):
+    with pytest.raises(CallerError, match="size `-1` is negative"):
         Database("nowhere", limit=-1)
     assert database.statistics().limit == 10**18
 
@@ -113,7 +113,7 @@ def wait_for_expansions(database, count, change):
     """The values that are made in the background after ``change``, when there are so many."""
     before = set(contracted(database))
     done = threading.Event()
-    committed = database._space.committed
+    committed = database._store._committed
 
     def watch(change):
         committed(change)
@@ -138,10 +138,18 @@ def test_what_was_contracted_by_hand_stays_so_until_it_is_read(open_database):
     fill(database, 3)
     assert database.contract(b"copy 1", EXPAND) == CONTRACTED
     assert database.contract(b"copy 1") == ALREADY
-    with database._space._changed:
-        assert database._space._next_refill() is None
+    assert database._elasticity._next_job(fills=True) is None
     assert database.get(b"copy 1") == b"b" * 10
     assert contracted(database) == []
+
+
+def test_what_gave_up_its_bytes_by_itself_and_then_by_hand_stays_so(open_database):
+    database = open_database(limit=20)
+    fill(database, 3)
+    assert contracted(database) == [b"copy 0"]
+    assert database.contract(b"copy 0") == ALREADY
+    database.get_or_make(b"copy 3", COPY)
+    assert wait_for_expansions(database, 3, lambda: database.set_limit(40)) == {b"copy 1"}
 
 
 def test_a_value_follows_its_source(open_database):

@@ -5,7 +5,7 @@ import pytest
 from sluice_core.motifs.activity import MotifActivity, tell_activity
 from sluice_core.store.store import Store
 from sluice_motifs.items import ItemTable
-from sluice_motifs.space.exchange import ActivityExchange
+from sluice_motifs_swift.activity_exchange import ActivityExchange
 
 pytestmark = pytest.mark.service
 

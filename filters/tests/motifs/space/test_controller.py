@@ -1,19 +1,21 @@
 """Spaces over a storage in memory, step by step."""
 
+import math
 import queue
+import threading
 
 import pytest
 
 from sluice_core.messages.elasticity import Membership, Space, SpacePart
 from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.runtime import Runtime
-from sluice_motifs.space.controller import SpaceController, SpaceSurroundings
+from sluice_motifs.space.controller import SpaceController
+from sluice_motifs.space.keeper import SpaceSurroundings
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim
 
 SIZE = 100
-AT_ONCE = SpaceSurroundings().at_once
 
 
 class Rules:
@@ -44,12 +46,13 @@ class Rules:
 class Cluster:
     """One storage, and a daemon with its runtime."""
 
-    def __init__(self, rules, leases=None, shim=None):
+    def __init__(self, rules, leases=None, shim=None, **more):
         self.shim = shim or MemoryShim(self.read)
         self.leases = leases or LocalLeases()
         self.runtime = Runtime(self.shim, self.leases, LocalDependents(), load_templates())
         self.now = 1000.0
         self.suspended = ""
+        self.in_use = set()
         self.told, self.reports = [], []
         around = SpaceSurroundings(
             guard=lambda: self.suspended,
@@ -57,6 +60,8 @@ class Cluster:
             tell=lambda *event: self.told.append(event),
             clock=lambda: self.now,
             now=lambda: 1.7e9,
+            in_use=lambda name: name in self.in_use,
+            **more,
         )
         self.controller = SpaceController(self.runtime, rules, self.leases, "n1", around)
         self.runtime.items.watch(self.controller)
@@ -87,9 +92,9 @@ class Cluster:
             while self.controller.hear(0):
                 pass
             self.controller.step()
-            if self.controller._jobs.free == AT_ONCE:
+            if not self.controller._keeper.jobs:
                 return self.reports[-1][0] if self.reports else None
-            while self.controller._jobs.free < AT_ONCE:
+            while self.controller._keeper.jobs:
                 assert self.controller.hear(5)
         raise AssertionError("it never comes to rest")
 
@@ -217,6 +222,77 @@ def test_what_the_owner_did_not_choose_is_not_held_against_its_target(cluster, r
     rules.set(target_size=5 * SIZE)
     status = cluster.settle()
     assert (status.state, status.used, status.reason) == ("kept", 5 * SIZE, "")
+
+
+def test_without_a_bound_a_target_is_kept_whatever_reads_cost(rules):
+    cluster = Cluster(rules, share=math.inf)
+    cluster.put(*NAMES)
+    rules.set(target_size=5 * SIZE)
+    cluster.settle()
+    for name in cluster.contracted():
+        slot = cluster.runtime.items.slot(name)
+        cluster.controller.made(slot, name, 1000.0)
+        cluster.open(name)
+    status = cluster.settle()
+    assert (status.state, status.used) == ("kept", 5 * SIZE)
+
+
+def test_what_somebody_has_open_is_passed_over_and_goes_when_it_is_closed(cluster, rules):
+    cluster.put(*NAMES)
+    cluster.in_use = {"c/0", "c/1"}
+    rules.set(target_size=SIZE)
+    status = cluster.settle()
+    assert (status.state, status.reason) == ("above", "2 are open")
+    assert set(NAMES) - set(cluster.contracted()) == cluster.in_use
+    cluster.in_use = {"c/0"}
+    assert cluster.settle().state == "kept"
+    assert set(NAMES) - set(cluster.contracted()) == cluster.in_use
+
+
+def test_what_is_made_in_advance_and_cannot_be_stored_is_made_once(cluster, rules):
+    cluster.put(*NAMES)
+    rules.set(target_size=2 * SIZE)
+    cluster.scan()
+    cluster.settle()
+    made = []
+    cluster.runtime.expand = made.append
+    rules.set(target_size=10**6)
+    cluster.settle()
+    assert sorted(made) == sorted(cluster.contracted())
+
+
+def test_contractions_do_not_wait_for_refills(cluster, rules):
+    cluster.put(*NAMES)
+    rules.set(target_size=0)
+    cluster.scan()
+    cluster.settle()
+    held = threading.Event()
+    cluster.runtime.expand = lambda name: held.wait(60)
+    rules.set(target_size=10**6)
+    cluster.controller.step()
+    assert len(cluster.controller._keeper.jobs) == 8
+    cluster.put("c/new")
+    rules.set(target_size=0)
+    try:
+        while len(cluster.contracted()) < 11:
+            cluster.controller.step()
+            assert cluster.controller.hear(5)
+    finally:
+        held.set()
+    cluster.settle()
+
+
+def test_a_scan_that_ended_before_spaces_were_kept_lets_them_be_filled(cluster, rules):
+    cluster.put(*NAMES)
+    rules.set(target_size=0)
+    cluster.settle()
+    cluster.scan()
+    later = Cluster(rules, LocalLeases(), cluster.shim)
+    later.runtime.items._watchers.clear()
+    later.scan()
+    rules.set(target_size=10**6)
+    later.runtime.items.watch(later.controller)
+    assert later.settle().contracted == 0
 
 
 def test_parts_share_the_target_by_floors_and_weights(cluster, rules):

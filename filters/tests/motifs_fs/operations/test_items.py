@@ -80,7 +80,7 @@ def item(mounted, tmp_path):
 
 
 def test_later_content_that_takes_the_place_of_an_expansion_is_opened_instead(mounted, item, tmp_path, monkeypatch):
-    assert mounted.files.contract(item) == "contracted"
+    assert mounted.files.runtime.contract(item) == "contracted"
     open_as_it_is = mounted.files.runtime.open
 
     def open_before_later_content(name, chain=()):
@@ -118,7 +118,7 @@ def test_what_was_replaced_is_contracted_under_its_name(mounted, item, tmp_path,
 
 
 def test_an_expansion_that_ends_while_a_size_is_looked_at_shows_no_bytes_too_few(mounted, item, monkeypatch):
-    assert mounted.files.contract(item) == "contracted"
+    assert mounted.files.runtime.contract(item) == "contracted"
     look = os.lstat
 
     def look_before_it_is_expanded(path):

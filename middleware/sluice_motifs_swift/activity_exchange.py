@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from sluice_core.errors import PeerError
 from sluice_core.motifs.activity import (
@@ -24,10 +24,8 @@ from sluice_core.motifs.activity import (
     last_activity,
     tell_activity,
 )
+from sluice_core.store.store import Store
 from sluice_motifs.items import ItemState, ItemTable
-
-if TYPE_CHECKING:  # who uses no exchange needs no Redis client
-    from sluice_core.store.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,36 @@
+"""The options of a mount's configuration file, declared once; the command line has what is of one mount."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sluice_core.options import Option, OptionError, read_file
+from sluice_motifs.space.keeper import SHARE
+from sluice_motifs.templates import options
+
+SECTION: Final = "motif-fs"
+OPTIONS: Final = (
+    Option(
+        "reexpansion_share",
+        SHARE,
+        "part of all seconds that a mount may take to make again what it contracted minutes before; "
+        "one whose target would need more stays larger; inf: its target is kept whatever that costs",
+    ),
+    *options.OPTIONS,
+)
+
+
+def defaults() -> dict[str, Any]:
+    """The options of a mount without a file."""
+    return {option.name: option.default for option in OPTIONS}
+
+
+def read_settings(path: str) -> dict[str, Any]:
+    """The options of ``[motif-fs]`` in the file at ``path``.
+
+    :raises OptionError: when it cannot be read or an option in it cannot be used
+    """
+    values = read_file(OPTIONS, path, SECTION)
+    if not values["reexpansion_share"] > 0:
+        raise OptionError(f"option `reexpansion_share` is `{values['reexpansion_share']}`, expected more than 0")
+    return values
