@@ -13,6 +13,7 @@ from sluice_block.konnector import settings as konnector
 from sluice_controller import config as api
 from sluice_controller.app.policy_sample import sample_policy
 from sluice_core.options import sample_section
+from sluice_motifs_fs import settings as motif_fs
 from sluice_motifs_swift import settings as motifs
 from sluice_rewriter import settings as rewriter
 
@@ -24,6 +25,10 @@ CALLS = "## Calls\n"
 _HEAD = """\
 # {what}.  Every option is here, commented out, at its default.
 # `{command} --sample-config` prints the same.
+
+"""
+_MOUNT = """\
+# A mount of files with motifs: `sluice-motif-fs mount --config`.  Every option is here, commented out, at its default.
 
 """
 _KEYSTONE = """\
@@ -57,6 +62,7 @@ def files() -> dict[str, str]:
         "rewriter.conf": _HEAD.format(what="The rewriter of stored objects", command="sluice-rewriter")
         + rewriter.sample_file(),
         "motifs.conf": _HEAD.format(what="The motif daemon", command="sluice-motifs") + motifs.sample_file(),
+        "motif-fs.conf": _MOUNT + sample_section(motif_fs.SECTION, motif_fs.OPTIONS),
         "policy.yaml": _POLICY + sample_policy(),
     }
 

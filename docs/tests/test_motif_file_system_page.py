@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from sluice_motifs.replacement.registry import BUILT_IN as POLICIES
+from sluice_motifs.space.keeper import FILLED, SHARE, WINDOW
 from sluice_motifs.templates.registry import BUILT_IN as TEMPLATES
 from sluice_motifs_fs import attribute_names
 from sluice_motifs_fs.cli import parser
@@ -17,6 +18,7 @@ PAGE = (Path(__file__).parents[1] / "motif-file-system.md").read_text(encoding="
 
 def test_its_numbers_are_those_of_the_code():
     assert (QUIET, PATIENCE) == (2.0, 5.0)
+    assert (FILLED, SHARE, WINDOW) == (0.9, 0.01, 300.0)
     assert "for two seconds, at most five seconds" in PAGE
     assert f"{WAITING} requests can wait" in PAGE
     assert f"`{PRIVATE}`" in PAGE
@@ -27,7 +29,13 @@ def test_its_names_are_those_of_the_code():
         assert f"`{policy.keyword}`" in PAGE
     for template in TEMPLATES:
         assert f"`{template.info.keyword}`" in PAGE
-    for attribute in (attribute_names.MOTIF, attribute_names.STATE, attribute_names.REASON, STORED):
+    for attribute in (
+        attribute_names.MOTIF,
+        attribute_names.STATE,
+        attribute_names.REASON,
+        attribute_names.SPACE,
+        STORED,
+    ):
         assert f"`{attribute}`" in PAGE
     usage = parser().format_help()
     for command in re.findall(r"^\| `(\w+) ", PAGE, re.MULTILINE):

@@ -9,8 +9,8 @@ import pytest
 from docs.examples.graph_database import BLOCK, GraphDatabase, ShortestPaths
 
 from sluice_motifs.replacement.registry import BUILT_IN
-from sluice_motifs_kv.database import Database
 from sluice_motifs.space.keeper import FILLED
+from sluice_motifs_kv.database import Database
 
 PAGE = (Path(__file__).parents[1] / "motif-key-value.md").read_text(encoding="utf-8")
 

@@ -14,11 +14,12 @@ from sluice_controller import config as api
 from sluice_controller.identity.operations import OPERATIONS
 from sluice_controller.identity.rules import enforcer
 from sluice_core.options import read_file
+from sluice_motifs_fs import settings as motif_fs
 from sluice_motifs_swift import settings as motifs
 from sluice_rewriter import settings as rewriter
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample"
-ROOMS = {"api": api, "actors": actors, "agent": agent, "konnector": konnector}
+ROOMS = {"api": api, "actors": actors, "agent": agent, "konnector": konnector, "motif-fs": motif_fs}
 
 
 def generator():
@@ -33,7 +34,11 @@ def generated():
 
 
 @pytest.mark.parametrize(
-    "name", ["api.conf", "actors.conf", "agent.conf", "konnector.conf", "rewriter.conf", "motifs.conf", "policy.yaml"]
+    "name",
+    [
+        *("api.conf", "actors.conf", "agent.conf", "konnector.conf", "rewriter.conf", "motifs.conf", "motif-fs.conf"),
+        "policy.yaml",
+    ],
 )
 def test_a_sample_is_up_to_date(name):
     assert (SAMPLES / name).read_text() == generated()[name], "python docs/sample/generate.py writes it anew"

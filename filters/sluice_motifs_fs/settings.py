@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Final
 
 from sluice_core.options import Option, OptionError, read_file
@@ -18,6 +19,8 @@ OPTIONS: Final = (
     ),
     *options.OPTIONS,
 )
+#: Files that are read anew while a mount goes on, which works in the folder that it shows.
+_FOLLOWED: Final = ("motif_password_file", "motif_key_manager_conf")
 
 
 def defaults() -> dict[str, Any]:
@@ -33,4 +36,6 @@ def read_settings(path: str) -> dict[str, Any]:
     values = read_file(OPTIONS, path, SECTION)
     if not values["reexpansion_share"] > 0:
         raise OptionError(f"option `reexpansion_share` is `{values['reexpansion_share']}`, expected more than 0")
+    for name in _FOLLOWED:
+        values[name] = values[name] and os.path.abspath(values[name])
     return values
