@@ -59,3 +59,4 @@ class MountSpace(SpaceController):
         if not (target is None or type(target) is int):
             raise CallerError(f"`target_size` is `{target}`, expected bytes, or null for no target")
         self._rules.change(target, f"{policy}")
+        self._told.put(self.step)

@@ -4,6 +4,8 @@ Theory of operation
 
 * What the runtime's item table tells waits in a queue, in its order, for the one thread that has the keeper.  What it
   decides is done by a few others, whose number is the budget.
+* All spaces are looked at each second, and one that has just grown above its target at once: else it would hold what
+  comes in a second too much.
 * Every daemon keeps the figures of all spaces, and one owns each space, by a lease.  Only the owner contracts and
   fills, so two never work against each other, and another one takes over with what it knows already.
 """
@@ -25,6 +27,7 @@ from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Finished, JobThreads
 from sluice_motifs.space.keeper import SpaceKeeper, SpaceSurroundings
 from sluice_motifs.space.space_index import SpaceRules
+from sluice_motifs.space.space_items import ABOVE, SUSPENDED, THRASHING
 from sluice_motifs.storage.leases import LASTS, release
 from sluice_motifs.storage.shim import Lease, Leases
 
@@ -34,6 +37,8 @@ log = logging.getLogger(__name__)
 PERIOD: Final = 1.0
 #: Seconds after which it is reported again that nothing has changed; below ``sluice_core.motifs.spaces.LIFE``.
 REPORT_AGAIN: Final = 5.0
+#: States in which more bytes than before change nothing.
+_STUCK: Final = (ABOVE, THRASHING, SUSPENDED)
 
 
 class SpaceController:
@@ -95,7 +100,7 @@ class SpaceController:
     # ItemWatcher: called in any thread
 
     def changed(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
-        self._told.put(partial(self._keeper.changed, slot, name, before, after))
+        self._told.put(partial(self._change, slot, name, before, after))
 
     def opened(self, slot: int, name: str) -> None:
         self._told.put(partial(self._keeper.opened, slot, name))
@@ -105,6 +110,12 @@ class SpaceController:
 
     def scanned(self) -> None:
         self._told.put(self._keeper.scanned)
+
+    def closed(self, name: str) -> None:
+        """Somebody has closed an item; may be called in any thread."""
+        slot = self._runtime.items.slot(name)
+        if slot is not None:
+            self._told.put(partial(self._close, slot))
 
     # From here on: in the one thread
 
@@ -174,6 +185,18 @@ class SpaceController:
         if lease is not None:
             self._owned[path] = lease
         return lease is not None
+
+    def _change(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
+        self._keeper.changed(slot, name, before, after)
+        space = self._keeper.space_of(slot)
+        if space is not None and space.owned and space.above and space.state not in _STUCK:
+            self._keeper.keep(space)
+
+    def _close(self, slot: int) -> None:
+        self._keeper.unpark(slot)  # it may have been opened when it was judged
+        space = self._keeper.space_of(slot)
+        if space is not None and space.owned and space.above:
+            self._keeper.keep(space)
 
     def _finish(self, finished: Finished) -> None:
         space = self._keeper.finish(finished)

@@ -155,6 +155,12 @@ class SpaceKeeper:
         if place is not None:
             place.part.keep_out(self._index.number(slot))
 
+    def unpark(self, slot: int) -> None:
+        """What an item was left alone for may be over."""
+        place = self._index.place(slot)
+        if place is not None:
+            place.part.unpark(self._index.number(slot))
+
     def keep(self, space: SpaceItems) -> None:
         """Begin what brings a space to its target, as far as there are free turns; say how it stands."""
         limit = space.thrashing.limit(self._around.clock())
@@ -166,7 +172,7 @@ class SpaceKeeper:
         self._conclude(space, look, str(limit))
 
     def finish(self, finished: Finished) -> SpaceItems | None:
-        """Take note of what came of a job; the space that is to be looked at again."""
+        """Take note of what came of a job; the space that is to be looked at again at once, if any."""
         job = finished.job
         self.jobs.end(job)
         if not self._is_same(job.slot, job.name, job.place):
@@ -183,14 +189,14 @@ class SpaceKeeper:
             self._contracted.add(space.rule.path)
             text = f"`{job.name}` is the first to give up its bytes, {job.size} of them"
             self._around.tell(MOTIF_CONTRACTED, space.rule.path, text)
-        elif finished.outcome != CONTRACTED:  # somebody works at it
+        elif finished.outcome != CONTRACTED:  # somebody works at it, and does so for a while
             job.place.part.touch(number)
+            return None
         return space
 
     def _look_at(self, place: Place, target: int, look: _Look) -> None:
         space, part = place.space, place.part
-        going = sum(job.size for job in self.jobs.of(place, fills=False))
-        coming = sum(job.size for job in self.jobs.of(place, fills=True))
+        going, coming = self._under_way(place, fills=False), self._under_way(place, fills=True)
         used = max(0, part.usage.expanded_bytes - going)
         look.contracting += going > 0
         look.filling += coming > 0
@@ -211,6 +217,11 @@ class SpaceKeeper:
             look.filling += bool(chosen)
             for number in chosen:
                 self._fill(place, number)
+
+    def _under_way(self, place: Place, fills: bool) -> int:
+        """Bytes of jobs whose items are still as they were: what became of others was told, and is counted."""
+        jobs = ((job, self._index.state(job.slot)) for job in self.jobs.of(place, fills))
+        return sum(job.size for job, state in jobs if state is not None and state.expanded != fills)
 
     def _conclude(self, space: SpaceItems, look: _Look, limit: str) -> None:
         before = space.state

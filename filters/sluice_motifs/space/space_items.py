@@ -31,7 +31,7 @@ class SpaceItems:
         self.thrashing = ThrashingGuard(window, share, now)
         self.state, self.reason = KEPT, ""
         #: Whether this process contracts and fills it.
-        self.owned = True
+        self.owned = False
         #: Why the last victim kept its bytes.
         self.refused = ""
         self._hour = RecentCounts(60.0, 60, 2)
@@ -62,6 +62,11 @@ class SpaceItems:
             sum(one.expanded_items for one in usages),
             sum(one.contracted_items for one in usages),
         )
+
+    @property
+    def above(self) -> bool:
+        """Whether it holds more than its target."""
+        return sum(part.usage.expanded_bytes for part in self.parts.values()) > self.rule.target_size
 
     def targets(self) -> Iterator[tuple[PartItems, int]]:
         """The parts that have items, and the bytes that each may have expanded; the target is theirs together."""

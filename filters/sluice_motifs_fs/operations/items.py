@@ -184,14 +184,11 @@ class ItemOperations(FileOperations):
                 os.close(fh)
                 return
             self._replaced.close(fh, watched)
-            if watched.writes:
-                self._note(node)
-
-    def _note(self, node: Node) -> None:
-        """What was an item may be none after it was written."""
-        path = self.nodes.path(node)
-        if path is not None and path in self._index.items:
-            self._files.runtime.note(path)
+            path = self.nodes.path(node)
+            if path is not None and path in self._index.items:
+                if watched.writes:  # it may be none after it was written
+                    self._files.runtime.note(path)
+                self._files.space.closed(path)
 
     async def create(
         self, parent_inode: int, name: bytes, mode: int, flags: int, ctx: RequestContext

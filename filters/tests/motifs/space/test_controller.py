@@ -249,6 +249,34 @@ def test_what_somebody_has_open_is_passed_over_and_goes_when_it_is_closed(cluste
     assert set(NAMES) - set(cluster.contracted()) == cluster.in_use
 
 
+def test_what_grows_above_its_target_is_contracted_before_the_next_look(cluster, rules):
+    rules.set(target_size=5 * SIZE)
+    cluster.put(*NAMES[:5])
+    cluster.settle()
+    cluster.put(*NAMES[5:])
+    while len(cluster.contracted()) < 5:
+        assert cluster.controller.hear(5)
+    cluster.settle()
+    cluster.in_use = set(NAMES)
+    rules.set(target_size=0)
+    assert cluster.settle().state == "above"
+    cluster.in_use.remove("c/9")
+    cluster.controller.closed("c/9")
+    while len(cluster.contracted()) < 6:
+        assert cluster.controller.hear(5)
+
+
+def test_what_was_opened_when_it_was_judged_goes_when_it_is_closed(cluster, rules):
+    cluster.put("c/0")
+    cluster.shim.pinned["c/0"] = "it is open"
+    rules.set(target_size=0)
+    assert cluster.settle().reason == "`c/0` is not contracted: it is open"
+    del cluster.shim.pinned["c/0"]
+    assert cluster.settle().state == "above"
+    cluster.controller.closed("c/0")
+    assert cluster.settle().contracted == SIZE
+
+
 def test_what_is_made_in_advance_and_cannot_be_stored_is_made_once(cluster, rules):
     cluster.put(*NAMES)
     rules.set(target_size=2 * SIZE)
