@@ -19,14 +19,13 @@ from sluice_motifs.api import PRESERVING
 from sluice_motifs.choice import CheapestFirst
 from sluice_motifs.contraction.contractor import ALREADY, Contractor
 from sluice_motifs.contraction.preparation import HEAD
-from sluice_motifs.dependencies.attachment_checks import check_sources
+from sluice_motifs.dependencies.attachment_checks import ANOTHER, check_sources, made_from, split_versions
 from sluice_motifs.dependencies.freshness import (
     Freshness,
     Templates,
     find_template,
     internal_sources,
     preserved_by,
-    recorded_sources,
     with_motifs,
 )
 from sluice_motifs.dependencies.source_changes import SourceChanges
@@ -34,7 +33,7 @@ from sluice_motifs.expansion.opening import Opened, Openings, Surroundings
 from sluice_motifs.items import ItemStatistics, ItemTable
 from sluice_motifs.storage.leases import HeldLeases, Renewal
 from sluice_motifs.storage.records import MOST_MOTIFS, ItemView, Motif, Record
-from sluice_motifs.storage.shim import Dependents, Leases, Shim
+from sluice_motifs.storage.shim import Dependents, Leases, Shim, ViewedOnce
 
 #: How often the lease of an item is tried to attach or detach a motif, and seconds in between.
 _TRIES: Final = 50
@@ -78,13 +77,14 @@ class Runtime:
         :raises CallerError: when a parameter is unknown, missing or out of its range, or cannot work
         """
         kind = find_template(template, self._templates)
+        params, versions = split_versions(kind, params)
         checked = check_parameters(kind.info, params)
         given = {name: value for name, value in checked.items() if value is not None}
         kind(given).check()
-        return Motif(template, given, identity)
+        return Motif(template, given, identity, versions)
 
     def attach_motif(self, name: str, motif: Motif) -> None:
-        """Attach a motif to an item, which from now on counts as made from its sources as they are now.
+        """Attach a motif to an item, which from now on counts as made from its sources as ``attachment`` says.
 
         :raises NotFound: when there is no such item or source
         :raises CallerError: when the item has it already, or may not have it
@@ -99,7 +99,9 @@ class Runtime:
             self.items.put(name, view.plain.size, not view.contracted)
 
     def attachment(self, view: ItemView, motif: Motif) -> Record:
-        """The record of an item with one motif more, whose bytes count as made from the sources as they are now.
+        """The record of an item with one motif more.
+
+        The bytes count as made from the sources as they are now, or from those of which the motif tells the ETags.
 
         :raises NotFound: when a source does not exist
         :raises CallerError: when it has the motif already, or may not have it
@@ -110,14 +112,15 @@ class Runtime:
             raise CallerError(f"`{view.name}` has {MOST_MOTIFS} motifs, and may not have more")
         check_sources(view, motif, self._shim, self._dependents, self._templates)
         attached = Record((*view.record.motifs, motif), view.record.made_from)
-        state = self._freshness.look(replace(view, record=attached))
+        views = ViewedOnce(self._shim)
+        state = Freshness(views, self._templates).look(replace(view, record=attached))
         names = internal_sources(motif, view.name, self._templates)
         missing = state.gone.intersection(names)
         if missing:
             raise NotFound(f"source `{min(missing)}` does not exist")
-        recorded = recorded_sources(motif, view.name, self._templates)
-        versions = {source: state.versions[source] for source in recorded}
-        record = Record(attached.motifs, {**versions, **view.record.made_from})
+        versions = made_from(view.name, motif, state, views, self._templates)
+        changed = {name: version for name, version in versions.items() if version == ANOTHER}
+        record = Record(attached.motifs, {**versions, **view.record.made_from, **changed})
         record.encode()  # too long a record is the caller's error, whatever the storage holds
         return record
 

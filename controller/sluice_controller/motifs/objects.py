@@ -13,6 +13,7 @@ from sluice_controller.identity.caller import Identity
 from sluice_core.describe import ActionInfo, Scalar
 from sluice_core.errors import CallerError, Forbidden, NotFound, PeerError
 from sluice_core.motifs import messages as verbs
+from sluice_core.motifs.actions import VERSIONS
 from sluice_core.motifs.calls import MotifClient
 from sluice_dsl.diagnostics import closest_match
 from sluice_dsl.syntax.units import UnitError, read_parameter
@@ -124,6 +125,8 @@ def identity_text(backend: Backend, caller: Identity, account: str) -> str:
 def _read(info: ActionInfo, name: str, value: Scalar) -> Scalar:
     """A parameter, whose value may be a text with a unit."""
     parameter = info.parameter(name)
+    if parameter is None and name == VERSIONS:
+        return value  # the daemon knows whether the template takes it
     if parameter is None:
         near = closest_match(name, [one.name for one in info.parameters])
         hint = f", did you mean `{near}`" if near else ""

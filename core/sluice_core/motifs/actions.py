@@ -28,6 +28,8 @@ MOST_BYTES: Final = 10**17
 MOST_WEIGHT: Final = 1000
 _TEN_YEARS: Final = 3650 * 86400.0
 TEMPLATE: Final = "template"
+#: The parameter of every derived motif that is attached: the ETags of the sources that the bytes were made from.
+VERSIONS: Final = "versions"
 #: What a text parameter of a motif begins with whose value is taken from the metadata of each object.
 FROM_METADATA: Final = "meta:"
 

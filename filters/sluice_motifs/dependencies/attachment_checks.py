@@ -1,18 +1,77 @@
-"""Whether a motif may be attached to an item, as far as its sources go."""
+"""Whether a motif may be attached to an item, as far as its sources go, and what the bytes count as made from.
+
+Whoever makes an item by hand reads its sources some time before the motif is attached.  The parameter ``versions`` of
+any derived motif tells what was read: the ETags of the sources, in the order in which the motif names them.  A source
+that has another one by now was changed since, and is recorded so: the item is out of date at once.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Final
 
+from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError, Conflict
-from sluice_motifs.api import DERIVED
+from sluice_core.motifs.actions import VERSIONS
+from sluice_motifs.api import DERIVED, Template
 from sluice_motifs.dependencies.availability import DEEPEST
-from sluice_motifs.dependencies.freshness import Templates, find_template, is_exact, sources_by_name, sources_of
+from sluice_motifs.dependencies.freshness import (
+    SourceState,
+    Templates,
+    find_template,
+    internal_sources,
+    is_exact,
+    recorded_sources,
+    sources_by_name,
+    sources_of,
+)
 from sluice_motifs.storage.records import ItemView, Motif
-from sluice_motifs.storage.shim import Dependents, Shim
+from sluice_motifs.storage.shim import Dependents, Shim, Views
 
 #: Sources of one motif.
 MOST_SOURCES: Final = 32
+#: What is recorded of a source that has changed since it was read: the version of none.
+ANOTHER: Final = "another"
+_ETAG: Final = re.compile("[0-9a-f]{32,128}")
+
+
+def split_versions(kind: type[Template], params: Mapping[str, Scalar]) -> tuple[Mapping[str, Scalar], tuple[str, ...]]:
+    """The parameters of the template itself, and the ETags that the bytes were made from; none when they are not told.
+
+    :raises CallerError: when they are no ETags, or the template takes none
+    """
+    if VERSIONS not in params or kind.info.parameter(VERSIONS) is not None:
+        return params, ()
+    if kind.relation != DERIVED:
+        raise CallerError(f"template `{kind.info.keyword}` takes no `{VERSIONS}`: it makes no new content")
+    etags = tuple(one.strip().strip('"').lower() for one in str(params[VERSIONS]).split(","))
+    for etag in etags:
+        if not _ETAG.fullmatch(etag):
+            raise CallerError(f"`{VERSIONS}` has `{etag:.80}`, expected the ETag of each source, between commas")
+    return {name: value for name, value in params.items() if name != VERSIONS}, etags
+
+
+def made_from(item: str, motif: Motif, state: SourceState, views: Views, templates: Templates) -> dict[str, str]:
+    """The versions of sources to record with an item to which a motif is attached.
+
+    :param state: its sources, all of which are there, as looked at through ``views``
+    :param views: in which each item is looked at once
+    :raises CallerError: when the motif tells other than one version for each source, or one that cannot be compared
+    """
+    versions = {name: state.versions[name] for name in recorded_sources(motif, item, templates)}
+    if not motif.versions:
+        return versions
+    names = internal_sources(motif, item, templates)
+    if len(motif.versions) != len(names):
+        raise CallerError(f"`{VERSIONS}` has {len(motif.versions)} ETags, expected {len(names)}, one for each source")
+    for name, etag, view in zip(names, motif.versions, views.view_all(names), strict=True):
+        digest = "" if view is None else view.plain.digest
+        if not digest:
+            raise CallerError(f"source `{name}` has no ETag that `{VERSIONS}` could be compared with")
+        if digest != etag:
+            versions[name] = ANOTHER
+    return versions
 
 
 def check_sources(view: ItemView, motif: Motif, shim: Shim, dependents: Dependents, templates: Templates) -> None:

@@ -27,11 +27,14 @@ class Motif:
 
     :param template: its keyword
     :param identity: who attached it; sources are read with the rights that this identity has when they are read
+    :param versions: while it is being attached, the ETags of the sources that the bytes were made from, if these are
+        told; kept nowhere
     """
 
     template: str
     params: Mapping[str, Scalar] = field(default_factory=dict)
     identity: str = ""
+    versions: tuple[str, ...] = field(default=(), compare=False)
 
     def as_json(self) -> dict[str, Any]:
         return {"t": self.template, "p": dict(self.params), "i": self.identity}

@@ -10,7 +10,7 @@ from tests.support.simulation import motif_interleavings
 from tests.support.simulation.motif_interleavings import LosableLeases, Violation, run
 
 from sluice_motifs.contraction import contractor, copies
-from sluice_motifs.dependencies import availability, source_changes
+from sluice_motifs.dependencies import attachment_checks, availability, source_changes
 from sluice_motifs.dependencies.freshness import Freshness
 from sluice_motifs.expansion import expander
 from sluice_motifs.storage.leases import HeldLeases
@@ -73,6 +73,15 @@ def new_content_has_the_time_of_now(patch):
     patch.setattr(MemoryShim, "_successor", of_now)
 
 
+def what_a_late_client_read_is_not_compared(patch):
+    made_from = attachment_checks.made_from
+
+    def as_they_are_now(item, motif, *others):
+        return made_from(item, dataclasses.replace(motif, versions=()), *others)
+
+    patch.setattr(attachment_checks, "made_from", as_they_are_now)
+
+
 def bytes_are_not_proven(patch):
     patch.setattr(expander, "proven", lambda pieces, view: pieces)
 
@@ -114,6 +123,7 @@ def copies_are_removed_that_items_need(patch):
         versions_are_not_compared,
         the_storage_takes_late_writes,
         new_content_has_the_time_of_now,
+        what_a_late_client_read_is_not_compared,
         bytes_are_not_proven,
         contractions_hold_no_support,
         leases_exclude_nobody,

@@ -1,3 +1,5 @@
+import hashlib
+
 import pytest
 
 from sluice_core.errors import CallerError, Conflict, NotFound
@@ -16,6 +18,7 @@ from sluice_motifs.testing.memory_shim import MemoryShim
 from sluice_motifs.testing.template_suite import CallOfTest
 
 TEXT = b"a line of a log\n" * 1000
+ETAG, EMPTY_ETAG = (hashlib.md5(one).hexdigest() for one in (TEXT, b""))
 
 
 class Store:
@@ -42,6 +45,7 @@ def store():
     store = Store()
     for name in ("a", "b"):
         store.shim.put(name, TEXT)
+    store.shim.put("c", b"")
     return store
 
 
@@ -52,6 +56,8 @@ def store():
         ("concat", {}, BadParameter, "motif `concat` needs parameter `of`"),
         ("concat", {"of": "a", "off": "b"}, BadParameter, "motif `concat` has no parameter `off`"),
         ("compressed", {"source": "a", "engine": "rar"}, BadParameter, "expected one of gzip, zstd"),
+        ("concat", {"of": "a", "versions": "7"}, CallerError, "`versions` has `7`, expected the ETag of each source"),
+        ("duplicate_of", {"source": "a", "versions": ETAG}, CallerError, "template `duplicate_of` takes no `versions`"),
     ],
 )
 def test_a_motif_that_cannot_be_is_refused(store, template, params, error, reason):
@@ -66,11 +72,37 @@ def test_a_motif_that_cannot_be_is_refused(store, template, params, error, reaso
         ("b", {"of": "none"}, NotFound, "source `none` does not exist"),
         ("b", {"of": "a,b"}, CallerError, "`b` would be made from itself"),
         ("b", {"of": ",".join(f"s{n}" for n in range(33))}, CallerError, "33 sources, expected at most 32"),
+        ("b", {"of": "a,c", "versions": ETAG}, CallerError, "`versions` has 1 ETags, expected 2, one for each source"),
     ],
 )
 def test_a_motif_that_does_not_fit_an_item_is_not_attached(store, name, params, error, reason):
     with pytest.raises(error, match=reason):
         store.attach(name, "concat", **params)
+
+
+@pytest.mark.parametrize("written", [str, str.upper, '"{}"'.format], ids=["bare", "upper case", "quoted"])
+def test_an_item_that_was_made_from_the_sources_as_they_are_is_up_to_date(store, written):
+    store.attach("b", "concat", of="a,c,a", versions=", ".join(map(written, (ETAG, EMPTY_ETAG, ETAG))))
+    view = store.shim.view("b")
+    assert view.record.motifs[0].params == {"of": "a,c,a"}
+    assert view.record.made_from == {name: store.shim.view(name).plain.version for name in ("a", "c")}
+    assert b"".join(store.read("b")) == TEXT
+
+
+@pytest.mark.parametrize(
+    "versions", [(EMPTY_ETAG, EMPTY_ETAG, ETAG), (ETAG, EMPTY_ETAG, EMPTY_ETAG), (ETAG, ETAG, ETAG)]
+)
+def test_an_item_that_was_made_from_others_is_made_anew(store, versions):
+    store.attach("b", "concat", of="a,c,a", versions=",".join(versions))
+    store.runtime.expand("b")
+    assert b"".join(store.read("b")) == TEXT + TEXT
+    assert store.shim.view("b").record.made_from["a"] == store.shim.view("a").plain.version
+
+
+def test_an_item_is_out_of_date_although_another_motif_of_it_was_up_to_date(store):
+    store.attach("b", "compressed", source="a")
+    store.attach("b", "concat", of="a", versions=EMPTY_ETAG)
+    assert store.shim.view("b").record.made_from == {"a": "another"}
 
 
 def test_an_item_is_contracted_read_and_there_again(store):

@@ -159,3 +159,36 @@ def test_what_is_derived_from_new_content_is_made_anew(motifs, swift, derived):
         contract(motifs, derived)
         contract(motifs, f"{CONTAINER}/over")
         assert swift.request("GET", f"{CONTAINER}/over").body == content
+
+
+def test_an_object_is_out_of_date_if_it_was_made_from_older_versions(motifs, swift, api, derived, eventually):
+    made_of = f"concat; of=AUTH_test/{CONTAINER}/source; versions="
+    was = put(swift, f"{CONTAINER}/source", OLD).headers["etag"]
+    late = f"{CONTAINER}/late"
+    put(swift, late, OLD, x_object_motif=made_of + was)
+    assert "x-sluice-stale" not in swift.request("HEAD", late).headers
+    now = put(swift, f"{CONTAINER}/source", NEW).headers["etag"]
+    put(swift, late, OLD, x_object_motif=made_of + was)
+    assert swift.request("HEAD", late).headers["x-sluice-stale"] == "true"
+    assert swift.request("GET", late).body == NEW
+    eventually(api.motif_templates)
+    for etag, content in ((now, OLD), (was, NEW)):  # what a client says is believed
+        put(swift, late, OLD)
+        params = {"of": f"AUTH_test/{CONTAINER}/source", "versions": etag}
+        api.attach_motif("AUTH_test", CONTAINER, "late", "concat", params)
+        assert swift.request("GET", late).body == content
+
+
+@pytest.mark.parametrize(
+    ("motif", "reason"),
+    [
+        ("concat; of={source}; versions=4", b"`versions` has `4`, expected the ETag of each source, between commas"),
+        ("concat; of={source},{source}; versions={etag}", b"`versions` has 1 ETags, expected 2, one for each source"),
+        ("duplicate_of; source={source}; versions={etag}", b"template `duplicate_of` takes no `versions`"),
+    ],
+)
+def test_versions_that_do_not_fit_the_sources_are_refused(swift, derived, motif, reason):
+    given = motif.format(source=f"AUTH_test/{CONTAINER}/source", etag=hashlib.md5(OLD).hexdigest())
+    for method in ("PUT", "POST"):
+        refused = swift.request(method, derived, x_object_motif=given)
+        assert (refused.status, reason in refused.body) == (400, True), refused.body

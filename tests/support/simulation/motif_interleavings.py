@@ -13,6 +13,7 @@ access to the storage and to leases. What must hold:
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import logging
 import random
@@ -31,13 +32,14 @@ from sluice_motifs.contraction.contractor import Contractor
 from sluice_motifs.contraction.copies import CopySweeper
 from sluice_motifs.contraction.outdated import OutdatedContractor
 from sluice_motifs.contraction.preparation import EXPAND, HEAD, TRUST
-from sluice_motifs.dependencies.freshness import sources_by_name
+from sluice_motifs.dependencies import attachment_checks
+from sluice_motifs.dependencies.freshness import Freshness, sources_by_name
 from sluice_motifs.dependencies.source_changes import LocalDependents, SourceChanges
 from sluice_motifs.expansion import stream
 from sluice_motifs.expansion.opening import NoObserver, Openings, Surroundings
 from sluice_motifs.storage.leases import LocalLeases
-from sluice_motifs.storage.records import ItemView, Motif, Record
-from sluice_motifs.storage.shim import Lease
+from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
+from sluice_motifs.storage.shim import Lease, ViewedOnce
 from sluice_motifs.testing.memory_shim import MemoryShim
 
 #: Seconds of the simulated clock for each access.
@@ -151,6 +153,12 @@ class Kept(One):
 
 _ALL: Final[tuple[type[One], ...]] = (One, Join, Numbered, Same, Unpacked, Kept)
 TEMPLATES: Final[dict[str, type[One]]] = {one.info.keyword: one for one in _ALL}
+
+#: What is done to the items of an episode, and how often.
+KINDS: Final = {
+    **{"get": 30, "contract": 30, "put": 12, "renew": 8, "attach_late": 8, "delete": 4, "post": 6, "keep": 6},
+    **{"rewrite": 8, "copy": 8, "lose": 4, "sweep": 6, "tell": 8},
+}
 
 #: Motifs of the items of an episode, template and sources; an item without is a client's alone.
 Scene = dict[str, tuple[str, str]]
@@ -321,10 +329,7 @@ class Episode(NoObserver):
 
     def operation(self) -> Callable[[], None]:
         name = self.draws.choice(list(self.scene))
-        kind = self.draws.choices(
-            ("get", "contract", "put", "renew", "delete", "post", "keep", "rewrite", "copy", "lose", "sweep", "tell"),
-            (30, 30, 12, 8, 4, 6, 6, 8, 8, 4, 6, 8),
-        )[0]
+        kind = self.draws.choices(list(KINDS), list(KINDS.values()))[0]
         if kind == "lose":
             return self.leases.lose
         if kind == "sweep":
@@ -399,6 +404,22 @@ class Episode(NoObserver):
         made = TEMPLATES[keyword].make(*contents)
         with self.changing(name):
             self.upload(name, Write(made, motif=True), Record((Motif(keyword, {"of": of}),), made_from))
+
+    def attach_late(self, name: str) -> None:
+        """A client makes an item of what it has read, and says with the upload which bytes these were."""
+        keyword, of = self.scene[name]
+        if keyword not in TEMPLATES or TEMPLATES[keyword].relation == PRESERVING:
+            return
+        contents = [self.get(source) for source in of.split(",")]
+        etags = tuple(hashlib.md5(one, usedforsecurity=False).hexdigest() for one in contents)
+        motif = Motif(keyword, {"of": of}, versions=etags)
+        views = ViewedOnce(self.shim)
+        state = Freshness(views, TEMPLATES).look(ItemView(name, Plain("", 0, ""), Record((motif,))))
+        if state.gone:
+            raise NotFound(f"source `{min(state.gone)}` does not exist")
+        record = Record((motif,), attachment_checks.made_from(name, motif, state, views, TEMPLATES))
+        with self.changing(name):
+            self.upload(name, Write(TEMPLATES[keyword].make(*contents), motif=True), record)
 
     def write(self, name: str, record: Record | None = None) -> None:
         self.writes += 1

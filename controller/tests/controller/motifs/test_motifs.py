@@ -101,6 +101,8 @@ def test_objects_with_motifs_are_listed_by_account_and_container_page_by_page(ap
         ({"template": "duplicate"}, 404, "unknown template `duplicate`, did you mean `duplicate_of`"),
         ({"template": "duplicate_of", "params": {"sauce": "x"}}, 400, "no parameter `sauce`, did you mean `source`"),
         ({"template": "duplicate_of"}, 400, "needs parameter `source`"),
+        ({"template": "duplicate_of", "params": {"source": SOURCE, "versions": "7"}}, 400, "takes no `versions`"),
+        ({"template": "compressed", "params": {"source": SOURCE, "versions": "7"}}, 400, "expected the ETag of each"),
         ({"template": "duplicate_of", "params": {"source": "AUTH_a/c/none"}}, 404, "source `AUTH_a/c/none` does not"),
         ({"template": "compressed", "params": {"source": SOURCE, "level": "fast"}}, 400, "expected a whole number"),
         ({"template": "compressed", "params": {"source": SOURCE, "engine": "gzp"}}, 400, "did you mean `gzip`"),
