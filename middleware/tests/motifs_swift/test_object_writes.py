@@ -96,9 +96,9 @@ def test_new_content_passes_the_quotas_and_the_bytes_of_before_do_not(quota, tak
     seen = view_of("AUTH_a/c/o", StoredObject(list(headers.items())))
     record = Record((Motif("url", {"source": "http://example.org/o"}),))
     if taken:
-        assert writes.replace(seen, record, iter([b"other bytes"]), "1700000001.00000")
+        assert writes.replace(seen, record, iter([b"other bytes"]))
     else:
         with pytest.raises(PeerError, match="413 Request Entity Too Large"):
-            writes.replace(seen, record, iter([b"other bytes"]), "1700000001.00000")
+            writes.replace(seen, record, iter([b"other bytes"]))
     assert writes.expand(seen, record, iter([BODY]))
     assert swift.stored == [*([b"other bytes"] if taken else []), BODY]
