@@ -7,11 +7,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from tests.support.cluster.command_line import command_line
 from tests.support.cluster.object_files import file_metadata, object_files
 from tests.support.cluster.rewrites import rewrite
 from tests.support.cluster.uninstall import (
     marked_files,
     named_on_disks,
+    run_documented,
     run_storage_daemons,
     seen,
     token,
@@ -39,6 +41,17 @@ CONTAINERS = {
     "proxy-ec": (EC21, "SET compression ON PROXY, SET encryption ON PROXY"),
     "versions": (GOLD, "SET compression ON PROXY"),
 }
+#: A global controller that has all that is uploaded compressed, whatever policies there are.
+CONTROLLER = b"""
+from sluice_core.control import Assign, Controller, ControllerInfo
+
+
+class Everything(Controller):
+    info = ControllerInfo("everything", ("PUTS_SEC",), 1.0, "compress all that is uploaded")
+
+    def compute_assignments(self, observation):
+        yield Assign("AUTH_test", "compression", {}, "proxy")
+"""
 #: Where older versions lie, as Swift's own daemons see it.
 OLDER = "\0versions\0versions"
 
@@ -73,6 +86,30 @@ def inodes(cluster, container):
             known = path.stat()
             found[path] = (known.st_ino, known.st_size, known.st_mtime_ns, sorted(file_metadata(path).items()))
     return found
+
+
+def test_a_controller_that_runs_on_is_stopped_by_the_documented_command(layout, tmp_path, capsys, eventually):
+    with (
+        Cluster(layout, DEFAULT) as cluster,
+        Client(cluster.api_url, cluster.token) as api,
+    ):
+        client = SwiftHttp(cluster.proxy_url).login("test:tester", "testing")
+        assert client.request("PUT", "box").status == 201
+
+        def is_encoded(name):
+            """Whether an object that is uploaded now is stored as something else than its bytes."""
+            assert client.request("PUT", f"box/{name}", TEXT, content_type="text/plain").status == 201
+            return f"AUTH_test/box/{name}" in named_on_disks(layout, "encoded", capsys)
+
+        api.controller_code.upload("everything", CONTROLLER)
+        api.controller_code.start("everything", wait=20)
+        eventually(lambda: is_encoded("before"), limit=60)
+        assert list(api.policies()) == []  # they were deleted
+        program = command_line(cluster, tmp_path)
+        assert "everything" in run_documented(program, "sluice controller list")
+        run_documented(program, "sluice controller stop everything", "sluice controller stop spread")
+        eventually(lambda: not is_encoded("after"), limit=60)
+        client.close()
 
 
 def test_after_the_documented_steps_stock_swift_has_every_byte(layout, capsys):

@@ -1,6 +1,5 @@
 """Taking Sluice out while objects are contracted: their bytes are made, and stock Swift has everything as it was."""
 
-import subprocess
 import time
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from tests.support.cluster.motifs import motif_daemon, stored_copies
 from tests.support.cluster.uninstall import (
     marked_files,
     named_on_disks,
+    run_documented,
     run_storage_daemons,
     seen,
     unwind,
@@ -106,16 +106,6 @@ def end_change_stream(cluster):
     cluster.restart("motifs")
 
 
-def run_documented(cluster, folder, command, documented=""):
-    """A command of the page; ``documented`` is how the page says it, with a name of its own."""
-    assert (documented or command) in PAGE
-    words = command.split()
-    assert words[0] == "sluice"
-    ended = subprocess.run([*command_line(cluster, folder), *words[1:]], capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
 def test_after_the_documented_steps_stock_swift_has_all_that_was_contracted(tmp_path_factory, capsys):
     folder = tmp_path_factory.mktemp("u")
     layout = Layout.free(folder / "c")
@@ -142,18 +132,16 @@ def test_after_the_documented_steps_stock_swift_has_all_that_was_contracted(tmp_
         for policy in made:
             api.delete_policy(policy, wait=10)
         end_change_stream(cluster)
-        run_documented(cluster, folder, "sluice motif expand --all")
+        program = command_line(cluster, folder)
+        run_documented(program, "sluice motif expand --all")
         wait_until(lambda: not named_on_disks(layout, "contracted", capsys), "disks name contracted objects")
         assert len(stored_copies(cluster)) == 2, "they stay for the next contraction"
-        said = run_documented(cluster, folder, "sluice motif detach --all --template tier")
+        said = run_documented(program, "sluice motif detach --all --template tier")
         assert (said.count(" has 0 motifs"), said.count(" has no such motif")) == (2, WITH_MOTIFS - 2)
         wait_until(lambda: not stored_copies(cluster), "hidden copies stay")
         # 2. what is encoded, and 3. what only disks know
         run_documented(
-            cluster,
-            folder,
-            "sluice rewrite create AUTH_test plain --wait",
-            "sluice rewrite create AUTH_acme plain --wait",
+            program, "sluice rewrite create AUTH_test plain --wait", "sluice rewrite create AUTH_acme plain --wait"
         )
         unwind(layout)
         for command in ("encoded", "contracted"):

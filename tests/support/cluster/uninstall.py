@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+import subprocess
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -20,10 +21,25 @@ from sluice_middleware.object_server.diskfile.cli import main
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 from sluice_middleware.wsgi.sysmeta import POSTED_PREFIX, PREFIX
 
+_PAGE: Final = Path(__file__).parents[3] / "docs" / "uninstall.md"
 #: Differ between two answers by nature.
 _MOMENTS: Final = {"date", "x-trans-id", "x-openstack-request-id"}
 _OURS: Final = (ENTRY.lower(), PREFIX, POSTED_PREFIX)
 _DAEMONS: Final = ("object-auditor", "object-replicator", "object-reconstructor", "object-updater")
+
+
+def run_documented(program: Sequence[str], command: str, documented: str = "") -> str:
+    """What a command of the page about uninstalling says.
+
+    :param program: the client with the options that a cluster needs
+    :param documented: the command as the page has it, with names of its own; empty: the same
+    """
+    assert (documented or command) in _PAGE.read_text(encoding="utf-8")
+    name, *words = command.split()
+    assert name == "sluice"
+    ended = subprocess.run([*program, *words], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
 
 
 def token(client: SwiftHttp) -> dict[str, str]:
