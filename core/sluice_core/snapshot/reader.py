@@ -63,6 +63,9 @@ class SnapshotReader:
         self._named: set[str | tuple[str, str]] = set()
         self._flawed_at: int | None = None
         self._uploads_stamp = b""
+        #: The link to the generation in use, what it said, and the last transaction when :meth:`refresh` looked.
+        self._link = os.path.join(folder, lmdb_adapter.CURRENT)
+        self._seen: tuple[str, int] | None = None
         #: The filters registered at run time, renewed by :meth:`refresh`; another tuple when they changed.
         self.uploads: tuple[Upload, ...] = ()
         #: Id of the generation in use; empty when there is none.
@@ -131,17 +134,23 @@ class SnapshotReader:
 
     def refresh(self) -> None:
         """Open the snapshot when there is a new one; what was open stays when the new one cannot be."""
+        seen = self._look()
+        if seen is not None and seen == self._seen:
+            return  # nothing was written, which is what each worker finds in most seconds
+        self._seen = None
         try:
             if self._boot is None:
                 self._boot = boot_id()
             path = current_generation(self._folder, self._boot)
             if path != self._path or self._process != os.getpid():
                 self._open(path)
+                seen = None  # it is about the generation before
             elif self._flawed_at is not None:
                 self._look_again()
             elif self.problem:
                 self.problem = ""
             self._read_uploads()
+            self._seen = seen
         except SnapshotError as error:
             self.problem = str(error)
 
@@ -153,6 +162,18 @@ class SnapshotReader:
         self._forget()
 
     # -- how --------------------------------------------------------------------------------
+
+    def _look(self) -> tuple[str, int] | None:
+        """Which generation is current, and the last transaction in the one that is open; None when that needs care."""
+        if self._environment is None or self._process != os.getpid() or self.problem:
+            return None
+        try:
+            transaction = self._environment.begin()
+            number = transaction.id()
+            transaction.abort()
+            return os.readlink(self._link), number
+        except (OSError, lmdb.Error):
+            return None
 
     def _look_up(self, transaction: Any, account: str, container: str, obj: str) -> Candidates:
         """For a container of which objects are named, or that was not asked for since the snapshot was written."""

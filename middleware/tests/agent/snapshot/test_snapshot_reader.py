@@ -139,6 +139,22 @@ def test_a_snapshot_that_comes_later_is_taken_at_the_next_refresh(writer, reader
     assert found(reader, "AUTH_a/c/o") == ["p.0"]
 
 
+def test_a_snapshot_that_nobody_wrote_is_not_read_again(writer, reader, monkeypatch):
+    writer.reload(loaded(assignment("p.0", "AUTH_a")))
+    reads = []
+    known = reader._read_uploads
+    monkeypatch.setattr(reader, "_read_uploads", lambda: (reads.append(1), known()))
+    for epoch, expected in enumerate((1, 2), start=2):  # opening one is followed by a second look
+        for _ in range(3):
+            reader.refresh()
+        assert len(reads) == expected + 1
+        writer.apply([change(epoch, assignment(f"p.{epoch}", "AUTH_a"))])
+    other = _rebuilt(writer, loaded(assignment("q.0", "AUTH_a")))
+    reader.refresh()
+    assert reader.snapshot_id == other.snapshot_id
+    other.close()
+
+
 def test_a_replaced_generation_is_noticed_and_the_old_one_serves_until_then(writer, reader):
     writer.reload(loaded(assignment("p.0", "AUTH_a")))
     reader.refresh()
