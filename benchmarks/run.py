@@ -44,6 +44,7 @@ from benchmarks.harness.trio import Trio
 from benchmarks.motifs import costs as motif_costs
 from benchmarks.motifs import file_system as motif_file_system
 from benchmarks.motifs import graph as motif_graph
+from benchmarks.motifs import mount_trace as motif_mount_trace
 from benchmarks.motifs import reads as motif_reads
 from benchmarks.motifs import replacement as motif_replacement
 from benchmarks.motifs import runtime as motif_runtime
@@ -83,6 +84,7 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "motif_graph": motif_graph.measure,
     "motif_reads": motif_reads.measure,
     "motif_trace": motif_trace.measure,
+    "motif_mount_trace": motif_mount_trace.measure,
     "motif_file_system": motif_file_system.measure,
     **volume_parts.PARTS,
 }

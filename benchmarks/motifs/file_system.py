@@ -17,7 +17,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -177,18 +177,27 @@ def mounted(folder: Path, shim: bool) -> Iterator[tuple[Path, int]]:
     for number in range(8):
         (source / f"source{number}.c").write_text(_PROGRAM.format(number))
     module = ["sluice_motifs_fs", "mount"] if shim else ["benchmarks.motifs.loopback"]
+    with serving([*module, str(source), str(mount)], mount, folder / "log") as pid:
+        if shim:
+            _attach(mount)
+        yield mount, pid
+
+
+@contextmanager
+def serving(command: Sequence[str], mount: Path, log: Path) -> Iterator[int]:
+    """A module of Python that has mounted something; its process.
+
+    :raises OSError: when it ends before
+    """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with (folder / "log").open("wb") as log:
-        command = [sys.executable, "-m", *module, str(source), str(mount)]
-        process = subprocess.Popen(command, stderr=log, env=environment)
+    with log.open("wb") as said:
+        process = subprocess.Popen([sys.executable, "-m", *command], stderr=said, env=environment)
     try:
         while not mount.is_mount():
             if process.poll() is not None:
-                raise OSError(f"the mount ended: {(folder / 'log').read_text()}")
+                raise OSError(f"the mount ended: {log.read_text()}")
             time.sleep(0.05)
-        if shim:
-            _attach(mount)
-        yield mount, process.pid
+        yield process.pid
     finally:
         process.terminate()
         process.wait()

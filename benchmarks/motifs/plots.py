@@ -59,12 +59,14 @@ def paint_replay(
     reads: Sequence[tuple[float, float]],
     held: Sequence[tuple[float, int, int, int]],
     marks: Sequence[tuple[float, str]],
+    times_label: str = "GET, ms",
 ) -> None:
     """Write a PNG: access times, bytes that are stored, and hits, over time.
 
     :param reads: when each began, in seconds, and how long it took
     :param held: seconds, bytes, and hits and misses until then
     :param marks: when a target began to hold, and what it is called
+    :param times_label: what the times are of
     """
     import matplotlib
 
@@ -73,7 +75,7 @@ def paint_replay(
 
     figure, (times, sizes, hits) = pyplot.subplots(3, 1, figsize=(9, 9), sharex=True)
     times.plot([at for at, _ in reads], [1000 * taken for _, taken in reads], ".", markersize=2)
-    times.set(ylabel="GET, ms", yscale="log")
+    times.set(ylabel=times_label, yscale="log")
     sizes.plot([one[0] for one in held], [one[1] / 1e6 for one in held])
     sizes.set(ylabel="MB stored", ylim=(0, None))
     hits.plot(*_hit_rates(held), marker="o", markersize=3)

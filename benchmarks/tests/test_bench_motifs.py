@@ -1,6 +1,6 @@
 import pytest
 from benchmarks.harness.scale import Scale
-from benchmarks.motifs import replacement, runtime, trace_replay
+from benchmarks.motifs import mount_trace, replacement, runtime, trace_replay
 from benchmarks.motifs.plots import paint_replay
 from benchmarks.motifs.replacement import LOCALITIES, PERCENTS, STRONG, replay, replay_clairvoyant
 from benchmarks.motifs.traces import Trace, make_trace
@@ -54,6 +54,31 @@ def test_the_part_reports_hits_misses_and_a_picture_for_each_locality(tmp_path, 
     painted = list(tmp_path.glob("p/*.png"))
     assert [file.name for file in painted] == (["motif-byte-misses-strong.png"] if pictures else [])
     assert all(file.read_bytes().startswith(PNG) for file in painted)
+
+
+def test_a_replay_in_a_mount_has_hits_of_each_part_and_what_reads_wait_for():
+    parts = [
+        trace_replay.Part(name, target, 40.0 * place, ended=40.0 * (place + 1))
+        for place, ((name, _), target) in enumerate(zip(trace_replay.PARTS, (9000, 200, 0, 9000, 9000), strict=True))
+    ]
+    for part, seconds in zip(parts, (0.001, 0.002, 0.06, 0.003, 0.0011), strict=True):
+        part.times = [(part.began, seconds), (part.began + 1, seconds)]
+    samples = [
+        trace_replay.Sample(at, used, 0, hits, misses, "kept")
+        for at, used, hits, misses in (
+            (0.0, 1000, 0, 0),
+            (40.0, 1000, 10, 0),
+            (70.0, 201, 17, 2),
+            (80.0, 200, 18, 2),
+            (110.0, 5, 18, 9),
+            (120.0, 0, 18, 12),
+            (200.0, 1000, 30, 12),
+        )
+    ]
+    assert [mount_trace.hit_rate(part, samples) for part in parts[:3]] == [100.0, 80.0, 0.0]
+    found = mount_trace.figures(parts, samples, Trace([0] * 10, [500, 500]))
+    assert [round(one.value, 3) for one in found] == [0.5, 0.5, 60.0, 1.1]
+    assert [one.reached for one in found] == [True, True, None, True]
 
 
 def test_a_replay_is_compared_with_its_targets_and_painted(tmp_path):
