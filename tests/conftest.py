@@ -1,6 +1,8 @@
-"""One whole cluster for all functional tests, with a proxy without Sluice over the same storage.
+"""One whole cluster for all probes that need no other, with a proxy without Sluice over the same storage.
 
-Tests of the dashboard share another one with Keystone and Horizon, or Horizon before an API whose answers they write.
+Functional tests have the same one behind Keystone.
+
+Tests of the dashboard share one with Keystone and Horizon, or Horizon before an API whose answers they write.
 """
 
 import os
@@ -10,10 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.cluster.people import shared_cluster, swift_as
 
 from sluice_aio.base.layout import Layout
-from sluice_aio.base.setup import KEYSTONE, Setup
-from sluice_aio.base.swift_http import SwiftHttp
+from sluice_aio.base.setup import KEYSTONE, TEMPAUTH, Setup
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import DEFAULT
 from sluice_client import Client
@@ -21,16 +23,8 @@ from sluice_client import Client
 
 @pytest.fixture(scope="session")
 def cluster():
-    folder = Path(tempfile.mkdtemp(prefix="sluice-"))
-    try:
-        # its nodes hear what a CollectD would send
-        # and its proxies forget a container as soon as one writes it: they have one memcached
-        motifs = {"source_delay": "0", "copy_sweep": "1", "copy_grace": "5", "motif_url_hosts": "127.0.0.1"}
-        setup = Setup(agent_options={"agent": {"collectd": "true"}}, motif_options=motifs)
-        with Cluster(Layout.free(folder), plain=True, setup=setup) as running:
-            yield running
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with shared_cluster(TEMPAUTH) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
@@ -42,13 +36,13 @@ def api(cluster):
 @pytest.fixture(scope="session")
 def swift(cluster):
     """The account AUTH_test behind Sluice."""
-    return SwiftHttp(cluster.proxy_url).login("test:tester", "testing")
+    return swift_as(cluster, "test:tester")
 
 
 @pytest.fixture(scope="session")
 def plain(cluster):
     """The account AUTH_test2 behind a proxy without Sluice."""
-    return SwiftHttp(cluster.plain_url).login("test2:tester2", "testing2")
+    return swift_as(cluster, "test2:tester2", cluster.plain_url)
 
 
 @pytest.fixture

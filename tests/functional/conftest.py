@@ -1,4 +1,4 @@
-"""What functional tests add to the cluster: a motif daemon, isolated filters, an API of its own.
+"""The cluster behind Keystone, and what is added to it: a motif daemon, isolated filters, an API of its own.
 
 That API has the same Swift and code, and a Redis database that nobody else writes. What is sent to it may be anything,
 so that it must not be what other tests build on.
@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 import redis
 from tests.support.cluster.motifs import motif_daemon
+from tests.support.cluster.people import shared_cluster
 from tests.support.controller.lone_api import LIMITS, LoneApi
 
 from sluice_aio.base.ports import HOST, free_port, probe
 from sluice_aio.base.server import Server
+from sluice_aio.base.setup import KEYSTONE
 from sluice_aio.cluster.components import script
 from sluice_core.store.store import Store
 
@@ -46,6 +48,12 @@ def write_options(source, target, changes):
         parser.write(file)
     key_file = parser.get("api", "swift_key_file", fallback="")
     return Path(key_file).read_text(encoding="utf-8").strip() if key_file else None
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    with shared_cluster(KEYSTONE) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

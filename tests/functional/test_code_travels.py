@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sluice_aio.base.swift_http import SwiftHttp
+from sluice_aio.base.code_options import CODE_USER
+from sluice_aio.keystone.http import KeystoneHttp, swift_client
 from sluice_core.errors import PeerError
 
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(5_000))
@@ -193,8 +194,9 @@ def test_broken_code_is_refused_at_upload_and_the_old_stays(rest, shift, code, r
 
 
 def test_tenants_cannot_reach_the_code(cluster, rest, shift, swift):
-    owner, key = "sluice:code", cluster.layout.code_key_file.read_text().strip()
-    code = SwiftHttp(cluster.proxy_url).login(owner, key)
+    project, _, owner = CODE_USER.partition(":")
+    key = cluster.layout.code_key_file.read_text().strip()
+    code = swift_client(cluster.proxy_url, KeystoneHttp(cluster.keystone_url).login(owner, key, project))
     account = code.account
     assert code.request("HEAD", f"sluice-code/{shift['sha256']}").status == 200
     stranger = http.client.HTTPConnection(swift.address, timeout=30)

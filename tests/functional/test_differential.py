@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from tests.support.cluster.differential import Different, Twins
+from tests.support.cluster.people import s3_keys
 from tests.support.cluster.s3_differential import Both, client_of
 from tests.support.sandbox.process import XOR
 
@@ -434,8 +435,8 @@ def isolated(cluster, api):
 @pytest.mark.parametrize("examples", [FEW, pytest.param(EXAMPLES, marks=pytest.mark.probe)])
 def test_random_histories(cluster, swift, plain, api, eventually, isolated, examples):
     twins = Remembering(swift, plain)
-    theirs = client_of(cluster.plain_url, "test2:tester2", "testing2")
-    s3 = RememberingS3(twins, client_of(cluster.proxy_url, "test:tester", "testing"), theirs)
+    theirs = client_of(cluster.plain_url, *s3_keys(cluster, "test2:tester2"))
+    s3 = RememberingS3(twins, client_of(cluster.proxy_url, *s3_keys(cluster, "test:tester")), theirs)
     s3("create_bucket", Bucket=BUCKET)
 
     class Case(Histories):

@@ -5,6 +5,7 @@ import random
 from urllib.parse import urlsplit
 
 import pytest
+from tests.support.cluster.people import s3_keys
 from tests.support.cluster.s3_differential import Both, client_of
 
 PART = 5 << 20  # the least that S3 takes for a part that is not the last
@@ -19,9 +20,8 @@ SENTENCES = (
 @pytest.fixture(scope="module")
 def clients(cluster):
     assert urlsplit(cluster.proxy_url).hostname == "127.0.0.1"
-    return client_of(cluster.proxy_url, "test:tester", "testing"), client_of(
-        cluster.plain_url, "test2:tester2", "testing2"
-    )
+    ours = client_of(cluster.proxy_url, *s3_keys(cluster, "test:tester"))
+    return ours, client_of(cluster.plain_url, *s3_keys(cluster, "test2:tester2"))
 
 
 @pytest.fixture(scope="module", params=SENTENCES, ids=["compression", "and-encryption"])

@@ -4,6 +4,7 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from tests.support.cluster.people import s3_keys
 
 DATA = b"id,meter,kwh\n" + b"".join(b"%d,m%d,%d.5\n" % (number, number % 50, number % 100) for number in range(200_000))
 
@@ -21,7 +22,7 @@ def client_of(cluster, user, key):
 
 @pytest.fixture(scope="module")
 def s3(cluster):
-    client = client_of(cluster, "test:tester", "testing")
+    client = client_of(cluster, *s3_keys(cluster, "test:tester"))
     client.create_bucket(Bucket="readings")
     client.put_object(Bucket="readings", Key="small.csv", Body=DATA)
     upload = {"Bucket": "readings", "Key": "large.csv"}
@@ -66,11 +67,11 @@ def test_what_a_policy_holds_back_is_not_selected(s3, policies):
 
 
 def test_strangers_get_nothing(cluster, s3):
-    stranger = client_of(cluster, "test2:tester2", "testing2")
+    stranger = client_of(cluster, *s3_keys(cluster, "test2:tester2"))
     with pytest.raises(ClientError, match=r"NoSuchBucket|AccessDenied"):
         select(stranger, "SELECT * FROM S3Object")
     stranger.close()
-    forger = client_of(cluster, "test:tester", "guessed")
+    forger = client_of(cluster, s3_keys(cluster, "test:tester")[0], "guessed")
     with pytest.raises(ClientError, match="SignatureDoesNotMatch"):
         select(forger, "SELECT * FROM S3Object")
     forger.close()

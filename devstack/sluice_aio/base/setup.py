@@ -42,6 +42,7 @@ class Setup:
     ``storage_agents`` makes each object server a node with an agent of its own, ``agent-object1`` ….
     ``agent_options`` maps an agent's service to more options of ``[agent]``.
     ``auth`` is :data:`TEMPAUTH` or :data:`KEYSTONE`; ``api_options`` are more of ``[api]``.
+    ``swift_users`` puts tempauth's users (``conf.common.USERS``) into Keystone, in projects whose ids are their names.
     ``sandbox`` off: agents look for no supervisor of jailed filters, since none will be started.
     ``ceph_conf`` is the configuration of a Ceph cluster, in which Cinder then has a back end; empty without one.
     ``motif_options`` are more options of ``[motifs]``.
@@ -51,6 +52,7 @@ class Setup:
     default_policy: str = GOLD
     s3api: bool = True
     auth: str = TEMPAUTH
+    swift_users: bool = False
     proxy_workers: int = 2
     storage_workers: int = 0
     fallocate: bool = True

@@ -25,12 +25,13 @@ from sluice_aio.cluster.readiness import START_LIMIT, wait_until_healthy, wait_u
 from sluice_aio.cluster.records import Record, Records
 from sluice_aio.cluster.rings import build_rings
 from sluice_aio.cluster.shutdown import STOP_LIMIT, locked, stop_all, uninterrupted
-from sluice_aio.conf import collectd
+from sluice_aio.conf import collectd, swift_users
 from sluice_aio.conf.sluice import ensure_token, write_sluice
 from sluice_aio.conf.swift import write_swift
 from sluice_aio.errors import LaunchError
 from sluice_aio.horizon.conf import write_horizon
 from sluice_aio.keystone import barbican, seed, venv
+from sluice_aio.keystone.http import KeystoneHttp
 from sluice_core.errors import PeerError
 
 #: Seconds between two measurements of CollectD.
@@ -65,6 +66,7 @@ class Cluster:
             self._names |= {"rabbit"}  # takes its notifications
         self._servers: dict[str, Server] = {}
         self._records = Records(layout.run)
+        self._token = ""
 
     def start(self, say: Callable[[str], None] = lambda line: None) -> None:
         """Write the configurations, start all services and wait until they serve.
@@ -90,6 +92,8 @@ class Cluster:
                 wait_until_serving(self._servers, say)
                 if "keystone" in self._servers:
                     seed.seed(self.layout)
+                if self.setup.swift_users:
+                    swift_users.seed_users(self.layout)
                 if "barbican" in self._servers:
                     barbican.seed_barbican(self.layout)
                 if "cinder" in self._servers:
@@ -209,8 +213,16 @@ class Cluster:
 
     @property
     def token(self) -> str:
-        """The admin token of the API."""
-        return ensure_token(self.layout)
+        """The admin token of the API; of Keystone the same one each time.
+
+        :raises PeerError: when Keystone gives none
+        """
+        if self.setup.auth != KEYSTONE:
+            return ensure_token(self.layout)
+        if not self._token:
+            login = KeystoneHttp(self.keystone_url).login
+            self._token = login(seed.ADMIN, seed.password(self.layout, seed.ADMIN), seed.ADMIN).id
+        return self._token
 
     @property
     def device_folders(self) -> tuple[Path, ...]:
@@ -236,6 +248,8 @@ class Cluster:
             self.layout.node_of(agent).agent_socket.unlink(missing_ok=True)
         if "keystone" in self._names:
             seed.password(self.layout, seed.ADMIN)
+        if self.setup.swift_users:
+            swift_users.write_projects(self.layout)
         if "barbican" in self._names:
             barbican.write_barbican(self.layout)
         if "horizon" in self._names:

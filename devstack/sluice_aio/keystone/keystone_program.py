@@ -20,6 +20,8 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 HOST = "127.0.0.1"
 REGION = "RegionOne"
+#: Names projects, one a line, whose ids are these names; a service that makes a project chooses its id itself.
+PROJECTS = "projects"
 #: Says that the folder is complete, and which address the catalogue names.
 READY = "made"
 
@@ -38,6 +40,9 @@ key_repository = {folder}/credential
 # for play: a hash that is quick to make
 password_hash_rounds = 4
 max_password_length = 72
+[token]
+# nobody logs in anew while a test runs
+expiration = 86400
 [cache]
 enabled = true
 backend = dogpile.cache.memory
@@ -106,7 +111,18 @@ def make(folder: Path, config: str, url: str) -> None:
     first.service_name, first.region_id, first.immutable_roles = "keystone", REGION, False
     first.public_url = first.internal_url = first.admin_url = url
     first.bootstrap()
+    if (folder / PROJECTS).exists():
+        make_projects((folder / PROJECTS).read_text(encoding="utf-8").split())
     (folder / READY).write_text(url, encoding="ascii")
+
+
+def make_projects(names: Iterable[str]) -> None:
+    """Projects in the domain of everybody, by what Keystone's own API calls."""
+    from keystone.common import provider_api
+
+    for name in names:
+        project = {"id": name, "name": name, "domain_id": "default", "enabled": True, "is_domain": False}
+        provider_api.ProviderAPIs.resource_api.create_project(name, project)
 
 
 def main(folder: Path, port: int) -> None:

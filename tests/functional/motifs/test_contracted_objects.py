@@ -19,6 +19,7 @@ from tests.support.cluster.motifs import (
     stored_names,
 )
 from tests.support.cluster.object_files import download
+from tests.support.cluster.people import acl_entry
 from tests.support.cluster.uninstall import named_on_disks, token
 
 from sluice_aio.base.setup import EC21
@@ -125,7 +126,7 @@ def test_a_header_attaches_or_says_why_not(motifs, swift, plain):
         refused = swift.request("PUT", "mo-attach/bad", b"x", x_object_motif=value)
         assert (refused.status, reason in refused.body.decode()) == (status, True), (value, refused)
     assert swift.request("HEAD", "mo-attach/bad").status == 404
-    assert plain.request("POST", "mo-private", x_container_read="test:tester").status == 204
+    assert plain.request("POST", "mo-private", x_container_read=acl_entry(motifs, "test:tester")).status == 204
     put(swift, "mo-attach/shared", b"private", x_object_motif="concat; of=AUTH_test2/mo-private/o")
     contract(motifs, "mo-attach/shared")
     assert plain.request("POST", "mo-private", x_container_read="").status == 204

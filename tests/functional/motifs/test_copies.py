@@ -4,9 +4,7 @@ import hashlib
 
 import pytest
 from tests.support.cluster.motifs import WHOLE, contract, is_contracted, put, sources
-
-from sluice_aio.base.swift_http import SwiftHttp
-from sluice_aio.conf.common import USERS
+from tests.support.cluster.people import acl_entry, swift_as
 
 READER = "test:tester3"
 ETAG = hashlib.md5(WHOLE).hexdigest()
@@ -15,7 +13,7 @@ ETAG = hashlib.md5(WHOLE).hexdigest()
 @pytest.fixture
 def reader(cluster):
     """Somebody of the account who may do what access lists say, and no more."""
-    client = SwiftHttp(cluster.proxy_url).login(READER, USERS[READER][0])
+    client = swift_as(cluster, READER)
     yield client
     client.close()
 
@@ -24,7 +22,7 @@ def test_a_copy_in_another_account_has_the_bytes_and_no_motif(motifs, swift, pla
     made = sources(swift, "co-from")
     put(swift, "co-from/o", WHOLE, x_object_motif=made, x_object_meta_colour="blue", content_type="text/csv")
     contract(motifs, "co-from/o")
-    put(plain, "co-to", x_container_write="test:tester")
+    put(plain, "co-to", x_container_write=acl_entry(motifs, "test:tester"))
     for number in range(2):  # of an object whose bytes are gone, and of one whose bytes are there by then
         name = f"co-to/o{number}"
         copied = swift.request("COPY", "co-from/o", destination=name, destination_account="AUTH_test2")
@@ -41,10 +39,11 @@ def test_a_copy_in_another_account_has_the_bytes_and_no_motif(motifs, swift, pla
 def test_a_copy_has_no_bytes_where_who_copies_may_read_the_sources(motifs, swift, reader, allowed):
     parts, container = f"co-parts-{allowed}", f"co-shared-{allowed}"
     made = sources(swift, parts)
-    put(swift, container, x_container_read=READER, x_container_write=READER)
+    entry = acl_entry(motifs, READER)
+    put(swift, container, x_container_read=entry, x_container_write=entry)
     put(swift, f"{container}/o", WHOLE, x_object_motif=made)
     if allowed:
-        assert swift.request("POST", parts, x_container_read=READER).status == 204
+        assert swift.request("POST", parts, x_container_read=entry).status == 204
     contract(motifs, f"{container}/o")
     copied = reader.request("PUT", f"{container}/copy", x_copy_from=f"{container}/o")
     assert (copied.status, copied.headers["etag"]) == (201, ETAG)
@@ -55,8 +54,10 @@ def test_a_copy_has_no_bytes_where_who_copies_may_read_the_sources(motifs, swift
     assert swift.request("POST", parts, x_remove_container_read="x").status == 204
     found = reader.request("GET", f"{container}/copy")
     if allowed:
+        assert (found.status, b"may not read" in found.body) == (503, False), found
+        found = swift.request("GET", f"{container}/copy")
         assert (found.status, b"may not read" in found.body) == (503, True), found
-        assert swift.request("POST", parts, x_container_read=READER).status == 204
+        assert swift.request("POST", parts, x_container_read=entry).status == 204
         found = reader.request("GET", f"{container}/copy")
     assert (found.status, found.body) == (200, WHOLE)
 

@@ -20,7 +20,7 @@ COPY = Motif("remote_copy", {"remote": "other-site"})
 def database(cluster, tmp_path):
     """A database whose remote is a container of AUTH_test2."""
     (tmp_path / "remotes").write_text(
-        f"[other-site]\nauth_url = {cluster.plain_url}/auth/v1.0\nuser = test2:tester2\n"
+        f"[other-site]\nauth_url = {cluster.keystone_url}\nuser = test2:tester2\n"
         "password = other-site\ncontainer = motif copies ü\n"
     )
     passwords = tmp_path / "passwords"

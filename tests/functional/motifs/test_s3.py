@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 from tests.support.cluster.motifs import FIRST, SECOND, WHOLE, contract, is_contracted, put, sources, stored_names
+from tests.support.cluster.people import s3_keys
 from tests.support.cluster.s3_differential import Both, client_of
 
 ETAG = hashlib.md5(WHOLE).hexdigest()
@@ -22,7 +23,7 @@ PART = 5 << 20  # the least that S3 takes for a part that is not the last
 
 @pytest.fixture
 def s3(cluster):
-    client = client_of(cluster.proxy_url, "test:tester", "testing")
+    client = client_of(cluster.proxy_url, *s3_keys(cluster, "test:tester"))
     yield client
     client.close()
 
