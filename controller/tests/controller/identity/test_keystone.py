@@ -67,6 +67,7 @@ BAD = {
     "type": (GOOD.replace("auth_type = password", "auth_type = nonsense"), "sluice.E011", "nonsense"),
     "number": (GOOD.replace("max_retries = 0", "max_retries = few"), "sluice.E011", "http_request_max_retries"),
     "prefix": (GOOD.replace("[api]", "[api]\nreseller_prefix ="), "sluice.E014", "`AUTH_`"),
+    "role": (GOOD.replace("[api]", "[api]\noperator_roles = admin, the members"), "sluice.E024", "`the members`"),
     "word": (GOOD.replace("[api]", "[api]\nself_service = compresion"), "sluice.E017", "did you mean `compression`"),
 }
 
