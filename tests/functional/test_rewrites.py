@@ -9,10 +9,10 @@ import time
 
 import pytest
 from tests.support.cluster.object_files import file_metadata, object_files
+from tests.support.cluster.people import swift_as
 from tests.support.cluster.rewrites import rewrite, wait_rewrite
 
 from sluice_aio.base.setup import EC21
-from sluice_aio.base.swift_http import SwiftHttp
 from sluice_core.rewrites.accounts import add_accounts
 from sluice_core.store.store import Store
 from sluice_filters.encryption.keys.key_file import KeyFile, render_ring
@@ -171,7 +171,7 @@ def test_a_job_for_the_cluster_finds_every_account_and_brings_objects_to_the_act
     for name in ("p", "n"):
         put(swift, f"rw-key/{name}", TEXT)
     before = seen(swift, "rw-key")
-    other = SwiftHttp(rewriter.proxy_url).login("test2:tester2", "testing2")
+    other = swift_as(rewriter, "test2:tester2")
     put(other, "rw-key")
     with policy("FOR OBJECT AUTH_test2/rw-key/p DO SET encryption ON PROXY"):
         put(other, "rw-key/p", TEXT)

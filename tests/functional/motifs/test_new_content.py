@@ -7,6 +7,7 @@ from email.utils import formatdate, parsedate_to_datetime
 
 import pytest
 from tests.support.cluster.motifs import concat, contract, put
+from tests.support.cluster.people import s3_keys
 from tests.support.cluster.s3_differential import client_of
 
 pytestmark = pytest.mark.usefixtures("leases")
@@ -44,7 +45,7 @@ def slow_upload(swift, path):
 
 @pytest.fixture(scope="module")
 def s3(cluster):
-    client = client_of(cluster.proxy_url, "test:tester", "testing")
+    client = client_of(cluster.proxy_url, *s3_keys(cluster, "test:tester"))
     client.create_bucket(Bucket=CONTAINER)
     yield client
     client.close()

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.support.cluster.motifs import concat, contract, is_contracted, motif, put
 from tests.support.cluster.object_files import download
+from tests.support.cluster.people import swift_as
 from tests.support.http_source import chunked, endless, http_source, page, redirect, silent
 
-from sluice_aio.base.swift_http import SwiftHttp
 from sluice_middleware.wsgi.response import RefusedRequest
 
 PAGE = b"what the Web has\n" * 100_000
@@ -112,7 +112,7 @@ def test_a_motif_that_is_attached_while_bytes_are_made_stays(motifs, swift, sour
 
 def test_slow_sources_of_one_tenant_leave_places_to_others(motifs, swift, source, mirrored):
     """A daemon makes sixteen objects at a time, and a tenant has more of them whose sources are slow."""
-    other, more = SwiftHttp(motifs.proxy_url).login("test2:tester2", "testing2"), threading.Event()
+    other, more = swift_as(motifs, "test2:tester2"), threading.Event()
     put(other, CONTAINER)
     put(other, f"{CONTAINER}/source", PAGE)
     for name in ("first", "second"):
