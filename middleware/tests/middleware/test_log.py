@@ -1,5 +1,6 @@
 """What Swift's log gets of a name with control characters, by its own logger and formatter."""
 
+import logging
 import socket
 
 import pytest
@@ -11,6 +12,8 @@ from sluice_middleware.log import open_logger
 def swift_log(tmp_path):
     """A logger of a middleware of ours, and the next line that it has written."""
     path = tmp_path / "log"
+    standing = logging.getLogRecordFactory()
+    logging.setLogRecordFactory(logging.LogRecord)  # as in a server of Swift's, whatever another test has started
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(path))
         listening.settimeout(10)
@@ -19,6 +22,7 @@ def swift_log(tmp_path):
         for handler in list(adapter.logger.handlers):
             adapter.logger.removeHandler(handler)
             handler.close()
+    logging.setLogRecordFactory(standing)
 
 
 def test_a_hidden_name_is_written_out_in_swift_s_log(swift_log):
