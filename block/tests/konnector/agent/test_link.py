@@ -116,6 +116,7 @@ def test_a_volume_that_was_taken_over_is_asked_about_until_it_is_confirmed(machi
 def test_a_volume_that_waits_for_long_is_a_fault(machine, agent, link):
     volume = machine.attach(attachment="a1")
     key = volume.attachment.volume
+    volume.confirmed = False
     for waited, faults in ((29.0, {}), (31.0, {key: "it is not attached again before the control plane has said"})):
         volume.waiting_since = time.monotonic() - waited
         link._renew_hello()
