@@ -145,7 +145,16 @@ def test_a_sentence_about_motifs_that_cannot_be_is_refused(api, words, reason):
     assert (status, reason in text) == (400, True), text
 
 
-@pytest.mark.parametrize("name", ["AUTH_test/none", "ünï", "AUTH_test/" + "c" * 5000, "\U0001f600/\U0001f600", "a/b/c"])
-def test_a_space_that_nobody_keeps_is_not_found(api, name):
+@pytest.mark.parametrize(
+    ("name", "wanted", "reason"),
+    [
+        ("AUTH_test/none", 404, "no daemon keeps a space"),
+        ("AUTH_test/" + "c" * 5000, 404, "no daemon keeps a space"),
+        ("ünï", 400, "there is no project `ünï`"),
+        ("\U0001f600/\U0001f600", 400, "there is no project `\U0001f600`"),
+        ("a/b/c", 400, "there is no project `a`"),
+    ],
+)
+def test_a_space_that_nobody_keeps_is_not_found(api, name, wanted, reason):
     status, text = refused(api.space, name)
-    assert (status, "no daemon keeps a space" in text) == (404, True), text
+    assert (status, reason in text) == (wanted, True), text
