@@ -52,7 +52,7 @@ def measure(scale: Scale) -> list[Figure]:
     """First bytes of small objects, whole large ones."""
     layout = Layout.free(scale.folder / "motif-reads")
     with (
-        Cluster(layout, DEFAULT | {"motifs"}, setup=Setup(motif_options={"source_delay": "0"})) as cluster,
+        Cluster(layout, DEFAULT | {"motifs"}, setup=Setup()) as cluster,
         Client(cluster.api_url, cluster.token) as api,
         contextlib.closing(SwiftHttp(cluster.proxy_url).login(_USER, USERS[_USER][0])) as swift,
     ):

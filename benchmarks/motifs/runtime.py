@@ -14,7 +14,6 @@ from typing import Final
 from benchmarks.harness.figures import Figure, at_most, reported
 from benchmarks.harness.scale import Scale, say
 
-from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
@@ -86,7 +85,7 @@ def _attach(count: int) -> float:
 
 
 def _runtime(shim: MadeUpItems) -> Runtime:
-    return Runtime(shim, LocalLeases(), LocalDependents(), load_templates(), eager=False)
+    return Runtime(shim, LocalLeases(), load_templates(), eager=False)
 
 
 def _name(number: int) -> str:

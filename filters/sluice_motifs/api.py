@@ -9,8 +9,8 @@ one item (``records``).  Carillon (SYSTOR'16, section 3) calls both motifs.
 * An *exact* template makes the very same bytes again, which the item's digest proves; another one makes an item that is
   as good (a thumbnail by a newer library), and what it makes takes the place of the old bytes.
 * A *derived* item is computed from its sources, and is out of date when one of them changes.  A *preserving* item holds
-  what was stored under its own name; its bytes must not be given up unless its source will stay as it is.  Its template
-  is exact.
+  what was stored under its own name.  Its bytes go only once a copy of them is kept that no client can change, so its
+  template is exact and ``keeps_copy``.
 * ``contract`` is called before the bytes go, for templates that have to bring something up to date first.  It changes
   no other item.
 * ``keep_copy`` is called before that, for templates that read a copy which the storage keeps for them alone.
@@ -44,6 +44,9 @@ CPU: Final = "cpu"
 NETWORK: Final = "network"
 DISK: Final = "disk"
 RESOURCES: Final = (CPU, NETWORK, DISK)
+
+#: The template that only keeps a copy.
+TIER: Final = "tier"
 
 #: The parameter that ``Template.keep_copy`` adds: the name of a copy of the bytes that the item has.  No description
 #: has it, so nobody else sets it.
@@ -120,12 +123,13 @@ class TemplateCall(Protocol):
     def own_bytes(self) -> Iterator[bytes]:
         """The bytes of the item itself, while they are there, the last ones when they are proven by its digest."""
 
-    def keep_copy(self, placement: str) -> str:
-        """Store the bytes of the item a second time, where only the runtime finds them; the name of the copy.
+    def keep_copy(self, placement: str = "", pieces: Iterator[bytes] | None = None) -> str:
+        """Store bytes where only the runtime finds them; the name of the copy.
 
-        It belongs to these very bytes: the same again stores nothing, other bytes get a copy of their own.
+        It is named by the SHA-256 of these bytes, and all items of an account that have them share it.
 
-        :param placement: what the storage knows as a place, a storage policy of Swift
+        :param placement: what the storage knows as a place, a storage policy of Swift; empty for that of the item
+        :param pieces: what to store; the bytes of the item by default
         :raises ExpansionError: when the storage keeps no copies, or not there
         """
 
@@ -146,6 +150,8 @@ class Template(ABC):
     exact: ClassVar[bool] = True
     #: Whether it makes the item from a copy that ``keep_copy`` stores, and before that cannot make it.
     keeps_copy: ClassVar[bool] = False
+    #: Whether that copy has the bytes of the item, so that nothing is left to prove.
+    copy_is_item: ClassVar[bool] = False
     #: What the configuration says of what lies outside; ``configured`` binds another one.
     context: ClassVar[TemplateContext] = TemplateContext()
 
@@ -188,11 +194,15 @@ class Template(ABC):
         """
 
     def keep_copy(self, call: TemplateCall) -> Mapping[str, Scalar]:
-        """Have a copy of the item kept, since no motif could make it otherwise; parameters to be kept with the motif.
+        """Have a copy kept from which the item can be made; parameters to be kept with the motif.
 
         :raises ExpansionError: when it cannot be done, so that the bytes stay
         """
         return {}
+
+    def shares_copy_with(self) -> str:
+        """An item that may have the very bytes of the copy, and can give up its own to it; empty when there is none."""
+        return ""
 
     def contract(self, call: TemplateCall) -> None:  # noqa: B027  not abstract: few have something to do
         """Do what must be done before the bytes may go; ``call.own_bytes`` reads them.

@@ -140,12 +140,22 @@ class ItemTable:
         with self._mutex:
             self._seen = bytearray(len(self._names))
 
-    def finish_scan(self) -> None:
-        """Forget the items that were not put since the scan began."""
+    def keep(self, name: str) -> None:
+        """An item could not be looked at since the scan began, and stays what it was."""
+        with self._mutex:
+            slot = self._slots.get(name)
+            if slot is not None:
+                self._seen[slot] = 1
+
+    def finish_scan(self, complete: bool = True) -> None:
+        """Forget the items that were not put since the scan began.
+
+        :param complete: whether all were seen that there are
+        """
         with self._mutex:
             for name in [name for name, slot in self._slots.items() if not self._seen[slot]]:
                 self.remove(name)
-            self.complete = True
+            self.complete = complete
             for watcher in self._watchers:
                 watcher.scanned()
 

@@ -1,8 +1,7 @@
 """The runtime of motifs, in the words of Carillon (SYSTOR'16, sections 3 and 4.2).
 
-A shim calls ``notify_open`` before an item is read, ``notify_close`` after, ``notify_delete`` when it is gone, and
-enters ``changing`` before a client writes or deletes one.  Nothing that the runtime keeps is needed for correctness
-but what ``Leases`` and ``Dependents`` keep; ``restart`` fills the rest by a scan.
+A shim calls ``notify_open`` before an item is read, ``notify_close`` after, and ``notify_delete`` when it is gone.
+Nothing that the runtime keeps is needed for correctness but ``Leases``; ``restart`` fills the rest by a scan.
 """
 
 from __future__ import annotations
@@ -15,25 +14,24 @@ from typing import Final
 from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_filters.api import check_parameters
-from sluice_motifs.api import PRESERVING
 from sluice_motifs.choice import CheapestFirst
-from sluice_motifs.contraction.contractor import ALREADY, Contractor
+from sluice_motifs.contraction.contractor import ALREADY, CONTRACTED, Contractor
+from sluice_motifs.contraction.copies import GRACE
 from sluice_motifs.contraction.preparation import HEAD
+from sluice_motifs.contraction.sharing import CopySharing, MayShare
 from sluice_motifs.dependencies.attachment_checks import ANOTHER, check_sources, made_from, split_versions
 from sluice_motifs.dependencies.freshness import (
     Freshness,
     Templates,
     find_template,
     internal_sources,
-    preserved_by,
     with_motifs,
 )
-from sluice_motifs.dependencies.source_changes import SourceChanges
 from sluice_motifs.expansion.opening import Opened, Openings, Surroundings
 from sluice_motifs.items import ItemStatistics, ItemTable
-from sluice_motifs.storage.leases import HeldLeases, Renewal
+from sluice_motifs.storage.leases import HeldLeases
 from sluice_motifs.storage.records import MOST_MOTIFS, ItemView, Motif, Record
-from sluice_motifs.storage.shim import Dependents, Leases, Shim, ViewedOnce
+from sluice_motifs.storage.shim import Leases, Shim, ViewedOnce
 
 #: How often the lease of an item is tried to attach or detach a motif, and seconds in between.
 _TRIES: Final = 50
@@ -44,22 +42,24 @@ class Runtime:
     """Motifs of one storage.
 
     :param eager: count each open at once
+    :param grace: seconds for which copies stay that no item needs
+    :param may_share: whether whoever attached a motif may have another item give up its bytes to a shared copy
     """
 
     def __init__(
         self,
         shim: Shim,
         leases: Leases,
-        dependents: Dependents,
         templates: Templates,
         eager: bool = True,
         around: Surroundings | None = None,
+        grace: float = GRACE,
+        may_share: MayShare = lambda motif, other: True,
     ) -> None:
         around = around or Surroundings()
         self.items = ItemTable(eager)
         self._shim = shim
         self._leases = leases
-        self._dependents = dependents
         self._templates = templates
         self._around = around
         self._observer = around.observer
@@ -67,8 +67,8 @@ class Runtime:
         self._choice = CheapestFirst(templates, self.items)
         watched = replace(around, observer=self)
         self._openings = Openings(shim, leases, templates, self._choice, watched)
-        self._contractor = Contractor(shim, leases, templates, dependents, self._note_contraction)
-        self._changes = SourceChanges(shim, leases, templates, dependents, self.expand, around.pause, around.clock)
+        self._contractor = Contractor(shim, leases, templates, self._note_contraction, grace, around.clock)
+        self._sharing = CopySharing(shim, templates, self.attach_motif, self._contractor.contract, may_share)
 
     def create_motif(self, template: str, params: Mapping[str, Scalar], identity: str = "") -> Motif:
         """A motif that can be attached.
@@ -110,7 +110,7 @@ class Runtime:
             raise CallerError(f"`{view.name}` has this motif of template `{motif.template}` already")
         if len(view.record.motifs) >= MOST_MOTIFS:
             raise CallerError(f"`{view.name}` has {MOST_MOTIFS} motifs, and may not have more")
-        check_sources(view, motif, self._shim, self._dependents, self._templates)
+        check_sources(view, motif, self._shim, self._templates)
         attached = Record((*view.record.motifs, motif), view.record.made_from)
         views = ViewedOnce(self._shim)
         state = Freshness(views, self._templates).look(replace(view, record=attached))
@@ -132,14 +132,14 @@ class Runtime:
         :raises Conflict: when somebody else writes it
         """
         view = self._find(name)
-        if motif not in view.record.motifs:
+        if not any(map(motif.is_same, view.record.motifs)):
             raise NotFound(f"`{name}` has no such motif of template `{motif.template}`")
         if view.contracted:
             self.expand(name)
         with HeldLeases(self._leases) as held:
             self._acquire(held, name)
             view = self._find(name)
-            motifs = tuple(one for one in view.record.motifs if one != motif)
+            motifs = tuple(one for one in view.record.motifs if not one.is_same(motif))
             record = with_motifs(view, motifs, self._templates)
             if view.contracted or not held.renew() or not self._shim.annotate(view, record):
                 raise Conflict(f"`{name}` was written or contracted meanwhile")
@@ -169,12 +169,6 @@ class Runtime:
     def notify_delete(self, name: str) -> None:
         """An item is gone; the storage may never say so, and nothing depends on it."""
         self.items.remove(name)
-
-    @contextmanager
-    def changing(self, name: str) -> Iterator[Renewal]:
-        """While it is entered a client writes or deletes an item; as ``SourceChanges.changing``."""
-        with self._changes.changing(name) as renewal:
-            yield renewal
 
     @contextmanager
     def copying(self, name: str, to: str) -> Iterator[ItemView]:
@@ -210,6 +204,8 @@ class Runtime:
             view = self._shim.view(name)
             if view is not None:
                 self.items.put(name, view.plain.size, not view.contracted)
+        if outcome == CONTRACTED:
+            self._sharing.share(name)
         return outcome
 
     def obstacle(self, name: str) -> str:
@@ -226,16 +222,15 @@ class Runtime:
             raise NotFound(f"nothing is known of an item `{name}`")
         return known
 
-    def restart(self) -> int:
-        """Fill the table, and what is known of dependents, by a scan of the storage; how many items there are."""
-        preserving = {keyword for keyword, kind in self._templates.items() if kind.relation == PRESERVING}
+    def restart(self, complete: bool = True) -> int:
+        """Fill the table by a scan of the storage; how many items there are.
+
+        :param complete: whether the scan sees all of the storage
+        """
         self.items.begin_scan()
         for view in self._shim.scan():
             self.items.put(view.name, view.plain.size, not view.contracted)
-            if view.contracted and any(motif.template in preserving for motif in view.record.motifs):
-                for source in preserved_by(view.record.motifs, view.name, self._templates):
-                    self._dependents.add(source, view.name)
-        self.items.finish_scan()
+        self.items.finish_scan(complete)
         return len(self.items)
 
     # Observer of expansions

@@ -16,12 +16,12 @@ from weakref import WeakValueDictionary
 from sluice_core.errors import NotFound, PeerError
 from sluice_motifs.contraction.preparation import HEAD
 from sluice_motifs.dependencies.freshness import Templates, sources_by_name
-from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.expansion.opening import PATIENCE, Opened, Surroundings
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs_fs.index import ItemIndex
+from sluice_motifs_fs.storage.copies import is_copy
 from sluice_motifs_fs.storage.shim import FileShim
 from sluice_motifs_fs.storage.stored_files import StoredFiles
 
@@ -36,7 +36,6 @@ class FileRuntime(Runtime):
     """
 
     def __init__(self, shim: FileShim, files: StoredFiles, templates: Templates, index: ItemIndex) -> None:
-        self.dependents = LocalDependents()
         #: called before sources that are being written are looked at: all closes that returned have been heard of then
         self.hear_closes: Callable[[], None] = lambda: None
         self._files = files
@@ -45,7 +44,7 @@ class FileRuntime(Runtime):
         self._mutex = threading.Lock()
         self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         around = Surroundings(spawn=shim.pinning.spawn)
-        super().__init__(shim, LocalLeases(), self.dependents, templates, around=around)
+        super().__init__(shim, LocalLeases(), templates, around=around, may_share=shim.may_share)
 
     def open(self, name: str, chain: tuple[str, ...] = ()) -> Opened | None:
         """An expansion of an item that is not there or out of date; None when its bytes are in their place.
@@ -77,7 +76,8 @@ class FileRuntime(Runtime):
             if view is None:
                 raise NotFound(f"there is no file `{name}`")
             state = self._freshness.look(view)
-            if not heard and any(map(self._files.written, state.closure)):
+            looked_at = {one for one in state.closure if not is_copy(one)}
+            if not heard and any(map(self._files.written, looked_at)):
                 self.hear_closes()
                 heard = True
             elif not view.contracted and not state.stale:
@@ -87,7 +87,7 @@ class FileRuntime(Runtime):
                 return None
             else:
                 # sources that are items are opened when they are read: they may be out of date themselves
-                pins = self._file_shim.pinning.pin(frozenset(state.closure) - self._index.items.keys() - {name})
+                pins = self._file_shim.pinning.pin(frozenset(looked_at - self._index.items.keys() - {name}))
                 try:
                     with self._file_shim.pinning.reading(pins):
                         opened = self._openings.open(name, chain)
@@ -124,6 +124,10 @@ class FileRuntime(Runtime):
         finally:
             self.note(name)
 
+    def attach_motif(self, name: str, motif: Motif) -> None:
+        super().attach_motif(name, motif)
+        self.note(name)
+
     def note(self, name: str) -> None:
         """Something may have become of a file."""
         try:
@@ -148,6 +152,10 @@ class FileRuntime(Runtime):
     # Observer of expansions
 
     def _note_expanded(self, view: ItemView) -> None:
+        self.note(view.name)
+
+    def _note_contraction(self, view: ItemView) -> None:
+        super()._note_contraction(view)
         self.note(view.name)
 
     def detached(self, view: ItemView, motifs: tuple[Motif, ...], sources: frozenset[str]) -> None:

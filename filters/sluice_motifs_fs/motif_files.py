@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
 from sluice_motifs.api import ExpansionError
-from sluice_motifs.dependencies.freshness import Templates, internal_sources
+from sluice_motifs.dependencies.freshness import Templates, copies_of, internal_sources
 from sluice_motifs.space.keeper import SHARE
 from sluice_motifs.storage.records import Motif
 from sluice_motifs_fs.file_runtime import FileRuntime
@@ -53,8 +52,12 @@ class MotifFiles:
 
         :raises PeerError: when the file system holds no extended attributes, or cannot be written
         """
+        copies: set[str] = set()
         for view in self.files.recover():
             self.runtime.note_view(view)
+            copies.update(copies_of(view.record.motifs, view.name, self._templates))
+        if not self.files.unread:
+            self.shim.copies.keep_only(copies)
         found = self.runtime.restart()
         self.space.start()
         return found
@@ -83,24 +86,17 @@ class MotifFiles:
         self.tracker.file(os.fstat(file).st_ino).release(file, writes)
         os.close(file)
 
-    @contextlib.contextmanager
-    def changing(self, names: Sequence[str], moved: bool = False) -> Iterator[None]:
-        """While it is entered, a client writes, deletes or moves files.
+    def _expand_readers(self, names: Sequence[str]) -> None:
+        """Expand the items that read files which are going to have other names.
 
-        :param moved: whether they go on to exist under another name
-        :raises Conflict: when an item that needs one of them cannot be expanded
+        :raises Conflict: when one of them cannot be expanded
         """
         for name in names:
-            for item in self.index.readers(name) if moved else ():
+            for item in self.index.readers(name):
                 try:
                     self.runtime.expand(item)
                 except (ExpansionError, NotFound) as error:
                     raise Conflict(f"`{name}` is needed by `{item}`, which cannot be expanded: {error}") from error
-        with contextlib.ExitStack() as stack:
-            for name in names:
-                if self.runtime.dependents.find(name):
-                    stack.enter_context(self.runtime.changing(name))
-            yield
 
     # Motifs
 
@@ -131,7 +127,6 @@ class MotifFiles:
             except ExpansionError as error:
                 raise Forbidden(f"{error}") from error
         self.runtime.attach_motif(name, motif)
-        self.runtime.note(name)
 
     def detach(self, name: str) -> None:
         """Detach all motifs, whose item is expanded before.
@@ -152,7 +147,7 @@ class MotifFiles:
         return () if view is None else view.record.motifs
 
     def unlink(self, name: str) -> None:
-        """A client deletes a file; enter :meth:`changing` before."""
+        """A client deletes a file."""
         with self.files.mutex:
             found = os.lstat(name)
             os.unlink(name)
@@ -167,11 +162,9 @@ class MotifFiles:
 
         :raises Conflict: when one of these cannot be expanded
         """
-        moved = self.index.sources_below(name)
         items = self.index.items_below(name)
-        overwritten = [to] if to in self.index.sources else []
-        with self.changing(moved, moved=True), self.changing(overwritten):
-            os.rename(name, to)
+        self._expand_readers(self.index.sources_below(name))
+        os.rename(name, to)
         self.runtime.forget(to)
         for item in items:
             self.runtime.forget(item)

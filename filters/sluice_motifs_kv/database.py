@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, Unpack
 
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_motifs.api import Template
-from sluice_motifs.contraction.preparation import HEAD, TRUST
+from sluice_motifs.contraction.preparation import HEAD
 from sluice_motifs.dependencies.freshness import Freshness, find_template, internal_sources
 from sluice_motifs.expansion.calls import Call, pieces_of
 from sluice_motifs.space.one_space import OneSpace
@@ -49,7 +50,7 @@ class Database:
         **options: Any,
     ) -> None:
         self._templates = _by_keyword(templates)
-        space = OneSpace(limit, policy, TRUST)
+        space = OneSpace(limit, policy)
         self._fits = space.fits
         self._store = Store(Path(path), options, self._committed)
         self._shim = DatabaseShim(self._store, self._templates, space.fits)
@@ -220,7 +221,8 @@ class Database:
         value = b"".join(pieces_of(template, Call(self._shim, new, template, motif, ()), motif))
         kept = value if self._fits(len(value)) else None
         plain = plain_of(new.plain.version, value)
-        return value if self._shim.swap(name, None, Record((motif,), made_from), plain, kept) else None
+        record = Record((replace(motif, proven=True),), made_from)
+        return value if self._shim.swap(name, None, record, plain, kept) else None
 
 
 def _repeated(work: Callable[[], None]) -> None:

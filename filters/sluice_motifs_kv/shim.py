@@ -17,12 +17,12 @@ from typing import Final
 from sluice_core.errors import DecodeError, NotFound
 from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.dependencies.freshness import Templates
-from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.expansion.opening import Opened, Surroundings
 from sluice_motifs.runtime import Runtime
+from sluice_motifs.storage.copies import NoCopies
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import ItemView, Plain, Record
-from sluice_motifs.storage.shim import NoCopies, Shim
+from sluice_motifs.storage.shim import Shim
 from sluice_motifs_kv.entries import Entry, item_key, item_name
 from sluice_motifs_kv.store import Change, Reader, Store
 
@@ -38,7 +38,7 @@ class _Runtime(Runtime):
         """The store tells of each write, and of what was made and not stored there is nothing to tell."""
 
 
-class KeyValueShim(NoCopies, Shim):
+class KeyValueShim(Shim):
     """What both shims do: all that ``Shim`` reads, through the runtime of their items.
 
     Items are keys, by the names of ``entries``. Identities mean nothing here: who has the database may read all of it.
@@ -46,10 +46,15 @@ class KeyValueShim(NoCopies, Shim):
 
     def __init__(self, reader: Reader, templates: Templates) -> None:
         self._reader = reader
+        self._copies = NoCopies()
         around = Surroundings(spawn=lambda work: work(), pause=lambda _: time.sleep(LOOK_AGAIN))
-        self.runtime = _Runtime(self, LocalLeases(), LocalDependents(), templates, eager=False, around=around)
+        self.runtime = _Runtime(self, LocalLeases(), templates, eager=False, around=around)
         #: told of each item that was read, and whether its bytes were not there, or out of date
         self.note_read: Callable[[bool], None] = lambda made: None
+
+    @property
+    def copies(self) -> NoCopies:
+        return self._copies
 
     def view(self, name: str) -> ItemView | None:
         key = item_key(name)
@@ -65,11 +70,7 @@ class KeyValueShim(NoCopies, Shim):
             except DecodeError as error:
                 log.warning("%s", error)
 
-    def unreliable(self, name: str) -> str:
-        """Any key may be written or deleted at any time, so no value that preserves others is contracted."""
-        return "a key may be written or deleted at any time"
-
-    def read(self, name: str, reader: str, chain: tuple[str, ...]) -> Iterator[bytes]:
+    def read(self, name: str, reader: str, chain: tuple[str, ...], version: str = "") -> Iterator[bytes]:
         value = self.get(item_key(name), chain)
         if value is None:
             raise SourceGone(name)

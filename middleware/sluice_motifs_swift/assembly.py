@@ -23,7 +23,7 @@ from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.cache import node_cache
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift import green
-from sluice_middleware.wsgi.internal_daemon import load_app
+from sluice_middleware.wsgi.internal_daemon import final_app, load_app
 from sluice_middleware.wsgi.response import App
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
@@ -44,11 +44,13 @@ from sluice_motifs_swift.daemon import Daemon
 from sluice_motifs_swift.new_items import NewItems
 from sluice_motifs_swift.objects.containers import Containers
 from sluice_motifs_swift.objects.item_index import ItemIndex
+from sluice_motifs_swift.objects.retained import RetainedSources
 from sluice_motifs_swift.objects.shim import SwiftShim
-from sluice_motifs_swift.redis_state import RedisDependents, RedisDerivations, RedisLeases
+from sluice_motifs_swift.redis_state import RedisDerivations, RedisLeases
 from sluice_motifs_swift.scan import Scan
 from sluice_motifs_swift.settings import read_settings
-from sluice_motifs_swift.workers.attachments import Attachments
+from sluice_motifs_swift.version_one import VersionOne
+from sluice_motifs_swift.workers.attachments import Attachments, owns_account
 from sluice_motifs_swift.workers.calls import WorkerCalls
 from sluice_motifs_swift.workers.server import WorkerServer
 
@@ -70,29 +72,32 @@ def make_daemon(path: str) -> Daemon:
     for name, reason in failures.items():
         log.error("template `%s` is left out: %s", name, reason)
     store = Store(values["redis_url"], values["redis_prefix"])
-    app, uploads = load_app(path), load_app(path)
-    client = SwiftClient(app)
-    containers, index = Containers(client, values["source_delay"]), ItemIndex(store, client, templates)
-    app, uploads = _telling_caches((app, uploads), values["cache_dir"])
+    final, uploads = load_app(path), load_app(path)
+    client = SwiftClient(final)
+    containers, index = Containers(client), ItemIndex(store, client, templates)
+    app, uploads = _telling_caches((final, uploads), values["cache_dir"])
     handler = ObjectHandler(app, context.lookup, context.filters, log)
     guard = ContractionGuard(store.nodes, time.time)
     limiter = BandwidthLimiter(values["agent_socket"], PROXY, log)
     policies = _Policies(context, store, limiter)
-    shim = SwiftShim(handler, uploads, containers, index, templates, store, limiter, guard, policies.problem)
+    shim = SwiftShim(
+        handler, uploads, containers, index, templates, store, limiter, final_app(final), guard, policies.problem
+    )
     node = values["node"] or socket.gethostname()
     tell = EventTeller(store, node, time.time)
     turns = Turns(values["expansions"], lambda name: name.partition("/")[0])
     observer = NewContentObserver(tell, templates, lambda names: changed.note(names))
     around = Surroundings(pause=green.pause, turns=turns, observer=observer)
     leases = RedisLeases(store)
-    dependents = RedisDependents(store)
-    runtime = Runtime(shim, leases, dependents, templates, around=around)
-    shim.reads.open = runtime.notify_open
+    grace = values["copy_grace"]
+    runtime = Runtime(shim, leases, templates, around=around, grace=grace, may_share=owns_account)
+    shim.reads.open, index.items = runtime.notify_open, runtime.items
     attachments = Attachments(runtime, shim, containers, index, templates)
     fresh = NewItems(runtime, shim, index.add)
     outdated = OutdatedContractor(shim, templates, RedisDerivations(store), runtime.contract, green.pause)
     changed = ChangedObjects(outdated, values["change_stream"])
-    answers = WorkerCalls(runtime, shim, attachments, fresh.note, fresh.note_change, changed.note)
+    retained = RetainedSources(client, shim)
+    answers = WorkerCalls(runtime, shim, attachments, retained, fresh.note, fresh.note_change, changed.note)
     server = WorkerServer(values["socket"], answers)
     # what the API asks for, and spaces that are kept at their targets
     calls = RuntimeCalls(runtime, shim, guard, lambda name: spaces.space_of(name), attachments.admit)
@@ -110,9 +115,9 @@ def make_daemon(path: str) -> Daemon:
         ),
     )
     told = ActivityExchange(store, runtime.items, called.daemon.name)
-    sweeper = CopySweeper(shim, leases, dependents, templates, values["copy_grace"])
-    sweep = CopySweep(sweeper, leases, values["copy_sweep"])
-    return Daemon([policies, Scan(store, runtime), spaces, told, called, sweep, fresh, changed, server])
+    sweep = CopySweep(CopySweeper(shim.copies, grace), leases, values["copy_sweep"])
+    version_one = VersionOne(store, client, shim, containers, runtime, leases, templates)
+    return Daemon([policies, Scan(store, runtime), version_one, spaces, told, called, sweep, fresh, changed, server])
 
 
 def _telling_caches(apps: Sequence[App], folder: str) -> Sequence[App]:

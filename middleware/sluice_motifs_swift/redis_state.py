@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sluice_core.motifs import dependents, leases
+from sluice_core.motifs import item_index, leases
 from sluice_core.store.store import Store
 from sluice_motifs.storage.shim import Lease
 
@@ -30,22 +30,6 @@ class RedisLeases:
         self._store.run(leases.release_lease(self._store.keys, lease.item, lease.token))
 
 
-class RedisDependents:
-    """Implements ``Dependents``; raises ``PeerError`` while not all of them are known."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def add(self, source: str, item: str) -> None:
-        self._store.run(dependents.add_dependent(self._store.keys, source, item))
-
-    def remove(self, source: str, item: str) -> None:
-        self._store.run(dependents.remove_dependent(self._store.keys, source, item))
-
-    def find(self, source: str) -> list[str]:
-        return self._store.run(dependents.find_dependents(self._store.keys, source))
-
-
 class RedisDerivations:
     """Implements ``Derivations``; ``ItemIndex`` notes them."""
 
@@ -53,7 +37,7 @@ class RedisDerivations:
         self._store = store
 
     def find(self, sources: Sequence[str]) -> list[list[str]]:
-        return self._store.run(dependents.find_derived(self._store.keys, sources))
+        return self._store.run(item_index.find_derived(self._store.keys, sources))
 
     def remove(self, source: str, items: Sequence[str]) -> None:
-        self._store.run(dependents.remove_derived(self._store.keys, source, items))
+        self._store.run(item_index.remove_derived(self._store.keys, source, items))

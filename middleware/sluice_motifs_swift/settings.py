@@ -16,15 +16,14 @@ OPTIONS: Final = (
     *REDIS_OPTIONS,
     Option("socket", "/run/sluice/motifs.sock", "unix socket on which the node's proxies ask, their `motif_socket`"),
     Option("expansions", 16, "objects that are made at a time; those that others wait for come on top"),
-    Option(
-        "source_delay",
-        65.0,
-        "seconds after which all proxies know that a container has sources; "
-        "longer than their `recheck_container_existence`",
-    ),
     Option("change_stream", True, "whether objects give up their bytes soon after what they are derived from changed"),
-    Option("copy_sweep", 600.0, "seconds between two looks for copies of the template `tier` that nobody needs"),
-    Option("copy_grace", GRACE, "seconds for which such a copy stays; longer than a contraction lasts"),
+    Option("copy_sweep", 600.0, "seconds between two looks for hidden copies that no object needs"),
+    Option(
+        "copy_grace",
+        GRACE,
+        "seconds for which such a copy stays, the same for all daemons; more than four times as long as a contraction "
+        "lasts, and far longer than clocks differ",
+    ),
     Option(
         "reexpansion_share",
         SHARE,
@@ -52,8 +51,6 @@ def read_settings(path: str) -> dict[str, Any]:
     values = read_section(path, SECTION, OPTIONS)
     if values["expansions"] < 1:
         raise OptionError(f"option `expansions` is `{values['expansions']}`, expected at least 1")
-    if values["source_delay"] < 0:
-        raise OptionError(f"option `source_delay` is `{values['source_delay']}`, expected at least 0")
     for name in ("copy_sweep", "copy_grace", "reexpansion_share"):
         if values[name] <= 0:
             raise OptionError(f"option `{name}` is `{values[name]}`, expected more than 0")

@@ -29,13 +29,13 @@ from sluice_core.errors import PeerError
 
 ETAG = hashlib.md5(WHOLE).hexdigest()
 #: Seconds for which a hidden copy stays that nobody needs.
-GRACE = 4
+GRACE = 12
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     layout = Layout.free(tmp_path_factory.mktemp("c"))
-    options = {"source_delay": "0", "copy_sweep": "0.5", "copy_grace": str(GRACE)}
+    options = {"copy_sweep": "0.5", "copy_grace": str(GRACE)}
     with Cluster(layout, setup=Setup(motif_options=options)) as found, motif_daemon(found):
         yield found
 

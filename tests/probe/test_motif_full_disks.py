@@ -37,7 +37,7 @@ def disk(tmp_path_factory):
 @pytest.fixture(scope="module")
 def cluster(disk, tmp_path_factory):
     layout = replace(Layout.free(tmp_path_factory.mktemp("c")), disks=disk)
-    with Cluster(layout, setup=Setup(motif_options={"source_delay": "0"})) as found:
+    with Cluster(layout, setup=Setup()) as found:
         set_proxy_option(layout.configs / "motifs.conf", "error_suppression_interval", f"{SUPPRESSED}")
         with motif_daemon(found):
             yield found

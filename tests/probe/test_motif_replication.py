@@ -33,7 +33,7 @@ LATE = ("one", "two", "one-read", "two-read")
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     layout = Layout.free(tmp_path_factory.mktemp("c"))
-    with Cluster(layout, setup=Setup(motif_options={"source_delay": "0"})) as found:
+    with Cluster(layout, setup=Setup()) as found:
         # a server that was away is written to as soon as it is back
         for conf in (layout.swift_dir / "proxy.conf", layout.configs / "motifs.conf"):
             set_proxy_option(conf, "error_suppression_limit", "1000000")

@@ -31,7 +31,7 @@ WHOLE = PART * PARTS
 def cluster(tmp_path_factory):
     layout = Layout.free(tmp_path_factory.mktemp("c"))
     # object servers log what daemons ask for with their debug messages
-    setup = Setup(motif_options={"source_delay": "0"}, storage_options={"log_level": "DEBUG"})
+    setup = Setup(storage_options={"log_level": "DEBUG"})
     with Cluster(layout, DEFAULT | SECOND_NODE | {"motifs", "motifs2"}, setup=setup) as found:
         yield found
 

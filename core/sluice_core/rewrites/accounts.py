@@ -15,6 +15,8 @@ from sluice_core.store.operation import Operation, nothing
 #: What the name of an account begins with that holds copies of the objects of another one.  As with other accounts of
 #: Swift's own, no client reaches it, and nothing in it counts to the other one.
 _COPIES: Final = ".sluice_copies_"
+#: The same of an account whose containers have rows alone, which say what refers to copies.
+_REFERENCES: Final = ".sluice_references_"
 #: Names that are written by one command.
 _CHUNK: Final = 1000
 
@@ -22,6 +24,11 @@ _CHUNK: Final = 1000
 def copies_account(account: str) -> str:
     """Where copies of an account's objects lie."""
     return f"{_COPIES}{account}"
+
+
+def references_account(copies: str) -> str:
+    """Where references to the copies in an account lie."""
+    return f"{_REFERENCES}{owner_account(copies)}"
 
 
 def is_copies_account(account: str) -> bool:

@@ -76,7 +76,7 @@ class Keys:
     motif_space_reports = _Key("Hash path → JSON: what the owners of spaces have reported.")
     motif_leases = _Key("Hash: run of Redis, since when it is known, last token; what leases of motifs are granted by.")
     motif_items = _Key("Sorted set of objects that have motifs, all of one score: what a scan would find.")
-    motif_scan = _Key("String: the run of Redis for which a scan has found all objects with motifs and who needs whom.")
+    motif_scan = _Key("String: there once a scan has found all objects with motifs, and gone when Redis has lost them.")
     bandwidth = _Key("String of JSON: what was measured and assigned in the last second; expires when nobody divides.")
 
     def promises(self, digest: str) -> str:
@@ -103,10 +103,6 @@ class Keys:
     def motif_lease(self, item: str) -> str:
         """String: token of the lease of an object with motifs; expires with it."""
         return f"{self.prefix}:motif_lease:{item}"
-
-    def motif_dependents(self, source: str) -> str:
-        """Set of contracted objects that may need the object ``source`` as it is."""
-        return f"{self.prefix}:motif_dependents:{source}"
 
     def motif_derived(self, source: str) -> str:
         """Set of objects that are derived from the object ``source``, or were."""

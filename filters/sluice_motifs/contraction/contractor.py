@@ -1,32 +1,35 @@
 """Giving up the bytes of an item.
 
 1. Under the lease of the item, it is proven as asked that it can be made again, and the templates do what they must
-   before.
-2. Under the leases of all items on whose bytes that stands (its support) and of those that it preserves, too, the item
-   is judged once more and then replaced by its contracted form.  Two contractions whose decisions stand on each
-   other's bytes need the same leases, so one of them is busy, and later judges what the other has left.
+   before: a preserving one keeps a copy.
+2. Under the leases of all items on whose bytes that stands (its support), too, the item is judged once more and then
+   replaced by its contracted form.  Two contractions whose decisions stand on each other's bytes need the same leases,
+   so one of them is busy, and later judges what the other has left.
 
-Most proofs take no time, since the sources are there.  Then their leases are taken before they are looked at, and the
-item is judged once: each look asks all servers that have a copy.
+Most items were proven before.  Then the leases of their sources are taken before these are looked at, and the item is
+judged once: each look asks all servers that have a copy.
 
-Only that rests on leases.  What a client writes meanwhile is newer for the storage, which refuses to replace it.
+Only items that are made from each other rest on leases.  What a client writes meanwhile is newer for the storage, which
+refuses to replace it.  Copies have rules of their own (``copies``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
 from sluice_core.errors import Conflict, NotFound
 from sluice_motifs.api import NotContractible, Template, TooDeep
+from sluice_motifs.contraction.copies import GRACE, CopyKeeper
 from sluice_motifs.contraction.preparation import EXPAND, HEAD, TRUST, Preparation, refused
 from sluice_motifs.dependencies.availability import Availability
-from sluice_motifs.dependencies.freshness import Templates, is_exact, preserved_by, sources_by_name
+from sluice_motifs.dependencies.freshness import Templates, copies_of, is_exact, sources_by_name
 from sluice_motifs.storage.leases import HeldLeases, Renewal
-from sluice_motifs.storage.records import ItemView
-from sluice_motifs.storage.shim import Dependents, Leases, Shim, ViewedOnce, Views
+from sluice_motifs.storage.records import ItemView, Motif
+from sluice_motifs.storage.shim import Leases, Shim, ViewedOnce, Views
 
 CONTRACTED: Final = "contracted"
 #: Somebody works at the item, or at one on whose bytes the decision stands.
@@ -40,9 +43,8 @@ ALREADY: Final = "already contracted"
 class Contractor:
     """Contracts items; several may work beside each other.
 
-    :param dependents: told of preserving items and the sources that these need; None where no source makes its
-        writers wait (``Shim.unreliable`` says so of each)
     :param contracted: told of each item whose bytes were given up
+    :param grace: that of the sweeper of copies, in seconds
     """
 
     def __init__(
@@ -50,26 +52,29 @@ class Contractor:
         shim: Shim,
         leases: Leases,
         templates: Templates,
-        dependents: Dependents | None = None,
         contracted: Callable[[ItemView], object] = lambda view: None,
+        grace: float = GRACE,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._shim = shim
         self._leases = leases
         self._templates = templates
-        self._dependents = dependents
         self._contracted = contracted
-        self._preparation = Preparation(shim, templates)
+        self._keeper = CopyKeeper(shim.copies, grace)
+        self._clock = clock
+        self._preparation = Preparation(shim, templates, self._keeper.keep)
 
     def contract(self, name: str, verify: str = HEAD) -> str:
         """Give up the bytes of an item if they can be made again; says what became of it.
 
-        What has changed since it was recorded is proven by making the bytes, whatever ``verify`` is.
+        What has changed since it was recorded, or was never proven, is proven by making the bytes.
 
         :param verify: one of ``VERIFICATIONS``
         :raises NotFound: when there is no such item
         :raises NotContractible: when its bytes must stay, and why
         :raises TooDeep: when too many items would be made one from the other
         """
+        began = self._clock()
         with HeldLeases(self._leases) as held:
             if not held.acquire({name}):
                 return BUSY
@@ -82,20 +87,19 @@ class Contractor:
                 return BUSY
             views = ViewedOnce(self._shim, seen)
             judged = self._preparation.prepare(seen, verify, Renewal(held.renew), views)
-            needed = preserved_by(judged.record.motifs, name, self._templates)
             if judged is not seen:
-                views = ViewedOnce(self._shim)  # a copy was made
-            stands_on = {*self._support(judged, views), *needed}
-            if waits or judged is not seen or not stands_on <= held.items:
-                if not held.acquire(stands_on):
+                views = ViewedOnce(self._shim)  # a copy was made, or it took long
+            support = self._support(judged, views, verify)
+            if waits or judged is not seen or not support <= held.items:
+                if not held.acquire(support):
                     return BUSY
                 views = ViewedOnce(self._shim)
                 if views.view(name) != seen:
                     return CHANGED
-                if not self._support(judged, views) <= held.items:
+                if not self._support(judged, views, verify) <= held.items:
                     return BUSY  # others than a moment ago
-            self._note_needed(needed, name)
-            if not held.renew():
+            self._refer(judged, name, seen)
+            if not held.renew() or self._clock() - began > self._keeper.valid:
                 return BUSY
             if not self._shim.contract(seen, judged.record):
                 return CHANGED
@@ -111,7 +115,8 @@ class Contractor:
             views = ViewedOnce(self._shim)
             found = _find(views, name)
             self._refuse_empty(found)
-            self._support(found, views)
+            if not any(self._kind(one).keeps_copy for one in found.record.motifs):
+                self._support(found, views, TRUST)
         except (NotContractible, TooDeep) as error:
             return str(error)
         return ""
@@ -124,27 +129,31 @@ class Contractor:
         :raises NotContractible: when it has bytes, or the copy could not be made from the same sources: copy bytes
         :raises Conflict: when somebody works at the item or its sources
         """
+        began = self._clock()
         views = ViewedOnce(self._shim)
         seen = _find(views, name)
         if not seen.contracted:
             raise NotContractible(f"`{name}` is not copied without its bytes: they are there")
         copy = replace(seen, name=to)
         with HeldLeases(self._leases) as held:
-            needed = preserved_by(copy.record.motifs, to, self._templates)
-            if not held.acquire({name, *self._support(copy, views), *needed}):
+            if not held.acquire({name, *self._support(copy, views, HEAD)}):
                 raise Conflict(f"`{name}` or what it is made from is being worked at")
             views = ViewedOnce(self._shim)
-            if views.view(name) != seen or not self._support(copy, views) <= held.items:
+            if views.view(name) != seen or not self._support(copy, views, HEAD) <= held.items:
                 raise Conflict(f"`{name}` or what it is made from was changed meanwhile")
-            self._note_needed(needed, to)
-            if not held.renew():
+            self._refer(copy, to, None)
+            if views.view(name) != self._shim.view(name):
+                raise Conflict(f"`{name}` was changed meanwhile")
+            if not held.renew() or self._clock() - began > self._keeper.valid:
                 raise Conflict(f"`{name}` or what it is made from was changed meanwhile")
             yield seen
 
-    def _note_needed(self, sources: Sequence[str], item: str) -> None:
-        if self._dependents is not None:
-            for source in sources:
-                self._dependents.add(source, item)
+    def _refer(self, judged: ItemView, name: str, seen: ItemView | None) -> None:
+        for copy in copies_of(judged.record.motifs, name, self._templates):
+            self._shim.copies.refer(copy, name, seen)
+
+    def _kind(self, motif: Motif) -> type[Template]:
+        return self._templates.get(motif.template, Template)
 
     def _refuse_empty(self, view: ItemView) -> None:
         """Stored empty, to be made first by a motif that makes the very same bytes again: it would make others."""
@@ -154,14 +163,19 @@ class Contractor:
 
     def _waits(self, view: ItemView, verify: str) -> bool:
         """Whether it may take long to prove what is asked for: sources must not be leased meanwhile."""
-        kinds = (self._templates[one.template] for one in view.record.motifs if one.template in self._templates)
-        return verify == EXPAND or any(
-            kind.contract is not Template.contract or (verify != TRUST and kind.verify is not Template.verify)
-            for kind in kinds
+        motifs = view.record.motifs
+        kinds = [self._kind(one) for one in motifs]
+        return (
+            verify == EXPAND
+            or not any(one.proven or verify == TRUST for one in motifs)
+            or any(
+                kind.contract is not Template.contract or (verify != TRUST and kind.verify is not Template.verify)
+                for kind in kinds
+            )
         )
 
-    def _support(self, view: ItemView, views: Views) -> frozenset[str]:
-        return Availability(views, self._shim.unreliable, self._templates).support(view)
+    def _support(self, view: ItemView, views: Views, verify: str) -> frozenset[str]:
+        return Availability(views, self._templates).support(view, trusted=verify == TRUST)
 
 
 def _find(views: Views, name: str) -> ItemView:

@@ -1,67 +1,107 @@
-"""Removing copies that the storage keeps for the runtime alone (``Template.keep_copy``), when nobody needs them.
+"""Keeping the copies from which preserving items are made, and removing those that no item needs.
 
-A copy is noted as a source of each item that was contracted with it (``Dependents``).  It is removed when none of them
-names it in its record any more: the item was deleted, or written by a client.  Nothing that a client does waits for
-that, and what is removed too late costs space only.
+Theory of operation.  Neither leases nor anything in Redis protects a copy; three rules do, with one span of time, the
+*grace*, which is far longer than any two clocks differ.
 
-* Copies that are young stay: one is made before the contraction that needs it has noted that.
-* A contraction, and a copy of a contracted item, hold the lease of the copy on which they stand, so none begins while
-  it is removed.
-* While it is not known who needs copies, all stay.
+* A contraction relies on a copy only when it is younger than half of the grace, and stores its bytes once more
+  otherwise.  Then it adds a reference, and contracts within a quarter of the grace (:attr:`CopyKeeper.valid`).
+* The sweeper removes only copies that are older than the grace and without a reference, and only the version that it
+  saw: one that was stored again meanwhile stays.
+* It drops a reference only when that is older than the grace, too, and the storage proves that the item is not made
+  from the copy (``SweptCopies.outlived``).
+
+So a contraction that begins after the sweeper has looked finds an old copy and renews it; one that began before has
+added its reference, or gives up.  An item that was contracted with a copy has a reference as long as it has the same
+version, so it may give up its bytes to that copy again, however old that is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import IO, Final
 
-from sluice_motifs.dependencies.freshness import Templates, owned_sources
-from sluice_motifs.storage.leases import HeldLeases
-from sluice_motifs.storage.shim import Dependents, Leases, Shim
+from sluice_motifs.storage.copies import Copies, CopyView, SweptCopies
+from sluice_motifs.storage.records import ItemView, Plain
 
-#: Seconds for which a copy stays that nobody needs.
+#: Seconds for which a copy or a reference stays that nobody needs.
 GRACE: Final = 3600.0
+#: Bytes of a copy that are kept in memory until it has a name.
+_IN_MEMORY: Final = 8 << 20
+_PIECE: Final = 256 << 10
+
+
+class CopyKeeper:
+    """Makes sure that there are copies on which contractions can rely.
+
+    :param grace: that of the sweeper, in seconds
+    """
+
+    def __init__(self, copies: Copies, grace: float = GRACE) -> None:
+        self._copies = copies
+        self._grace = grace
+
+    @property
+    def valid(self) -> float:
+        """Seconds after :meth:`keep` has begun to rely on it within which the item must be contracted."""
+        return self._grace / 4
+
+    def keep(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
+        """Have ``pieces`` stored; the name of the copy, which is young.
+
+        What ``pieces`` raises is raised, and then nothing is stored.
+        """
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spool:
+            digest, etag, size = hashlib.sha256(), hashlib.md5(usedforsecurity=False), 0
+            for piece in pieces:
+                digest.update(piece)
+                etag.update(piece)
+                size += len(piece)
+                spool.write(piece)
+            name = self._copies.name(seen.name, placement, digest.hexdigest())
+            if not self.is_young(name):
+                spool.seek(0)
+                self._copies.store(name, seen, Plain("", size, etag.hexdigest()), _pieces(spool))
+        return name
+
+    def is_young(self, name: str) -> bool:
+        """Whether a contraction may rely on a copy to which its item has no reference yet."""
+        found = self._copies.find(name)
+        return found is not None and found.age < self._grace / 2
 
 
 class CopySweeper:
-    """
-    :param grace: longer than any contraction lasts
-    """
+    """Removes copies that no item needs; several may work beside each other."""
 
-    def __init__(
-        self, shim: Shim, leases: Leases, dependents: Dependents, templates: Templates, grace: float = GRACE
-    ) -> None:
-        self._shim = shim
-        self._leases = leases
-        self._dependents = dependents
-        self._templates = templates
+    def __init__(self, copies: SweptCopies, grace: float = GRACE) -> None:
+        self._copies = copies
         self._grace = grace
 
     def sweep(self, alive: Callable[[], None] = lambda: None) -> int:
-        """Remove what nobody needs; how many copies that were.
+        """Drop references that are outlived, and remove copies that had none; how many copies that were.
 
         :param alive: called for each copy, raises to end the sweep
-        :raises PeerError: when the storage is away, or it is not known who needs copies
+        :raises PeerError: when the storage is away, or does not tell all references
         """
         removed = 0
-        for copy, age in self._shim.scan_copies():
+        for copy in self._copies.scan():
             alive()
-            if age >= self._grace:
+            if copy.age >= self._grace:
                 removed += self._remove(copy)
         return removed
 
-    def _remove(self, copy: str) -> bool:
-        with HeldLeases(self._leases) as held:
-            if not held.acquire({copy}):
-                return False
-            items = self._dependents.find(copy)
-            if any(self._needs(item, copy) for item in items) or not held.renew():
-                return False
-            self._shim.delete_copy(copy)
-            for item in items:
-                self._dependents.remove(copy, item)
+    def _remove(self, copy: CopyView) -> bool:
+        references = self._copies.references(copy.name)
+        if not references:
+            self._copies.delete(copy)
             return True
+        for one in references:
+            if one.age >= self._grace and self._copies.outlived(one):
+                self._copies.drop(one)
+        return False  # the next sweep looks again
 
-    def _needs(self, item: str, copy: str) -> bool:
-        view = self._shim.view(item)
-        return view is not None and copy in owned_sources(view, self._templates)
+
+def _pieces(spool: IO[bytes]) -> Iterator[bytes]:
+    while piece := spool.read(_PIECE):
+        yield piece

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from sluice_motifs.api import ExpansionError, NotContractible, contained
-from sluice_motifs.dependencies.freshness import Freshness, Templates
-from sluice_motifs.expansion.calls import Call
+from sluice_motifs.dependencies.freshness import Freshness, SourceState, Templates, with_motifs
+from sluice_motifs.expansion.calls import Call, Keep
 from sluice_motifs.expansion.expander import Expander
-from sluice_motifs.storage.records import ItemView, Motif, Record
+from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs.storage.shim import Shim, Views
 
-#: What is proven before bytes go: nothing; that what lies outside is there; that a motif makes the very same bytes.
+#: What is proven before bytes go: nothing; that a motif was once shown to make them, and what lies outside is there;
+#: that a motif makes the very same bytes now.
 TRUST: Final = "trust"
 HEAD: Final = "head"
 EXPAND: Final = "expand"
@@ -21,29 +22,28 @@ VERIFICATIONS: Final = (TRUST, HEAD, EXPAND)
 
 
 class Preparation:
-    """Proves items, and lets their templates do what they must before."""
+    """Proves items, and lets their templates do what they must before.
 
-    def __init__(self, shim: Shim, templates: Templates) -> None:
+    :param keep: stores a copy
+    """
+
+    def __init__(self, shim: Shim, templates: Templates, keep: Keep) -> None:
         self._shim = shim
         self._templates = templates
+        self._keep = keep
         self._freshness = Freshness(shim, templates)
         self._expander = Expander(shim, templates)
 
     def prepare(self, view: ItemView, verify: str, alive: Callable[[], None], views: Views) -> ItemView:
-        """Prove what is asked for and let the templates do what they must before; the item with the record to keep."""
+        """Prove what is asked for and let the templates do what they must before; the item with the record to keep.
+
+        Bytes that are out of date need no proof: they are never read again.
+        """
         state = Freshness(views, self._templates).look(view)
         usable = self._freshness.usable(view, state)
-        if not state.stale and not usable:
-            view = self._with_copy(view, alive)
-            state = self._freshness.look(view)
-            usable = self._freshness.usable(view, state)
-        if not state.stale and (verify == EXPAND or not usable):
-            try:
-                motif, before = self._expander.prove(view, alive)
-            except ExpansionError as error:
-                raise refused(view, f"{error}") from error
-            view = replace(view, record=self._freshness.recorded(view, motif, before))
-            usable = [motif]
+        if not self.is_prepared(view, verify, state):
+            view, usable = self._made_sure(view, usable, alive)
+            verify = TRUST  # what lies outside was just read
         failures = []
         for motif in usable:
             try:
@@ -54,8 +54,36 @@ class Preparation:
             raise refused(view, "; ".join(failures) or "no motif reads what has changed")
         return view
 
+    def is_prepared(self, view: ItemView, verify: str, state: SourceState) -> bool:
+        """Whether nothing has to be read or made before the bytes may go."""
+        usable = self._freshness.usable(view, state)
+        return state.stale or (verify != EXPAND and any(one.proven or verify == TRUST for one in usable))
+
+    def _made_sure(
+        self, view: ItemView, usable: Sequence[Motif], alive: Callable[[], None]
+    ) -> tuple[ItemView, Sequence[Motif]]:
+        """The item with a motif that was shown to make its bytes, out of a copy if no other does."""
+        failure = None
+        if usable:
+            try:
+                return self._prove(view, alive)
+            except NotContractible as error:
+                failure = error
+        copied = self._with_copy(view, alive)
+        if copied is view and failure is not None:
+            raise failure
+        kept = [one for one in copied.record.motifs if one.proven and one not in view.record.motifs]
+        return (copied, kept) if kept else self._prove(copied, alive)
+
+    def _prove(self, view: ItemView, alive: Callable[[], None]) -> tuple[ItemView, Sequence[Motif]]:
+        try:
+            motif, before = self._expander.prove(view, alive)
+        except ExpansionError as error:
+            raise refused(view, f"{error}") from error
+        return replace(view, record=self._freshness.recorded(view, motif, before)), [motif]
+
     def _with_copy(self, view: ItemView, alive: Callable[[], None]) -> ItemView:
-        """The item with a copy of its bytes, by the first of its motifs that keeps one; else as it is."""
+        """The item with a copy by the first of its motifs that keeps one; else as it is."""
         for motif in view.record.motifs:
             kind = self._templates.get(motif.template)
             if kind is None or not kind.keeps_copy:
@@ -63,13 +91,13 @@ class Preparation:
             try:
                 with contained(motif.template):
                     template = kind(motif.params)
-                    params = {**motif.params, **template.keep_copy(Call(self._shim, view, template, motif, (), alive))}
+                    call = Call(self._shim, view, template, motif, (), alive, self._keep)
+                    params = {**motif.params, **template.keep_copy(call)}
             except ExpansionError as error:
                 raise refused(view, f"`{motif.template}`: {error}") from error
-            kept = replace(motif, params=params)
+            kept = replace(motif, params=params, proven=kind.copy_is_item)
             motifs = tuple(kept if one == motif else one for one in view.record.motifs)
-            copied = replace(view, record=Record(motifs, view.record.made_from))
-            return replace(copied, record=self._freshness.recorded(copied, kept, self._freshness.look(copied)))
+            return replace(view, record=with_motifs(view, motifs, self._templates))
         return view
 
     def _ready(self, view: ItemView, motif: Motif, verify: str, alive: Callable[[], None]) -> None:

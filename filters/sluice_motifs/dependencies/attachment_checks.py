@@ -12,22 +12,21 @@ from collections.abc import Mapping
 from typing import Final
 
 from sluice_core.describe import Scalar
-from sluice_core.errors import CallerError, Conflict
+from sluice_core.errors import CallerError
 from sluice_core.motifs.actions import VERSIONS
 from sluice_motifs.api import DERIVED, Template
 from sluice_motifs.dependencies.availability import DEEPEST
 from sluice_motifs.dependencies.freshness import (
     SourceState,
     Templates,
+    derived_from,
     find_template,
     internal_sources,
-    is_exact,
     recorded_sources,
-    sources_by_name,
     sources_of,
 )
 from sluice_motifs.storage.records import ItemView, Motif
-from sluice_motifs.storage.shim import Dependents, Shim, Views
+from sluice_motifs.storage.shim import Shim, Views
 
 #: Sources of one motif.
 MOST_SOURCES: Final = 32
@@ -74,34 +73,32 @@ def made_from(item: str, motif: Motif, state: SourceState, views: Views, templat
     return versions
 
 
-def check_sources(view: ItemView, motif: Motif, shim: Shim, dependents: Dependents, templates: Templates) -> None:
+def check_sources(view: ItemView, motif: Motif, shim: Shim, templates: Templates) -> None:
     """
-    :raises NotFound: when there is no such template
-    :raises CallerError: when the motif reads too much
-    :raises Conflict: when the item would change by itself while others need it as it is
+    :raises CallerError: when the motif reads too much, or an item that is derived from this one
     """
-    kind = find_template(motif.template, templates)
     sources = sources_of(motif, view.name, templates) or ()
     if len(sources) > MOST_SOURCES:
         raise CallerError(f"`{view.name}` would have {len(sources)} sources, expected at most {MOST_SOURCES}")
     names = {one.name for one in sources if not one.external}
     if view.name in names:
         raise CallerError(f"`{view.name}` would be made from itself")
-    if kind.relation == DERIVED:
-        exact = is_exact(motif, view.name, templates)
-        others = [one for one in dependents.find(view.name) if not exact or {one} != names]
-        if others:
-            raise Conflict(f"`{view.name}` is needed as it is by `{others[0]}`, expand that first")
-    _check_depth(view.name, names, shim, templates)
+    if find_template(motif.template, templates).relation == DERIVED:
+        _check_derivation(view.name, names, shim, templates)
 
 
-def _check_depth(name: str, names: set[str], shim: Shim, templates: Templates) -> None:
-    seen, level = {name}, names
+def _check_derivation(name: str, names: set[str], shim: Shim, templates: Templates) -> None:
+    """What two items are derived from each other would be out of date for ever; preserving ones stand on copies."""
+    seen, level = set[str](), names
     for _ in range(DEEPEST):
         level = level - seen
         seen |= level
         found = [one for one in map(shim.view, sorted(level)) if one is not None]
-        level = {one for item in found for one in sources_by_name(item.record.motifs, item.name, templates)}
+        derived = {item.name: derived_from(item.record.motifs, item.name, templates) for item in found}
+        through = [one for one, sources in derived.items() if name in sources]
+        if through:
+            raise CallerError(f"`{name}` would be made from itself, through `{through[0]}`")
+        level = {one for sources in derived.values() for one in sources}
         if not level - seen:
             return
     raise CallerError(f"`{name}` would be made through more than {DEEPEST} others, one from the other")

@@ -9,24 +9,16 @@ used them has them made again.  So one search from this item is enough.  It find
 there and on which the answer stands.  Two contractions at once could each stand on the other's bytes; so a contraction
 holds the leases of its item and its support while it judges and writes (``contraction``).
 
-A preserving item needs its source as it is.  Such a source must not be one that changes by itself: it may be derived
-from the item alone (the compressed twin), and from nothing else.
+A preserving item stands on a copy that no client can change, and on no other item.  What its motif would make from its
+source counts for nothing: that may be written, deleted or made from others at any time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from sluice_motifs.api import PRESERVING, NotContractible, TooDeep
-from sluice_motifs.dependencies.freshness import (
-    MOST_LOOKED_AT,
-    Freshness,
-    Templates,
-    derived_from,
-    internal_sources,
-    is_exact,
-)
+from sluice_motifs.dependencies.freshness import MOST_LOOKED_AT, Freshness, Templates, sources_of
 from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs.storage.shim import Views
 
@@ -35,23 +27,20 @@ DEEPEST: Final = 8
 
 
 class Availability:
-    """Searches for what makes an item available.
+    """Searches for what makes an item available."""
 
-    :param unreliable: ``Shim.unreliable``
-    """
-
-    def __init__(self, views: Views, unreliable: Callable[[str], str], templates: Templates) -> None:
+    def __init__(self, views: Views, templates: Templates) -> None:
         self._views = views
-        self._unreliable = unreliable
         self._templates = templates
 
-    def support(self, item: ItemView) -> frozenset[str]:
+    def support(self, item: ItemView, trusted: bool = False) -> frozenset[str]:
         """The items whose bytes make it possible to give up those of ``item``.
 
+        :param trusted: whether motifs count that were not shown to make these bytes
         :raises NotContractible: when it could not be made again, with what stands in the way of each motif
         :raises TooDeep: when that would take too many items, made one from the other
         """
-        search = _Search(self._views, self._unreliable, self._templates)
+        search = _Search(self._views, self._templates, trusted)
         found = search.item(item, ())
         if found is not None:
             return found
@@ -63,10 +52,10 @@ class Availability:
 class _Search:
     """One search; an item is viewed once, ``reasons`` say what stood in the way."""
 
-    def __init__(self, views: Views, unreliable: Callable[[str], str], templates: Templates) -> None:
+    def __init__(self, views: Views, templates: Templates, trusted: bool) -> None:
         self._views = views
-        self._unreliable = unreliable
         self._templates = templates
+        self._trusted = trusted
         self._freshness = Freshness(views, templates)
         self._known: dict[str, ItemView | None] = {}
         self.cut = ""
@@ -76,53 +65,50 @@ class _Search:
         """The support of an item without its own bytes; None when it has none."""
         if not view.record.motifs:
             return self._none("it has no motif" if not path else f"`{view.name}` has no motif")
-        usable = self._freshness.usable(view, self._freshness.look(view))
+        state = self._freshness.look(view)
+        usable = self._freshness.usable(view, state)
+        # bytes that are out of date, or gone already, need no proof
+        trusted = self._trusted or state.stale or view.contracted
         for motif in view.record.motifs:
             if motif.template not in self._templates:
                 self._none(f"no template `{motif.template}` is installed")
             elif motif not in usable:
                 self._none(f"`{motif.template}` reads sources of `{view.name}` that changed or are not recorded")
+            elif not (motif.proven or trusted):
+                self._none(f"`{motif.template}` was not shown to make the bytes of `{view.name}`")
             elif (found := self._motif(motif, view.name, (*path, view.name))) is not None:
                 return found
         return None
 
     def _motif(self, motif: Motif, item: str, path: tuple[str, ...]) -> frozenset[str] | None:
-        preserving = self._templates[motif.template].relation == PRESERVING
         support: set[str] = set()
-        for name in internal_sources(motif, item, self._templates):
-            found = self._source(name, path, item if preserving else "")
+        for source in sources_of(motif, item, self._templates) or ():
+            if source.external:
+                continue
+            if source.owned:
+                if self._look(source.name) is None:
+                    return self._none(self.cut or f"copy `{source.name}` does not exist")
+                continue
+            if self._templates[motif.template].relation == PRESERVING:
+                return self._none(f"source `{source.name}` may change, and no copy is kept")
+            found = self._source(source.name, path)
             if found is None:
                 return None
             support |= found
         return frozenset(support)
 
-    def _source(self, name: str, path: tuple[str, ...], preserved: str) -> frozenset[str] | None:
-        """:param preserved: the preserving item that needs it as it is; empty when none does"""
+    def _source(self, name: str, path: tuple[str, ...]) -> frozenset[str] | None:
         if name in path:
             return self._none(f"`{name}` would be needed to make itself")
         view = self._look(name)
         if view is None:
             return self._none(self.cut or f"source `{name}` does not exist")
-        if preserved:
-            why = self._unreliable(name) or self._changes(view, preserved)
-            if why:
-                return self._none(f"source `{name}` may change: {why}")
         if not view.contracted:
             return frozenset({name})
         if len(path) >= DEEPEST:
             self.cut = f"more than {DEEPEST} items would be made one from the other"
             return self._none(self.cut)
         return self.item(view, path)
-
-    def _changes(self, source: ItemView, preserved: str) -> str:
-        """Why a source may become another one by itself."""
-        known = [one for one in source.record.motifs if one.template in self._templates]
-        if not all(is_exact(one, source.name, self._templates) for one in known):
-            return "it has other bytes when it is made again"
-        others = set(derived_from(source.record.motifs, source.name, self._templates)) - {preserved}
-        if others:
-            return f"it is derived from `{min(others)}`"
-        return "it is out of date" if self._freshness.look(source).stale else ""
 
     def _look(self, name: str) -> ItemView | None:
         if name not in self._known:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_core.errors import NotFound
-from sluice_motifs.api import COPY, DERIVED, PRESERVING, ExpansionError, Source, Template, contained
+from sluice_motifs.api import COPY, DERIVED, ExpansionError, Source, Template, contained
 from sluice_motifs.storage.records import ItemView, Motif, Record
 from sluice_motifs.storage.shim import Views
 
@@ -59,8 +59,12 @@ def internal_sources(motif: Motif, item: str, templates: Templates) -> tuple[str
 
 
 def recorded_sources(motif: Motif, item: str, templates: Templates) -> tuple[str, ...]:
-    """Those of which a record says what the bytes were made from: items, and external sources that age."""
-    return tuple(one.name for one in sources_of(motif, item, templates) or () if not one.external or one.max_age)
+    """Those of which a record says what the bytes were made from: items, and external sources that age.
+
+    The name of a copy of ours says what its bytes are.
+    """
+    sources = sources_of(motif, item, templates) or ()
+    return tuple(one.name for one in sources if not one.owned and (not one.external or one.max_age))
 
 
 def is_exact(motif: Motif, item: str, templates: Templates) -> bool:
@@ -137,24 +141,40 @@ class Freshness:
             template = self._templates.get(motif.template)
             if template is None:
                 continue
-            names = internal_sources(motif, view.name, self._templates)
             if template.keeps_copy and COPY not in motif.params:
                 continue
             if state.stale:
                 names = recorded_sources(motif, view.name, self._templates)
                 fits = template.relation == DERIVED and not state.changed.isdisjoint(names)
             else:
-                fits = all(view.record.made_from.get(name) == state.versions.get(name, "") for name in names)
+                fits = self._fits(view, motif, state)
             if fits:
                 motifs.append(motif)
         return motifs
 
-    def recorded(self, view: ItemView, motif: Motif, state: SourceState) -> Record:
-        """The record of an item whose bytes were made by ``motif`` from the sources as in ``state``."""
+    def _fits(self, view: ItemView, motif: Motif, state: SourceState) -> bool:
+        """Whether the sources of a motif are what they were when the bytes were made, and its copies are there."""
+        internal = [one for one in sources_of(motif, view.name, self._templates) or () if not one.external]
+        return all(
+            one.name in state.versions
+            and (one.owned or view.record.made_from.get(one.name) == state.versions[one.name])
+            for one in internal
+        )
+
+    def recorded(self, view: ItemView, motif: Motif, state: SourceState, proven: bool = True) -> Record:
+        """The record of an item whose bytes were made by ``motif`` from the sources as in ``state``.
+
+        :param proven: whether these are the bytes that the item has from now on
+        """
         names = recorded_sources(motif, view.name, self._templates)
         made_from = {name: state.versions[name] for name in names if name in state.versions}
         kept = {} if state.stale else view.record.made_from
-        return Record(view.record.motifs, {**kept, **made_from})
+        # of new content nobody has seen yet whether the others make it
+        motifs = [
+            replace(one, proven=proven) if one == motif else replace(one, proven=one.proven and not state.stale)
+            for one in view.record.motifs
+        ]
+        return Record(tuple(motifs), {**kept, **made_from})
 
     def without(self, view: ItemView, lost: frozenset[str]) -> Record:
         """The record of an item without the motifs that read a source that is ``lost``."""
@@ -171,10 +191,10 @@ def with_motifs(view: ItemView, motifs: Iterable[Motif], templates: Templates) -
     return Record(kept, {name: one for name, one in view.record.made_from.items() if name in names})
 
 
-def owned_sources(view: ItemView, templates: Templates) -> frozenset[str]:
-    """The copies of an item that the storage keeps for the runtime alone."""
-    found = (sources_of(one, view.name, templates) or () for one in view.record.motifs)
-    return frozenset(one.name for sources in found for one in sources if one.owned)
+def copies_of(motifs: Iterable[Motif], item: str, templates: Templates) -> Sequence[str]:
+    """The copies that the storage keeps for the runtime alone from which some motifs make an item, each once."""
+    found = (sources_of(one, item, templates) or () for one in motifs)
+    return tuple(dict.fromkeys(one.name for sources in found for one in sources if one.owned))
 
 
 def without_copies(record: Record, item: str, templates: Templates) -> Record:
@@ -182,7 +202,7 @@ def without_copies(record: Record, item: str, templates: Templates) -> Record:
     changed = [one for one in record.motifs if one.template in templates and templates[one.template].keeps_copy]
     names = {name for one in changed for name in internal_sources(one, item, templates)}
     motifs = [
-        replace(one, params={name: value for name, value in one.params.items() if name != COPY})
+        replace(one, params={name: value for name, value in one.params.items() if name != COPY}, proven=False)
         if one in changed
         else one
         for one in record.motifs
@@ -206,18 +226,14 @@ def _is_older(made: str | None, seconds: float) -> bool:
 
 
 def sources_by_name(motifs: Iterable[Motif], item: str, templates: Templates) -> Sequence[str]:
-    """The sources of some motifs that are items of the storage, each once."""
-    return tuple(dict.fromkeys(name for one in motifs for name in internal_sources(one, item, templates)))
+    """The sources of some motifs that are items of the storage, each once; copies of ours are none."""
+    found = (one for motif in motifs for one in sources_of(motif, item, templates) or ())
+    return tuple(dict.fromkeys(one.name for one in found if not one.external and not one.owned))
 
 
 def derived_from(motifs: Iterable[Motif], item: str, templates: Templates) -> Sequence[str]:
     """The same of those of its motifs that are derived."""
     return sources_by_name(_of_relation(motifs, DERIVED, templates), item, templates)
-
-
-def preserved_by(motifs: Iterable[Motif], item: str, templates: Templates) -> Sequence[str]:
-    """The same of those of its motifs that are preserving: they are needed as they are."""
-    return sources_by_name(_of_relation(motifs, PRESERVING, templates), item, templates)
 
 
 def _of_relation(motifs: Iterable[Motif], relation: str, templates: Templates) -> Iterable[Motif]:

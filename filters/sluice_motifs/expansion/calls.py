@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from sluice_core.errors import PeerError
-from sluice_motifs.api import ExpansionError, Template, contained
+from sluice_motifs.api import PRESERVING, ExpansionError, Template, contained
 from sluice_motifs.dependencies.availability import DEEPEST
 from sluice_motifs.expansion.proof import proven
 from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs.storage.shim import Shim
+
+#: Stores a copy for an item, in a placement, of so many pieces; the name of the copy.
+Keep = Callable[[ItemView, str, Iterator[bytes]], str]
 
 
 class Call:
@@ -17,6 +20,7 @@ class Call:
 
     :param chain: the items that are being expanded and wait for what is read, outermost first
     :param alive: called whenever something came of it: keeps a lease, raises ``ExpansionError`` to end it
+    :param keep: stores a copy, in a call before the bytes go
     """
 
     def __init__(
@@ -27,12 +31,16 @@ class Call:
         motif: Motif,
         chain: tuple[str, ...],
         alive: Callable[[], None] = lambda: None,
+        keep: Keep | None = None,
     ) -> None:
+        self._keep = keep
         self._shim = shim
         self._view = view
         sources = [one for one in template.sources(view.name) if not one.external]
         self._named = {one.name for one in sources}
         self._owned = {one.name for one in sources if one.owned}
+        # what was contracted before copies were kept stands on the version that its source had then
+        self._stands_on_source = template.relation == PRESERVING and view.contracted
         self._motif = motif
         self._chain = chain
         self._alive = alive
@@ -73,9 +81,11 @@ class Call:
             self._alive()
             yield piece
 
-    def keep_copy(self, placement: str) -> str:
+    def keep_copy(self, placement: str = "", pieces: Iterator[bytes] | None = None) -> str:
+        if self._keep is None:
+            raise ExpansionError("copies are kept before bytes go, and never else")
         try:
-            return self._shim.keep_copy(self._view, placement, self.own_bytes())
+            return self._keep(self._view, placement, self.own_bytes() if pieces is None else pieces)
         except PeerError as error:
             raise ExpansionError(f"no copy can be kept: {error}") from error
 
@@ -84,8 +94,9 @@ class Call:
 
     def _read(self, source: str) -> Iterator[bytes]:
         if source in self._owned:
-            return self._shim.read_copy(source)
-        return self._shim.read(source, self._motif.identity, self._chain)
+            return self._shim.copies.read(source)
+        version = self._view.record.made_from.get(source, "") if self._stands_on_source else ""
+        return self._shim.read(source, self._motif.identity, self._chain, version)
 
 
 def pieces_of(template: Template, call: Call, motif: Motif) -> Iterator[bytes]:

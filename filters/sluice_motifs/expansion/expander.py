@@ -23,7 +23,7 @@ from itertools import islice
 from typing import Final
 
 from sluice_core.errors import PeerError, SluiceError
-from sluice_motifs.api import ExpansionError, SourceGone, contained
+from sluice_motifs.api import COPY, ExpansionError, SourceGone, contained
 from sluice_motifs.dependencies.freshness import (
     Freshness,
     SourceState,
@@ -105,13 +105,16 @@ class Expander:
     def prove(self, view: ItemView, alive: Callable[[], None]) -> tuple[Motif, SourceState]:
         """Make the bytes of an item that is there, and compare; the motif that made them, and its sources before.
 
-        :raises ExpansionError: when no motif makes the very same bytes
+        A motif that is not exact has only to make something.
+
+        :raises ExpansionError: when no motif does
         """
         failures: list[str] = []
         state = self._freshness.look(view)
-        for motif in self._choose(view, view.record.motifs):
+        for motif in self._choose(view, [one for one in view.record.motifs if not self._lacks_copy(one)]):
             try:
-                for _ in proven(self._pieces(view, motif, (), alive), view):
+                made = self._pieces(view, motif, (), alive)
+                for _ in proven(made, view) if self._is_exact(view, motif) else bounded(made):
                     alive()
             except ExpansionError as error:
                 failures.append(f"`{motif.template}`: {error}")
@@ -125,6 +128,10 @@ class Expander:
             return self._choose(view, usable)
         others = [one for one in view.record.motifs if one not in usable and self._is_exact(view, one)]
         return (*self._choose(view, usable), *self._choose(view, others))
+
+    def _lacks_copy(self, motif: Motif) -> bool:
+        kind = self._templates.get(motif.template)
+        return kind is not None and kind.keeps_copy and COPY not in motif.params
 
     def _is_exact(self, view: ItemView, motif: Motif) -> bool:
         return is_exact(motif, view.name, self._templates)
@@ -154,7 +161,8 @@ class Expander:
         alive: Callable[[], None],
     ) -> None:
         gone = state.gone.intersection(internal_sources(motif, view.name, self._templates))
-        if gone:  # known before the first byte
+        # known before the first byte; of what was contracted without a copy the storage may keep the source's bytes
+        if gone and not self._lacks_copy(motif):
             raise SourceGone(min(gone))
         same = self._is_exact(view, motif) and not state.stale
         record = self._freshness.recorded(view, motif, state)

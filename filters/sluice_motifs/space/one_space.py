@@ -21,12 +21,10 @@ class OneSpace:
 
     :param target: plain bytes of expanded items; None for any number
     :param policy: keyword of a replacement policy
-    :param verify: what is proven before bytes go
     :raises CallerError: when there is no such policy, or the target is negative
     """
 
-    def __init__(self, target: int | None, policy: str, verify: str = HEAD) -> None:
-        self._verify = verify
+    def __init__(self, target: int | None, policy: str) -> None:
         self._member = self._checked(target, policy)
 
     @property
@@ -64,4 +62,4 @@ class OneSpace:
         if target is not None and target < 0:
             raise CallerError(f"size `{target}` is negative, expected at least 0 bytes")
         size = UNLIMITED if target is None else min(target, UNLIMITED)
-        return Membership(Space(PATH, "", size, policy, 0.0, self._verify), SpacePart(PATH))
+        return Membership(Space(PATH, "", size, policy, 0.0, HEAD), SpacePart(PATH))

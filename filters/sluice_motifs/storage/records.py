@@ -29,15 +29,18 @@ class Motif:
     :param identity: who attached it; sources are read with the rights that this identity has when they are read
     :param versions: while it is being attached, the ETags of the sources that the bytes were made from, if these are
         told; kept nowhere
+    :param proven: whether it was shown to make the bytes that the item has, by size and digest
     """
 
     template: str
     params: Mapping[str, Scalar] = field(default_factory=dict)
     identity: str = ""
     versions: tuple[str, ...] = field(default=(), compare=False)
+    proven: bool = field(default=False, compare=False)
 
     def as_json(self) -> dict[str, Any]:
-        return {"t": self.template, "p": dict(self.params), "i": self.identity}
+        content: dict[str, Any] = {"t": self.template, "p": dict(self.params), "i": self.identity}
+        return {**content, "x": 1} if self.proven else content
 
     @classmethod
     def from_json(cls, found: Any) -> Self:
@@ -47,7 +50,7 @@ class Motif:
         match found:
             case {"t": str(template), "p": dict(params), "i": str(identity)}:
                 if all(isinstance(value, Scalar) for value in params.values()):
-                    return cls(template, params, identity)
+                    return cls(template, params, identity, proven=found.get("x") == 1)
         raise DecodeError(f"`{found!r:.80}` is no motif")
 
     def is_same(self, other: Motif) -> bool:

@@ -11,11 +11,11 @@ would then be taken for old ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sluice_motifs.api import ExpansionError, SourceGone
+from sluice_motifs.storage.copies import Copies
 from sluice_motifs.storage.records import ItemView, Record
 
 
@@ -61,20 +61,19 @@ class ViewedOnce(Views):
 class Shim(Views, Protocol):
     """A storage of items.  All methods may block, and raise ``PeerError`` when the storage is away."""
 
+    @property
+    def copies(self) -> Copies:
+        """Copies that are kept for the runtime alone; ``view`` finds one by its name."""
+
     def scan(self) -> Iterator[ItemView]:
         """All items that have motifs, in any order; what changes meanwhile may be left out or be old."""
 
-    def unreliable(self, name: str) -> str:
-        """Why a source may change or vanish without notice while a preserving item needs it; empty when it will not.
-
-        It expires, say, or nothing makes its writers wait for the runtime.
-        """
-
-    def read(self, name: str, reader: str, chain: tuple[str, ...]) -> Iterator[bytes]:
+    def read(self, name: str, reader: str, chain: tuple[str, ...], version: str = "") -> Iterator[bytes]:
         """The plain bytes of an item through the front door: contracted ones are expanded first.
 
         :param reader: the identity whose rights decide
         :param chain: the items whose expansions wait for this one, outermost first
+        :param version: that which is needed, for a storage that keeps earlier ones; empty for that which is there
         :raises SourceGone: when there is no such item
         :raises ExpansionError: when it cannot be read now, or by this identity
         """
@@ -110,47 +109,6 @@ class Shim(Views, Protocol):
         write that began after the one of ``seen`` is newer, also when it ends after this one.
         """
 
-    def keep_copy(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
-        """Store the bytes of an item a second time, and answer the name of the copy, which clients cannot use.
-
-        The name is the same for the same version of an item at one placement, and then nothing is stored again.
-        ``view`` finds a copy by its name.
-
-        :param pieces: the bytes of ``seen``; what they raise is raised, and then nothing is stored
-        :raises ExpansionError: when it keeps no copies, or not there
-        """
-
-    def read_copy(self, name: str) -> Iterator[bytes]:
-        """The bytes of a copy.
-
-        :raises SourceGone: when there is none
-        """
-
-    def scan_copies(self) -> Iterator[tuple[str, float]]:
-        """All copies, with their age in seconds."""
-
-    def delete_copy(self, name: str) -> None:
-        """Remove a copy; nothing happens when there is none."""
-
-
-class NoCopies:
-    """For shims whose storage has one place only."""
-
-    def keep_copy(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
-        """Refuse."""
-        raise ExpansionError("this storage keeps no copies of its items")
-
-    def read_copy(self, name: str) -> Iterator[bytes]:
-        """There is none."""
-        raise SourceGone(name)
-
-    def scan_copies(self) -> Iterator[tuple[str, float]]:
-        """None."""
-        return iter(())
-
-    def delete_copy(self, name: str) -> None:
-        """There is none."""
-
 
 @dataclass(frozen=True, slots=True)
 class Lease:
@@ -166,8 +124,8 @@ class Lease:
 class Leases(Protocol):
     """Who works at which item, in the whole cluster; raises ``PeerError`` when that cannot be known.
 
-    Expansions save work by them, and go on without.  Contractions and changes of sources need them: what forgets its
-    leases (a lost Redis) grants none before those that it may have granted have ended.
+    Expansions save work by them, and go on without.  Contractions of items that are made from each other need them:
+    what forgets its leases (a lost Redis) grants none before those that it may have granted have ended.
     """
 
     def acquire(self, item: str) -> Lease | None:
@@ -191,16 +149,3 @@ class Derivations(Protocol):
 
     def remove(self, source: str, items: Sequence[str]) -> None:
         """These are not."""
-
-
-class Dependents(Protocol):
-    """Which preserving items may need a source; it may name too many, and never too few."""
-
-    def add(self, source: str, item: str) -> None:
-        """Note, before the item is contracted, that it needs the source; raises ``PeerError`` when it is not noted."""
-
-    def remove(self, source: str, item: str) -> None:
-        """The item is there, and does not need the source."""
-
-    def find(self, source: str) -> Iterable[str]:
-        """The items that may need the source."""

@@ -19,7 +19,7 @@ ZSTD: Final = "zstd"
 ENGINES: Final = (GZIP, ZSTD)
 #: zlib writes the head and the tail of gzip.
 GZIP_FORMAT: Final = 31
-_LEVEL: Final = 3
+LEVEL: Final = 3
 
 
 class Compressed(Template):
@@ -32,7 +32,7 @@ class Compressed(Template):
         (
             Parameter("source", "str", "the other item", required=True),
             Parameter("engine", "str", "the format", ZSTD, choices=ENGINES),
-            Parameter("level", "int", "how hard it tries", _LEVEL, minimum=1, maximum=9),
+            Parameter("level", "int", "how hard it tries", LEVEL, minimum=1, maximum=9),
         ),
     )
 
@@ -40,7 +40,7 @@ class Compressed(Template):
         return [Source(str(self.params["source"]))]
 
     def expand(self, call: TemplateCall) -> Iterator[bytes]:
-        codec = _codec(str(self.params.get("engine", ZSTD)), int(self.params.get("level", _LEVEL)))
+        codec = compressor(str(self.params.get("engine", ZSTD)), int(self.params.get("level", LEVEL)))
         for piece in call.read(str(self.params["source"])):
             yield codec.compress(piece)
         yield codec.flush()
@@ -52,7 +52,8 @@ class _Codec(Protocol):
     def flush(self) -> bytes: ...
 
 
-def _codec(engine: str, level: int) -> _Codec:
+def compressor(engine: str, level: int) -> _Codec:
+    """What compresses pieces to one of :data:`ENGINES`."""
     if engine == GZIP:
         return zlib.compressobj(level, zlib.DEFLATED, GZIP_FORMAT)
     codec: _Codec = zstandard.ZstdCompressor(level=level).compressobj()

@@ -1,18 +1,23 @@
-"""An item whose compressed form is kept as another one."""
+"""An item whose compressed form is another one.
+
+When its bytes go, a compressed form is kept as a hidden copy: the very bytes of the other item where these decompress
+to the item, which then gives up its own to that copy as well; else what the item's own bytes are compressed to.
+"""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO, Final, cast
 
 import zstandard
 
-from sluice_core.describe import MOTIF, ActionInfo, Parameter
-from sluice_motifs.api import PRESERVING, ExpansionError, Source, Template, TemplateCall
-from sluice_motifs.templates.compressed import ENGINES, GZIP, ZSTD
+from sluice_core.describe import MOTIF, ActionInfo, Parameter, Scalar
+from sluice_motifs.api import COPY, PRESERVING, ExpansionError, Source, Template, TemplateCall
+from sluice_motifs.templates.compressed import ENGINES, GZIP, LEVEL, ZSTD, compressor
 
 #: Bytes that are made at once, however well they were compressed.
 _PIECE: Final = 256 << 10
@@ -24,25 +29,63 @@ class Decompressed(Template):
     info = ActionInfo(
         "decompressed",
         MOTIF,
-        "what another item is the compressed form of; that one waits for this one before it is written",
+        "what another item is the compressed form of; a hidden copy keeps that",
         (
             Parameter("source", "str", "the other item", required=True),
             Parameter("engine", "str", "the format", ZSTD, choices=ENGINES),
         ),
     )
     relation = PRESERVING
+    keeps_copy = True
 
     def sources(self, item: str) -> Sequence[Source]:
-        return [Source(str(self.params["source"]))]
+        copy = self.params.get(COPY)
+        return [Source(str(copy), owned=True) if copy else Source(str(self.params["source"]))]
+
+    def keep_copy(self, call: TemplateCall) -> Mapping[str, Scalar]:
+        source = str(self.params["source"])
+        try:
+            if self._makes(call, source):
+                return {COPY: call.keep_copy(pieces=call.read(source))}
+        except ExpansionError:
+            pass  # the source is gone, damaged, or no compressed form at all
+        return {COPY: call.keep_copy(pieces=self._packed(call))}
+
+    def shares_copy_with(self) -> str:
+        return str(self.params["source"])
 
     def expand(self, call: TemplateCall) -> Iterator[bytes]:
-        packed = cast(BinaryIO, io.BufferedReader(_Pieces(call.read(str(self.params["source"])))))
+        yield from self._plain(call, self.sources(call.item)[0].name)  # items of version 1 stand on the source
+
+    @property
+    def _engine(self) -> str:
+        return str(self.params.get("engine", ZSTD))
+
+    def _makes(self, call: TemplateCall, source: str) -> bool:
+        """Whether the source decompresses to the bytes of the item."""
+        algorithm, _, digest = call.digest.partition(":")
+        found, size = hashlib.new(algorithm, usedforsecurity=False), 0
+        for piece in self._plain(call, source):
+            found.update(piece)
+            size += len(piece)
+            if size > call.size:
+                return False
+        return (size, found.hexdigest()) == (call.size, digest)
+
+    def _packed(self, call: TemplateCall) -> Iterator[bytes]:
+        codec = compressor(self._engine, LEVEL)
+        for piece in call.own_bytes():
+            yield codec.compress(piece)
+        yield codec.flush()
+
+    def _plain(self, call: TemplateCall, source: str) -> Iterator[bytes]:
+        packed = cast(BinaryIO, io.BufferedReader(_Pieces(call.read(source))))
         try:
-            with _opened(packed, str(self.params.get("engine", ZSTD))) as plain:
+            with _opened(packed, self._engine) as plain:
                 while piece := plain.read(_PIECE):
                     yield piece
         except (zstandard.ZstdError, zlib.error, EOFError, gzip.BadGzipFile) as error:
-            raise ExpansionError(f"`{self.params['source']}` is damaged, or no {self.params.get('engine')}") from error
+            raise ExpansionError(f"`{source}` is damaged, or no {self._engine}") from error
 
 
 def _opened(packed: BinaryIO, engine: str) -> BinaryIO:

@@ -57,6 +57,6 @@ def unfit(plugin: object) -> str:
         return f"keyword `{info.keyword}` is not in lower case"
     if plugin.relation not in RELATIONS or plugin.resource not in RESOURCES:
         return f"relation `{plugin.relation}` or resource `{plugin.resource}` is unknown"
-    if plugin.relation == PRESERVING and not plugin.exact:
-        return "a preserving template must be exact"
+    if plugin.relation == PRESERVING and not (plugin.exact and plugin.keeps_copy):
+        return "a preserving template must be exact and keep a copy"
     return ""

@@ -35,6 +35,7 @@ class RemoteCopy(Template):
     relation = PRESERVING
     resource = NETWORK
     keeps_copy = True
+    copy_is_item = True
 
     def check(self) -> None:
         name = str(self.params["remote"])

@@ -1,7 +1,7 @@
 """An item whose bytes lie under another storage policy while they are not used.
 
-The copy belongs to these very bytes.  It is kept when the item is expanded again, so that the next contraction writes
-nothing, and is removed some time after nobody needs it (``copies``).
+The copy is named by these very bytes.  It is kept when the item is expanded again, so that the next contraction writes
+nothing, and is removed some time after no item refers to it (``contraction.copies``).
 """
 
 from __future__ import annotations
@@ -9,21 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from sluice_core.describe import MOTIF, ActionInfo, Parameter, Scalar
-from sluice_motifs.api import COPY, DISK, PRESERVING, ExpansionError, Source, Template, TemplateCall
+from sluice_motifs.api import COPY, DISK, PRESERVING, TIER, ExpansionError, Source, Template, TemplateCall
 
 
 class Tier(Template):
     """Reads the copy that was made when the bytes went."""
 
     info = ActionInfo(
-        "tier",
+        TIER,
         MOTIF,
         "a hidden copy under another storage policy, made when the bytes go",
-        (Parameter("policy", "str", "the storage policy of the copy", required=True),),
+        (Parameter("policy", "str", "the storage policy of the copy; empty for that of the item", required=True),),
     )
     relation = PRESERVING
     resource = DISK
     keeps_copy = True
+    copy_is_item = True
 
     def sources(self, item: str) -> Sequence[Source]:
         copy = self.params.get(COPY)

@@ -24,7 +24,8 @@ from typing import Final
 
 from sluice_core.errors import NotFound
 from sluice_core.rewrites.offsets import NEW_CONTENT, next_offset
-from sluice_motifs.api import ExpansionError, SourceGone
+from sluice_motifs.api import COPY, ExpansionError, SourceGone
+from sluice_motifs.storage.copies import CopyView, Reference
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
 from sluice_motifs.storage.shim import Shim
 
@@ -107,16 +108,23 @@ class MemoryShim(Shim):
     """A storage in memory; ``put``, ``post``, ``delete``, ``copy`` and ``rewrite`` are what others do.
 
     :param front_door: reads an item as a client does: name and chain to bytes
-    :param unstable: sources that may vanish, with the reason
+    :param clock: tells the age of copies and references, in seconds
     """
 
     front_door: Callable[[str, tuple[str, ...]], Iterator[bytes]] | None = None
     switch: Callable[[], None] = lambda: None
     random: random.Random = field(default_factory=lambda: random.Random(1))  # noqa: S311  offsets of a test
-    unstable: dict[str, str] = field(default_factory=dict)
+    clock: Callable[[], float] = lambda: 0.0
     pinned: dict[str, str] = field(default_factory=dict)
     _states: dict[str, _State] = field(default_factory=dict)
     _time: int = 0
+
+    def __post_init__(self) -> None:
+        self._copies = MemoryCopies(self)
+
+    @property
+    def copies(self) -> MemoryCopies:
+        return self._copies
 
     # What clients do, below the front door.
 
@@ -197,10 +205,7 @@ class MemoryShim(Shim):
             if view is not None and view.record.motifs:
                 yield view
 
-    def unreliable(self, name: str) -> str:
-        return self.unstable.get(name, "")
-
-    def read(self, name: str, reader: str, chain: tuple[str, ...]) -> Iterator[bytes]:
+    def read(self, name: str, reader: str, chain: tuple[str, ...], version: str = "") -> Iterator[bytes]:
         if self.view(name) is None:
             raise SourceGone(name)
         if self.front_door is None:
@@ -239,27 +244,6 @@ class MemoryShim(Shim):
         data = self._successor(seen.opaque, record, NEW_CONTENT)
         return self._store(seen.name, replace(data, plain=_plain(str(self._tick()), content), content=content))
 
-    def keep_copy(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
-        name = f"copy:{placement}:{seen.name}:{seen.plain.version}:{seen.plain.digest}"
-        if self.view(name) is None:
-            content = self._received(pieces)
-            self._store(name, DataFile((self._tick(), 0), _plain(str(self._time), content), content))
-        return name
-
-    def read_copy(self, name: str) -> Iterator[bytes]:
-        view = self.view(name)
-        if view is None:
-            raise SourceGone(name)
-        yield from self.own_bytes(view)
-
-    def scan_copies(self) -> Iterator[tuple[str, float]]:
-        for name, state in list(self._states.items()):
-            if name.startswith("copy:") and state.data.plain is not None:
-                yield name, float(self._time - state.data.timestamp[0])
-
-    def delete_copy(self, name: str) -> None:
-        self.delete(name)
-
     def _received(self, pieces: Iterator[bytes]) -> bytes:
         content = b""
         for piece in pieces:
@@ -296,6 +280,78 @@ class MemoryShim(Shim):
             return False
         self._states[name] = _State(state.data, posted)
         return True
+
+
+class MemoryCopies:
+    """The copies of a storage in memory, and the references to them; implements ``Copies``."""
+
+    def __init__(self, shim: MemoryShim) -> None:
+        self._shim = shim
+        self._stored_at: dict[str, float] = {}
+        #: item and version to the time of the clock and a number of their own, by copy
+        self._references: dict[str, dict[tuple[str, str], tuple[float, int]]] = {}
+        self._added = 0
+
+    def name(self, item: str, placement: str, digest: str) -> str:
+        return f"copy:{placement}:{digest}"
+
+    def find(self, name: str) -> CopyView | None:
+        view = self._shim.view(name)
+        return None if view is None else CopyView(name, self._age(self._stored_at[name]), view.plain.version)
+
+    def store(self, name: str, item: ItemView, plain: Plain, pieces: Iterator[bytes]) -> None:
+        content = self._shim._received(pieces)
+        self._stored_at[name] = self._shim.clock()
+        version = self._shim._tick()
+        self._shim._store(name, DataFile((version, 0), _plain(str(version), content), content))
+
+    def read(self, name: str) -> Iterator[bytes]:
+        view = self._shim.view(name)
+        if view is None:
+            raise SourceGone(name)
+        yield from self._shim.own_bytes(view)
+
+    def scan(self) -> Iterator[CopyView]:
+        for name in [name for name in self._shim._states if name.startswith("copy:")]:
+            found = self.find(name)
+            if found is not None:
+                yield found
+
+    def delete(self, seen: CopyView) -> None:
+        self._shim.switch()
+        self._shim._store(seen.name, DataFile((int(seen.version), 1)))
+
+    def refer(self, copy: str, item: str, seen: ItemView | None) -> None:
+        self._shim.switch()
+        version = str(self._shim._tick() if seen is None else seen.opaque.data.timestamp[0])
+        self._added += 1
+        self._references.setdefault(copy, {})[item, version] = (self._shim.clock(), self._added)
+
+    def references(self, copy: str) -> list[Reference]:
+        self._shim.switch()
+        found = self._references.get(copy, {})
+        return [
+            Reference(copy, item, version, self._age(at), str(number))
+            for (item, version), (at, number) in found.items()
+        ]
+
+    def outlived(self, reference: Reference) -> bool:
+        self._shim.switch()
+        state = self._shim._states.get(reference.item)
+        if state is None:
+            return True
+        if any(one.params.get(COPY) == reference.copy for one in state.record.motifs):
+            return False
+        return state.data.timestamp[0] > int(reference.version) or state.data.content is not None
+
+    def drop(self, reference: Reference) -> None:
+        self._shim.switch()
+        found, key = self._references[reference.copy], (reference.item, reference.version)
+        if key in found and str(found[key][1]) == reference.stamp:
+            del found[key]
+
+    def _age(self, since: float) -> float:
+        return self._shim.clock() - since
 
 
 def _plain(version: str, content: bytes) -> Plain:

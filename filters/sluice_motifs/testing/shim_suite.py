@@ -10,14 +10,16 @@ Subclass and say how a client of your storage writes; pytest finds the rest::
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final, Protocol
 
 import pytest
 
 from sluice_core.describe import MOTIF, ActionInfo, Parameter
-from sluice_motifs.api import ExpansionError, Source, SourceGone, Template, TemplateCall
-from sluice_motifs.storage.records import ItemView, Motif, Record
+from sluice_motifs.api import COPY, TIER, ExpansionError, Source, SourceGone, Template, TemplateCall
+from sluice_motifs.storage.copies import SweptCopies
+from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
 from sluice_motifs.storage.shim import Shim
 
 #: Contents of items: none, short, of all bytes, and longer than what a stream takes at once.
@@ -65,10 +67,11 @@ def shifted(content: bytes) -> bytes:
 class ShimContract:
     """Every promise of ``sluice_motifs.storage.shim.Shim``.
 
-    ``placement`` is a place where the storage keeps copies of items; empty when it keeps none.
+    ``placement`` is a place where the storage keeps copies, as of ``TemplateCall.keep_copy``; None when it keeps none.
+    Storages that remove copies while they are used pass :class:`SweptCopiesContract`, too.
     """
 
-    placement: ClassVar[str] = ""
+    placement: ClassVar[str | None] = None
 
     @pytest.fixture
     def storage(self) -> ShimStorage:
@@ -102,33 +105,34 @@ class ShimContract:
         assert list(shim.view_all(names)) == [shim.view(name) for name in names]
         assert list(shim.view_all([])) == []
 
-    def test_a_copy_belongs_to_the_bytes_that_an_item_has(self, storage: ShimStorage, shim: Shim) -> None:
-        seen = attached(storage, "item", b"one")
-        if not self.placement:
+    def test_a_copy_is_named_by_its_bytes(self, storage: ShimStorage, shim: Shim) -> None:
+        seen, copies = attached(storage, "item", b"one"), shim.copies
+        if self.placement is None:
             with pytest.raises(ExpansionError, match="keeps no copies"):
-                shim.keep_copy(seen, "cold", iter([b"one"]))
+                copies.name("item", "", SHA256)
+            assert copies.find("copy") is None
             return
+        name = copies.name("item", self.placement, SHA256)
+        assert name == copies.name("item", self.placement, SHA256) != copies.name("item", self.placement, SHA256[::-1])
+        assert copies.find(name) is None
         with pytest.raises(ExpansionError):
-            shim.keep_copy(seen, self.placement, _failing())
-        assert list(shim.scan_copies()) == []
-        copy = shim.keep_copy(seen, self.placement, iter([b"o", b"ne"]))
-        version = found(shim, copy).plain.version
-        assert shim.keep_copy(seen, self.placement, iter([b"never read"])) == copy
-        assert (found(shim, copy).plain.version, b"".join(shim.read_copy(copy))) == (version, b"one")
-        other = shim.keep_copy(attached(storage, "item", b"two"), self.placement, iter([b"two"]))
-        assert {name for name, _ in shim.scan_copies()} == {copy, other}
-        assert b"".join(shim.read_copy(copy)) == b"one"
+            copies.store(name, seen, ONE, _failing())
+        assert copies.find(name) is None
+        copies.store(name, seen, ONE, iter([b"o", b"ne"]))
+        first = copies.find(name)
+        assert first is not None
+        assert b"".join(copies.read(name)) == b"one"
+        assert found(shim, name).plain.size == 3
+        copies.store(name, seen, ONE, iter([b"one"]))
+        again = copies.find(name)
+        assert again is not None
+        assert again.version != first.version
         assert {one.name for one in shim.scan()} == {"item"}
 
-    def test_a_copy_that_was_removed_is_gone(self, storage: ShimStorage, shim: Shim) -> None:
-        copy = "copy"
-        if self.placement:
-            copy = shim.keep_copy(attached(storage, "item", b"one"), self.placement, iter([b"one"]))
-            shim.delete_copy(copy)
-        shim.delete_copy(copy)
-        assert list(shim.scan_copies()) == []
+    def test_a_copy_that_is_not_there_cannot_be_read(self, shim: Shim) -> None:
+        name = "copy" if self.placement is None else shim.copies.name("item", self.placement, SHA256)
         with pytest.raises(SourceGone):
-            list(shim.read_copy(copy))
+            list(shim.copies.read(name))
 
     def test_each_write_of_a_client_gives_another_version(self, storage: ShimStorage, shim: Shim) -> None:
         versions = set()
@@ -261,6 +265,93 @@ class ShimContract:
         assert found(shim, "item").plain == seen.plain
 
 
+class SweptCopiesContract:
+    """Every promise of ``sluice_motifs.storage.copies.SweptCopies``, for a storage as of :class:`ShimContract`."""
+
+    placement: ClassVar[str] = ""
+
+    @pytest.fixture
+    def storage(self) -> ShimStorage:
+        raise NotImplementedError("override the fixture `storage`")
+
+    @pytest.fixture
+    def copies(self, storage: ShimStorage) -> SweptCopies:
+        copies: SweptCopies = storage.shim.copies  # type: ignore[assignment]
+        return copies
+
+    @pytest.fixture
+    def copy(self, storage: ShimStorage, copies: SweptCopies) -> str:
+        """The name of a copy of the item, which is attached and expanded."""
+        name = copies.name("item", self.placement, SHA256)
+        copies.store(name, attached(storage, "item", b"one"), ONE, iter([b"one"]))
+        return name
+
+    def test_copies_are_found_and_removed_as_they_were_seen(
+        self, storage: ShimStorage, copies: SweptCopies, copy: str
+    ) -> None:
+        (seen,) = copies.scan()
+        assert (seen.name, seen.age < 60) == (copy, True)
+        copies.store(copy, found(storage.shim, "item"), ONE, iter([b"one"]))
+        copies.delete(seen)
+        assert b"".join(copies.read(copy)) == b"one"
+        (seen,) = copies.scan()
+        copies.delete(seen)
+        copies.delete(seen)
+        assert copies.find(copy) is None
+
+    def test_references_are_those_that_were_added(self, storage: ShimStorage, copies: SweptCopies, copy: str) -> None:
+        assert copies.references(copy) == []
+        copies.refer(copy, "item", found(storage.shim, "item"))
+        copies.refer(copy, "item", found(storage.shim, "item"))
+        copies.refer(copy, "other name", None)
+        references = sorted(copies.references(copy), key=lambda one: one.item)
+        assert [(one.copy, one.item, one.age < 60) for one in references] == [
+            (copy, "item", True),
+            (copy, "other name", True),
+        ]
+        copies.drop(references[0])
+        assert [one.item for one in copies.references(copy)] == ["other name"]
+
+    def test_a_reference_that_was_added_again_is_not_dropped(
+        self, storage: ShimStorage, copies: SweptCopies, copy: str
+    ) -> None:
+        item = found(storage.shim, "item")
+        copies.refer(copy, "item", item)
+        (before,) = copies.references(copy)
+        copies.refer(copy, "item", item)
+        copies.drop(before)
+        assert len(copies.references(copy)) == 1
+
+    @pytest.mark.parametrize(
+        ("change", "outlived"),
+        [("named", False), ("contracted", False), ("not named", True), ("written", True), ("deleted", True)],
+    )
+    def test_a_reference_is_outlived_when_the_item_does_not_name_the_copy(
+        self, storage: ShimStorage, copies: SweptCopies, copy: str, change: str, outlived: bool
+    ) -> None:
+        shim, item = storage.shim, found(storage.shim, "item")
+        copies.refer(copy, "item", item)
+        kept = Record((Motif(TIER, {COPY: copy}),))
+        if change == "named":
+            assert shim.annotate(item, kept)
+        elif change == "contracted":
+            assert shim.contract(item, kept)
+        elif change == "written":
+            storage.put("item", b"later")
+        elif change == "deleted":
+            storage.delete("item")
+        (reference,) = copies.references(copy)
+        assert copies.outlived(reference) is outlived
+
+    def test_a_reference_of_what_was_never_written_is_outlived(self, copies: SweptCopies, copy: str) -> None:
+        copies.refer(copy, "never written", None)
+        (reference,) = copies.references(copy)
+        assert copies.outlived(reference)
+
+
+#: What the copies of the suite hold, and what names them.
+ONE: Final = Plain("", 3, hashlib.md5(b"one", usedforsecurity=False).hexdigest())
+SHA256: Final = hashlib.sha256(b"one").hexdigest()
 #: What the suite attaches.
 RECORD: Final = Record((Motif("shifted_copy", {"of": "source"}),))
 

@@ -52,7 +52,7 @@ class CallOfTest:
             raise ExpansionError("there are none")
         return self._cut(self._own)
 
-    def keep_copy(self, placement: str) -> str:
+    def keep_copy(self, placement: str = "", pieces: Iterator[bytes] | None = None) -> str:
         raise ExpansionError("there are no copies")
 
     def check(self) -> None:

@@ -136,16 +136,15 @@ class ItemOperations(FileOperations):
 
     def _open_for_writing(self, path: str, flags: int) -> int:
         truncated = bool(flags & os.O_TRUNC)
-        with self._files.changing([path]):
-            while True:
-                if not truncated:
-                    self._files.runtime.expand(path)
-                file = self._files.hold(path, flags & ~SEEN_TO & ~os.O_TRUNC, truncated)
-                if file is None:
-                    continue
-                if truncated:
-                    self._change(file, os.ftruncate, file, 0)
-                return file
+        while True:
+            if not truncated:
+                self._files.runtime.expand(path)
+            file = self._files.hold(path, flags & ~SEEN_TO & ~os.O_TRUNC, truncated)
+            if file is None:
+                continue
+            if truncated:
+                self._change(file, os.ftruncate, file, 0)
+            return file
 
     async def getattr(self, inode: int, ctx: RequestContext) -> EntryAttributes:
         node = self.nodes[inode]

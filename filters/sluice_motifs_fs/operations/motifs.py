@@ -42,7 +42,7 @@ class MotifOperations(ItemOperations):
         self.nodes.leave(parent, text)
 
     def _unlink(self, path: str) -> None:
-        with self._refusals(path), self._files.changing([path]):
+        with self._refusals(path):
             self._files.unlink(path)
 
     async def rename(

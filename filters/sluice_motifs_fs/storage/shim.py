@@ -21,9 +21,10 @@ from dataclasses import replace
 from typing import Final
 
 from sluice_motifs.api import ExpansionError, SourceGone
-from sluice_motifs.storage.records import ItemView, Plain, Record
-from sluice_motifs.storage.shim import NoCopies, Shim
+from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
+from sluice_motifs.storage.shim import Shim
 from sluice_motifs_fs.storage.attributes import ALGORITHM, copy_attributes, remove_stored, write_all
+from sluice_motifs_fs.storage.copies import FileCopies, is_copy
 from sluice_motifs_fs.storage.paths import SourceFolder
 from sluice_motifs_fs.storage.pinning import Pinning
 from sluice_motifs_fs.storage.stored_files import StoredFiles, storage_errors
@@ -33,7 +34,7 @@ from sluice_motifs_fs.storage.tracking import FileTracker
 PIECE: Final = 256 << 10
 
 
-class FileShim(NoCopies, Shim):
+class FileShim(Shim):
     """Items of one folder; implements ``Shim``.
 
     :param front_door: the bytes of an item for an expansion: its name and the chain of items that wait for it
@@ -54,26 +55,30 @@ class FileShim(NoCopies, Shim):
         self._front_door = front_door
         self._replaced = replaced
         self._making: set[int] = set()
+        self._copies = FileCopies(files.private)
         self.pinning = Pinning(folder, tracker, self._files.look)
 
     # Shim
 
+    @property
+    def copies(self) -> FileCopies:
+        return self._copies
+
     def view(self, name: str) -> ItemView | None:
+        if is_copy(name):
+            return self._copies.view(name)
         pin = self.pinning.find(name)
         return self._files.look(name) if pin is None else pin.view
 
     def scan(self) -> Iterator[ItemView]:
         return self._files.scan()
 
-    def unreliable(self, name: str) -> str:
-        """Clients wait for the items that need a file before they change it, but not once they have it open."""
-        found = self._folder.stat(name)
-        tracked = None if found is None else self._tracker.find(found.st_ino)
-        if tracked is not None and tracked.writers:
-            return "it is open for writing"
-        return "it has several hard links" if found is not None and found.st_nlink > 1 else ""
+    def may_share(self, motif: Motif, other: str) -> bool:
+        """Whether who attached a motif owns another file, or the mount."""
+        found = self._folder.stat(other)
+        return found is not None and int(motif.identity or 0) in (0, os.geteuid(), found.st_uid)
 
-    def read(self, name: str, reader: str, chain: tuple[str, ...]) -> Iterator[bytes]:
+    def read(self, name: str, reader: str, chain: tuple[str, ...], version: str = "") -> Iterator[bytes]:
         pin = self.pinning.find(name)
         if self._files.look(name, int(reader) if reader else None) is None and pin is None:
             raise SourceGone(name)

@@ -57,6 +57,8 @@ class StoredFiles:
     def __init__(self, folder: SourceFolder, tracker: FileTracker) -> None:
         self.sizes = PlainValues()
         self.times = PlainValues()
+        #: files and folders whose motifs could not be read
+        self.unread = 0
         self.mutex = threading.RLock()
         self._released = threading.Condition(self.mutex)
         self._held: Counter[str] = Counter()
@@ -96,6 +98,7 @@ class StoredFiles:
                 view = self.look(name)
             except DecodeError as error:
                 log.warning("`%s`: %s", name, error)
+                self.unread += 1
                 continue
             if view is not None and view.record.motifs:
                 yield view
@@ -114,6 +117,7 @@ class StoredFiles:
                             yield folder + entry.name
             except OSError as error:
                 log.warning("`%s` is not searched for motifs: %s", folder or ".", error.strerror)
+                self.unread += 1
 
     @contextlib.contextmanager
     def changing(self, file: int) -> Iterator[None]:
@@ -184,8 +188,9 @@ class StoredFiles:
             except BlockingIOError as error:
                 raise Conflict("the folder is mounted already, by another process") from error
             os.setxattr(self.private, STORED, b"")
-            for left in os.listdir(self.private):
-                os.unlink(f"{self.private}/{left}")
+            for left in os.scandir(self.private):
+                if left.is_file(follow_symlinks=False):
+                    os.unlink(left.path)
         for seen in self.scan():
             if seen.contracted:
                 self.sizes[seen.opaque[0]] = seen.plain.size

@@ -7,14 +7,14 @@ import os
 
 import pytest
 from tests.support.simulation import motif_interleavings
-from tests.support.simulation.motif_interleavings import LosableLeases, Violation, run
+from tests.support.simulation.motif_interleavings import Violation, run
 
-from sluice_motifs.contraction import contractor, copies
-from sluice_motifs.dependencies import attachment_checks, availability, source_changes
+from sluice_motifs.contraction import copies
+from sluice_motifs.contraction.preparation import TRUST
+from sluice_motifs.dependencies import attachment_checks
 from sluice_motifs.dependencies.freshness import Freshness
 from sluice_motifs.expansion import expander
-from sluice_motifs.storage.leases import HeldLeases
-from sluice_motifs.storage.shim import Lease
+from sluice_motifs.testing import memory_shim
 from sluice_motifs.testing.memory_shim import MemoryShim
 
 #: Interleavings that are tried; a million before a release.
@@ -86,33 +86,25 @@ def bytes_are_not_proven(patch):
     patch.setattr(expander, "proven", lambda pieces, view: pieces)
 
 
-def contractions_hold_no_support(patch):
-    class OneLease(HeldLeases):
-        """Says that it holds all, and holds the first."""
-
-        items = frozenset(name for scene in motif_interleavings.SCENES for name in scene)
-
-        def acquire(self, items):
-            return bool(self._held) or super().acquire(items)
-
-    patch.setattr(contractor, "HeldLeases", OneLease)
-
-
-def leases_exclude_nobody(patch):
-    patch.setattr(LosableLeases, "acquire", lambda self, item: Lease(item, 1))
-    patch.setattr(LosableLeases, "renew", lambda self, lease: True)
-
-
-def sources_change_without_waiting(patch):
-    patch.setattr(source_changes.SourceChanges, "_needing", lambda self, name: [])
-
-
-def preserving_items_stand_on_derived_ones(patch):
-    patch.setattr(availability._Search, "_changes", lambda self, source, preserved: "")
-
-
 def copies_are_removed_that_items_need(patch):
-    patch.setattr(copies.CopySweeper, "_needs", lambda self, item, copy: False)
+    patch.setattr(memory_shim.MemoryCopies, "outlived", lambda self, reference: True)
+
+
+def items_do_not_refer_to_their_copies(patch):
+    patch.setattr(memory_shim.MemoryCopies, "refer", lambda self, copy, item, seen: None)
+
+
+def old_copies_are_relied_on(patch):
+    patch.setattr(copies.CopyKeeper, "is_young", lambda self, name: self._copies.find(name) is not None)
+
+
+def copies_are_removed_that_were_stored_again(patch):
+    patch.setattr(memory_shim.MemoryCopies, "delete", lambda self, seen: self._shim.delete(seen.name))
+
+
+def what_a_client_says_of_its_bytes_is_believed(patch):
+    patch.setattr(motif_interleavings, "HEAD", TRUST)
+    patch.setattr(motif_interleavings, "EXPAND", TRUST)
 
 
 # streams of operations that a violation cut off are closed by the garbage collector
@@ -125,11 +117,11 @@ def copies_are_removed_that_items_need(patch):
         new_content_has_the_time_of_now,
         what_a_late_client_read_is_not_compared,
         bytes_are_not_proven,
-        contractions_hold_no_support,
-        leases_exclude_nobody,
-        sources_change_without_waiting,
-        preserving_items_stand_on_derived_ones,
         copies_are_removed_that_items_need,
+        items_do_not_refer_to_their_copies,
+        old_copies_are_relied_on,
+        copies_are_removed_that_were_stored_again,
+        what_a_client_says_of_its_bytes_is_believed,
     ],
 )
 def test_a_broken_protocol_is_found(broken, monkeypatch):

@@ -8,7 +8,7 @@ from sluice_motifs.expansion.opening import Openings
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import Motif, Record
 from sluice_motifs.testing.memory_shim import MemoryShim
-from sluice_motifs.testing.shim_suite import RECORD, ShiftedCopy, ShimContract, attached
+from sluice_motifs.testing.shim_suite import RECORD, ShiftedCopy, ShimContract, SweptCopiesContract, attached
 
 
 class MemoryStorage:
@@ -31,7 +31,7 @@ class MemoryStorage:
         assert self.shim.annotate(self.shim.view(name), record)
 
 
-class TestMemoryShim(ShimContract):
+class TestMemoryShim(ShimContract, SweptCopiesContract):
     placement = "cold"
 
     @pytest.fixture

@@ -6,7 +6,6 @@ from sluice_core.errors import CallerError, NotFound, PeerError
 from sluice_core.messages.elasticity import POLICIES, VERIFICATIONS
 from sluice_core.motifs.messages import MotifDaemon
 from sluice_motifs.contraction import preparation
-from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.replacement.registry import BUILT_IN
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
@@ -18,7 +17,7 @@ from sluice_motifs.testing.memory_shim import MemoryShim
 class Storage:
     def __init__(self):
         self.shim = MemoryShim(self.read)
-        self.runtime = Runtime(self.shim, LocalLeases(), LocalDependents(), load_templates())
+        self.runtime = Runtime(self.shim, LocalLeases(), load_templates())
         self.suspended = ""
         self.calls = RuntimeCalls(self.runtime, self.shim, lambda: self.suspended)
 
@@ -35,7 +34,7 @@ def storage():
     storage = Storage()
     for name in ("a/c/one", "a/c/two"):
         storage.shim.put(name, b"x" * 100)
-    storage.calls.attach("a/c/two", "duplicate_of", {"source": "a/c/one"}, "AUTH_a")
+    storage.calls.attach("a/c/two", "concat", {"of": "a/c/one"}, "AUTH_a")
     return storage
 
 
@@ -43,7 +42,7 @@ def test_an_item_is_shown_contracted_and_made_again(storage):
     calls = storage.calls
     assert calls.show("a/c/two") == {
         "item": "a/c/two", "size": 100, "contracted": False, "opens": 0, "expansion_seconds": 0.0,
-        "motifs": [{"template": "duplicate_of", "params": {"source": "a/c/one"}, "attached_by": "AUTH_a"}],
+        "motifs": [{"template": "concat", "params": {"of": "a/c/one"}, "attached_by": "AUTH_a"}],
         "sources": ["a/c/one"],
     }  # fmt: skip
     assert calls.contract("a/c/two", "trust")["outcome"] == "contracted"
@@ -80,7 +79,7 @@ def test_nothing_is_contracted_while_somebody_does_not_know_motifs(storage):
     [
         ("show", ("a/c/none",), NotFound, "there is no object `a/c/none`"),
         ("detach", ("a/c/one",), NotFound, "`a/c/one` has no motif"),
-        ("detach", ("a/c/two", "concat"), NotFound, "no motif of template `concat`"),
+        ("detach", ("a/c/two", "derive"), NotFound, "no motif of template `derive`"),
         ("contract", ("a/c/two", "guess"), CallerError, "verify is `guess`, expected one of trust, head, expand"),
         ("attach", ("a/c/one", "ulr", {}, ""), NotFound, "unknown template `ulr`"),
     ],
@@ -93,7 +92,7 @@ def test_what_cannot_be_is_refused(storage, verb, arguments, error, reason):
 def test_items_are_listed_page_by_page(storage):
     for number in range(5):
         storage.shim.put(f"a/d/{number}", b"y")
-        storage.calls.attach(f"a/d/{number}", "duplicate_of", {"source": "a/c/one"}, "")
+        storage.calls.attach(f"a/d/{number}", "concat", {"of": "a/c/one"}, "")
     first = storage.calls.list_items("a/d/", limit=3)
     assert [one["item"] for one in first] == ["a/d/0", "a/d/1", "a/d/2"]
     assert [one["item"] for one in storage.calls.list_items("a/d/", "a/d/2", 3)] == ["a/d/3", "a/d/4"]

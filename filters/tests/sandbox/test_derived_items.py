@@ -12,11 +12,10 @@ from tests.support.sandbox.process import SORT, XOR, supervisor, upload
 from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import CallerError, NotFound, SluiceError
 from sluice_filters.registry import load_filters
-from sluice_motifs.api import ExpansionError
+from sluice_motifs.api import ExpansionError, NotContractible
 from sluice_motifs.context import TemplateContext
 from sluice_motifs.contraction.contractor import CONTRACTED
-from sluice_motifs.contraction.preparation import EXPAND
-from sluice_motifs.dependencies.source_changes import LocalDependents
+from sluice_motifs.contraction.preparation import EXPAND, TRUST
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.registry import load_templates
@@ -46,7 +45,7 @@ class Node:
         self.installed = InstalledFilters(load_filters(), options, log)
         self.shim = MemoryShim(lambda name, chain: self.shim.own_bytes(self.shim.view(name)))
         templates = load_templates(context=TemplateContext(uploaded_filter=self.installed.revision))
-        self.runtime = Runtime(self.shim, LocalLeases(), LocalDependents(), templates)
+        self.runtime = Runtime(self.shim, LocalLeases(), templates)
         for number, part in enumerate(PARTS):
             self.shim.put(f"part {number}", part)
 
@@ -104,7 +103,9 @@ def test_a_filter_that_misbehaves_leaves_the_item_contracted_and_says_why(node, 
     body, reason = FAULTS[name]
     one = node.deploy(faulty(body), "bad", "Bad")
     node.attach(b"".join(PARTS), filter="bad", code=one.sha256)
-    assert node.runtime.contract("item") == CONTRACTED
+    with pytest.raises(NotContractible, match=rf"`derive`: .*({reason})"):
+        node.runtime.contract("item")
+    assert node.runtime.contract("item", TRUST) == CONTRACTED
     with pytest.raises(ExpansionError, match=rf"`derive`: .*({reason})"):
         node.read()
     assert node.shim.view("item").contracted

@@ -3,9 +3,9 @@
 * ``X-Object-Motif`` on a PUT or POST attaches motifs; the daemon checks them, and says what to record.
 * A POST replaces all metadata that were posted before, so the record of motifs among them is sent again.
 * A copy of an object takes its motifs along, attached by whoever copies; of a contracted one no byte is read.
-* The objects of a container that is marked may be needed as they are by contracted ones.  A PUT or DELETE of one waits
-  until these are expanded.  The mark is in the container's metadata, which Swift's proxy reads (or remembers) for each
-  write anyway.
+* Objects that an earlier version contracted may need those of a container that is marked as they are.  Before a PUT or
+  DELETE of one, the daemon keeps its bytes.  The mark is in the container's metadata, which Swift's proxy reads (or
+  remembers) for each write anyway; it goes when all these were contracted anew.
 """
 
 from __future__ import annotations
@@ -15,22 +15,20 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 from sluice_core.describe import MOTIF
 from sluice_core.messages.elasticity import ATTACH as MOTIF_KEYWORD
 from sluice_core.motifs.actions import attachments
 from sluice_core.resolve import Candidates
 from sluice_middleware.motifs.attachments import HEADER_ENV, parse_attachments
-from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient, GrantedCall
+from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient
 from sluice_middleware.motifs.daemon_protocol import ATTACH, CHANGE, COPY, WorkerCall, WorkerReply
 from sluice_middleware.motifs.item_reports import ItemReports
 from sluice_middleware.motifs.object_views import ObjectViews, item_name, target_of
 from sluice_middleware.motifs.reads import COPY_SOURCES
 from sluice_middleware.motifs.rights import identity_of
 from sluice_middleware.swift.proxy_api import (
-    HTTPServiceUnavailable,
-    Request,
     get_container_info,
     get_container_update_override_key,
     header_to_environ_key,
@@ -82,16 +80,12 @@ class MotifWrites:
     def guarded(self, env: Env, target: Target) -> Iterator[None]:
         """While it is entered the request may change its object.
 
-        :raises SluiceError: when contracted objects need it as it is and cannot be expanded
+        :raises SluiceError: when its bytes cannot be kept for objects that an earlier version contracted
         """
         try:
-            if not self._is_marked(env, target) or not self._accepted(self._app, env):
-                yield
-                return
-            with self._daemon.call(WorkerCall(CHANGE, item_name(target))) as granted:
-                if env["REQUEST_METHOD"] == "PUT":
-                    env["wsgi.input"] = _GuardedInput(env, granted)
-                yield
+            if self._is_marked(env, target) and self._accepted(self._app, env):
+                self._daemon.call(WorkerCall(CHANGE, item_name(target))).close()
+            yield
         finally:
             if env["REQUEST_METHOD"] != "POST":
                 self._reports.note_change(item_name(target))
@@ -216,27 +210,3 @@ class MotifWrites:
         if answer.code == 201:
             answer.headers = [(name, reply.etag if name.lower() == "etag" else value) for name, value in answer.headers]
         return answer
-
-
-class _GuardedInput:
-    """The body of a PUT that ends in an error when the daemon takes back what it granted."""
-
-    def __init__(self, env: Env, granted: GrantedCall) -> None:
-        self._env = env
-        self._source = env["wsgi.input"]
-        self._granted = granted
-
-    def read(self, size: int = -1) -> bytes:
-        """As the wrapped input.
-
-        :raises HTTPException: 503 when the object must not be changed any more
-        """
-        data: bytes = self._source.read(size)
-        if not self._granted.holds:
-            raise HTTPServiceUnavailable(
-                request=Request(self._env), body="sluice: others need the object as it is\n", content_type="text/plain"
-            )
-        return data
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)

@@ -68,3 +68,8 @@ def load_app(path: str) -> App:
     except (LookupError, ValueError, OSError) as error:
         raise OptionError(f"`{path}` describes no proxy application: {error}") from error
     return app
+
+
+def final_app(app: App) -> Any:
+    """What stands at the end of the pipeline of :func:`load_app`: Swift's proxy itself, which has the rings."""
+    return app._pipeline_final_app  # type: ignore[attr-defined]  # as Swift's InternalClient takes it

@@ -92,6 +92,15 @@ class StoredObject:
         return written
 
     @property
+    def data_timestamp(self) -> str:
+        """The same with the offset of what replaced them.
+
+        :raises PeerError: when the answer does not tell
+        """
+        stored: str = self._data_timestamp().internal
+        return stored
+
+    @property
     def timestamp(self) -> str:
         """When data or metadata were written last, with the offset."""
         return sysmeta.find_header(self.headers, _TIMESTAMP) or self._data_timestamp().internal

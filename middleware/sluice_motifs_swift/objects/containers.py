@@ -1,8 +1,6 @@
 """What is known of containers: who may read them, whether they are synchronized, whether they are marked.
 
-A container is marked when one of its objects is to be a source that contracted objects need as it is: from then on the
-proxies ask before a client's PUT or DELETE of an object in it.  Proxies remember containers for some time, and so a
-mark counts only when it is older than that.
+Version 1 marked a container when one of its objects was a source that contracted objects needed as it was.
 """
 
 from __future__ import annotations
@@ -24,11 +22,8 @@ _MARK: Final = f"x-container-sysmeta-{sysmeta.SOURCES_MARK}"
 
 
 class Containers:
-    """:param delay: seconds after which all proxies see a mark: more than Swift's ``recheck_container_existence``"""
-
-    def __init__(self, client: SwiftClient, delay: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, client: SwiftClient, clock: Callable[[], float] = time.time) -> None:
         self._client = client
-        self._delay = delay
         self._clock = clock
         self._known: dict[tuple[str, str], tuple[float, dict[str, str]]] = {}
 
@@ -40,32 +35,22 @@ class Containers:
         """Its list of who may read it, as it is now."""
         return self._headers(account, container, fresh=True).get("x-container-read", "")
 
-    def mark(self, account: str, container: str) -> None:
-        """Have proxies ask before they change an object of it.
+    def is_marked(self, account: str, container: str) -> bool:
+        """Whether objects that version 1 contracted may stand on its objects."""
+        return bool(self._headers(account, container, fresh=True).get(_MARK))
 
-        :raises PeerError: when Swift does not take the mark
+    def remove_mark(self, account: str, container: str) -> None:
+        """No object stands on its objects any more.
+
+        :raises PeerError: when Swift does not take that
         """
-        if self._marked_since(account, container) is not None:
-            return
         env = make_environment("POST", account, container)
-        env[header_to_environ_key(_MARK)] = f"{self._clock():.3f}"
+        env[header_to_environ_key(_MARK)] = ""
         answer = UpstreamResponse(self._client.app, env)
         close_if_possible(answer.body)
         self._known.pop((account, container), None)
         if not 200 <= answer.code < 300 and answer.code != 404:
-            raise PeerError(f"swift answered `{answer.status}` to the mark of container `{container}`")
-
-    def missing_mark(self, account: str, container: str) -> str:
-        """Why proxies may change an object of it without asking; empty when they do not."""
-        since = self._marked_since(account, container)
-        if since is None:
-            return "its container is not marked"
-        left = since + self._delay - self._clock()
-        return f"its container was marked a moment ago, which counts in {left:.0f} s" if left > 0 else ""
-
-    def _marked_since(self, account: str, container: str) -> float | None:
-        value = self._headers(account, container, fresh=True).get(_MARK, "")
-        return float(value) if value.replace(".", "", 1).isdecimal() else None
+            raise PeerError(f"swift answered `{answer.status}` to a POST of container `{container}`")
 
     def _headers(self, account: str, container: str, fresh: bool = False) -> dict[str, str]:
         """Its headers by their names in lower case; none when it does not exist."""

@@ -1,32 +1,37 @@
-"""Copies of objects under other storage policies, which no client can see (template ``tier``).
+"""Hidden copies of objects, from which preserving motifs make them; implements ``SweptCopies``.
 
 They lie in an account of their own beside each account with such objects, in a container for each storage policy.  So
-they count to nobody's quota.  A copy is called by what it is a copy of, its version and its digest, so that whoever
-writes it, whenever, writes the same bytes.  It is stored as policies say that the object itself is.
+they count to nobody's quota.  A copy is called by the SHA-256 of its bytes, and stored as policies say of the object
+for which it was made first.
 """
 
 from __future__ import annotations
 
 import difflib
-import hashlib
 import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from sluice_core.errors import PeerError
 from sluice_core.rewrites.accounts import accounts_after, add_accounts, copies_account, is_copies_account
 from sluice_core.store.store import Store
-from sluice_middleware.motifs.object_views import target_of
+from sluice_middleware.motifs.object_views import ObjectViews, target_of
+from sluice_middleware.swift.direct_api import Timestamp
 from sluice_middleware.swift.proxy_api import POLICIES, close_if_possible
 from sluice_middleware.wsgi.response import UpstreamResponse
 from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment
 from sluice_motifs.api import ExpansionError
-from sluice_motifs.storage.records import ItemView
+from sluice_motifs.storage.copies import CopyView, Reference
+from sluice_motifs.storage.records import ItemView, Plain
+from sluice_motifs_swift.objects.object_proofs import ObjectProofs
 from sluice_motifs_swift.objects.reads import ObjectReads
+from sluice_motifs_swift.objects.reference_rows import ReferenceRows
 from sluice_motifs_swift.objects.writes import ObjectWrites
 
 _LISTED: Final = 500
+#: What the names of containers of copies begin with; no storage policy can be called so.  Copies of version 1, which
+#: were called by what they were copies of and have no references, lie in containers without it.
+_CONTAINER: Final = "sha256:"
 
 
 def is_copy(name: str) -> bool:
@@ -34,8 +39,10 @@ def is_copy(name: str) -> bool:
     return is_copies_account(name.partition("/")[0])
 
 
-class Copies:
-    """Keeps, reads, lists and removes copies, as ``Shim`` says."""
+class ObjectCopies:
+    """:param rows: references
+    :param proofs: tell what single servers have of an object
+    """
 
     def __init__(
         self,
@@ -43,52 +50,86 @@ class Copies:
         store: Store,
         reads: ObjectReads,
         writes: ObjectWrites,
+        rows: ReferenceRows,
+        proofs: ObjectProofs,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._store = store
         self._reads = reads
         self._writes = writes
+        self._rows = rows
+        self._proofs = proofs
+        self._views = ObjectViews(client.app)
         self._clock = clock
         self._made: set[tuple[str, str]] = set()
 
-    def keep(self, seen: ItemView, policy: str, pieces: Iterator[bytes]) -> str:
-        """As ``Shim.keep_copy``; ``policy`` is the name of a storage policy."""
-        path = self._container(seen.name.partition("/")[0], policy)
-        words = "\0".join((seen.name, seen.plain.version, seen.plain.digest))
-        name = f"{path}/{hashlib.sha256(words.encode('utf-8', 'surrogateescape')).hexdigest()}"
-        self._writes.create(name, seen, pieces)
-        return name
+    def name(self, item: str, placement: str, digest: str) -> str:
+        account, container, _ = item.split("/", 2)
+        policy = placement or self._policy_of(account, container)
+        return f"{self._container(account, policy)}/{digest}"
+
+    def find(self, name: str) -> CopyView | None:
+        stored = self._views.stored(name)
+        if stored is None:
+            return None
+        return CopyView(name, self._clock() - float(stored.version), stored.data_timestamp)
+
+    def store(self, name: str, item: ItemView, plain: Plain, pieces: Iterator[bytes]) -> None:
+        self._writes.create(name, item, plain, pieces)
 
     def read(self, name: str) -> Iterator[bytes]:
-        """As ``Shim.read_copy``."""
         return self._reads.stored_bytes(name)
 
-    def scan(self) -> Iterator[tuple[str, float]]:
-        """As ``Shim.scan_copies``, of the accounts that agents found and of those with copies."""
+    def scan(self) -> Iterator[CopyView]:
+        """Of the accounts that agents found and of those with copies; those of other accounts stay."""
         marker = ""
         while accounts := self._store.run(accounts_after(self._store.keys, marker, _LISTED)):
             for account in accounts:
                 for page in self._client.list_containers(copies_account(account), "", _LISTED):
                     for row in page:
-                        yield from self._listed(copies_account(account), row["name"])
+                        if row["name"].startswith(_CONTAINER):
+                            yield from self._listed(copies_account(account), row["name"])
             marker = accounts[-1]
 
-    def _listed(self, account: str, container: str) -> Iterator[tuple[str, float]]:
+    def _listed(self, account: str, container: str) -> Iterator[CopyView]:
         for page in self._client.list_objects(account, container, "", "", _LISTED):
             for row in page:
-                written = datetime.fromisoformat(row["last_modified"]).replace(tzinfo=UTC).timestamp()
-                yield f"{account}/{container}/{row['name']}", max(0.0, self._clock() - written)
+                found = self.find(f"{account}/{container}/{row['name']}")
+                if found is not None:
+                    yield found
 
-    def delete(self, name: str) -> None:
-        """As ``Shim.delete_copy``."""
-        target = target_of(name)
-        if target is None or not is_copy(name):
+    def delete(self, seen: CopyView) -> None:
+        target = target_of(seen.name)
+        if target is None or not is_copy(seen.name):
             return
-        answer = UpstreamResponse(self._client.app, make_environment("DELETE", *target))
+        env = make_environment("DELETE", *target)
+        stored = Timestamp(seen.version)
+        env["HTTP_X_TIMESTAMP"] = Timestamp(stored.timestamp, offset=stored.offset + 1).internal
+        answer = UpstreamResponse(self._client.app, env)
         close_if_possible(answer.body)
-        if answer.code not in (204, 404):
+        if answer.code not in (204, 404, 409):  # 409: it was stored again
             raise PeerError(f"swift answered `{answer.status}` to a DELETE of a copy")
+
+    def refer(self, copy: str, item: str, seen: ItemView | None) -> None:
+        version = Timestamp(self._clock()).normal if seen is None else seen.opaque.version
+        self._rows.add(copy, item, version)
+
+    def references(self, copy: str) -> Sequence[Reference]:
+        return self._rows.find(copy)
+
+    def outlived(self, reference: Reference) -> bool:
+        return self._proofs.outlived(reference)
+
+    def drop(self, reference: Reference) -> None:
+        self._rows.drop(reference)
+
+    def _policy_of(self, account: str, container: str) -> str:
+        headers = self._client.container_headers(account, container)
+        if headers is None:
+            raise ExpansionError(f"there is no container `{account}/{container}`")
+        policy: str = headers.get("x-storage-policy", POLICIES.default.name)
+        return policy
 
     def _container(self, account: str, policy: str) -> str:
         """Account and container of an account's copies under a storage policy, made at the first of them."""
@@ -98,14 +139,14 @@ class Copies:
             near = difflib.get_close_matches(policy, names, 1)
             said = f"did you mean `{near[0]}`" if near else f"expected one of {', '.join(names)}"
             raise ExpansionError(f"there is no storage policy `{policy}`, {said}")
-        keeping = copies_account(account)
-        if (account, found.name) not in self._made:
-            env = make_environment("PUT", keeping, found.name)
+        keeping, container = copies_account(account), f"{_CONTAINER}{found.name}"
+        if (account, container) not in self._made:
+            env = make_environment("PUT", keeping, container)
             env["HTTP_X_STORAGE_POLICY"] = found.name
             answer = UpstreamResponse(self._client.app, env)
             close_if_possible(answer.body)
             if answer.code not in (201, 202):
                 raise PeerError(f"swift answered `{answer.status}` to the container of copies of `{account}`")
             self._store.run(add_accounts(self._store.keys, [account]))
-            self._made.add((account, found.name))
-        return f"{keeping}/{found.name}"
+            self._made.add((account, container))
+        return f"{keeping}/{container}"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from sluice_core.motifs import dependents
+from sluice_core.motifs import item_index
 from sluice_core.rewrites.accounts import accounts_after
 from sluice_core.store.store import Store
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs.dependencies.freshness import Templates, derived_from
+from sluice_motifs.items import ItemTable
 from sluice_motifs.storage.records import Record
 
 _LISTED: Final = 500
@@ -22,6 +23,13 @@ class ItemIndex:
         self._store = store
         self._client = client
         self._templates = templates
+        #: the table of the runtime, when there is one
+        self.items: ItemTable | None = None
+
+    def keep(self, name: str) -> None:
+        """An object could not be looked at, and stays in the table as it was."""
+        if self.items is not None:
+            self.items.keep(name)
 
     def add(self, name: str, record: Record) -> None:
         """Note an object before it has motifs, and what it is derived from.
@@ -29,20 +37,25 @@ class ItemIndex:
         :raises PeerError: when Redis is away
         """
         sources = derived_from(record.motifs, name, self._templates)
-        self._store.run(dependents.add_item(self._store.keys, name, sources))
+        self._store.run(item_index.add_item(self._store.keys, name, sources))
 
     def remove(self, name: str) -> None:
         """Note an object that has none."""
-        self._store.run(dependents.remove_item(self._store.keys, name))
+        self._store.run(item_index.remove_item(self._store.keys, name))
 
     def names(self) -> Iterator[str]:
-        """Objects that may have motifs; all there are in accounts that agents found, while Redis does not know them."""
-        if not self._store.run(dependents.is_complete(self._store.keys)):
-            yield from self._walk()
+        """Objects that may have motifs: those in the table, and those that Redis knows.
+
+        While Redis may have lost some, all there are in accounts that agents found.
+        """
+        known = set() if self.items is None else set(self.items.names())
+        yield from sorted(known)
+        if not self._store.run(item_index.is_complete(self._store.keys)):
+            yield from (name for name in self._walk() if name not in known)
             return
         marker = ""
-        while page := self._store.run(dependents.items_after(self._store.keys, marker)):
-            yield from page
+        while page := self._store.run(item_index.items_after(self._store.keys, marker)):
+            yield from (name for name in page if name not in known)
             marker = page[-1]
 
     def _walk(self) -> Iterator[str]:

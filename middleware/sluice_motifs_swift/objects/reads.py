@@ -19,6 +19,7 @@ from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.expansion.opening import Opened
 from sluice_motifs.storage.records import ItemView
 from sluice_motifs_swift.objects.containers import Containers
+from sluice_motifs_swift.objects.retained import retained_name
 
 #: How often a source is read that is contracted again before its bytes are read.
 _TRIES: Final = 4
@@ -37,14 +38,24 @@ class ObjectReads:
         #: Set when there is a runtime, which stands on this.
         self.open: Open | None = None
 
-    def read(self, name: str, reader: str, chain: tuple[str, ...]) -> Iterator[bytes]:
+    def read(self, name: str, reader: str, chain: tuple[str, ...], version: str = "") -> Iterator[bytes]:
         """As ``Shim.read``."""
         target = target_of(name)
         if target is None:
             raise SourceGone(name)
         if not may_read(reader, target[0], partial(self._containers.read_acl, *target[:2])):
             raise ExpansionError(f"`{reader}`, who attached the motif, may not read `{name}`")
-        answer, view = self._get(name)
+        try:
+            answer, view = self._get(name)
+        except SourceGone:
+            if not version:
+                raise
+            yield from self.stored_bytes(retained_name(name, version))
+            return
+        if version and view.plain.version != version:
+            close_if_possible(answer.body)
+            yield from self.stored_bytes(retained_name(name, version))
+            return
         if not view.record.motifs:  # most sources have none
             yield from self._pieces(answer, view)
             return

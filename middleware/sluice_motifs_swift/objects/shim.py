@@ -6,26 +6,31 @@ It is listed, versioned, replicated and deleted by Swift as any other.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
+from sluice_core.errors import PeerError
 from sluice_core.store.store import Store
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
-from sluice_middleware.motifs.object_views import ObjectViews, target_of, view_concurrently
+from sluice_middleware.motifs.object_views import ObjectViews, view_concurrently
 from sluice_middleware.proxy.object_handler import ObjectHandler
-from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import App
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs.api import Template
 from sluice_motifs.dependencies.freshness import is_exact
 from sluice_motifs.storage.records import ItemView, Record
 from sluice_motifs_swift.objects.containers import Containers
-from sluice_motifs_swift.objects.copies import Copies, is_copy
+from sluice_motifs_swift.objects.copies import ObjectCopies
 from sluice_motifs_swift.objects.item_index import ItemIndex
+from sluice_motifs_swift.objects.object_proofs import ObjectProofs
 from sluice_motifs_swift.objects.reads import ObjectReads
+from sluice_motifs_swift.objects.reference_rows import ReferenceRows
 from sluice_motifs_swift.objects.shared_looks import SharedLooks
 from sluice_motifs_swift.objects.writes import ObjectWrites
+
+log = logging.getLogger(__name__)
 
 #: Containers of parts of large objects, as S3 and Swift's client name them.
 _SEGMENTS: Final = ("+segments", "_segments")
@@ -36,6 +41,7 @@ class SwiftShim:
 
     :param handler: of Swift's proxy application below gatekeeper and authorization
     :param uploads: as of ``ObjectWrites``
+    :param final: Swift's proxy application itself, which has the rings
     :param suspended: why nothing may be contracted now; empty when it may
     :param limiter: holds what is read and stored to the bandwidth of accounts, as at a proxy
     :param problem: why policies are not known, so that no bytes are stored; empty when they are
@@ -50,18 +56,30 @@ class SwiftShim:
         templates: Mapping[str, type[Template]],
         store: Store,
         limiter: BandwidthLimiter,
+        final: Any,
         suspended: Callable[[], str] = str,
         problem: Callable[[], str] = str,
     ) -> None:
         self.reads = ObjectReads(handler, containers, limiter)
         self._writes = ObjectWrites(handler, uploads, limiter, problem)
-        self._copies = Copies(SwiftClient(handler.app), store, self.reads, self._writes)
+        self._copies = ObjectCopies(
+            SwiftClient(handler.app),
+            store,
+            self.reads,
+            self._writes,
+            ReferenceRows(final.container_ring),
+            ObjectProofs(SwiftClient(handler.app), final),
+        )
         #: Many may open one object at once, and look at it and its sources.
         self._look = SharedLooks(ObjectViews(handler.app).view)
         self._containers = containers
         self._index = index
         self._templates = templates
         self._suspended = suspended
+
+    @property
+    def copies(self) -> ObjectCopies:
+        return self._copies
 
     def view(self, name: str) -> ItemView | None:
         view = self._look(name)
@@ -83,26 +101,20 @@ class SwiftShim:
 
     def scan(self) -> Iterator[ItemView]:
         for name in self._index.names():
-            view = self.view(name)
+            try:
+                view = self.view(name)
+            except PeerError as error:  # damaged, or its servers are away: it stays what it was
+                log.warning("`%s` is not looked at: %s", name, error)
+                self._index.keep(name)
+                continue
             if view is not None and view.record.motifs:
                 self._index.add(name, view.record)
                 yield view
             else:
                 self._index.remove(name)
 
-    def unreliable(self, name: str) -> str:
-        target = target_of(name)
-        if target is None:
-            return "no object can have this name"
-        if is_copy(name):
-            return ""
-        view = self._look(name)
-        if view is not None and sysmeta.find_header(view.opaque.headers, "X-Delete-At"):
-            return "it expires"
-        return self._containers.missing_mark(*target[:2]) or self._suspended()
-
-    def read(self, name: str, reader: str, chain: tuple[str, ...]) -> Iterator[bytes]:
-        return self.reads.read(name, reader, chain)
+    def read(self, name: str, reader: str, chain: tuple[str, ...], version: str = "") -> Iterator[bytes]:
+        return self.reads.read(name, reader, chain, version)
 
     def own_bytes(self, seen: ItemView) -> Iterator[bytes]:
         return self.reads.own_bytes(seen)
@@ -123,18 +135,6 @@ class SwiftShim:
 
     def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
         return self._writes.replace(seen, record, pieces)
-
-    def keep_copy(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
-        return self._copies.keep(seen, placement, pieces)
-
-    def read_copy(self, name: str) -> Iterator[bytes]:
-        return self._copies.read(name)
-
-    def scan_copies(self) -> Iterator[tuple[str, float]]:
-        return self._copies.scan()
-
-    def delete_copy(self, name: str) -> None:
-        self._copies.delete(name)
 
     def _note(self, seen: ItemView, record: Record) -> None:
         if record.motifs:

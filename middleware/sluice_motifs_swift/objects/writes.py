@@ -25,7 +25,7 @@ from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject, carry_listing_values, describe_upload
 from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_motifs.api import ExpansionError
-from sluice_motifs.storage.records import ItemView, Record
+from sluice_motifs.storage.records import ItemView, Plain, Record
 
 _STORED: Final = 201
 _POSTED: Final = 202
@@ -102,18 +102,18 @@ class ObjectWrites:
         _stored(seen).replace_by(env, new_content=True)
         return self._store(env, _target(seen), pieces, self._new_content)
 
-    def create(self, name: str, seen: ItemView, pieces: Iterator[bytes]) -> None:
-        """Store the bytes of ``seen`` under another name, if that is not there; as policies say of ``seen``.
+    def create(self, name: str, seen: ItemView, plain: Plain, pieces: Iterator[bytes]) -> None:
+        """Store other bytes under another name, as policies say of ``seen``.
 
-        :raises ExpansionError: when they are other bytes
+        :param plain: their size and MD5
+        :raises ExpansionError: when they are not these
         """
         target = target_of(name)
         assert target is not None, name
         env = make_environment("PUT", *target)
-        env["CONTENT_LENGTH"] = str(seen.plain.size)
+        env["CONTENT_LENGTH"] = str(plain.size)
         env["CONTENT_TYPE"] = "application/octet-stream"
-        env["HTTP_ETAG"] = seen.plain.digest
-        env["HTTP_IF_NONE_MATCH"] = "*"
+        env["HTTP_ETAG"] = plain.digest
         try:
             self._store(env, _target(seen), pieces)
         except ChecksumMismatch as error:

@@ -11,13 +11,18 @@ from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
 from sluice_middleware.motifs.object_views import target_of
 from sluice_middleware.motifs.rights import may_read
 from sluice_motifs.api import PRESERVING, Template
-from sluice_motifs.dependencies.freshness import internal_sources, preserved_by, sources_of
+from sluice_motifs.dependencies.freshness import internal_sources, sources_of, without_copies
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
 from sluice_motifs.storage.shim import Shim
 from sluice_motifs_swift.objects.containers import Containers
 from sluice_motifs_swift.objects.copies import is_copy
 from sluice_motifs_swift.objects.item_index import ItemIndex
+
+
+def owns_account(motif: Motif, other: str) -> bool:
+    """Whether who attached a motif owns the account of another object, which may then give up its bytes, too."""
+    return may_read(motif.identity, other.partition("/")[0], lambda: "")
 
 
 class Attachments:
@@ -66,14 +71,18 @@ class Attachments:
     def check_rights(self, name: str, motifs: Iterable[Motif]) -> None:
         """
         :raises Forbidden: when the identity of a motif may not read a source of it now
+        :raises CallerError: when a source is no object, or a preserving motif's is in another account
         """
         for motif in motifs:
+            kind = self._templates.get(motif.template)
             for one in sources_of(motif, name, self._templates) or ():
                 if one.external or one.owned:
                     continue
                 source, target = one.name, target_of(one.name)
                 if target is None or "\0" in source or is_copy(source):
                     raise CallerError(f"source `{source}` is no object, expected account/container/object")
+                if kind is not None and kind.relation == PRESERVING and target[0] != name.partition("/")[0]:
+                    raise CallerError(f"source `{source}` of `{motif.template}` is in another account than `{name}`")
                 if not may_read(motif.identity, target[0], partial(self._containers.read_acl, *target[:2])):
                     raise Forbidden(f"you may not read source `{source}`, which is in another account")
 
@@ -86,12 +95,8 @@ class Attachments:
         self.note(ItemView(name, Plain("", 0, ""), Record((motif,))))
 
     def note(self, view: ItemView) -> None:
-        """Have the object and the containers of what it needs known before it is written."""
+        """Have the object known before it is written."""
         self._index.add(view.name, view.record)
-        for source in preserved_by(view.record.motifs, view.name, self._templates):
-            target = target_of(source)
-            if target is not None and not is_copy(source):
-                self._containers.mark(*target[:2])
 
     def copied(self, view: ItemView, to: str, identity: str) -> Record:
         """The record of a copy, whose motifs are attached by who copies.
@@ -99,7 +104,9 @@ class Attachments:
         :raises Forbidden: when ``identity`` may not read a source
         :raises Conflict: when the copy may not have motifs
         """
-        motifs = tuple(replace(one, identity=identity) for one in view.record.motifs)
+        # one that is copied with its bytes has no reference to a copy
+        record = view.record if view.contracted else without_copies(view.record, view.name, self._templates)
+        motifs = tuple(replace(one, identity=identity) for one in record.motifs)
         account, container, _ = to.split("/", 2)
         if not motifs:
             raise Conflict(f"`{view.name}` has no motifs")
@@ -113,4 +120,4 @@ class Attachments:
                 if target in internal_sources(one, to, self._templates):
                     raise Conflict(f"`{to}` would be made from itself")
         self.check_rights(to, motifs)
-        return Record(motifs, view.record.made_from)
+        return Record(motifs, record.made_from)

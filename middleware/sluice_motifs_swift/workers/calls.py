@@ -25,12 +25,11 @@ from sluice_motifs.contraction.contractor import ALREADY, CONTRACTED
 from sluice_motifs.contraction.preparation import VERIFICATIONS
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.shim import Shim
+from sluice_motifs_swift.objects.retained import RetainedSources
 from sluice_motifs_swift.workers.attachments import Attachments
 
 _FOLLOWS: Final = 200
 _DONE: Final = 204
-#: Seconds between two looks at what a worker was granted.
-_LOOK: Final = 1.0
 
 
 class WorkerCalls:
@@ -41,6 +40,7 @@ class WorkerCalls:
         runtime: Runtime,
         shim: Shim,
         attachments: Attachments,
+        retained: RetainedSources,
         noted: Callable[[str], object] = lambda name: None,
         changed: Callable[[str], object] = lambda name: None,
         told: Callable[[Iterable[str]], object] = lambda names: None,
@@ -56,6 +56,7 @@ class WorkerCalls:
         self._runtime = runtime
         self._shim = shim
         self._attachments = attachments
+        self._retained = retained
         self._kinds = {
             OPEN: self._open,
             EXPAND: self._expand,
@@ -129,9 +130,9 @@ class WorkerCalls:
         reply(WorkerReply(_DONE))
 
     def _change(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
-        with self._runtime.changing(call.item) as renewal:
-            reply(WorkerReply(_DONE))
-            _hold(connection, renewal)
+        self._retained.retain(call.item)
+        reply(WorkerReply(_DONE))
+        _hold(connection)  # workers of version 1 write as long as the connection is there
 
     def _copy(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         view = self._shim.view(call.item)
@@ -150,15 +151,10 @@ class WorkerCalls:
             if seen != view:
                 raise Conflict(f"`{call.item}` was written meanwhile")
             reply(WorkerReply(**{**answer.to_data(), "contracted": True}))
-            _hold(connection, lambda: None)
+            _hold(connection)
 
 
-def _hold(connection: socket.socket, renew: Callable[[], object]) -> None:
+def _hold(connection: socket.socket) -> None:
     """Until the worker ends the connection."""
-    connection.settimeout(_LOOK)
-    while True:
-        try:
-            connection.recv(1)
-            return
-        except TimeoutError:
-            renew()
+    connection.settimeout(None)
+    connection.recv(1)

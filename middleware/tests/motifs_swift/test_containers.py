@@ -1,4 +1,4 @@
-"""Marks of containers count when all proxies have seen them; what is known of one is remembered for a moment."""
+"""What is known of a container is remembered for a moment; marks are those of version 1."""
 
 import pytest
 
@@ -6,7 +6,6 @@ from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs_swift.objects.containers import Containers
 
-DELAY = 60.0
 MARK = "X-Container-Sysmeta-Sluice-Motif-Sources"
 
 
@@ -39,31 +38,21 @@ def clock():
 
 @pytest.fixture
 def containers(swift, clock):
-    return Containers(SwiftClient(swift), DELAY, lambda: clock[0])
+    return Containers(SwiftClient(swift), lambda: clock[0])
 
 
-def test_a_mark_counts_after_the_delay(containers, clock):
-    assert containers.missing_mark("a", "c") == "its container is not marked"
-    containers.mark("a", "c")
-    assert "which counts in 60 s" in containers.missing_mark("a", "c")
-    clock[0] += DELAY - 0.01
-    assert containers.missing_mark("a", "c")
-    clock[0] += 0.02
-    assert containers.missing_mark("a", "c") == ""
+def test_a_mark_of_version_1_is_seen_and_removed(containers, swift):
+    assert not containers.is_marked("a", "c")
+    swift.headers[MARK] = "1000.700"
+    assert containers.is_marked("a", "c")
+    containers.remove_mark("a", "c")
+    assert not containers.is_marked("a", "c")
 
 
-def test_a_container_is_marked_once(containers, swift, clock):
-    containers.mark("a", "c")
-    first = dict(swift.headers)
-    clock[0] += 5
-    containers.mark("a", "c")
-    assert (swift.headers, swift.requests.count("POST")) == (first, 1)
-
-
-def test_a_container_that_is_gone_needs_no_mark(containers, swift):
+def test_a_container_that_is_gone_has_no_mark(containers, swift):
     swift.headers = None
-    containers.mark("a", "c")
-    assert containers.read_acl("a", "c") == ""
+    assert not containers.is_marked("a", "c")
+    containers.remove_mark("a", "c")
 
 
 def test_access_lists_are_asked_for_each_time_and_synchronization_now_and_then(containers, swift, clock):

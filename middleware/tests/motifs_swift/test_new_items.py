@@ -3,7 +3,6 @@
 import pytest
 
 from sluice_core.errors import CallerError, PeerError
-from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import Motif, Record
@@ -13,7 +12,7 @@ from sluice_motifs_swift.new_items import NewItems
 
 def test_an_object_is_looked_at_until_it_is_there_with_its_motifs(monkeypatch):
     shim, found = MemoryShim(), []
-    runtime = Runtime(shim, LocalLeases(), LocalDependents(), {})
+    runtime = Runtime(shim, LocalLeases(), {})
     fresh = NewItems(runtime, shim, lambda name, record: found.append((name, record)))
     for name in ("soon", "late", "never"):
         fresh.note(name)
@@ -36,7 +35,7 @@ def test_an_object_is_looked_at_until_it_is_there_with_its_motifs(monkeypatch):
 
 def test_what_clients_changed_is_looked_at_once(monkeypatch):
     shim, found = MemoryShim(), []
-    runtime = Runtime(shim, LocalLeases(), LocalDependents(), {})
+    runtime = Runtime(shim, LocalLeases(), {})
     fresh = NewItems(runtime, shim, lambda name, record: found.append((name, record)))
     record = Record((Motif("concat", {"of": "a"}),))
     for name in ("bare", "gone", "kept", "unknown"):
@@ -62,7 +61,7 @@ def test_what_clients_changed_is_looked_at_once(monkeypatch):
 
 def test_what_is_gone_without_notice_leaves_the_table_when_it_is_its_turn():
     shim = MemoryShim()
-    runtime = Runtime(shim, LocalLeases(), LocalDependents(), {})
+    runtime = Runtime(shim, LocalLeases(), {})
     runtime.items.put("gone", 3, True)
     shim.put("bare", b"123")
     runtime.items.put("bare", 3, True)
@@ -74,7 +73,7 @@ def test_what_is_gone_without_notice_leaves_the_table_when_it_is_its_turn():
 
 def test_what_cannot_be_noted_is_in_the_table_and_noted_later():
     shim, found = MemoryShim(), []
-    runtime = Runtime(shim, LocalLeases(), LocalDependents(), {})
+    runtime = Runtime(shim, LocalLeases(), {})
 
     def note(name, record):
         found.append(name)

@@ -85,6 +85,6 @@ def test_a_source_is_a_download_of_its_account(handler, swift, limiter):
 def test_what_is_stored_is_an_upload_of_its_account(handler, swift, limiter):
     writes = ObjectWrites(handler, swift, limiter)
     copied = ItemView("AUTH_b/c/o", Plain(WRITTEN, len(BODY), DIGEST), Record(), False, "", None)
-    writes.create("AUTH_b/copies/1", copied, iter([BODY]))
+    writes.create("AUTH_b/copies/1", copied, copied.plain, iter([BODY]))
     assert swift.stored == BODY
     assert limiter.passed == [("upload", ("AUTH_b", "c", "o"), len(BODY))]

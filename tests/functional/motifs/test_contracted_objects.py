@@ -219,17 +219,33 @@ def test_a_source_that_is_gone_leaves_what_there_is(motifs, swift):
 
 
 @pytest.mark.parametrize("change", ["PUT", "DELETE", "POST"])
-def test_a_client_that_changes_what_others_need_waits_until_they_are_expanded(motifs, swift, change):
+def test_a_duplicate_keeps_its_bytes_whatever_becomes_of_its_source(motifs, swift, change):
     container = f"mo-dup-{change.lower()}"
     put(swift, container)
     put(swift, f"{container}/source", FIRST)
     put(swift, f"{container}/twin", FIRST, x_object_motif=motif("duplicate_of", source=f"AUTH_test/{container}/source"))
     contract(motifs, f"{container}/twin")
+    assert is_contracted(motifs, f"{container}/source"), "both have given up their bytes to one copy"
     headers = {"x_delete_after": "86400"} if change == "POST" else {}
     changed = swift.request(change, f"{container}/source", SECOND if change == "PUT" else b"", **headers)
     assert changed.status < 300, changed
-    assert not is_contracted(motifs, f"{container}/twin")
+    assert is_contracted(motifs, f"{container}/twin"), "nobody waits for it"
     assert swift.request("GET", f"{container}/twin").body == FIRST
+
+
+def test_what_a_client_says_of_its_bytes_is_proven_before_they_go(motifs, swift):
+    put(swift, "mo-lies")
+    put(swift, "mo-lies/source", FIRST)
+    source = "AUTH_test/mo-lies/source"
+    put(swift, "mo-lies/twin", b"other bytes", x_object_motif=motif("duplicate_of", source=source))
+    contract(motifs, "mo-lies/twin")
+    assert swift.request("GET", "mo-lies/twin").body == b"other bytes"
+    put(swift, "mo-lies/joined", b"other bytes", x_object_motif=motif("concat", of=source))
+    with pytest.raises(RefusedRequest, match="more than the 11 bytes that it had were made"):
+        contract(motifs, "mo-lies/joined")
+    assert swift.request("GET", "mo-lies/joined").body == b"other bytes"
+    for change in ("PUT", "DELETE"):
+        assert swift.request(change, "mo-lies/source").status < 300, "no source is frozen"
 
 
 def test_without_a_daemon_only_what_must_be_made_is_missing(motifs, swift):
@@ -295,7 +311,7 @@ def test_a_tier_keeps_the_bytes_under_another_storage_policy(motifs, swift):
     before, size = stored_copies(motifs), swift.request("HEAD").headers["x-account-container-count"]
     contract(motifs, "mo-tier/o")
     (copy,) = stored_copies(motifs) - before
-    assert copy.startswith(f"{EC21}/")
+    assert copy.startswith(f"sha256:{EC21}/")
     assert {one["name"] for one in swift.listing("mo-tier")} == {"o", "bad"}
     assert swift.request("HEAD").headers["x-account-container-count"] == size
     of_copies = f"/v1/{copies_account(swift.account.rpartition('/')[2])}/{copy}"

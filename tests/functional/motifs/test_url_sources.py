@@ -60,15 +60,14 @@ def check_still_contracted(motifs, swift, source, path):
     assert (found.status, found.body == PAGE) == (200, True)
 
 
-def test_a_head_comes_before_the_bytes_go_and_a_get_brings_them_back(motifs, swift, source, mirrored):
+def test_a_get_proves_a_url_and_later_a_head_does_before_the_bytes_go(motifs, swift, source, mirrored):
     path = mirrored("good", page(PAGE))
-    asked = [one for one in source.requests if "/good " in one]
-    assert [one.split()[0] for one in asked] == ["HEAD"]
     found = swift.request("GET", path)
     assert (found.status, found.body == PAGE) == (200, True)
-    sent = [one for one in source.requests if "/good " in one][1]
-    assert sent.startswith("GET /good ")
-    assert swift.token not in sent, "no credentials of who reads"
+    contract(motifs, path)
+    asked = [one for one in source.requests if "/good " in one]
+    assert [one.split()[0] for one in asked] == ["GET", "GET", "HEAD"], "a proof, an expansion, a look"
+    assert not any(swift.token in one for one in asked), "no credentials of who reads"
 
 
 def halting(more):

@@ -26,11 +26,12 @@ def copy(mount):
 def held(mount, tmp_path):
     """The same by a template that stops in the middle, until ``hold`` is removed."""
     (mount.path / "source").write_bytes(CONTENT)
-    (tmp_path / "hold").touch()
     copy = mount.path / "held"
     copy.write_bytes(CONTENT)
     mount.attach("held", "held_copy", of="source", folder=tmp_path)
-    mount.contract("held")
+    mount.contract("held")  # which is proven before
+    (tmp_path / "begun").unlink()
+    (tmp_path / "hold").touch()
     return copy
 
 
@@ -169,14 +170,22 @@ def test_a_folder_of_sources_is_renamed_after_their_items_are_expanded(mount):
     assert (mount.path / "moved items/copy").read_bytes() == CONTENT
 
 
-def test_a_preserved_source_waits_for_its_item(mount):
+def test_a_file_and_its_duplicate_share_one_copy_and_neither_waits_for_the_other(mount):
     (mount.path / "plain").write_bytes(CONTENT)
     (mount.path / "twin").write_bytes(CONTENT)
     mount.attach("twin", "duplicate_of", source="plain")
     mount.contract("twin")
+    assert (mount.state("twin"), mount.state("plain")) == ("contracted", "contracted")
+    (copy,) = (mount.source / ".sluice-motif" / "copies").iterdir()
+    assert copy.read_bytes() == CONTENT
     (mount.path / "plain").write_bytes(b"new")
-    assert mount.state("twin") == "expanded"
+    assert mount.state("twin") == "contracted"
     assert (mount.path / "twin").read_bytes() == CONTENT
+    assert (mount.path / "plain").read_bytes() == b"new"
+    (mount.path / "twin").write_bytes(b"other")
+    assert mount.stop() == 0
+    mount.start()
+    assert not copy.exists(), "no file names it"
 
 
 def test_what_cannot_be_done_is_refused_with_the_reason(mount, copy, tmp_path):

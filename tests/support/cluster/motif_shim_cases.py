@@ -17,19 +17,19 @@ internal_api.eventlet_monkey_patch()
 import logging  # noqa: E402
 
 from sluice_core.describe import PROXY  # noqa: E402
-from sluice_core.motifs.dependents import current_run, set_complete  # noqa: E402
+from sluice_core.motifs.item_index import set_complete  # noqa: E402
 from sluice_core.store.store import Store  # noqa: E402
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter  # noqa: E402
 from sluice_middleware.proxy.object_handler import ObjectHandler  # noqa: E402
-from sluice_middleware.wsgi.internal_daemon import load_app  # noqa: E402
+from sluice_middleware.wsgi.internal_daemon import final_app, load_app  # noqa: E402
 from sluice_middleware.wsgi.response import UpstreamResponse  # noqa: E402
 from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment  # noqa: E402
 from sluice_middleware.wsgi.worker_context import WorkerContext  # noqa: E402
-from sluice_motifs.dependencies.source_changes import LocalDependents  # noqa: E402
 from sluice_motifs.runtime import Runtime  # noqa: E402
 from sluice_motifs.storage.leases import LocalLeases  # noqa: E402
-from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract  # noqa: E402
+from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract, SweptCopiesContract  # noqa: E402
 from sluice_motifs_swift.objects.containers import Containers  # noqa: E402
+from sluice_motifs_swift.objects.copies import is_copy  # noqa: E402
 from sluice_motifs_swift.objects.item_index import ItemIndex  # noqa: E402
 from sluice_motifs_swift.objects.shim import SwiftShim  # noqa: E402
 from sluice_motifs_swift.settings import read_settings  # noqa: E402
@@ -45,33 +45,19 @@ class InContainer:
     def __init__(self, inner, prefix):
         self._inner = inner
         self._prefix = prefix
-        self._copies = set()
+        self.copies = CopiesInContainer(inner.copies, prefix)
 
     def _full(self, seen):
         return replace(seen, name=self._prefix + seen.name)
 
-    def keep_copy(self, seen, placement, pieces):
-        copy = self._inner.keep_copy(self._full(seen), placement, pieces)
-        self._copies.add(copy)
-        return copy
-
-    def read_copy(self, name):
-        return self._inner.read_copy(name)
-
-    def scan_copies(self):
-        return (one for one in self._inner.scan_copies() if one[0] in self._copies)
-
-    def delete_copy(self, name):
-        self._inner.delete_copy(name)
-
     def view(self, name):
-        if name in self._copies:
+        if is_copy(name):
             return self._inner.view(name)
         view = self._inner.view(self._prefix + name)
         return None if view is None else replace(view, name=name)
 
     def view_all(self, names):
-        full = [name if name in self._copies else self._prefix + name for name in names]
+        full = [name if is_copy(name) else self._prefix + name for name in names]
         views = self._inner.view_all(full)
         return [view and replace(view, name=name) for name, view in zip(names, views, strict=True)]
 
@@ -80,11 +66,8 @@ class InContainer:
             if view.name.startswith(self._prefix):
                 yield replace(view, name=view.name.removeprefix(self._prefix))
 
-    def unreliable(self, name):
-        return self._inner.unreliable(self._prefix + name)
-
-    def read(self, name, reader, chain):
-        return self._inner.read(self._prefix + name, reader, chain)
+    def read(self, name, reader, chain, version=""):
+        return self._inner.read(self._prefix + name, reader, chain, version)
 
     def own_bytes(self, seen):
         return self._inner.own_bytes(self._full(seen))
@@ -102,6 +85,45 @@ class InContainer:
         return self._inner.replace(self._full(seen), record, pieces)
 
 
+class CopiesInContainer:
+    """The copies of these items."""
+
+    def __init__(self, inner, prefix):
+        self._inner = inner
+        self._prefix = prefix
+        self._names = set()
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def name(self, item, placement, digest):
+        name = self._inner.name(self._prefix + item, placement, digest)
+        if name not in self._names and (left := self._inner.find(name)) is not None:
+            self._inner.delete(left)  # of another test
+        self._names.add(name)
+        return name
+
+    def store(self, name, item, plain, pieces):
+        self._inner.store(name, replace(item, name=self._prefix + item.name), plain, pieces)
+
+    def scan(self):
+        return (one for one in self._inner.scan() if one.name in self._names)
+
+    def refer(self, copy, item, seen):
+        self._inner.refer(copy, self._prefix + item, seen)
+
+    def references(self, copy):
+        found = self._inner.references(copy)
+        ours = [one for one in found if one.item.startswith(self._prefix)]
+        return [replace(one, item=one.item.removeprefix(self._prefix)) for one in ours]
+
+    def outlived(self, reference):
+        return self._inner.outlived(replace(reference, item=self._prefix + reference.item))
+
+    def drop(self, reference):
+        self._inner.drop(replace(reference, item=self._prefix + reference.item))
+
+
 class Storage:
     """A container of its own for each test."""
 
@@ -111,17 +133,16 @@ class Storage:
         policy = {"HTTP_X_STORAGE_POLICY": kind}
         assert self._send("PUT", **policy) == 201
         store, client = Store(values["redis_url"], values["redis_prefix"]), SwiftClient(app)
-        assert store.run(set_complete(store.keys, store.run(current_run(store.keys))))
+        store.run(set_complete(store.keys))
         log = logging.getLogger("sluice")
         context = WorkerContext(values, log)
         handler = ObjectHandler(app, context.lookup, context.filters, log)
         limiter = BandwidthLimiter(values["agent_socket"], PROXY, log)
-        inner = SwiftShim(
-            handler, app, Containers(client, 0.0), ItemIndex(store, client, TEMPLATES), TEMPLATES, store, limiter
-        )
+        index = ItemIndex(store, client, TEMPLATES)
+        inner = SwiftShim(handler, app, Containers(client), index, TEMPLATES, store, limiter, final_app(app))
         prefix = f"{ACCOUNT}/{self._container}/"
         self.shim = InContainer(inner, prefix)
-        runtime = Runtime(self.shim, LocalLeases(), LocalDependents(), TEMPLATES)
+        runtime = Runtime(self.shim, LocalLeases(), TEMPLATES)
         inner.reads.open = lambda name, chain: runtime.notify_open(name.removeprefix(prefix), chain)
 
     def _send(self, method, *name, body=b"", **headers):
@@ -146,7 +167,7 @@ def swift_app():
     return load_app(CONF)
 
 
-class TestSwiftShim(ShimContract):
+class TestSwiftShim(ShimContract, SweptCopiesContract):
     placement = "ec21"
 
     @pytest.fixture(params=["gold", "ec21"])

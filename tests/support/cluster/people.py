@@ -22,7 +22,7 @@ def shared_cluster(auth):
     try:
         # its nodes hear what a CollectD would send
         # and its proxies forget a container as soon as one writes it: they have one memcached
-        motifs = {"source_delay": "0", "copy_sweep": "1", "copy_grace": "5", "motif_url_hosts": "127.0.0.1"}
+        motifs = {"copy_sweep": "1", "copy_grace": "20", "motif_url_hosts": "127.0.0.1"}
         listens = {"agent": {"collectd": "true"}}
         setup = Setup(agent_options=listens, motif_options=motifs, auth=auth)
         if auth == KEYSTONE:

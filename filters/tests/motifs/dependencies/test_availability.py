@@ -3,11 +3,9 @@
 import pytest
 
 from sluice_core.describe import MOTIF, ActionInfo, Parameter
-from sluice_core.errors import Conflict
-from sluice_motifs.api import PRESERVING, ExpansionError, NotContractible, Source, Template, TooDeep
+from sluice_motifs.api import PRESERVING, NotContractible, Source, Template, TooDeep
 from sluice_motifs.contraction.contractor import BUSY, CONTRACTED, Contractor
-from sluice_motifs.contraction.preparation import TRUST
-from sluice_motifs.dependencies.source_changes import LocalDependents, SourceChanges
+from sluice_motifs.contraction.preparation import EXPAND, HEAD, TRUST
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import Motif, Record
 from sluice_motifs.testing.memory_shim import MemoryShim
@@ -43,8 +41,7 @@ class Store:
     def __init__(self):
         self.shim = MemoryShim()
         self.leases = LocalLeases()
-        self.dependents = LocalDependents()
-        self.contractor = Contractor(self.shim, self.leases, TEMPLATES, self.dependents)
+        self.contractor = Contractor(self.shim, self.leases, TEMPLATES)
 
     def items(self, **motifs):
         """Items by name, with sources: ``derived:a,b``; empty for none."""
@@ -112,24 +109,32 @@ def test_depth_is_bounded_with_a_reason(store):
     assert store.contract("i10") == CONTRACTED  # `i9` has its bytes
 
 
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        ("derived:other", "it is derived from `other`"),
-        ("varying:item", "it has other bytes when it is made again"),
-    ],
-)
-def test_a_preserving_item_does_not_stand_on_what_changes_by_itself(store, source, reason):
-    store.items(other="", item="kept:source", source=source)
-    with pytest.raises(NotContractible, match=f"source `source` may change: {reason}"):
-        store.contract("item")
-
-
-def test_a_preserving_item_does_not_stand_on_what_expires(store):
+def test_a_preserving_item_does_not_stand_on_its_source(store):
     store.items(source="", item="kept:source")
-    store.shim.unstable["source"] = "it expires"
-    with pytest.raises(NotContractible, match="source `source` may change: it expires"):
+    with pytest.raises(NotContractible, match="source `source` may change, and no copy is kept"):
         store.contract("item")
+
+
+@pytest.mark.parametrize("verify", [HEAD, EXPAND])
+def test_bytes_stay_that_the_motif_was_not_shown_to_make(store, verify):
+    store.items(source="", item="derived:source")
+    store.shim.front_door = lambda name, chain: iter([b"bytes"])
+    store.shim.put("item", b"a lie", store.shim.view("item").record)
+    with pytest.raises(NotContractible, match="other bytes than it had were made"):
+        store.contractor.contract("item", verify)
+    assert store.shim.stored("item") == b"a lie"
+
+
+def test_a_proof_is_remembered(store):
+    store.items(source="", item="derived:source")
+    read = []
+    store.shim.front_door = lambda name, chain: read.append(name) or iter([b"bytes"])
+    assert store.contractor.contract("item") == CONTRACTED
+    view = store.shim.view("item")
+    assert view.record.motifs[0].proven
+    store.shim.expand(view, view.record, iter([b"bytes"]))
+    assert store.contractor.contract("item") == CONTRACTED
+    assert read == ["source"]
 
 
 @pytest.mark.parametrize(
@@ -146,44 +151,3 @@ def test_what_cannot_be_made_again_keeps_its_bytes(store, name, reason):
     with pytest.raises(NotContractible, match=reason):
         store.contract(name)
     assert store.shim.stored(name) == b"bytes"
-
-
-def test_a_source_is_changed_after_its_dependents_are_expanded(store):
-    store.items(source="", item="kept:source")
-    assert store.contract("item") == CONTRACTED
-    expanded = []
-
-    def expand(name):
-        view = store.shim.view(name)
-        expanded.append(name)
-        store.shim.expand(view, view.record, iter([b"bytes"]))
-
-    changes = SourceChanges(store.shim, store.leases, TEMPLATES, store.dependents, expand)
-    with changes.changing("source"):
-        assert expanded == ["item"]
-        assert store.contract("item") == BUSY
-        store.shim.put("source", b"other bytes")
-    assert store.shim.stored("item") == b"bytes"
-
-
-def test_a_source_stays_when_a_dependent_cannot_be_expanded(store):
-    store.items(source="", item="kept:source")
-    store.contract("item")
-
-    def fail(name):
-        raise ExpansionError("the disk is full")
-
-    changes = SourceChanges(store.shim, store.leases, TEMPLATES, store.dependents, fail)
-    with pytest.raises(Conflict, match="`source` is needed by `item`, which cannot be expanded: the disk is full"):
-        changes.changing("source").__enter__()
-
-
-def test_a_contracted_item_is_copied_only_if_the_copy_could_be_made_as_well(store):
-    store.items(source="", item="kept:source", p="kept:z", z="derived:p")
-    store.contract("item")
-    with store.contractor.copying("item", "copy") as seen:
-        store.shim.copy(seen, "copy")
-    assert "copy" in store.dependents.find("source")
-    store.contract("p")
-    with pytest.raises(NotContractible, match="it is derived from `p`"), store.contractor.copying("p", "copy of p"):
-        pass

@@ -3,7 +3,6 @@
 import pytest
 
 from sluice_motifs.api import SourceGone
-from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.expansion.observers import EventObserver
 from sluice_motifs.expansion.opening import Surroundings
 from sluice_motifs.runtime import Runtime
@@ -32,7 +31,7 @@ def storage(told):
     shim = MemoryShim(lambda name, chain: shim.own_bytes(shim.view(name)))
     observer = EventObserver(lambda *event: told.append(event))
     around = Surroundings(spawn=lambda work: work(), observer=observer)
-    runtime = Runtime(shim, LocalLeases(), LocalDependents(), {"concat": Unsteady}, around=around)
+    runtime = Runtime(shim, LocalLeases(), {"concat": Unsteady}, around=around)
     for name in ("source", "item"):
         shim.put(name, b"abc")
     runtime.attach_motif("item", runtime.create_motif("concat", {"of": "source"}))

@@ -9,7 +9,6 @@ import pytest
 from sluice_core.describe import MOTIF, ActionInfo
 from sluice_core.errors import PeerError
 from sluice_motifs.api import ExpansionError, Source, Template
-from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.expansion import opening
 from sluice_motifs.expansion.opening import NoObserver, Surroundings
 from sluice_motifs.expansion.turns import Turns
@@ -94,7 +93,7 @@ class Store:
         self.shim = MemoryShim(self.read)
         self.leases = leases or LocalLeases()
         around = around or Surroundings(observer=self.events)
-        self.runtime = Runtime(self.shim, self.leases, LocalDependents(), TEMPLATES, around=around)
+        self.runtime = Runtime(self.shim, self.leases, TEMPLATES, around=around)
         self.shim.put("source", CONTENT)
 
     def read(self, name, chain=(), start=0, stop=None):

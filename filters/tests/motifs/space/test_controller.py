@@ -7,7 +7,6 @@ import threading
 import pytest
 
 from sluice_core.messages.elasticity import Membership, Space, SpacePart
-from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.controller import SpaceController
 from sluice_motifs.space.keeper import SpaceSurroundings
@@ -49,7 +48,7 @@ class Cluster:
     def __init__(self, rules, leases=None, shim=None, **more):
         self.shim = shim or MemoryShim(self.read)
         self.leases = leases or LocalLeases()
-        self.runtime = Runtime(self.shim, self.leases, LocalDependents(), load_templates())
+        self.runtime = Runtime(self.shim, self.leases, load_templates())
         self.now = 1000.0
         self.suspended = ""
         self.in_use = set()
@@ -80,7 +79,7 @@ class Cluster:
         self.shim.put("elsewhere/source", b"x" * SIZE)
         for name in names:
             self.shim.put(name, b"x" * SIZE)
-            self.runtime.attach_motif(name, self.runtime.create_motif("duplicate_of", {"source": "elsewhere/source"}))
+            self.runtime.attach_motif(name, self.runtime.create_motif("concat", {"of": "elsewhere/source"}))
 
     def open(self, name):
         assert b"".join(self.read(name)) == b"x" * SIZE

@@ -1,6 +1,5 @@
 """What a keeper decides while jobs are under way, step by step."""
 
-from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Finished
 from sluice_motifs.space.keeper import SpaceKeeper, SpaceSurroundings
@@ -16,7 +15,7 @@ class Kept:
     """A keeper of items in memory, whose jobs do nothing."""
 
     def __init__(self, target, items):
-        self.runtime = Runtime(MemoryShim(None), LocalLeases(), LocalDependents(), load_templates())
+        self.runtime = Runtime(MemoryShim(None), LocalLeases(), load_templates())
         self.rules = OneSpace(target, "lru")
         self.begun = []
         self.keeper = SpaceKeeper(self.runtime, self.rules, self.begun.append, SpaceSurroundings())

@@ -11,7 +11,6 @@ from sluice_core.options import OptionError
 from sluice_motifs.api import ExpansionError, NotContractible
 from sluice_motifs.contraction.contractor import CONTRACTED
 from sluice_motifs.contraction.preparation import TRUST
-from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.options import OPTIONS, template_context
@@ -55,7 +54,7 @@ class Site:
             "motif_password_file": str(folder / "passwords"),
         }
         templates = load_templates(context=template_context(self.options))
-        self.runtime = Runtime(self.shim, LocalLeases(), LocalDependents(), templates)
+        self.runtime = Runtime(self.shim, LocalLeases(), templates)
 
     def say_password(self, text):
         path = self.folder / "passwords.new"

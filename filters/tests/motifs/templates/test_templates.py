@@ -89,7 +89,7 @@ def test_a_preserving_template_that_is_not_exact_is_left_out():
         exact = False
 
     assert Roughly.relation == PRESERVING
-    assert unfit(Roughly) == "a preserving template must be exact"
+    assert unfit(Roughly) == "a preserving template must be exact and keep a copy"
 
 
 def test_ours_are_found_by_their_keywords():

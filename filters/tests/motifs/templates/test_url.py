@@ -14,7 +14,6 @@ from sluice_motifs.api import ExpansionError, NotContractible
 from sluice_motifs.context import TemplateContext
 from sluice_motifs.contraction.contractor import CONTRACTED
 from sluice_motifs.contraction.preparation import EXPAND, TRUST
-from sluice_motifs.dependencies.source_changes import LocalDependents
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import Record
@@ -46,7 +45,7 @@ class Mirror:
     def __init__(self, hosts=LOOPBACK):
         self.shim = MemoryShim(None)
         templates = load_templates(context=TemplateContext(hosts))
-        self.runtime = Runtime(self.shim, LocalLeases(), LocalDependents(), templates)
+        self.runtime = Runtime(self.shim, LocalLeases(), templates)
         self.shim.put("item", PAGE)
 
     def attach(self, url, **params):
@@ -67,12 +66,14 @@ def mirror():
     return Mirror()
 
 
-def test_an_item_is_contracted_after_a_head_and_comes_back_by_a_get(server, mirror):
+def test_an_item_is_contracted_after_a_proof_then_after_a_head_and_comes_back_by_a_get(server, mirror):
     mirror.attach(server.url("page"))
     assert mirror.runtime.contract("item") == CONTRACTED
-    assert server.methods() == ["HEAD"]
+    assert server.methods() == ["GET"]
     assert mirror.read() == PAGE
-    assert server.methods() == ["HEAD", "GET"]
+    mirror.runtime.expand("item")
+    assert mirror.runtime.contract("item") == CONTRACTED
+    assert server.methods() == ["GET", "GET", "HEAD"]
     assert not [one for one in server.requests if "cookie" in one.lower() or "authorization" in one.lower()]
 
 

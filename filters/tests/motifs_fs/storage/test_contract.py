@@ -60,6 +60,8 @@ class FolderStorage:
 
 
 class TestFileShim(ShimContract):
+    placement = ""
+
     @pytest.fixture
     def storage(self, tmp_path):
         storage = FolderStorage(tmp_path)
