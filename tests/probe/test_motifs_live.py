@@ -1,4 +1,5 @@
-"""Objects with motifs under load: every byte of every answer is one that may be read, whatever is contracted or killed.
+"""Objects with motifs under load: every byte of every answer is one that may be read, whatever is contracted or killed,
+and whatever Redis forgets.
 
 ``SLUICE_LIVE_SECONDS`` says for how long; ten minutes before a release.
 """
@@ -8,12 +9,16 @@ import random
 import time
 
 import pytest
+import redis
 from tests.support.cluster.motif_traffic import WITH_MOTIFS, MotifTraffic
-from tests.support.cluster.motifs import motif_daemon
+from tests.support.cluster.motifs import FIRST, contract, is_contracted, motif, motif_daemon, put
 
 SECONDS = float(os.environ.get("SLUICE_LIVE_SECONDS", "40"))
 #: What is killed, with all its workers where it has some.
 VICTIMS = ("motifs", "proxy", "object1", "redis")
+FAULTS = {"calm": (), "kills": VICTIMS, "wiped": ("wiped",), "all": (*VICTIMS, "wiped")}
+#: Seconds between two faults: a Redis that has lost its leases grants none for ten.
+PAUSES = {"calm": 6.0, "kills": 6.0, "wiped": 14.0, "all": 10.0}
 
 
 @pytest.fixture(scope="module")
@@ -44,18 +49,41 @@ def everything_is_there(traffic):
         assert traffic.counts.get(f"contracted {name}"), f"`{name}` was never contracted: {traffic.counts}"
 
 
+def wipe_redis(cluster):
+    """Redis forgets everything, and runs on."""
+    with redis.Redis.from_url(cluster.redis_url) as client:
+        client.flushall()
+
+
 @pytest.mark.probe
-@pytest.mark.parametrize("kills", [False, True], ids=["calm", "kills"])
-def test_no_answer_is_old_wrong_or_lost(motifs, traffic, kills):
+@pytest.mark.parametrize("faults", FAULTS)
+def test_no_answer_is_old_wrong_or_lost(motifs, traffic, faults):
     draws, end = random.Random(7), time.monotonic() + SECONDS
     while time.monotonic() < end:
-        time.sleep(min(6.0, max(0.0, end - time.monotonic())))
-        if kills and time.monotonic() < end:
-            victim = draws.choice(VICTIMS)
-            if victim == "proxy":
+        time.sleep(min(PAUSES[faults], max(0.0, end - time.monotonic())))
+        if FAULTS[faults] and time.monotonic() < end:
+            victim = draws.choice(FAULTS[faults])
+            if victim == "wiped":
+                wipe_redis(motifs)
+            elif victim == "proxy":
                 draws.choice(motifs.workers(victim)).signal(9)  # its parent forks another one
             else:
                 motifs.kill(victim)
                 motifs.restart(victim)
     traffic.stop()
     everything_is_there(traffic)
+
+
+@pytest.mark.probe
+@pytest.mark.parametrize("method", ["DELETE", "PUT"])
+def test_a_source_is_changed_at_once_after_redis_was_wiped_and_its_duplicate_keeps_its_bytes(motifs, swift, method):
+    container = f"wiped-{method.lower()}"
+    put(swift, container)
+    put(swift, f"{container}/source", FIRST)
+    twin = motif("duplicate_of", source=f"AUTH_test/{container}/source")
+    put(swift, f"{container}/twin", FIRST, x_object_motif=twin)
+    contract(motifs, f"{container}/twin")
+    wipe_redis(motifs)
+    assert swift.request(method, f"{container}/source").status in (201, 204)
+    assert is_contracted(motifs, f"{container}/twin")
+    assert swift.request("GET", f"{container}/twin").body == FIRST
