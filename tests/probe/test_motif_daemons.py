@@ -150,11 +150,11 @@ def test_the_reconciler_moves_what_is_contracted(cluster, swift, eventually):
         log = run_daemon(cluster, daemon)
     cluster.restart("memcached")  # where proxies remember the container's policy, and tokens
     eventually(lambda: logged_in(swift), 30)  # a proxy leaves a memcached alone for a moment that was away
-    for name, contracted in (("contracted", True), ("posted", True), ("expanded", False), ("source", False)):
+    for name, contracted in (("contracted", True), ("posted", True), ("expanded", False), ("source", True)):
         files = object_files(cluster.device_folders, f"AUTH_test/moved/{name}")
         assert {file.parents[3].name for file in files} == {"objects"}, log
         assert len(files) == 3
-        assert is_contracted(cluster, f"moved/{name}") == contracted
+        assert is_contracted(cluster, f"moved/{name}") == contracted, "the source shares the copy of its duplicate"
     assert [(row["name"], row["bytes"], row["hash"]) for row in swift.listing("moved")] == [
         (row["name"], len(WHOLE), ETAG) for row in rows
     ]
