@@ -18,7 +18,7 @@ from typing import Final
 from sluice_core.errors import SluiceError
 
 SOURCES: Final = Path(__file__).parent.parent / "native"
-FILTERS: Final = ("nop", "xor", "bitrev", "throttle", "pending")
+FILTERS: Final = ("fuse", "nop", "xor", "bitrev", "throttle", "pending")
 #: Program → the Debian package that brings it.
 PROGRAMS: Final = {"nbdkit": "nbdkit", "cc": "gcc", "make": "make"}
 HEADER: Final = "nbdkit-filter.h"
@@ -32,6 +32,16 @@ class BuildError(SluiceError):
 def library(folder: Path, name: str) -> Path:
     """Where a filter lies in a folder that :func:`build` returned: what ``nbdkit --filter=`` takes."""
     return folder / f"nbdkit-sluice-{name}-filter.so"
+
+
+def nbd_plugin(folder: Path) -> Path:
+    """Where nbdkit's plugin for NBD servers lies in such a folder (``native/nbd``)."""
+    return folder / "nbdkit-sluice-nbd-plugin.so"
+
+
+def fuse_keeper(folder: Path) -> Path:
+    """The program in such a folder that keeps the FUSE device of a volume (``native/fuse/keeper.c``)."""
+    return folder / "sluice-fuse-keeper"
 
 
 def confinement(folder: Path) -> Path:
@@ -79,10 +89,10 @@ def _digest(sources: Path) -> str:
     """The name of what these sources and this nbdkit make."""
     version = _run("nbdkit", "--version")
     sha = hashlib.sha256(version.encode())
-    for file in sorted(sources.iterdir()):
+    for file in sorted(sources.rglob("*")):
         if file.suffix in (".c", ".h") or file.name == "Makefile":
             data = file.read_bytes()
-            sha.update(f"{file.name} {len(data)}\n".encode() + data)
+            sha.update(f"{file.relative_to(sources)} {len(data)}\n".encode() + data)
     return sha.hexdigest()[:32]
 
 
