@@ -1,4 +1,4 @@
-"""One volume on this machine: its stack, its front, its device; attached, found again, detached.
+"""One volume on this machine: its stack and its device; attached, found again, detached.
 
 Theory of operation.  What was asked for is written to the disk before anything is started (:mod:`state_files`), and
 removed after everything has ended.  :meth:`AttachedVolume.attach` starts what does not run, so the same call makes a
@@ -10,9 +10,9 @@ volume, finishes one that a crash left half-made, and builds it anew after a reb
 * The stack may die and come back: its users wait.
 * An uploaded filter stands between its stack and its source (:mod:`sluice_block.uploaded.stage`).  When it fails again
   and again the volume is broken, too.
-* When the front dies (the storage daemon, or nbdfuse) users get I/O errors, and a new front behind the same device
-  would give them a volume that lost what they had written last.  So the volume is *broken* until nobody holds the
-  device.
+* When the front dies (the keeper of its device; or the storage daemon, or nbdfuse) users get I/O errors, and a new
+  front behind the same device would give them a volume that lost what they had written last.  So the volume is *broken*
+  until nobody holds the device.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_block.konnector.datapath.exported_device import ExportedDevice
+from sluice_block.konnector.datapath.exported_device import ExportedDevice, VolumeExport
 from sluice_block.konnector.datapath.front import Front
+from sluice_block.konnector.datapath.fuse_device import FuseDevice, is_supported
 from sluice_block.konnector.datapath.fuse_mount import FuseMount
 from sluice_block.konnector.datapath.sources.source import Source
 from sluice_block.konnector.datapath.volume_stack import VolumeStack
 from sluice_block.konnector.records import (
     ATTACHED,
     ATTACHING,
+    BLOCK,
     BROKEN,
     DETACHING,
     WAITING,
@@ -78,22 +80,31 @@ class AttachedVolume:
     waiting_since: float | None = None
 
     def __post_init__(self) -> None:
-        self.source = self._make_source()
-        self.stack = VolumeStack(self.folder, self.built, self.source, self.log)
         self.front = Front(self.folder, self.attachment.volume)
         self.mount = FuseMount(self.folder)
-        self._export = ExportedDevice(self.front, self.mount, self.attachment.export, self.attachment.volume)
+        self.export = self._make_export()
+        self.source = self._make_source()
+        self.stack = VolumeStack(self.folder, self.built, self.source, self.log, self.export.keeper)
+
+    def _make_export(self) -> VolumeExport:
+        """What shows it: as before where it is shown already, maybe by an earlier konnector."""
+        if self.attachment.export == BLOCK and not self.front.is_known():
+            device = FuseDevice(self.folder, self.built)
+            if device.is_known() or is_supported(self.built):
+                return device
+        return ExportedDevice(self.front, self.mount, self.attachment.export, self.attachment.volume)
 
     def _make_source(self) -> Source | UploadedStage:
         """What its stack stands on."""
-        source = Source(self.attachment.connection, self.folder)
+        connection = self.attachment.connection
         for step in self.attachment.uploaded:
+            source = Source(connection, self.folder)
             return UploadedStage(step, source, self.filters, self.folder, self.built, self.attachment.volume)
-        return source
+        return Source(connection, self.folder, self.built, self.export.keeper)
 
     def device(self) -> str:
         """Its block device, or the URI of its NBD socket; empty when there is none yet."""
-        return self._export.address()
+        return self.export.address()
 
     @property
     def state(self) -> str:
@@ -118,13 +129,13 @@ class AttachedVolume:
         with self.lock:
             for folder in (self.folder, self.log.parent):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if self.front.process() is not None:
-                self.stack.recover(self.front.stack())
+            self.stack.recover(self.export.used_stack())
+            self.export.prepare()
             if self.attachment.state == ATTACHING:
                 self.stack.prepare(self.attachment)
             self.stack.start(self.attachment)
-            self._export.start(self.stack.socket())
-            size = self.front.size()
+            self.export.start(self.stack.socket())
+            size = self.export.size()
             self.keep(replace(self.attachment, state=ATTACHED, fault="", fresh=False, size=size))
 
     def detach(self) -> None:
@@ -134,7 +145,7 @@ class AttachedVolume:
         :raises PeerError: when something does not end
         """
         with self.lock:
-            self._export.check_unused()
+            self.export.check_unused()
             self.waiting_since = None
             self._note(DETACHING)
             self._tear_down()
@@ -178,8 +189,7 @@ class AttachedVolume:
                 log.error("volume `%s` is not served any more: %s", self.attachment.volume, fault)
                 self.keep(replace(self.attachment, state=BROKEN, revoked=True, fault=fault))
             self.waiting_since = None
-            self.front.end(patience=0)
-            self.stack.end()
+            self._end_service()
 
     def halt(self) -> None:
         """End everything as the machine does when it halts: what was asked for stays.
@@ -188,11 +198,18 @@ class AttachedVolume:
         :raises PeerError: when something does not end
         """
         with self.lock:
-            self._export.check_unused()
+            self.export.check_unused()
             self._tear_down()
 
+    def _end_service(self) -> None:
+        """Have users get I/O errors, now and from now on."""
+        self.export.break_off()
+        self.stack.end()
+
     def _tear_down(self) -> None:
-        self._export.end()
+        if self.stack.process() is None:
+            self.export.break_off()  # nobody would answer what is asked when the device is closed
+        self.export.end()
         self.stack.end()
         if self.folder.exists():
             shutil.rmtree(self.folder)
@@ -227,7 +244,7 @@ class AttachedVolume:
             if not self._may_start() and not self._runs():
                 self._wait()
                 return
-            if self._export.is_alive() or not self.folder.exists():
+            if self.export.is_alive() or not self.folder.exists():
                 self.attach()
             else:
                 self.break_down()
@@ -245,7 +262,7 @@ class AttachedVolume:
 
     def _runs(self) -> bool:
         """Whether nothing of it has ended."""
-        return self._export.is_alive() and self.stack.process() is not None and not self.source.has_ended()
+        return self.export.is_alive() and self.stack.process() is not None and not self.source.has_ended()
 
     def _wait(self) -> None:
         if self.waiting_since is None:
@@ -259,9 +276,10 @@ class AttachedVolume:
         """
         with self.lock:
             try:
-                self._export.check_unused()
+                self.export.check_unused()
             except Conflict as error:
                 self._break(f"its front has ended while {error}")
+                self._end_service()
                 return
             self._tear_down()
             self.attach()
@@ -281,17 +299,17 @@ class AttachedVolume:
             if not self._may_start() and not self._runs():
                 self._wait()
                 return
-            if not self._export.is_alive():
+            if not self.export.is_alive():
                 self.break_down()
                 return
             try:
                 self._bring_back()
-                if self._export.lacks_device(devices):
+                if self.export.lacks_device(devices):
                     log.warning("somebody took the device of volume `%s` away, it gets another", self.attachment.volume)
-                    self._export.start(self.stack.socket())
+                    self.export.start(self.stack.socket())
             except FilterFault as error:  # its users get errors at once, rather than wait
                 self._break(str(error))
-                self.front.end(patience=0)
+                self._end_service()
 
     def _bring_back(self) -> None:
         if isinstance(self.source, UploadedStage):
@@ -305,14 +323,15 @@ class AttachedVolume:
 
     def processes(self) -> list[int]:
         """Pid file descriptors of its processes, for who waits for their end and closes them."""
-        records = [one.process() for one in (self.stack, self.source, self.front, self.mount)]
+        records = [self.stack.process(), self.source.process(), *self.export.processes()]
         opened = (one.open() for one in records if one is not None)
         return [one for one in opened if one is not None]
 
     def to_data(self) -> dict[str, Any]:
         """What may be shown: no connection, no secret."""
         shown = {**self.attachment.shown(self.share), "state": self.state, "fault": self.fault}
-        return {**shown, "device": self.device(), "log_file": str(self.log)}
+        here = {"device": self.device(), "data_path": self.export.kind, "log_file": str(self.log)}
+        return {**shown, **here}
 
     def _break(self, fault: str) -> None:
         if self.attachment.state != BROKEN:

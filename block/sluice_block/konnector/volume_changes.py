@@ -46,7 +46,7 @@ def set_policy_stack(volume: AttachedVolume, steps: Sequence[StackStep]) -> None
 
 def _replace_stack(volume: AttachedVolume, wanted: VolumeAttachment) -> None:
     if wanted.steps() != volume.attachment.steps():
-        volume.stack.replace(wanted, volume.front.swap)
+        volume.stack.replace(wanted, volume.export.swap)
     volume.keep(wanted)
 
 

@@ -120,6 +120,7 @@ def nbdkit_arguments(
     log: Path | None = None,
     passphrase: int = -1,
     size: int = 0,
+    keeper: Path | None = None,
 ) -> list[str]:
     """nbdkit's arguments for a stack over a source.
 
@@ -129,10 +130,14 @@ def nbdkit_arguments(
     :param log: file of the log of requests
     :param passphrase: descriptor that it is read from
     :param size: bytes that are shown, of more; nbdkit refuses its clients when there are fewer.  0: all
+    :param keeper: socket of what keeps the FUSE device that the stack serves; without one it serves NBD clients
     :raises CallerError: as of :func:`check_steps`
     """
     checked = check_steps(steps)
     filters, given = [], []
+    if keeper is not None:
+        filters.append(f"--filter={library(built, 'fuse')}")
+        given.append(f"fuse-keeper={keeper}")
     if page is not None:
         filters += [f"--filter={library(built, name)}" for name in _ALWAYS]
         given += [f"{name}-page={page}" for name in _ALWAYS]

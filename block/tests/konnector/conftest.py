@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sluice_block.konnector import volume
 from sluice_block.konnector.datapath import loop_devices
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.records import VolumeAttachment
@@ -73,11 +74,25 @@ class Machine:
 
 
 @pytest.fixture
+def old_kernel(monkeypatch):
+    """A kernel that sends no request again: a front is the client of each stack."""
+    monkeypatch.setattr(volume, "is_supported", lambda built: False)
+
+
+@pytest.fixture(params=["fuse", "nbdfuse"])
+def data_path(request):
+    """Each way to a block device; what it is called."""
+    if request.param == "nbdfuse":
+        request.getfixturevalue("old_kernel")
+    return request.param
+
+
+@pytest.fixture
 def machine(tmp_path_factory, built):
     if os.geteuid() != 0:
         pytest.skip("loop devices and mounts are root's")
     made = Machine(tmp_path_factory.mktemp("k"), built)  # sockets have short paths
     yield made
-    for volume in made.konnector.volumes():
-        volume.detach()
+    for one in made.konnector.volumes():
+        one.detach()
     assert made.leftovers() == []

@@ -3,14 +3,18 @@
 import os
 import shutil
 import subprocess
+import threading
+import time
 from dataclasses import replace
 
 import pytest
 from tests.support.block.verified_load import VerifiedLoad
 
 from sluice_block.konnector import konnector
+from sluice_block.konnector import volume as konnector_volume
 from sluice_block.konnector.datapath import loop_devices
-from sluice_block.konnector.datapath.front import Front
+from sluice_block.konnector.datapath.fuse_device import FuseDevice
+from sluice_block.konnector.datapath.processes import wait_until
 from sluice_block.konnector.datapath.stack_server import StackServer
 from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING
 from sluice_block.konnector.volume import AttachedVolume
@@ -55,48 +59,72 @@ def test_a_device_that_somebody_took_away_is_made_anew(machine, tmp_path):
         subprocess.run(["losetup", "--detach", device], check=True)
 
 
-@pytest.mark.parametrize("which", ["front", "mount"])
-def test_a_front_that_dies_is_built_anew_when_nobody_uses_it(machine, which):
+@pytest.fixture(params=["keeper", "front", "mount"])
+def front(request):
+    """Finds one of the processes that show a volume as a block device."""
+    if request.param == "keeper":
+        return lambda volume: volume.export.process()
+    request.getfixturevalue("old_kernel")
+    return lambda volume: getattr(volume, request.param).process()
+
+
+def test_a_front_that_dies_is_built_anew_when_nobody_uses_it(machine, front):
     volume = machine.attach()
-    kill(getattr(volume, which).process())
+    kill(front(volume))
     machine.konnector.check()
     assert volume.attachment.state == ATTACHED
     with VerifiedLoad(volume.device()) as load:
         load.wait_for(100)
 
 
-@pytest.mark.parametrize("which", ["front", "mount"])
-def test_a_front_that_dies_under_its_users_is_broken_until_they_are_gone(machine, which):
+def test_a_front_that_dies_under_its_users_is_broken_until_they_are_gone(machine, front):
     volume = machine.attach()
-    with open(volume.device(), "r+b", buffering=0):
-        kill(getattr(volume, which).process())
+    with open(volume.device(), "r+b", buffering=0) as device:
+        kill(front(volume))
         machine.konnector.check()
         assert volume.attachment.state == BROKEN
+        device.write(b"x" * 4096)
+        with pytest.raises(OSError, match="Input/output error"):
+            os.fsync(device.fileno())
         with pytest.raises(Conflict, match="is broken here, detach it first"):
             machine.konnector.attach(volume.attachment)
     machine.konnector.detach(volume.attachment.volume)
 
 
-def test_another_konnector_takes_volumes_over_while_they_are_used(machine):
+def test_another_konnector_takes_volumes_over_while_they_are_used(data_path, machine):
     volume = machine.attach()
+    assert volume.to_data()["data_path"] == data_path
     with VerifiedLoad(volume.device()) as load:
         load.wait_for(100)
-        before = volume.front.process(), volume.stack.process(), volume.device()
+        before = volume.export.processes(), volume.stack.process(), volume.device()
         machine.start()
         (after,) = machine.konnector.volumes()
-        assert (after.front.process(), after.stack.process(), after.device()) == before
+        assert (after.export.processes(), after.stack.process(), after.device()) == before
         machine.konnector.replace_stack(volume.attachment.volume, (READAHEAD,))
         load.wait_for(100)
 
 
-def test_after_a_reboot_what_was_attached_is_built_anew(machine):
+def test_a_volume_of_a_konnector_that_knew_fronts_alone_keeps_its_front(machine, monkeypatch):
+    with monkeypatch.context() as before:
+        before.setattr(konnector_volume, "is_supported", lambda built: False)
+        volume = machine.attach()
+    with VerifiedLoad(volume.device()) as load:
+        load.wait_for(100)
+        machine.start()
+        (after,) = machine.konnector.volumes()
+        assert (after.to_data()["data_path"], after.attachment.state) == ("nbdfuse", ATTACHED)
+        machine.konnector.replace_stack(volume.attachment.volume, (READAHEAD,))
+        load.wait_for(100)
+    machine.konnector.detach(volume.attachment.volume)
+    assert machine.attach().to_data()["data_path"] == "fuse"
+
+
+def test_after_a_reboot_what_was_attached_is_built_anew(data_path, machine):
     volume = machine.attach()
     with open(volume.device(), "r+b", buffering=0) as device:
         device.write(b"kept" * 1024)
         os.fsync(device.fileno())
-    loop_devices.remove(volume.device())
-    volume.mount.end()
-    kill(volume.front.process())
+    volume.export.end()
     kill(volume.stack.process())
     shutil.rmtree(volume.folder)
     machine.start()
@@ -106,12 +134,13 @@ def test_after_a_reboot_what_was_attached_is_built_anew(machine):
 
 
 @pytest.mark.parametrize("state", [ATTACHING, DETACHING])
-def test_what_a_crash_left_half_done_is_finished(machine, state):
+def test_what_a_crash_left_half_done_is_finished(data_path, machine, state):
     volume = machine.attach()
     volume.files.write(replace(volume.attachment, state=state))
     if state == ATTACHING:
         loop_devices.remove(volume.device())
-        volume.mount.end()
+        if data_path == "nbdfuse":
+            volume.mount.end()
     machine.start()
     assert [one.attachment.state for one in machine.konnector.volumes()] == ([ATTACHED] if state == ATTACHING else [])
 
@@ -128,7 +157,7 @@ def held(machine, monkeypatch):
 
     wanted = machine.wanted()
     with monkeypatch.context() as patch:
-        patch.setattr(Front, "size", fail)
+        patch.setattr(FuseDevice, "size", fail)
         with pytest.raises(PeerError, match="the front does not answer"):
             machine.konnector.attach(wanted)
     return wanted, opened[0]
@@ -181,6 +210,30 @@ def test_what_a_record_that_cannot_be_read_stands_for_is_not_taken_for_detached(
     assert machine.konnector.volume(key).attachment.state == ATTACHED
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_replacement_that_a_crash_cut_leaves_one_stack_that_serves(machine, monkeypatch, ended):
+    volume = machine.attach()
+    before = volume.stack.process()
+
+    def crash(stack):
+        if ended:
+            kill(before)
+        raise SystemExit
+
+    with VerifiedLoad(volume.device()) as load:
+        load.wait_for(100)
+        with monkeypatch.context() as cut:
+            cut.setattr(StackServer, "_drop", lambda self, name: None)  # nobody is there to tidy up
+            with pytest.raises(SystemExit):
+                volume.stack.replace(volume.attachment, crash)
+        machine.start()
+        (after,) = machine.konnector.volumes()
+        assert (after.stack.process() == before) is not ended
+        assert [path.name for path in after.folder.glob("stack*.sock")] == [after.stack.socket().name]
+        load.wait_for(100)
+
+
+@pytest.mark.usefixtures("old_kernel")
 @pytest.mark.parametrize("told", [False, True])
 def test_a_replacement_that_a_crash_cut_leaves_the_stack_that_the_front_uses(machine, monkeypatch, told):
     volume = machine.attach()
@@ -200,3 +253,36 @@ def test_a_replacement_that_a_crash_cut_leaves_the_stack_that_the_front_uses(mac
     assert [path.name for path in after.folder.glob("stack*.sock")] == [after.stack.socket().name]
     with VerifiedLoad(after.device()) as load:
         load.wait_for(100)
+
+
+def test_a_write_of_a_stack_that_was_killed_ends_at_its_server_before_it_is_repeated(machine):
+    socket, image = machine.folder / "slow.sock", machine.folder / "slow.img"
+    image.write_bytes(bytes(16 << 20))
+    options = {  # nbdkit's own delays end with the connection, these do not
+        "thread_model": "echo parallel",
+        "get_size": f"echo {16 << 20}",
+        "pread": f"dd if={image} skip=$4 count=$3 iflag=skip_bytes,count_bytes status=none",
+        "can_write": "exit 0",
+        "pwrite": f"sleep 1; dd of={image} seek=$4 oflag=seek_bytes conv=notrunc status=none",
+    }
+    command = ["nbdkit", "-f", "-U", str(socket), "eval", *(f"{key}={value}" for key, value in options.items())]
+    server = subprocess.Popen(command)
+    try:
+        assert wait_until(socket.exists, 10)
+        connection = {"driver_volume_type": "nbd", "data": {"uri": f"nbd+unix:///?socket={socket}"}}
+        volume = machine.attach(connection=connection)
+        with open(volume.device(), "r+b", buffering=0) as device:
+            device.write(b"x" * 4096)
+            began = time.monotonic()
+            synchronising = threading.Thread(target=os.fsync, args=(device.fileno(),))
+            synchronising.start()
+            assert wait_until(lambda: volume.counters().under_way > 0, 10)
+            kill(volume.stack.process())
+            machine.konnector.check()
+            synchronising.join()
+        assert time.monotonic() - began > 1.9  # the rest of the first, and then the second
+        machine.konnector.detach(volume.attachment.volume)
+        assert image.read_bytes()[:4096] == b"x" * 4096
+    finally:
+        server.kill()
+        server.wait()

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from tests.support.block.verified_load import VerifiedLoad
 
-from sluice_block.konnector.datapath import loop_devices
 from sluice_block.konnector.datapath.processes import wait_until
 from sluice_block.konnector.records import ATTACHED, ATTACHING, NBD, WAITING, VolumeLimits
 from sluice_core.errors import Conflict, NotFound
@@ -26,9 +25,8 @@ def kill(process):
 
 def halt(volume):
     """What of a volume runs ends, as its machine does."""
-    loop_devices.remove(volume.device())
-    volume.mount.end()
-    for process in filter(None, (volume.front.process(), volume.stack.process(), volume.source.process())):
+    volume.export.end()
+    for process in filter(None, (volume.stack.process(), volume.source.process())):
         kill(process)
     shutil.rmtree(volume.folder)
 
@@ -196,7 +194,7 @@ def test_what_runs_is_ended_when_its_attachment_has_ended(machine):
 def test_a_front_that_ended_under_its_users_is_broken_once_confirmed(machine):
     volume = machine.attach(attachment="a1")
     with open(volume.device(), "rb"):
-        kill(volume.front.process())
+        kill(volume.export.process())
         machine.start()
         (after,) = machine.konnector.volumes()
         assert after.state == WAITING

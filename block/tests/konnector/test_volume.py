@@ -68,7 +68,7 @@ def test_of_an_attach_that_fails_nothing_stays(machine, fields, error):
     assert machine.leftovers() == []
 
 
-def test_a_device_in_use_is_not_detached_and_the_refusal_says_by_whom(machine):
+def test_a_device_in_use_is_not_detached_and_the_refusal_says_by_whom(data_path, machine):
     volume = machine.attach()
     key = volume.attachment.volume
     with (
@@ -98,7 +98,7 @@ def test_who_only_looks_at_a_device_does_not_keep_it_from_being_detached(machine
     closing.join()
 
 
-def test_a_stack_is_replaced_under_load(machine):
+def test_a_stack_is_replaced_under_load(data_path, machine):
     volume = machine.attach()
     with VerifiedLoad(volume.device()) as load:
         for stack in ((READAHEAD,), (), (READAHEAD,)):
@@ -109,7 +109,7 @@ def test_a_stack_is_replaced_under_load(machine):
 
 
 @pytest.mark.parametrize("block", [4096, 65536, 1 << 20])
-def test_a_stack_that_is_killed_under_load_comes_back_and_nothing_is_lost(machine, block):
+def test_a_stack_that_is_killed_under_load_comes_back_and_nothing_is_lost(data_path, machine, block):
     volume = machine.attach(stack=(READAHEAD,))
     with VerifiedLoad(volume.device(), block=block, size=32 << 20) as load:
         load.wait_for(50)
@@ -119,7 +119,7 @@ def test_a_stack_that_is_killed_under_load_comes_back_and_nothing_is_lost(machin
     assert volume.attachment.state == ATTACHED
 
 
-def test_a_stack_that_does_not_start_leaves_the_old_one_serving(machine):
+def test_a_stack_that_does_not_start_leaves_the_old_one_serving(data_path, machine):
     volume = machine.attach()
     os.rename(volume.attachment.connection["data"]["device_path"], machine.folder / "away")
     with VerifiedLoad(volume.device()) as load:
@@ -223,7 +223,7 @@ def test_reads_of_what_was_never_written_are_limited_and_counted(machine, export
     assert counted.waited > 0.1
 
 
-def test_limits_hold_at_once_and_after_a_restart_and_requests_are_counted(machine):
+def test_limits_hold_at_once_and_after_a_restart_and_requests_are_counted(data_path, machine):
     volume = machine.attach(limits=VolumeLimits(max_iops=50.0))
     key = volume.attachment.volume
     with VerifiedLoad(volume.device(), threads=4) as load:
@@ -286,7 +286,7 @@ def nbd(**data):
     return {"driver_volume_type": "nbd", "data": data}
 
 
-def test_a_server_that_dies_and_comes_back_is_waited_for(machine, server):
+def test_a_server_that_dies_and_comes_back_is_waited_for(data_path, machine, server):
     address = str(machine.folder / "served.sock")
     first = server("--unix", address)
     volume = machine.attach(connection=nbd(uri=f"nbd+unix:///?socket={address}"))
@@ -299,6 +299,7 @@ def test_a_server_that_dies_and_comes_back_is_waited_for(machine, server):
     assert volume.attachment.state == ATTACHED
 
 
+@pytest.mark.usefixtures("old_kernel")
 def test_the_client_of_a_server_that_dies_is_started_again(machine, server):
     address = str(machine.folder / "served.sock")
     server("--unix", address)
@@ -375,7 +376,7 @@ def test_a_volume_that_was_taken_away_is_served_no_more_and_forgotten(machine):
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_who_holds_a_volume_that_was_taken_away_gets_errors_and_it_goes_with_them(machine, restart):
+def test_who_holds_a_volume_that_was_taken_away_gets_errors_and_it_goes_with_them(data_path, machine, restart):
     volume = machine.attach(attachment="a1")
     key, source = volume.attachment.volume, volume.attachment.connection["data"]["device_path"]
     with open(volume.device(), "r+b", buffering=0) as device:
@@ -404,7 +405,7 @@ def test_a_volume_that_was_taken_away_is_not_built_anew_after_a_reboot(machine):
 
 
 @pytest.mark.probe
-def test_a_volume_whose_server_is_gone_for_good_is_taken_away(machine, server):
+def test_a_volume_whose_server_is_gone_for_good_is_taken_away(data_path, machine, server):
     address = str(machine.folder / "served.sock")
     first = server("--unix", address)
     volume = machine.attach(connection=nbd(uri=f"nbd+unix:///?socket={address}"), attachment="a1")

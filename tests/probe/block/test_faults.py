@@ -1,6 +1,7 @@
 """Whatever is killed under verified load, or fills up: limits stay, nothing is lost, others notice nothing."""
 
 import contextlib
+import errno
 import mmap
 import os
 import subprocess
@@ -77,6 +78,24 @@ def hold_to(cluster, admin, volume, eventually):
     return say
 
 
+@pytest.fixture
+def once_reported(eventually):
+    """Calls for a volume as soon as the agent has reported the konnector of its node, which was started again."""
+
+    def call(order, volume):
+        done = []
+
+        def accepted():
+            with contextlib.suppress(ApiError):
+                done.append(order(volume))
+            return bool(done)
+
+        eventually(accepted, limit=SOON)
+        return done[0]
+
+    return call
+
+
 @pytest.mark.parametrize("service", ["konnector", "agent", "api", "actors", "cinder", "redis", "rabbit"])
 def test_limits_and_data_outlive_a_killed_service_which_is_obeyed_again(cluster, volume, device, hold_to, service):
     hold_to(40)
@@ -105,22 +124,32 @@ def test_a_stack_that_is_killed_is_a_pause_with_and_without_its_konnector(cluste
         assert limit(cluster, volume) == 40 * MB
 
 
-def test_a_front_that_is_killed_is_an_error_and_an_event_until_the_next_attach(cluster, alice, admin, eventually):
+def test_a_keeper_that_is_killed_is_an_error_and_an_event_until_the_next_attach(
+    cluster, alice, admin, eventually, once_reported
+):
     volume = alice.create()
-    with open(alice.attach(volume), "r+b", buffering=0) as held:
+    with open(once_reported(alice.attach, volume), "r+b", buffering=0) as held:
         held.write(b"kept" * 1024)
         os.fsync(held.fileno())
-        kill_program(cluster.layout, volume, "front")
-        with pytest.raises(OSError, match="Input/output error"):
-            write_directly(held.name, SIZE)
+        kill_program(cluster.layout, volume, "keeper")
         (event,) = eventually(
             lambda: [one for one in admin.client.events() if one["kind"] == "volume_failed"], limit=SOON
         )
         assert (event["subject"], event["node"]) == (volume, cluster.layout.node)
         assert "its front has ended while" in event["text"]
+        assert eventually(lambda: refusal_of_a_write(held.name, SIZE), limit=SOON) == errno.EIO
     alice.detach(volume)
     with open(alice.attach(volume), "rb") as again:
         assert again.read(4) in (b"kept", b"xxxx")  # what was synchronised, or written since
+
+
+def refusal_of_a_write(device, size):
+    """The number of the error that a write gets; None when all of it is written."""
+    try:
+        write_directly(device, size)
+    except OSError as error:
+        return error.errno
+    return None
 
 
 def write_directly(device, size):
@@ -177,7 +206,9 @@ def take_device(cluster, alice, other):
     raise AssertionError("others took each device")
 
 
-def test_a_device_that_another_took_is_left_and_the_volume_gets_a_new_one(cluster, alice, tmp_path, eventually):
+def test_a_device_that_another_took_is_left_and_the_volume_gets_a_new_one(
+    cluster, alice, tmp_path, eventually, once_reported
+):
     other = tmp_path / "other"
     other.write_bytes(bytes(MIB))
     volume, device = take_device(cluster, alice, other)
@@ -188,12 +219,7 @@ def test_a_device_that_another_took_is_left_and_the_volume_gets_a_new_one(cluste
         with VerifiedLoad(found, size=SIZE) as load:
             load.wait_for(50)
 
-        def detached():
-            with contextlib.suppress(ApiError):  # its node has no konnector until the agent has reported it
-                alice.detach(volume)
-                return True
-
-        eventually(detached, limit=SOON)
+        once_reported(alice.detach, volume)
         assert loop_devices.find(other) == device
     finally:
         subprocess.run(["losetup", "--detach", device], check=True)

@@ -110,7 +110,7 @@ def stored(layout: Layout, volume: str) -> Path:
 
 
 def kill_program(layout: Layout, volume: str, role: str) -> None:
-    """Kill a program of an attached volume: its nbdkit (``stack``), its qemu-storage-daemon (``front``) or nbdfuse."""
+    """Kill a program of an attached volume: its nbdkit (``stack``) or the ``keeper`` of its device."""
     (record,) = (run_folder(layout) / volume).glob(f"{role}*.process")
     found = json.loads(record.read_text())
     os.kill(found.get("process", found)["pid"], signal.SIGKILL)

@@ -93,6 +93,7 @@ def disk(work: Path, name: str = "disk", size: int = _SIZE, speed: Speed | None 
         device = _run("losetup", "--direct-io=on", "--show", "-f", str(shown))
         stack.callback(_run, "losetup", "-d", device)
         found = Disk(folder, Path(device).name)
+        stack.callback(found.queue, "scheduler", "none")  # who gets its number next has it as it is left
         found.queue("scheduler", "bfq")
         _run("mount", "-o", "noatime", device, str(folder))
         stack.callback(_run, "umount", str(folder))

@@ -54,6 +54,10 @@ class Front:
         """Its process; None when it does not run."""
         return self._daemon.process()
 
+    def is_known(self) -> bool:
+        """Whether it was started since the machine was, be it dead."""
+        return self._daemon.is_recorded()
+
     def end(self, patience: float = PATIENCE) -> None:
         """End it; what users of the volume wait for fails.
 

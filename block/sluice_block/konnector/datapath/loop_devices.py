@@ -1,4 +1,4 @@
-"""Loop devices of this machine: made of a file that a FUSE export shows, found again, taken away.
+"""Loop devices of this machine: made of a file that FUSE shows, found again, taken away.
 
 Their numbers are given out by the kernel for the whole machine, and may be given to somebody else once one was taken
 away.  So a device is ours only while the kernel says that its file is ours.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 from pathlib import Path
 from typing import Final
@@ -16,20 +17,44 @@ from sluice_block.konnector.datapath import processes
 from sluice_block.konnector.datapath.process_records import PATIENCE
 from sluice_core.errors import Conflict, PeerError
 
+log = logging.getLogger(__name__)
+
 _SYSTEM: Final = Path("/sys/block")
 _DEVICES: Final = Path("/dev")
+#: Bytes of what the kernel counts devices in.
+_SECTOR: Final = 512
 #: Seconds for which a device may be open to whoever only looks at it.
 _LOOKED_AT: Final = 1.0
 
 
 def make(file: Path) -> str:
-    """The path of a new loop device over ``file``, which passes the page cache by.
+    """The path of a new loop device over ``file``, which passes the page cache by and has no scheduler.
+
+    Numbers are given out again, and a device keeps the scheduler that somebody set when it was another's: with ``bfq``
+    it has one request under way.
 
     :raises PeerError: when the kernel makes none
     """
-    return processes.run(
+    device = processes.run(
         ["losetup", "--direct-io=on", "--show", "--find", str(file)], f"no loop device over `{file}`"
     ).strip()
+    try:
+        (_SYSTEM / Path(device).name / "queue" / "scheduler").write_text("none", encoding="ascii")
+    except OSError as error:
+        log.warning("`%s` keeps its scheduler: %s", device, error)
+    return device
+
+
+def size(device: str) -> int:
+    """The bytes of a device.
+
+    :raises PeerError: when there is no such device
+    """
+    try:
+        sectors = (_SYSTEM / Path(device).name / "size").read_text(encoding="ascii")
+    except OSError as error:
+        raise PeerError(f"the size of `{device}` is not known: {error}") from error
+    return int(sectors) * _SECTOR
 
 
 def by_file() -> dict[str, str]:

@@ -77,6 +77,10 @@ class QemuDaemon:
         """Its process; None when it does not run."""
         return read_living(self._record)
 
+    def is_recorded(self) -> bool:
+        """Whether it was started and not ended, be it dead."""
+        return self._record.exists()
+
     def end(self, patience: float = PATIENCE) -> None:
         """End it; what its clients wait for fails.
 

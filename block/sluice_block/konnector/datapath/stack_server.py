@@ -8,6 +8,10 @@ socket, where the front finds it.  A konnector that dies in the middle of a repl
 nbdkit is ended by SIGKILL: after SIGTERM it answers with errors until its connections are gone.  It goes into the
 background by itself: in the foreground the kernel ends it together with the thread that started it (version 1.32 sets
 PR_SET_PDEATHSIG, asked for or not).
+
+One that serves a block device by itself (``native/fuse``) has no front.  Its replacement waits, with its source open,
+until the one that serves has ended, which after SIGTERM first does what it was given; the kernel holds what is asked
+meanwhile.  A konnector that dies in between leaves two records, too: as long as the old one runs it serves on.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from typing import ClassVar, Final
 
 from sluice_block.konnector.datapath import processes
 from sluice_block.konnector.datapath.process_records import ProcessRecord, read_record, write_record
+from sluice_core.errors import PeerError
 from sluice_core.messages.base import Message
 
 PROGRAM: Final = "nbdkit"
@@ -26,6 +31,10 @@ PROGRAM: Final = "nbdkit"
 _THREADS: Final = 16
 _CURRENT: Final = ""
 _NEXT: Final = ".next"
+#: Seconds within which one that serves a device must have opened its source.
+_OPEN: Final = 20.0
+#: Seconds that the requests under way may take when one that serves a device is replaced; then they are repeated.
+_DRAIN: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +49,14 @@ class StackRecord(Message):
 
 @dataclass(frozen=True, slots=True)
 class StackServer:
-    """The nbdkit of one volume, whose sockets and records are in ``folder``, called after its ``role``."""
+    """The nbdkit of one volume, whose sockets and records are in ``folder``, called after its ``role``.
+
+    :param device: whether it serves a block device by itself
+    """
 
     folder: Path
     role: str = "stack"
+    device: bool = False
 
     def start(self, arguments: Sequence[str], descriptors: Sequence[int] = ()) -> None:
         """Start it, on the socket of the one that died if there was one; it listens when this returns.
@@ -64,7 +77,7 @@ class StackServer:
     def replace(self, arguments: Sequence[str], swap: Callable[[Path], None], descriptors: Sequence[int] = ()) -> None:
         """Put another one in its place.
 
-        :param swap: has the front use the one at a socket
+        :param swap: has the front use the one at a socket, if there is a front
         :raises PeerError: when the new one does not start, or the front does not take it; the old one serves on
         """
         before = self._read(_CURRENT)
@@ -77,15 +90,15 @@ class StackServer:
             raise
         self._keep_next()
 
-    def recover(self, used: Path) -> None:
+    def recover(self, used: Path | None = None) -> None:
         """Finish or undo a replacement that a konnector left in its middle.
 
-        :param used: the socket of the stack that the front uses
+        :param used: the socket of the stack that the front uses, if there is a front
         """
         record = self._read(_NEXT)
         if record is None:
             return
-        if self._socket(record.number) == used:
+        if self._socket(record.number) == used or (used is None and self.process() is None):
             self._keep_next()
         else:
             self._drop(_NEXT)
@@ -114,6 +127,8 @@ class StackServer:
 
     def _keep_next(self) -> None:
         old = self._read(_CURRENT)
+        if old is not None and self.device:
+            old.process.end(patience=_DRAIN)
         self._path(_NEXT).replace(self._path(_CURRENT))
         if old is not None:
             old.process.end(patience=0)
@@ -128,12 +143,15 @@ class StackServer:
 
     def _launch(self, number: int, arguments: Sequence[str], descriptors: Sequence[int]) -> StackRecord:
         listening, pidfile = self._socket(number), self.folder / f"{self.role}-{number}.pid"
-        listening.unlink(missing_ok=True)
+        ready, log = self.folder / f"{self.role}-{number}.open", self.folder / f"{self.role}.log"
+        for file in (listening, ready):
+            file.unlink(missing_ok=True)
         options = ["--threads", str(_THREADS), "--unix", str(listening), "--pidfile", str(pidfile)]
-        process = processes.start_daemon(
-            [PROGRAM, *options, *arguments], self.folder / f"{self.role}.log", pidfile, descriptors
-        )
+        given = [*arguments, f"fuse-ready={ready}"] if self.device else arguments
+        process = processes.start_daemon([PROGRAM, *options, *given], log, pidfile, descriptors)
         pidfile.unlink()
+        if self.device:
+            _wait_until_open(process, ready, log)
         return StackRecord(number, process)
 
     def _socket(self, number: int) -> Path:
@@ -144,3 +162,15 @@ class StackServer:
 
     def _read(self, name: str) -> StackRecord | None:
         return read_record(self._path(name), StackRecord)
+
+
+def _wait_until_open(process: ProcessRecord, ready: Path, log: Path) -> None:
+    """Until it has opened its source, which it does in the background.
+
+    :raises PeerError: with what it said, when it does not; it has ended then
+    """
+    processes.wait_until(lambda: ready.exists() or not process.is_alive(), _OPEN)
+    if not ready.exists():
+        process.end(patience=0)
+        raise PeerError(f"`{PROGRAM}` does not serve: {processes.last_lines(log) or f'no word in {_OPEN:g} s'}")
+    ready.unlink()

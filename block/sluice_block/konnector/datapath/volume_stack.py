@@ -44,17 +44,19 @@ class VolumeStack:
     """:param folder: of the volume: sockets, records, the page
     :param built: folder of our filters for nbdkit
     :param log: file of the log of requests
+    :param keeper: socket of what keeps the block device that the stack serves by itself; None: it serves a front
     """
 
     folder: Path
     built: Path
     source: VolumeSource
     log: Path
+    keeper: Path | None = None
     _server: StackServer = field(init=False)
     _header: LuksHeader = field(init=False)
 
     def __post_init__(self) -> None:
-        self._server = StackServer(self.folder)
+        self._server = StackServer(self.folder, device=self.keeper is not None)
         self._header = LuksHeader(self.folder / LUKS)
 
     def prepare(self, wanted: VolumeAttachment) -> None:
@@ -105,8 +107,8 @@ class VolumeStack:
             finally:
                 page.set_limits(wanted.limits_in_force().page_limits())
 
-    def recover(self, used: Path) -> None:
-        """Finish or undo a replacement that a konnector left in its middle; ``used`` is what the front uses."""
+    def recover(self, used: Path | None) -> None:
+        """Finish or undo a replacement that a konnector left in its middle; ``used`` is what its front uses."""
         self._server.recover(used)
 
     def restart(self, wanted: VolumeAttachment) -> None:
@@ -187,6 +189,13 @@ class VolumeStack:
         source = self.source.start()
         with open_passphrase(wanted.secret) as descriptor:
             given = nbdkit_arguments(
-                pairs(wanted.steps()), source, self.built, self._page_file, self.log, descriptor, wanted.asked_size
+                pairs(wanted.steps()),
+                source,
+                self.built,
+                self._page_file,
+                self.log,
+                descriptor,
+                wanted.asked_size,
+                self.keeper,
             )
             yield given, (descriptor,)

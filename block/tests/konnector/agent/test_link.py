@@ -127,7 +127,7 @@ def test_a_volume_that_broke_is_told_with_the_reason_until_it_is_detached(machin
     volume = machine.attach()
     key = volume.attachment.volume
     with open(volume.device(), "rb"):
-        front = volume.front.process()
+        front = next(filter(None, volume.export.processes()))
         os.kill(front.pid, signal.SIGKILL)
         assert front.wait(10)
         machine.konnector.check()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice_block.konnector.datapath import processes
+from sluice_block.konnector.datapath.mounts import is_mounted, unmount
 from sluice_block.konnector.datapath.sources.fields import text_field
 from sluice_core.errors import CallerError
 
@@ -33,9 +34,9 @@ class NfsShare:
             raise CallerError(f"`name` is `{name}`, expected the name of a file")
         if isinstance(base, str) and base:
             digest = hashlib.md5(export.encode(), usedforsecurity=False).hexdigest()
-            if _is_mount(Path(base) / digest):
+            if is_mounted(Path(base) / digest):
                 return Path(base) / digest / name
-        if not _is_mount(self.place):
+        if not is_mounted(self.place):
             self.place.mkdir(mode=0o700, exist_ok=True)
             options = [part for part in str(data.get("options") or "").split() if part != "-o"]
             given = ["-o", ",".join(options)] if options else []
@@ -47,14 +48,6 @@ class NfsShare:
 
         :raises PeerError: when somebody uses it
         """
-        if _is_mount(self.place):
-            processes.run(["umount", str(self.place)], f"`{self.place}` stays mounted")
+        unmount(self.place)
         if self.place.exists():
             os.rmdir(self.place)
-
-
-def _is_mount(place: Path) -> bool:
-    """Whether something is mounted there; the server behind it is not asked."""
-    lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    wanted = str(place).replace(" ", "\\040")
-    return any(line.split(" ")[4] == wanted for line in lines)

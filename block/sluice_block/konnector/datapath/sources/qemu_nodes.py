@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -17,6 +18,26 @@ _NBD_PORT: Final = 10809
 _FORMATS: Final = ("raw", "qcow2")
 
 Node = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class UnixServer:
+    """An NBD server on a unix socket of this machine."""
+
+    path: str
+    export: str
+
+
+def unix_server(data: Mapping[str, Any]) -> UnixServer | None:
+    """The server of a connection, if it is one on a unix socket that wants no key.
+
+    :raises CallerError: when the connection has no ``uri``
+    """
+    address = urlsplit(text_field(data, "uri", "nbd"))
+    path = parse_qs(address.query).get("socket", [""])[0]
+    if address.scheme != "nbd+unix" or not path or data.get("auth_password"):
+        return None
+    return UnixServer(path, unquote(address.path.removeprefix("/")))
 
 
 def nbd_nodes(data: Mapping[str, Any], tls: Path) -> tuple[list[Node], list[str]]:

@@ -2,13 +2,14 @@
 
 ===================== =================================================================================
 ``local``             a path of this machine, which nbdkit opens itself
-``nbd``, ``nfs``,     a qemu-storage-daemon opens it, and shows it to nbdkit on a unix socket
-``rbd``
+``nbd``               a server on a unix socket is nbdkit's to ask, by a plugin of ours (``native/nbd``), where the
+                      volume has a keeper; else as ``nfs``
+``nfs``, ``rbd``      a qemu-storage-daemon opens it, and shows it to nbdkit on a unix socket
 others                os-brick, where it is installed, makes a block device of it, which nbdkit opens
 ===================== =================================================================================
 
 An NBD server is not left to nbdkit's own client, which answers with errors for ever once it lost its connection; QEMU's
-connects again and repeats what was not answered.
+and ours connect again and repeat what was not answered.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from sluice_block.konnector.datapath.sources.fields import text_field
 from sluice_block.konnector.datapath.sources.nfs_share import NfsShare
 from sluice_block.konnector.datapath.sources.rbd_image import RBD, RbdImage
 from sluice_block.konnector.datapath.sources.rbd_locality import find_osds
+from sluice_block.stack.build import nbd_plugin
 from sluice_core.errors import CallerError
 from sluice_core.volumes.messages import RbdLocality
 
@@ -43,10 +45,14 @@ class Source:
     :param connection: Cinder's ``connection_info``: ``driver_volume_type``, and what that type needs, either in
         ``data`` (as drivers return it) or beside it (as the API shows it)
     :param folder: of the volume, for sockets, and for secrets that QEMU reads
+    :param built: folder of our plugin for nbdkit
+    :param keeper: socket of what keeps the volume's block device, if there is one, and its connections then
     """
 
     connection: Mapping[str, Any]
     folder: Path
+    built: Path | None = None
+    keeper: Path | None = None
 
     def start(self) -> list[str]:
         """Start what it needs and does not run; the plugin and its parameters.
@@ -61,14 +67,19 @@ class Source:
             return ["file", path]
         if self._kind not in _THROUGH_QEMU:
             return ["file", self._brick.connect(self._kind, self._data)]
+        server = self._direct()
+        if server is not None and self.built is not None:
+            plugin = str(nbd_plugin(self.built))
+            return [plugin, f"nbd-socket={server.path}", f"nbd-export={server.export}", f"nbd-keeper={self.keeper}"]
         if self._daemon.process() is None:
             nodes, objects = self._nodes()
             self._daemon.start(nodes, _EXPORT, objects)
         return ["nbd", f"uri=nbd+unix:///{_EXPORT}?socket={quote(str(self._daemon.socket))}"]
 
     def start_stored(self) -> list[str]:
-        """The same: nothing stands before it."""
-        return self.start()
+        """The same for who uses it alone for a moment: nothing stands before it, and nothing is repeated."""
+        server = self._direct()
+        return ["nbd", f"socket={server.path}", f"export={server.export}"] if server is not None else self.start()
 
     def process(self) -> ProcessRecord | None:
         """The process that it needs; None when it needs none, or when it does not run."""
@@ -76,7 +87,7 @@ class Source:
 
     def has_ended(self) -> bool:
         """Whether the process that it needs does not run."""
-        return self._kind in _THROUGH_QEMU and self.process() is None
+        return self._kind in _THROUGH_QEMU and self._direct() is None and self.process() is None
 
     def locality(self) -> RbdLocality | None:
         """Where it lies; None when it does not lie in Ceph.
@@ -94,6 +105,10 @@ class Source:
         self._share.unmount()
         if self._brick.record.exists():
             self._brick.disconnect(self._data)
+
+    def _direct(self) -> qemu_nodes.UnixServer | None:
+        """The NBD server that nbdkit asks itself; None when it does not."""
+        return qemu_nodes.unix_server(self._data) if self._kind == NBD and self.keeper is not None else None
 
     def _nodes(self) -> tuple[list[dict[str, Any]], list[str]]:
         if self._kind == NBD:
