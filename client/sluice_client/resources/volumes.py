@@ -68,7 +68,9 @@ VOLUME: Final[Columns] = (
     *fields("tier", "type", "pool", "node"),
     field("attachments", human=lines(_attachment)),
     field("filters", human=lines(_filter)),
-    *fields("filters_fixed_at", "header", "rates", "rates_in_force", "fault", "path", "known", "created_at"),
+    *fields(
+        "filters_fixed_at", "header", "rates", "rates_in_force", "fault", "data_path", "path", "known", "created_at"
+    ),
 )
 LOCALITY: Final[Columns] = (
     *fields("volume", "name", "project", "pool", "host", "back_end", "fabric"),

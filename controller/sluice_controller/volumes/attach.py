@@ -187,10 +187,12 @@ class VolumeUse:
 
     :param rates: that its konnector holds it to, by parameter; None: it is not attached, or nobody answers
     :param fault: what is wrong with it, as its konnector says, or what an operation on it waits for; empty: nothing
+    :param data_path: what its users' requests pass before its filters, as its konnector says; empty: it is not known
     """
 
     rates: Mapping[str, float] | None = None
     fault: str = ""
+    data_path: str = ""
 
 
 def read_use(backend: Backend, record: VolumeRecord) -> VolumeUse:
@@ -204,9 +206,8 @@ def read_use(backend: Backend, record: VolumeRecord) -> VolumeUse:
     except (CallerError, PeerError) as error:
         log.warning("how volume `%s` is used is not known: %s", record.id, error)
         return VolumeUse(None, str(error))
-    found, fault = shown.get("limits_in_force"), str(shown.get("fault") or "")
+    found, said = shown.get("limits_in_force"), [str(shown.get(name) or "") for name in ("fault", "data_path")]
     if not isinstance(found, Mapping):
-        return VolumeUse(None, fault)
-    return VolumeUse(
-        {name: float(rate) for name, rate in found.items() if isinstance(rate, int | float) and rate}, fault
-    )
+        return VolumeUse(None, *said)
+    rates = {name: float(rate) for name, rate in found.items() if isinstance(rate, int | float) and rate}
+    return VolumeUse(rates, *said)

@@ -94,6 +94,11 @@ class VolumeDetailSerializer(VolumeSerializer):
         help_text="why it is not served as it is to be, as its konnector says; or what the operation under way on it "
         "waits for, as who holds a device whose attach is being undone; null: nothing is wrong",
     )
+    data_path = s.CharField(
+        allow_null=True,
+        help_text="what its users' requests pass before its filters: `fuse` (its nbdkit serves the block device), "
+        "`nbdfuse` (so does nbdfuse, of an older kernel) or `nbd` (an NBD socket); null: not attached, or not known",
+    )
 
 
 VolumePageSerializer: Final = page_of("volumes", VolumeSerializer, "Volumes, by id.")

@@ -351,8 +351,9 @@ def test_an_attachment_that_cannot_be_undone_stays_in_cinder_and_says_who_holds_
 def test_what_is_wrong_with_an_attached_volume_is_shown_with_it(attach, konnector, send, volume):
     attach()
     assert send("get", f"/volumes/{volume}")["fault"] is None
-    konnector.shown[volume] = {"state": "broken", "fault": "its front has ended"}
-    assert send("get", f"/volumes/{volume}")["fault"] == "its front has ended"
+    konnector.shown[volume] = {"state": "broken", "fault": "its front has ended", "data_path": "fuse"}
+    shown = send("get", f"/volumes/{volume}")
+    assert (shown["fault"], shown["data_path"]) == ("its front has ended", "fuse")
 
 
 def test_what_cinder_refuses_leaves_the_filters_open(refused, cinder, konnector, volume, record):

@@ -77,7 +77,8 @@ class VolumeView(VolumesBaseView):
         found = self.volume(request, volume)
         rates = asked_rates(self.backend, found.record) if found.record else {}
         use = attach.read_use(self.backend, found.record) if found.record else attach.VolumeUse()
-        shown = {"rates": rates, "rates_in_force": use.rates, "fault": use.fault or None}
+        how = {"fault": use.fault or None, "data_path": use.data_path or None}
+        shown = {"rates": rates, "rates_in_force": use.rates, **how}
         return Response(shapes.VolumeDetailSerializer.render(found, **shown))
 
     @operation(
