@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
+import signal
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.harness.scale import Scale
 
+from sluice_block.cinder_nbd.exports import Exports
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.records import BLOCK, VolumeAttachment
 from sluice_block.konnector.volume import AttachedVolume
@@ -44,13 +48,60 @@ def fill(file: Path, size: int, zeros: int = 0) -> None:
             target.write(bytes(_BLOCK) if at < zeros else random.read(_BLOCK))
 
 
+@dataclass(frozen=True, slots=True)
+class CinderExport:
+    """What our NBD driver has Cinder's users connect to: an nbdkit on a unix socket."""
+
+    exports: Exports
+    folder: Path
+    volume: str
+
+    @property
+    def connection(self) -> Mapping[str, Any]:
+        """As Cinder gives it for an attachment."""
+        found = self.exports.find(self.volume)
+        assert found is not None
+        return {"driver_volume_type": "nbd", "data": {"uri": self.exports.uri(found)}}
+
+    def kill(self) -> None:
+        """End its nbdkit by SIGKILL, and start it again as the driver does."""
+        (pid_file,) = self.folder.glob("*.pid")
+        server = os.pidfd_open(int(pid_file.read_text(encoding="ascii")))
+        try:
+            signal.pidfd_send_signal(server, signal.SIGKILL)
+            select.select([server], [], [])
+        finally:
+            os.close(server)
+        self.exports.restore(self.volume)
+
+
 @contextlib.contextmanager
-def attached(konnector: Konnector, source: Path, export: str = BLOCK, **fields: Any) -> Iterator[AttachedVolume]:
+def cinder_export(scale: Scale, source: Path) -> Iterator[CinderExport]:
+    """An export of ``source`` by the code of our driver, without Cinder."""
+    folder, volume = Path(tempfile.mkdtemp(prefix="e", dir=scale.folder)), str(uuid.uuid4())
+    exports = Exports(folder, "127.0.0.1", range(0), lambda command: _check(*command))
+    exports.prepare()
+    exports.open(volume, "volume", source, "benchmark", readonly=False, tls=False)
+    try:
+        yield CinderExport(exports, folder, volume)
+    finally:
+        exports.close(volume)
+
+
+@contextlib.contextmanager
+def attached(
+    konnector: Konnector,
+    source: Path,
+    export: str = BLOCK,
+    connection: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> Iterator[AttachedVolume]:
     """A volume over ``source`` while it is attached.
 
+    :param connection: Cinder's, if not one of the file itself
     :param fields: further ones of :class:`VolumeAttachment`
     """
-    connection = {"driver_volume_type": "local", "data": {"device_path": str(source)}}
+    connection = connection or {"driver_volume_type": "local", "data": {"device_path": str(source)}}
     wanted = VolumeAttachment(str(uuid.uuid4()), "project", connection, export=export, **fields)
     volume, _ = konnector.attach(wanted)
     try:
@@ -61,9 +112,10 @@ def attached(konnector: Konnector, source: Path, export: str = BLOCK, **fields: 
 
 @contextlib.contextmanager
 def loop_device(source: Path) -> Iterator[str]:
-    """A loop device over ``source``."""
-    made = run("losetup", "--direct-io=on", "--show", "--find", str(source))
+    """A loop device over ``source``, through the page cache as nbdkit's plugin for files, and without a scheduler."""
+    made = run("losetup", "--direct-io=off", "--show", "--find", str(source))
     try:
+        (Path("/sys/block") / Path(made).name / "queue" / "scheduler").write_text("none", encoding="ascii")
         yield made
     finally:
         run("losetup", "--detach", made)
@@ -78,3 +130,7 @@ def run(*command: str) -> str:
     if ended.returncode != 0:
         raise PeerError(f"`{' '.join(command)}` failed: {ended.stderr.strip() or ended.stdout.strip()}")
     return ended.stdout.strip()
+
+
+def _check(*command: str) -> None:
+    run(*command)
