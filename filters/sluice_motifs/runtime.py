@@ -15,7 +15,7 @@ from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_filters.api import check_parameters
 from sluice_motifs.choice import CheapestFirst
-from sluice_motifs.contraction.contractor import ALREADY, CONTRACTED, Contractor
+from sluice_motifs.contraction.contractor import ALREADY, Contractor
 from sluice_motifs.contraction.copies import GRACE
 from sluice_motifs.contraction.preparation import HEAD
 from sluice_motifs.contraction.sharing import CopySharing, MayShare
@@ -68,6 +68,8 @@ class Runtime:
         watched = replace(around, observer=self)
         self._openings = Openings(shim, leases, templates, self._choice, watched)
         self._contractor = Contractor(shim, leases, templates, self._note_contraction, grace, around.clock)
+        #: Contracted items whose copies others may share, for a moment.
+        self._sharers: set[str] = set()
         self._sharing = CopySharing(shim, templates, self.attach_motif, self._contractor.contract, may_share)
 
     def create_motif(self, template: str, params: Mapping[str, Scalar], identity: str = "") -> Motif:
@@ -204,7 +206,8 @@ class Runtime:
             view = self._shim.view(name)
             if view is not None:
                 self.items.put(name, view.plain.size, not view.contracted)
-        if outcome == CONTRACTED:
+        if name in self._sharers:
+            self._sharers.discard(name)
             self._sharing.share(name)
         return outcome
 
@@ -255,6 +258,8 @@ class Runtime:
 
     def _note_contraction(self, view: ItemView) -> None:
         self.items.put(view.name, view.plain.size, expanded=False)
+        if self._sharing.concerns(view):
+            self._sharers.add(view.name)
 
     def _find(self, name: str) -> ItemView:
         view = self._shim.view(name)

@@ -42,6 +42,7 @@ from sluice_motifs_swift.changed_objects import ChangedObjects, NewContentObserv
 from sluice_motifs_swift.copy_sweep import CopySweep
 from sluice_motifs_swift.daemon import Daemon
 from sluice_motifs_swift.new_items import NewItems
+from sluice_motifs_swift.objects.batched_app import BatchedApp
 from sluice_motifs_swift.objects.containers import Containers
 from sluice_motifs_swift.objects.item_index import ItemIndex
 from sluice_motifs_swift.objects.retained import RetainedSources
@@ -75,7 +76,8 @@ def make_daemon(path: str) -> Daemon:
     final, uploads = load_app(path), load_app(path)
     client = SwiftClient(final)
     containers, index = Containers(client), ItemIndex(store, client, templates)
-    app, uploads = _telling_caches((final, uploads), values["cache_dir"])
+    batched = BatchedApp(final)
+    app, uploads = _telling_caches((batched, uploads), values["cache_dir"])
     handler = ObjectHandler(app, context.lookup, context.filters, log)
     guard = ContractionGuard(store.nodes, time.time)
     limiter = BandwidthLimiter(values["agent_socket"], PROXY, log)

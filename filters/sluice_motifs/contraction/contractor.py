@@ -2,12 +2,12 @@
 
 1. Under the lease of the item, it is proven as asked that it can be made again, and the templates do what they must
    before: a preserving one keeps a copy.
-2. Under the leases of all items on whose bytes that stands (its support), too, the item is judged once more and then
-   replaced by its contracted form.  Two contractions whose decisions stand on each other's bytes need the same leases,
-   so one of them is busy, and later judges what the other has left.
+2. Under the leases of its sources, and of all other items on whose bytes that stands (its support), the item is
+   judged and then replaced by its contracted form.  Two contractions whose decisions stand on each other's bytes need
+   the same leases, so one of them is busy, and later judges what the other has left.
 
-Most items were proven before.  Then the leases of their sources are taken before these are looked at, and the item is
-judged once: each look asks all servers that have a copy.
+Most items stand on their sources alone, whose leases are taken before these are looked at.  So each item is looked at
+once, and twice where it has to be proven: each look asks all servers that have a copy.
 
 Only items that are made from each other rest on leases.  What a client writes meanwhile is newer for the storage, which
 refuses to replace it.  Copies have rules of their own (``copies``).
@@ -16,7 +16,7 @@ refuses to replace it.  Copies have rules of their own (``copies``).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
@@ -26,7 +26,7 @@ from sluice_motifs.api import NotContractible, Template, TooDeep
 from sluice_motifs.contraction.copies import GRACE, CopyKeeper
 from sluice_motifs.contraction.preparation import EXPAND, HEAD, TRUST, Preparation, refused
 from sluice_motifs.dependencies.availability import Availability
-from sluice_motifs.dependencies.freshness import Templates, copies_of, is_exact, sources_by_name
+from sluice_motifs.dependencies.freshness import Templates, copies_of, derived_from, is_exact
 from sluice_motifs.storage.leases import HeldLeases, Renewal
 from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs.storage.shim import Leases, Shim, ViewedOnce, Views
@@ -82,15 +82,19 @@ class Contractor:
             if seen.contracted:
                 return ALREADY
             self._refuse_empty(seen)
-            waits = self._waits(seen, verify)
-            if not waits and not held.acquire(sources_by_name(seen.record.motifs, name, self._templates)):
-                return BUSY
             views = ViewedOnce(self._shim, seen)
+            waits = self._waits(seen, verify)
+            if not waits and not held.acquire(self._sources(seen)):
+                return BUSY
             judged = self._preparation.prepare(seen, verify, Renewal(held.renew), views)
-            if judged is not seen:
-                views = ViewedOnce(self._shim)  # a copy was made, or it took long
+            if waits or judged is not seen:  # a copy was made, or it took long
+                if not held.acquire(self._sources(judged)):
+                    return BUSY
+                views = ViewedOnce(self._shim)
+                if views.view(name) != seen:
+                    return CHANGED
             support = self._support(judged, views, verify)
-            if waits or judged is not seen or not support <= held.items:
+            if not support <= held.items:  # it stands on what its sources are made from
                 if not held.acquire(support):
                     return BUSY
                 views = ViewedOnce(self._shim)
@@ -103,7 +107,7 @@ class Contractor:
                 return BUSY
             if not self._shim.contract(seen, judged.record):
                 return CHANGED
-            self._contracted(seen)
+            self._contracted(replace(seen, record=judged.record))
             return CONTRACTED
 
     def obstacle(self, name: str) -> str:
@@ -173,6 +177,9 @@ class Contractor:
                 for kind in kinds
             )
         )
+
+    def _sources(self, view: ItemView) -> Sequence[str]:
+        return derived_from(view.record.motifs, view.name, self._templates)
 
     def _support(self, view: ItemView, views: Views, verify: str) -> frozenset[str]:
         return Availability(views, self._templates).support(view, trusted=verify == TRUST)

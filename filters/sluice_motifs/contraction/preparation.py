@@ -42,7 +42,7 @@ class Preparation:
         state = Freshness(views, self._templates).look(view)
         usable = self._freshness.usable(view, state)
         if not self.is_prepared(view, verify, state):
-            view, usable = self._made_sure(view, usable, alive)
+            view, usable = self._made_sure(view, usable, state, alive)
             verify = TRUST  # what lies outside was just read
         failures = []
         for motif in usable:
@@ -60,24 +60,26 @@ class Preparation:
         return state.stale or (verify != EXPAND and any(one.proven or verify == TRUST for one in usable))
 
     def _made_sure(
-        self, view: ItemView, usable: Sequence[Motif], alive: Callable[[], None]
+        self, view: ItemView, usable: Sequence[Motif], state: SourceState, alive: Callable[[], None]
     ) -> tuple[ItemView, Sequence[Motif]]:
         """The item with a motif that was shown to make its bytes, out of a copy if no other does."""
         failure = None
         if usable:
             try:
-                return self._prove(view, alive)
+                return self._prove(view, state, alive)
             except NotContractible as error:
                 failure = error
         copied = self._with_copy(view, alive)
         if copied is view and failure is not None:
             raise failure
         kept = [one for one in copied.record.motifs if one.proven and one not in view.record.motifs]
-        return (copied, kept) if kept else self._prove(copied, alive)
+        return (copied, kept) if kept else self._prove(copied, self._freshness.look(copied), alive)
 
-    def _prove(self, view: ItemView, alive: Callable[[], None]) -> tuple[ItemView, Sequence[Motif]]:
+    def _prove(
+        self, view: ItemView, before: SourceState, alive: Callable[[], None]
+    ) -> tuple[ItemView, Sequence[Motif]]:
         try:
-            motif, before = self._expander.prove(view, alive)
+            motif = self._expander.prove(view, alive)
         except ExpansionError as error:
             raise refused(view, f"{error}") from error
         return replace(view, record=self._freshness.recorded(view, motif, before)), [motif]

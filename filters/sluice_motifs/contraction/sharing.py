@@ -43,17 +43,24 @@ class CopySharing:
         self._contract = contract
         self._may_share = may_share
 
+    def concerns(self, view: ItemView) -> bool:
+        """Whether another item may have the bytes of a copy of ``view``."""
+        return any(COPY in motif.params and self._other(motif) for motif in view.record.motifs)
+
     def share(self, name: str) -> None:
         """Contract what has the bytes of the copies of an item that was contracted, where that can be."""
         try:
             view = self._shim.view(name)
             for motif in view.record.motifs if view is not None and view.contracted else ():
-                kind = self._templates.get(motif.template)
-                other = kind(motif.params).shares_copy_with() if kind is not None and COPY in motif.params else ""
+                other = self._other(motif) if COPY in motif.params else ""
                 if other and TIER in self._templates and self._may_share(motif, other):
                     self._give_up(other, str(motif.params[COPY]), motif.identity)
         except SluiceError as error:
             log.info("what has the same bytes as the copy of `%s` keeps them: %s", name, error)
+
+    def _other(self, motif: Motif) -> str:
+        kind = self._templates.get(motif.template)
+        return "" if kind is None else kind(motif.params).shares_copy_with()
 
     def _give_up(self, name: str, copy: str, identity: str) -> None:
         seen, kept = self._shim.view(name), self._shim.view(copy)

@@ -102,15 +102,14 @@ class Expander:
         stream.fail(failure)
         raise failure
 
-    def prove(self, view: ItemView, alive: Callable[[], None]) -> tuple[Motif, SourceState]:
-        """Make the bytes of an item that is there, and compare; the motif that made them, and its sources before.
+    def prove(self, view: ItemView, alive: Callable[[], None]) -> Motif:
+        """Make the bytes of an item that is there, and compare; the motif that made them.
 
         A motif that is not exact has only to make something.
 
         :raises ExpansionError: when no motif does
         """
         failures: list[str] = []
-        state = self._freshness.look(view)
         for motif in self._choose(view, [one for one in view.record.motifs if not self._lacks_copy(one)]):
             try:
                 made = self._pieces(view, motif, (), alive)
@@ -119,7 +118,7 @@ class Expander:
             except ExpansionError as error:
                 failures.append(f"`{motif.template}`: {error}")
             else:
-                return motif, state
+                return motif
         raise ExpansionError("; ".join(failures) or "it has no motif")
 
     def _candidates(self, view: ItemView, state: SourceState) -> Sequence[Motif]:

@@ -72,7 +72,7 @@ class SpaceSurroundings:
     tell: Tell = _ignore
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
-    at_once: int = 8
+    at_once: int = 32
     window: float = WINDOW
     share: float = SHARE
 

@@ -5,7 +5,8 @@ storage policies in swift.conf names the disk files.  A paste filter cannot do t
 pass no filter, they call the application itself.
 
 Theory of operation.  For the time of a GET or PUT the controller notes which transform a PUT asks for, and whether the
-request is replication (:mod:`request_context`); disk files that are opened meanwhile read these notes.  Other methods
+request is replication (:mod:`request_context`); disk files that are opened meanwhile read these notes.  BATCH
+is internal.  Other methods
 make no streams and store no content.  A refusal of a disk file becomes a 409 (``sysmeta.REFUSED``): a 5xx would count
 against the device, and Swift's proxy would soon suppress it for all objects.
 """
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sluice_core.errors import DecodeError
+from sluice_middleware.object_server.batches import ObjectBatches
 from sluice_middleware.object_server.diskfile.disk_filters import Refused, Unreadable
 from sluice_middleware.object_server.diskfile.request_context import (
     OF_CLIENTS,
@@ -24,12 +27,31 @@ from sluice_middleware.object_server.diskfile.request_context import (
 )
 from sluice_middleware.swift import diskfile_api as swift
 from sluice_middleware.swift.diskfile_api import public
+from sluice_middleware.swift.object_batches import LARGEST, decode_requests, encode_answers
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.sysmeta import NODE_ENV
 
 
 class ObjectController(swift.ObjectController):  # type: ignore[misc]
-    """Swift's, with ``PUT`` and ``GET`` that know our refusals."""
+    """Swift's, with ``PUT`` and ``GET`` that know our refusals, and ``BATCH``."""
+
+    def __init__(self, conf: dict[str, Any], logger: Any = None) -> None:
+        super().__init__(conf, logger)
+        self._batches = ObjectBatches(self.get_diskfile, frozenset(self.allowed_headers), self.logger)
+
+    @public  # type: ignore[untyped-decorator]
+    def BATCH(self, request: Any) -> Any:
+        """Looks at many objects, or contractions of many (``sluice_middleware.swift.object_batches``)."""
+        length = request.content_length or 0
+        if length > LARGEST:
+            text = f"a batch of {length} bytes, expected {LARGEST} at most\n"
+            return swift.HTTPRequestEntityTooLarge(request=request, body=text)
+        try:
+            requests = decode_requests(request.environ["wsgi.input"].read(length))
+        except DecodeError as error:
+            return swift.HTTPBadRequest(request=request, body=f"{error}\n")
+        body = encode_answers(self._batches.answer(requests))
+        return swift.Response(request=request, body=body, content_type="application/json")
 
     @public  # type: ignore[untyped-decorator]
     def PUT(self, request: Any) -> Any:

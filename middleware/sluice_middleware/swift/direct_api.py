@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swift.common.bufferedhttp import http_connect_raw
 from swift.common.concurrency import Timeout
 from swift.common.direct_client import (
     DirectClientException,

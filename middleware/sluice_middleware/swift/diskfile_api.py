@@ -9,14 +9,20 @@ from swift.common import storage_policy as storage_policies
 from swift.common import utils
 from swift.common.exceptions import (
     DiskFileBadMetadataChecksum,
+    DiskFileDeleted,
+    DiskFileDeviceUnavailable,
     DiskFileError,
+    DiskFileNoSpace,
     DiskFileNotExist,
+    DiskFileQuarantined,
+    DiskFileStateChanged,
     DiskFileXattrNotSupported,
     ReplicationException,
 )
+from swift.common.request_helpers import is_object_transient_sysmeta, is_sys_or_user_meta
 from swift.common.storage_policy import POLICIES, PolicyError
-from swift.common.swob import HTTPConflict, Request
-from swift.common.utils import close_if_possible, drop_buffer_cache, fdatasync, public
+from swift.common.swob import HTTPBadRequest, HTTPConflict, HTTPRequestEntityTooLarge, Request, Response
+from swift.common.utils import Timestamp, close_if_possible, drop_buffer_cache, fdatasync, public
 from swift.obj.diskfile import (
     BaseDiskFile,
     BaseDiskFileManager,

@@ -73,3 +73,9 @@ def load_app(path: str) -> App:
 def final_app(app: App) -> Any:
     """What stands at the end of the pipeline of :func:`load_app`: Swift's proxy itself, which has the rings."""
     return app._pipeline_final_app  # type: ignore[attr-defined]  # as Swift's InternalClient takes it
+
+
+def cache_of(app: App) -> Any:
+    """Swift's cache in the pipeline of :func:`load_app`; None without one."""
+    pipeline = app._pipeline  # type: ignore[attr-defined]
+    return next((one.memcache for one in pipeline if hasattr(one, "memcache")), None)

@@ -8,7 +8,7 @@ from typing import Final
 
 from sluice_core.errors import NotFound, PeerError, SluiceError
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
-from sluice_middleware.motifs.object_views import target_of, view_of
+from sluice_middleware.motifs.object_views import ObjectViews, target_of, view_of
 from sluice_middleware.motifs.rights import may_read
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift.proxy_api import close_if_possible
@@ -33,6 +33,7 @@ class ObjectReads:
 
     def __init__(self, handler: ObjectHandler, containers: Containers, limiter: BandwidthLimiter) -> None:
         self._handler = handler
+        self._views = ObjectViews(handler.app)
         self._limiter = limiter
         self._containers = containers
         #: Set when there is a runtime, which stands on this.
@@ -100,14 +101,22 @@ class ObjectReads:
         yield from self._pieces(*self._get(name))
 
     def _get(self, name: str) -> tuple[UpstreamResponse, ItemView]:
-        """The answer for what is stored."""
+        """The answer for what is stored.
+
+        Reading the newest copy itself would have all servers begin to send theirs.
+        """
         target = target_of(name)
-        if target is None:
+        newest = self._views.stored(name)
+        if target is None or newest is None:
             raise SourceGone(name)
         env = make_environment("GET", *target)
-        env["HTTP_X_NEWEST"] = "true"
         answer = UpstreamResponse(self._handler.app, env)
         try:
+            if answer.code != 200 or StoredObject(answer.headers) != newest:  # of a server that does not have it yet
+                close_if_possible(answer.body)
+                env = make_environment("GET", *target)
+                env["HTTP_X_NEWEST"] = "true"
+                answer = UpstreamResponse(self._handler.app, env)
             if answer.code == 404:
                 raise SourceGone(name)
             if answer.code != 200:

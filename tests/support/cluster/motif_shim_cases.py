@@ -28,6 +28,7 @@ from sluice_middleware.wsgi.worker_context import WorkerContext  # noqa: E402
 from sluice_motifs.runtime import Runtime  # noqa: E402
 from sluice_motifs.storage.leases import LocalLeases  # noqa: E402
 from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract, SweptCopiesContract  # noqa: E402
+from sluice_motifs_swift.objects.batched_app import BatchedApp  # noqa: E402
 from sluice_motifs_swift.objects.containers import Containers  # noqa: E402
 from sluice_motifs_swift.objects.copies import is_copy  # noqa: E402
 from sluice_motifs_swift.objects.item_index import ItemIndex  # noqa: E402
@@ -130,13 +131,14 @@ class Storage:
     def __init__(self, app, values, kind):
         self._app = app
         self._container = f"shim-{uuid.uuid4().hex[:8]}"
-        policy = {"HTTP_X_STORAGE_POLICY": kind}
+        policy = {"HTTP_X_STORAGE_POLICY": "ec21" if kind == "ec21" else "gold"}
         assert self._send("PUT", **policy) == 201
         store, client = Store(values["redis_url"], values["redis_prefix"]), SwiftClient(app)
         store.run(set_complete(store.keys))
         log = logging.getLogger("sluice")
         context = WorkerContext(values, log)
-        handler = ObjectHandler(app, context.lookup, context.filters, log)
+        front = BatchedApp(app) if kind == "batched" else app
+        handler = ObjectHandler(front, context.lookup, context.filters, log)
         limiter = BandwidthLimiter(values["agent_socket"], PROXY, log)
         index = ItemIndex(store, client, TEMPLATES)
         inner = SwiftShim(handler, app, Containers(client), index, TEMPLATES, store, limiter, final_app(app))
@@ -170,6 +172,6 @@ def swift_app():
 class TestSwiftShim(ShimContract, SweptCopiesContract):
     placement = "ec21"
 
-    @pytest.fixture(params=["gold", "ec21"])
+    @pytest.fixture(params=["gold", "batched", "ec21"])
     def storage(self, swift_app, request):
         return Storage(swift_app, read_settings(CONF), request.param)

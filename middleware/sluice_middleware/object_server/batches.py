@@ -1,0 +1,108 @@
+"""Answers a batch of looks and contractions (``sluice_middleware.swift.object_batches``) from the disk files.
+
+As Swift's object server answers a HEAD, and a PUT of no bytes at the timestamp that it names: what is as new or newer
+stays.  Nothing else is done for each: no request, no response, no line in the log, no row for a container.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import md5
+from typing import Any, Final
+
+from sluice_core.messages.bandwidth import REPLICATION_FLOW
+from sluice_middleware.log import Logger
+from sluice_middleware.object_server.diskfile.request_context import RequestContext, request_scope
+from sluice_middleware.swift import diskfile_api as swift
+from sluice_middleware.swift import green
+from sluice_middleware.swift.object_batches import ObjectAnswer, ObjectRequest
+
+#: Requests of a batch that are answered at a time: a contraction waits for the disk.
+_AT_ONCE: Final = 8
+_NO_BYTES: Final = md5(b"", usedforsecurity=False).hexdigest()
+#: What belongs to no tenant.
+_INTERNAL: Final = RequestContext(None, REPLICATION_FLOW)
+
+
+class ObjectBatches:
+    """
+    :param find: as ``ObjectController.get_diskfile``
+    :param headers: names, in lower case, of headers that are kept with an object beside its metadata
+    """
+
+    def __init__(self, find: Callable[..., Any], headers: frozenset[str], logger: Logger) -> None:
+        self._find = find
+        self._headers = headers
+        self._logger = logger
+
+    def answer(self, requests: Sequence[ObjectRequest]) -> list[ObjectAnswer]:
+        """The answers in the order of the requests."""
+        return green.map_concurrently(self._answer, requests, _AT_ONCE)
+
+    def _answer(self, request: ObjectRequest) -> ObjectAnswer:
+        try:
+            policy = swift.POLICIES.get_by_index(request.policy)
+            place = (request.device, str(request.partition), request.account, request.container, request.name)
+            with request_scope(_INTERNAL):
+                file = self._find(*place, policy=policy)
+                return self._look(file) if request.stored is None else self._contract(file, request.stored)
+        except (swift.DiskFileDeviceUnavailable, swift.DiskFileXattrNotSupported, swift.DiskFileNoSpace):
+            return ObjectAnswer(507)
+        except Exception:
+            self._logger.exception("sluice: one of a batch: %s", "/".join(map(str, request[:6])))
+            return ObjectAnswer(500)
+
+    def _look(self, file: Any) -> ObjectAnswer:
+        try:
+            metadata = file.read_metadata()
+        except (swift.DiskFileNotExist, swift.DiskFileQuarantined):
+            return ObjectAnswer(404)
+        except swift.DiskFileStateChanged:
+            return ObjectAnswer(503)
+        headers = [(name, value) for name, value in metadata.items() if self._is_kept(name)]
+        headers += [
+            ("Content-Type", metadata.get("Content-Type", "application/octet-stream")),
+            ("Content-Length", metadata["Content-Length"]),
+            ("Etag", f'"{metadata["ETag"]}"'),
+            ("X-Backend-Timestamp", swift.Timestamp(metadata["X-Timestamp"]).internal),
+            ("X-Backend-Data-Timestamp", file.data_timestamp.internal),
+        ]
+        return ObjectAnswer(200, headers)
+
+    def _contract(self, file: Any, stored: Any) -> ObjectAnswer:
+        timestamp = swift.Timestamp(stored["x-timestamp"])
+        if self._written(file) >= timestamp:
+            return ObjectAnswer(409)
+        metadata = {name.title(): value for name, value in stored.items() if self._is_kept(name)}
+        metadata |= {
+            "X-Timestamp": timestamp.internal,
+            "Content-Type": stored["content-type"],
+            "Content-Length": "0",
+            "ETag": _NO_BYTES,
+        }
+        writer = file.writer(size=0)
+        try:
+            writer.open()
+            writer.chunks_finished()
+            writer.put(metadata)
+            writer.commit(timestamp)
+        finally:
+            writer.close()
+        return ObjectAnswer(201)
+
+    def _written(self, file: Any) -> Any:
+        """When the data were written, or deleted."""
+        try:
+            file.read_metadata()
+            return file.data_timestamp
+        except swift.DiskFileDeleted as error:
+            return error.timestamp
+        except (swift.DiskFileNotExist, swift.DiskFileQuarantined, swift.DiskFileStateChanged):
+            return swift.Timestamp.zero()
+
+    def _is_kept(self, name: str) -> bool:
+        return (
+            name.lower() in self._headers
+            or swift.is_sys_or_user_meta("object", name)
+            or swift.is_object_transient_sysmeta(name)
+        )

@@ -1,0 +1,103 @@
+"""Contract: looks at many objects, or contractions of many, in one request to an object server.
+
+A request with the method :data:`METHOD` and the path ``/`` has a JSON list of :data:`MOST` requests at most, as
+:class:`ObjectRequest`.  The answer is 200 with a JSON list of ``[status, [[header, value], ...]]`` in the same order.
+Status and headers are those that the object server gives to a HEAD, or to a PUT of no bytes; no rows of containers are
+written.
+
+A server without ``egg:sluice#object`` answers 405.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from sluice_core.errors import DecodeError
+
+METHOD: Final = "BATCH"
+#: Requests in a batch, and bytes of all of them.
+MOST: Final = 64
+LARGEST: Final = 1 << 20
+
+
+class ObjectRequest(NamedTuple):
+    """
+    :param stored: None for a look; else the headers of what is stored in the place of the object, by their names in
+        lower case, with ``x-timestamp`` and ``content-type``
+    """
+
+    device: str
+    partition: int
+    policy: int
+    account: str
+    container: str
+    name: str
+    stored: Mapping[str, str] | None = None
+
+
+class ObjectAnswer(NamedTuple):
+    """What one request was answered with."""
+
+    status: int
+    headers: Sequence[tuple[str, str]] = ()
+
+
+def encode_requests(requests: Sequence[ObjectRequest]) -> bytes:
+    """The body of a batch."""
+    return json.dumps(requests).encode()
+
+
+def decode_requests(body: bytes) -> list[ObjectRequest]:
+    """
+    :raises DecodeError: when it is not what :func:`encode_requests` writes, or too much
+    """
+    found = [_request(one) for one in _list(body, "a batch of requests")]
+    if not 0 < len(found) <= MOST:
+        raise DecodeError(f"{len(found)} requests in a batch, expected 1 to {MOST}", body)
+    return found
+
+
+def encode_answers(answers: Sequence[ObjectAnswer]) -> bytes:
+    """The body of the answer to a batch."""
+    return json.dumps(answers).encode()
+
+
+def decode_answers(body: bytes, expected: int) -> list[ObjectAnswer]:
+    """
+    :raises DecodeError: when it is not what :func:`encode_answers` writes of so many
+    """
+    found = []
+    for one in _list(body, "the answer to a batch"):
+        match one:
+            case [int(status), list(headers)]:
+                found.append(ObjectAnswer(status, [(str(name), str(value)) for name, value in headers]))
+    if len(found) != expected:
+        raise DecodeError(f"{len(found)} answers to a batch of {expected}", body)
+    return found
+
+
+def _request(data: Any) -> ObjectRequest:
+    match data:
+        case [str(device), int(), int(), str(), str(), str(), None] if _is_name(device):
+            return ObjectRequest(*data)
+        case [str(device), int(), int(), str(), str(), str(), {"x-timestamp": str(), "content-type": str()} as stored]:
+            if _is_name(device) and all(isinstance(one, str) for one in stored.values()):
+                return ObjectRequest(*data)
+    raise DecodeError("a request in a batch is none for an object", json.dumps(data).encode())
+
+
+def _is_name(device: str) -> bool:
+    """Whether it is the name of a folder, and no way out of one."""
+    return "/" not in device and device not in ("", ".", "..")
+
+
+def _list(body: bytes, what: str) -> list[Any]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"{what} is not JSON: {error}", body) from error
+    if not isinstance(found, list):
+        raise DecodeError(f"{what} is no list", body)
+    return found

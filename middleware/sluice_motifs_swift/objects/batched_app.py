@@ -1,0 +1,187 @@
+"""Swift's proxy application, with looks and contractions of many objects in one request to each object server.
+
+Theory of operation
+
+* Looks (HEADs of the newest copy) that come while others are under way are sent together (``grouped_calls``) to the
+  primary servers of their objects, and so are contractions (PUTs of no bytes).
+* A look is answered when all primary servers have the same version.  Everything else is the proxy's to find out: it
+  passes through then.
+* A contraction is stored when a majority has taken it; what a server was given is replicated by Swift in any case, and
+  the next look finds it.  It comes too late when one server has something newer.
+* The rows of containers are not written: a contracted object is listed as before, at the same time, with the same size
+  and digest.
+* Erasure-coded policies, rings whose part power grows and servers that were silent are left to the proxy.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from sluice_core.errors import DecodeError
+from sluice_middleware.swift import green
+from sluice_middleware.swift.direct_api import POLICIES, Timeout, http_connect_raw
+from sluice_middleware.swift.object_batches import (
+    METHOD,
+    MOST,
+    ObjectAnswer,
+    ObjectRequest,
+    decode_answers,
+    encode_requests,
+)
+from sluice_middleware.swift.proxy_api import REPL_POLICY, Request, get_container_info
+from sluice_middleware.wsgi import sysmeta
+from sluice_middleware.wsgi.internal_daemon import cache_of, final_app
+from sluice_middleware.wsgi.policy_lookup import decoded_path
+from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
+from sluice_motifs_swift.objects.grouped_calls import GroupedCalls
+
+log = logging.getLogger(__name__)
+
+Server = tuple[str, int]
+#: Sends a batch to a server; raises OSError, Timeout or DecodeError when it does not answer.
+Send = Callable[[Server, Sequence[ObjectRequest], float], Sequence[ObjectAnswer]]
+#: Policies of containers.
+_Policies = dict[tuple[str, str], int | None]
+
+#: Seconds to reach a server, to have its answer to looks and to contractions, and for which it is left alone after.
+_CONNECTS: Final = 0.5
+_LOOKS: Final = 2.0
+_CONTRACTS: Final = 10.0
+_SILENT: Final = 60.0
+_TIMES: Final = ("X-Backend-Timestamp", "X-Backend-Data-Timestamp")
+
+
+class BatchedApp:
+    """
+    :param app: Swift's proxy application, as of ``load_app``
+    """
+
+    def __init__(self, app: App, send: Send | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._final = final_app(app)
+        self._cache = cache_of(app)
+        self._send = send or send_batch
+        self._clock = clock
+        self._silent: dict[Server, float] = {}
+        start = green.start_green_thread
+        self._looks = GroupedCalls(self._look, MOST, start)
+        self._contractions = GroupedCalls(self._contract, MOST, start)
+
+    def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if env["REQUEST_METHOD"] == "HEAD" and "HTTP_X_NEWEST" in env:
+            answer = self._looks(env)
+        elif env["REQUEST_METHOD"] == "PUT" and sysmeta.CONTRACTED_ENV in env:
+            answer = self._contractions(env)
+        else:
+            answer = None
+        if answer is None:
+            return self._app(env, start_response)
+        start_response(answer.status, answer.headers, answer.exc_info)
+        return answer.body
+
+    def _look(self, envs: Sequence[Env]) -> Sequence[UpstreamResponse | None]:
+        return [_newest(answers, expected) for answers, expected in self._ask(envs, _LOOKS)]
+
+    def _contract(self, envs: Sequence[Env]) -> Sequence[UpstreamResponse | None]:
+        return [_stored(answers, expected) for answers, expected in self._ask(envs, _CONTRACTS)]
+
+    def _ask(self, envs: Sequence[Env], patience: float) -> Sequence[tuple[Sequence[ObjectAnswer], int]]:
+        """The answers to each request, and how many there should be; 0 of what is left to the proxy."""
+        policies: _Policies = {}
+        sent = [self._requests(env, policies) for env in envs]
+        by_server: dict[Server, list[tuple[int, ObjectRequest]]] = defaultdict(list)
+        for number, requests in enumerate(sent):
+            for server, request in requests:
+                by_server[server].append((number, request))
+        found: list[list[ObjectAnswer]] = [[] for _ in envs]
+
+        def ask(server: Server) -> None:
+            numbers, requests = zip(*by_server[server], strict=True)
+            try:
+                answers = self._send(server, requests, patience)
+            except (OSError, Timeout, DecodeError) as error:
+                self._silent[server] = self._clock() + _SILENT
+                log.info("%s:%d is not asked for several objects at once for a while: %s", *server, error)
+                return
+            for number, answer in zip(numbers, answers, strict=True):
+                found[number].append(answer)
+
+        green.map_concurrently(ask, list(by_server), len(by_server) or 1)
+        return list(zip(found, map(len, sent), strict=True))
+
+    def _requests(self, env: Env, policies: _Policies) -> Sequence[tuple[Server, ObjectRequest]]:
+        """One for each primary server; none when the request is left to the proxy."""
+        account, container, name = decoded_path(env).split("/", 4)[2:]
+        if (account, container) not in policies:
+            policies[account, container] = self._policy(env)
+        policy = policies[account, container]
+        if policy is None:
+            return []
+        part, nodes = self._final.get_object_ring(policy).get_nodes(account, container, name)
+        servers = [(one["ip"], one["port"]) for one in nodes]
+        if any(self._silent.get(server, 0.0) > self._clock() for server in servers):
+            return []
+        stored = None
+        if env["REQUEST_METHOD"] == "PUT":
+            stored = {name.lower(): value for name, value in Request(env).headers.items()}
+        return [
+            (server, ObjectRequest(one["device"], part, policy, account, container, name, stored))
+            for server, one in zip(servers, nodes, strict=True)
+        ]
+
+    def _policy(self, env: Env) -> int | None:
+        """The index of a container's policy; None when its objects are left to the proxy."""
+        asked = {**env, "swift.cache": self._cache, "swift.infocache": {}}
+        info = get_container_info(asked, self._app, swift_source=env.get("swift.source"))
+        policy = POLICIES.get_by_index(info["storage_policy"]) if info["status"] // 100 == 2 else None
+        if policy is None or policy.policy_type != REPL_POLICY:
+            return None
+        ring = self._final.get_object_ring(int(policy))
+        return None if ring.next_part_power is not None else int(policy)
+
+
+def _newest(answers: Sequence[ObjectAnswer], expected: int) -> UpstreamResponse | None:
+    """The object as all servers have it, if they do."""
+    if not answers or len(answers) < expected or any(one.status != 200 for one in answers):
+        return None
+    versions = {tuple(sysmeta.find_header(one.headers, name) for name in _TIMES) for one in answers}
+    return UpstreamResponse.build("200 OK", list(answers[0].headers), ()) if len(versions) == 1 else None
+
+
+def _stored(answers: Sequence[ObjectAnswer], expected: int) -> UpstreamResponse | None:
+    """What the proxy would answer."""
+    if not expected:
+        return None
+    taken = sum(one.status == 201 for one in answers)
+    if any(one.status == 409 for one in answers):
+        status = "202 Accepted"
+    elif taken > expected // 2:
+        status = "201 Created"
+    else:
+        status = f"503 Service Unavailable: {taken} of {expected} object servers took it"
+    return UpstreamResponse.build(status, [("Content-Length", "0")], ())
+
+
+def send_batch(server: Server, requests: Sequence[ObjectRequest], patience: float) -> Sequence[ObjectAnswer]:
+    """What an object server answers to several requests.
+
+    :param patience: seconds
+    :raises OSError, Timeout, DecodeError: when it does not
+    """
+    body = encode_requests(requests)
+    with Timeout(_CONNECTS):
+        connection = http_connect_raw(*server, METHOD, "/", headers={"Content-Length": str(len(body))})
+    try:
+        with Timeout(patience):
+            connection.send(body)
+            answer = connection.getresponse()
+            found = answer.read()
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise DecodeError(f"it answers {answer.status} to a {METHOD}", found)
+    return decode_answers(found, len(requests))

@@ -1,0 +1,12 @@
+"""Looks and contractions in batches are what they are one by one, also where servers are silent or disagree."""
+
+from pathlib import Path
+
+from tests.support.cluster.green_cases import run_cases
+
+CASES = Path(__file__).parents[2] / "support" / "cluster" / "object_batch_cases.py"
+
+
+def test_batches_tell_and_do_what_the_proxy_does(cluster, swift):
+    assert swift.request("PUT", "batches").status in (201, 202), "which makes the account"
+    run_cases(cluster, CASES)
