@@ -37,6 +37,7 @@ def measure(scale: Scale) -> list[Figure]:
     konnector = make_konnector(scale)
     source, mount = scale.folder / "volume", scale.folder / "mount"
     mount.mkdir()
+    fill(source, SIZE)
     with cinder_export(scale, source) as export:
 
         def replace_stack(volume: AttachedVolume, number: int) -> None:

@@ -2,7 +2,8 @@
 
 An agent reads the change stream for every change of the cluster.  Through redis-py's pipeline and streams one read
 costs more than everything else that the agent does for a change.  This connection does the least that is needed: it
-packs and parses with hiredis, and runs one set of commands at a time.  redis-py resolves addresses.
+packs and parses with hiredis, and runs one set of commands at a time.  redis-py resolves addresses, and makes errors of
+what Redis says.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Self
 
 import hiredis
 import redis.exceptions
+from redis._parsers.base import BaseParser
 
 from sluice_core.store.operation import Command
 
@@ -22,7 +24,7 @@ class BlockingConnection(asyncio.Protocol):
     """Runs commands with :meth:`execute`; after any exception it can only be closed."""
 
     def __init__(self) -> None:
-        self._parser = hiredis.Reader(replyError=redis.exceptions.ResponseError)
+        self._parser = hiredis.Reader(replyError=BaseParser.parse_error)
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[list[Any]] | None = None
         self._replies: list[Any] = []
@@ -54,6 +56,8 @@ class BlockingConnection(asyncio.Protocol):
         :raises TimeoutError: when they are not all there after ``timeout`` seconds
         :raises OSError, redis.exceptions.RedisError: when Redis is gone or answers with an error
         """
+        if (refusal := _error_among(self._replies)) is not None:
+            raise refusal  # Redis said so when it was connected to
         if self._transport is None or self._transport.is_closing():
             raise ConnectionResetError("connection closed by redis")
         loop = asyncio.get_running_loop()
@@ -64,10 +68,9 @@ class BlockingConnection(asyncio.Protocol):
             replies = await self._answer
         finally:
             limit.cancel()
-            self._answer = None
-        for reply in replies:
-            if isinstance(reply, redis.exceptions.ResponseError):
-                raise reply
+            self._answer, self._replies = None, []
+        if (error := _error_among(replies)) is not None:
+            raise error
         return replies
 
     def close(self) -> None:
@@ -108,4 +111,9 @@ class BlockingConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self._fail(error or ConnectionResetError("connection closed by redis"))
+        refusal = _error_among(self._replies)  # what Redis said before it closed
+        self._fail(refusal or error or ConnectionResetError("connection closed by redis"))
+
+
+def _error_among(replies: list[Any]) -> redis.exceptions.RedisError | None:
+    return next((one for one in replies if isinstance(one, redis.exceptions.RedisError)), None)

@@ -1,6 +1,7 @@
 """What workers tell is handed on once, in shares; a fault loses no more than its own share."""
 
-from sluice_core.errors import PeerError
+from tests.support.recordings.redis_answers import redis_away
+
 from sluice_motifs.storage.records import ItemView, Motif, Plain
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs_swift.changed_objects import ChangedObjects, NewContentObserver
@@ -13,7 +14,7 @@ class Contractor:
     def contract(self, names):
         self.told.append(list(names))
         if "away" in names:
-            raise PeerError("redis is away")
+            raise redis_away()
         if "faulty" in names:
             raise ZeroDivisionError
         return len(names)

@@ -1,6 +1,7 @@
 """Objects to which clients attach motifs come into the table once they are written."""
 
 import pytest
+from tests.support.recordings.redis_answers import redis_away
 
 from sluice_core.errors import CallerError, PeerError
 from sluice_motifs.runtime import Runtime
@@ -78,7 +79,7 @@ def test_what_cannot_be_noted_is_in_the_table_and_noted_later():
     def note(name, record):
         found.append(name)
         if len(found) == 1:
-            raise PeerError("redis is away")
+            raise redis_away()
 
     fresh = NewItems(runtime, shim, note)
     shim.put("o", b"123", Record((Motif("concat", {"of": "a"}),)))

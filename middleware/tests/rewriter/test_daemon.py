@@ -6,8 +6,8 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from tests.support.recordings.redis_answers import redis_away
 
-from sluice_core.errors import PeerError
 from sluice_core.resolve import Candidates
 from sluice_core.rewrites import account_reports, operations
 from sluice_core.rewrites.account_reports import AccountReport, open_request, write_report
@@ -110,7 +110,7 @@ def test_without_redis_nothing_waits_for_the_rate_and_nothing_is_begun(rewriter,
 
 
 def _raise(operation):
-    raise PeerError("redis is away")
+    raise redis_away()
 
 
 RING = ("10.0.0.1:6202/sdb", "10.0.0.2:6202/sdb")

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.support.actors.host import HostScenario, run_scenario
+from tests.support.recordings.redis_answers import redis_away
 
 from sluice_actors.events.event_log import EventLog
 from sluice_actors.testing import plan_of
@@ -30,7 +31,7 @@ def test_events_wait_for_redis_in_their_order(story, monkeypatch):
         append = story.store.append_events
 
         async def away(events):
-            raise PeerError("redis is away")
+            raise redis_away()
 
         monkeypatch.setattr(type(story.store), "append_events", property(lambda self: away))
         log.add(CONTROLLER_FAILED, "first", subject="c1")

@@ -5,8 +5,8 @@ import threading
 import time
 
 import pytest
+from tests.support.recordings.redis_answers import redis_away
 
-from sluice_core.errors import PeerError
 from sluice_core.messages.events import ERROR, INFO, NODE_AWAY, NODE_WELL, REFUSED, TRIAL_FAILED, WARNING, Event
 
 LINES = "application/x-ndjson"
@@ -180,7 +180,7 @@ def test_code_that_fails_its_trial_is_an_event(api, send_code):
 
 def test_a_refusal_of_code_does_not_need_the_log(api, send_code, backend, monkeypatch, caplog):
     def away(events):
-        raise PeerError("redis is away")
+        raise redis_away()
 
     assert api.post("/filters", {"keyword": "broken", "environment": "native"}, format="json").status_code == 201
     monkeypatch.setattr(backend.store, "append_events", away, raising=False)
