@@ -92,9 +92,9 @@ def test_the_same_request_with_the_same_key_makes_one_volume(order, cinder):
 
 def test_a_quota_is_the_callers_and_the_operation_says_so(send, message, cinder, run):
     cinder.state.quota = 0
-    assert "maximum number of volumes" in message("post", "/volumes", {"size": 1})
+    assert "Maximum number of volumes" in message("post", "/volumes", {"size": 1})
     (operation,) = run(read_operations).values()
-    assert (operation.state, "maximum" in operation.reason) == ("failed", True)
+    assert (operation.state, "Maximum" in operation.reason) == ("failed", True)
     assert send("get", "/volumes/operations?state=failed")["operations"][0]["id"] == operation.id
 
 

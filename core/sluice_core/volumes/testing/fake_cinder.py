@@ -1,7 +1,8 @@
 """A Cinder in memory with the methods of :class:`sluice_core.volumes.cinder.adapter.Cinder`.
 
-What is asked for is done at once, unless ``held``: then statuses stay as Cinder has them meanwhile until
-:meth:`FakeCinder.settle`.  All views of one Cinder (:meth:`FakeCinder.as_caller`) share its ``state``.
+It refuses in the words of Cinder 29.  What is asked for is done at once, unless ``held``: then statuses stay as Cinder
+has them meanwhile until :meth:`FakeCinder.settle`.  All views of one Cinder (:meth:`FakeCinder.as_caller`) share its
+``state``.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ from sluice_core.volumes.messages import Pool
 #: Cinder's own type, which volumes have that were created without one.
 DEFAULT_TYPE = CinderType("0" * 32, "standard")
 
+_CANNOT_DELETE = (
+    "Invalid volume: Volume status must be available or error or error_restoring or error_extending or error_managing"
+    " and must not be migrating, attached, belong to a group, have snapshots, awaiting a transfer, or be disassociated"
+    " from snapshots after volume transfer."
+)
 #: The extra spec that chooses a pool here; without it a volume lies in the first one.
 _PLACE = "volume_backend_name"
 
@@ -72,7 +78,7 @@ class FakeCinder:
 
     def pools(self) -> list[Pool]:
         """As of the adapter."""
-        self._admin("reading the pools")
+        self._admin("reading the pools", "reading the pools", "scheduler_extension:scheduler_stats:get_pools")
         return list(self.state.pools)
 
     def types(self) -> list[CinderType]:
@@ -82,9 +88,10 @@ class FakeCinder:
 
     def create_type(self, name: str, specs: Mapping[str, str], text: str = "", public: bool = True) -> CinderType:
         """As of the adapter."""
-        self._admin("create_type")
+        trying = f"creating the volume type `{name}`"
+        self._admin("create_type", trying, "volume_extension:type_create")
         if any(one.name == name for one in self.state.types.values()):
-            raise Conflict(f"creating the volume type `{name}`: it exists")
+            raise Conflict(f"{trying}: Volume Type {name} already exists.")
         made = CinderType(str(uuid.uuid4()), name, dict(specs))
         self.state.types[made.id] = made
         if not public:
@@ -93,17 +100,19 @@ class FakeCinder:
 
     def change_specs(self, type_id: str, specs: Mapping[str, str], gone: tuple[str, ...] = ()) -> None:
         """As of the adapter."""
-        self._admin("change_specs")
-        found = self._found(self.state.types, type_id, "volume type")
+        trying = f"changing the volume type `{type_id}`"
+        self._admin("change_specs", trying, "volume_extension:types_extra_specs:create")
+        found = self._found(self.state.types, type_id, trying, f"Volume type {type_id} could not be found.")
         kept = {name: value for name, value in {**found.specs, **specs}.items() if name not in gone}
         self.state.types[type_id] = replace(found, specs=kept)
 
     def delete_type(self, type_id: str) -> None:
         """As of the adapter."""
-        self._admin("delete_type")
-        found = self._found(self.state.types, type_id, "volume type")
+        trying = f"deleting the volume type `{type_id}`"
+        self._admin("delete_type", trying, "volume_extension:type_delete")
+        found = self._found(self.state.types, type_id, trying, f"Volume type {type_id} could not be found.")
         if any(one.type == found.name for one in self.state.volumes.values()):
-            raise CallerError(f"deleting the volume type `{type_id}`: it is in use")
+            raise CallerError(f"{trying}: Target volume type is still in use.")
         del self.state.types[type_id]
 
     def create_volume(self, size: int, name: str, type_name: str, metadata: Mapping[str, str]) -> CinderVolume:
@@ -111,9 +120,11 @@ class FakeCinder:
         self._ask("create_volume")
         kind = next((one for one in self._visible_types() if one.name == (type_name or DEFAULT_TYPE.name)), None)
         if kind is None:
-            raise NotFound(f"creating the volume: volume type `{type_name}` could not be found")
-        if sum(one.project == self._project for one in self.state.volumes.values()) >= self.state.quota:
-            raise Conflict("creating the volume: maximum number of volumes exceeded")
+            raise NotFound(f"creating the volume: Volume type with name {type_name} could not be found.")
+        quota = self.state.quota
+        if sum(one.project == self._project for one in self.state.volumes.values()) >= quota:
+            reason = f"Maximum number of volumes allowed ({quota}) exceeded for quota 'volumes'."
+            raise Conflict(f"creating the volume: VolumeLimitExceeded: {reason}")
         place = kind.specs.get(_PLACE)
         pools = [one.name for one in self.state.pools if place in (None, one.specs.get(_PLACE))]
         pool = pools[0] if pools else ""
@@ -146,32 +157,34 @@ class FakeCinder:
     def extend(self, volume_id: str, size: int) -> None:
         """As of the adapter."""
         self._ask("extend")
-        found = self._own(volume_id)
+        trying = f"extending volume `{volume_id}`"
+        found = self._own(volume_id, trying)
         if size <= found.size:
-            raise CallerError(f"extending volume `{volume_id}`: new size must be greater than {found.size}")
+            reason = f"greater than current size. (current: {found.size}, extended: {size})."
+            raise CallerError(f"{trying}: Invalid input received: New size for extend must be {reason}")
         self._change(volume_id, status="extending")
         self._later(volume_id, size=size, status=found.status)
 
     def retype(self, volume_id: str, type_name: str) -> None:
         """As of the adapter."""
         self._ask("retype")
-        found = self._own(volume_id)
+        found = self._own(volume_id, f"retyping volume `{volume_id}`")
         self._change(volume_id, status="retyping")
         self._later(volume_id, type=type_name, status=found.status)
 
     def delete_volume(self, volume_id: str) -> None:
         """As of the adapter."""
         self._ask("delete_volume")
-        found = self._own(volume_id)
+        found = self._own(volume_id, f"deleting volume `{volume_id}`")
         if found.status == IN_USE or any(one.volume == volume_id for one in self.state.snapshots.values()):
-            raise CallerError(f"deleting volume `{volume_id}`: it is attached or has snapshots")
+            raise CallerError(f"deleting volume `{volume_id}`: {_CANNOT_DELETE}")
         self._change(volume_id, status="deleting")
         self._do(lambda: self.state.volumes.pop(volume_id, None))
 
     def create_snapshot(self, volume_id: str, name: str, metadata: Mapping[str, str]) -> CinderSnapshot:
         """As of the adapter."""
         self._ask("create_snapshot")
-        size = self._own(volume_id).size
+        size = self._own(volume_id, f"a snapshot of volume `{volume_id}`").size
         made = CinderSnapshot(str(uuid.uuid4()), name, volume_id, "creating", size, metadata=dict(metadata))
         self.state.snapshots[made.id] = made
         self._do(lambda: self.state.snapshots.update({made.id: replace(made, status=AVAILABLE)}))
@@ -180,8 +193,10 @@ class FakeCinder:
     def snapshot(self, snapshot_id: str) -> CinderSnapshot:
         """As of the adapter."""
         self._ask("snapshot")
-        found: CinderSnapshot = self._found(self.state.snapshots, snapshot_id, "snapshot")
-        self._own(found.volume)
+        trying, gone = f"snapshot `{snapshot_id}`", f"Snapshot {snapshot_id} could not be found."
+        found: CinderSnapshot = self._found(self.state.snapshots, snapshot_id, trying, gone)
+        if not self._sees(self.state.volumes[found.volume]):
+            raise NotFound(f"{trying}: {gone}")
         return found
 
     def snapshots(self, volume_id: str, everybody: bool = False) -> list[CinderSnapshot]:
@@ -204,31 +219,32 @@ class FakeCinder:
     def attachment(self, attachment_id: str) -> CinderAttachment:
         """As of the adapter."""
         self._ask("attachment")
-        found: CinderAttachment = self._found(self.state.attachments, attachment_id, "attachment")
-        return found
+        return self._attachment(attachment_id, f"attachment `{attachment_id}`")
 
     def attach(self, volume_id: str, connector: Mapping[str, Any]) -> CinderAttachment:
         """As of the adapter."""
         self._ask("attach")
-        if self._own(volume_id).status != AVAILABLE:
-            raise CallerError(f"attaching volume `{volume_id}`: it must be available")
+        trying = f"attaching volume `{volume_id}`"
+        if (status := self._own(volume_id, trying).status) != AVAILABLE:
+            reason = f"must be available or downloading to reserve, but the current status is {status}."
+            raise CallerError(f"{trying}: Invalid volume: Volume {volume_id} status {reason}")
         connection = {"driver_volume_type": self.state.connection_type, "device_path": f"/srv/{volume_id}"}
         made = CinderAttachment(str(uuid.uuid4()), volume_id, "attaching", connector["host"], connection)
         self.state.attachments[made.id] = made
         self._change(volume_id, status="attaching", attachments=(replace(made, connection={}),))
-        return replace(made, host="")
+        return replace(made, status="reserved", host="")  # Cinder answers with what it was before
 
     def complete_attachment(self, attachment_id: str) -> None:
         """As of the adapter."""
         self._ask("complete_attachment")
-        found = self._found(self.state.attachments, attachment_id, "attachment")
+        found = self._attachment(attachment_id, f"completing attachment `{attachment_id}`")
         self.state.attachments[attachment_id] = replace(found, status="attached")
         self._change(found.volume, status=IN_USE)
 
     def delete_attachment(self, attachment_id: str) -> None:
         """As of the adapter."""
         self._ask("delete_attachment")
-        found = self._found(self.state.attachments, attachment_id, "attachment")
+        found = self._attachment(attachment_id, f"deleting attachment `{attachment_id}`")
         del self.state.attachments[attachment_id]
         self._change(found.volume, status=AVAILABLE, attachments=())
 
@@ -241,20 +257,30 @@ class FakeCinder:
     def _visible_types(self) -> list[CinderType]:
         return [one for one in self.state.types.values() if self._administrator or one.id not in self.state.private]
 
-    def _admin(self, what: str) -> None:
+    def _admin(self, what: str, trying: str, rule: str) -> None:
         self._ask(what)
         if not self._administrator:
-            raise Forbidden(f"{what}: cinder does not let you: policy doesn't allow it")
+            raise Forbidden(f"{trying}: cinder does not let you: Policy doesn't allow {rule} to be performed.")
 
-    def _found(self, known: Mapping[str, Any], key: str, what: str) -> Any:
+    def _found(self, known: Mapping[str, Any], key: str, trying: str, gone: str) -> Any:
         if key not in known:
-            raise NotFound(f"{what} `{key}`: it could not be found")
+            raise NotFound(f"{trying}: {gone}")
         return known[key]
 
-    def _own(self, volume_id: str) -> CinderVolume:
-        found: CinderVolume = self._found(self.state.volumes, volume_id, "volume")
-        if not self._administrator and self._project != found.project:
-            raise NotFound(f"volume `{volume_id}`: it could not be found")
+    def _own(self, volume_id: str, trying: str = "") -> CinderVolume:
+        trying = trying or f"volume `{volume_id}`"
+        gone = f"Volume {volume_id} could not be found."
+        found: CinderVolume = self._found(self.state.volumes, volume_id, trying, gone)
+        if not self._sees(found):
+            raise NotFound(f"{trying}: {gone}")
+        return found
+
+    def _sees(self, volume: CinderVolume) -> bool:
+        return self._administrator or self._project == volume.project
+
+    def _attachment(self, attachment_id: str, trying: str) -> CinderAttachment:
+        gone = f"Volume attachment could not be found with filter: attachment_id = {attachment_id}."
+        found: CinderAttachment = self._found(self.state.attachments, attachment_id, trying, gone)
         return found
 
     def _seen(self, volume: CinderVolume) -> CinderVolume:
