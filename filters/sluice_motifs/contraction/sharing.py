@@ -45,7 +45,10 @@ class CopySharing:
 
     def concerns(self, view: ItemView) -> bool:
         """Whether another item may have the bytes of a copy of ``view``."""
-        return any(COPY in motif.params and self._other(motif) for motif in view.record.motifs)
+        try:
+            return any(COPY in motif.params and self._other(motif) for motif in view.record.motifs)
+        except SluiceError:
+            return False
 
     def share(self, name: str) -> None:
         """Contract what has the bytes of the copies of an item that was contracted, where that can be."""

@@ -6,9 +6,8 @@ pass no filter, they call the application itself.
 
 Theory of operation.  For the time of a GET or PUT the controller notes which transform a PUT asks for, and whether the
 request is replication (:mod:`request_context`); disk files that are opened meanwhile read these notes.  BATCH
-is internal.  Other methods
-make no streams and store no content.  A refusal of a disk file becomes a 409 (``sysmeta.REFUSED``): a 5xx would count
-against the device, and Swift's proxy would soon suppress it for all objects.
+notes that it is internal.  Other methods make no streams and store no content.  A refusal of a disk file becomes a 409
+(``sysmeta.REFUSED``): a 5xx would count against the device, and Swift's proxy would soon suppress it for all objects.
 """
 
 from __future__ import annotations

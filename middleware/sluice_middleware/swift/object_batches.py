@@ -19,7 +19,7 @@ from sluice_core.errors import DecodeError
 METHOD: Final = "BATCH"
 #: Requests in a batch, and bytes of all of them.
 MOST: Final = 64
-LARGEST: Final = 1 << 20
+LARGEST: Final = 4 << 20
 
 
 class ObjectRequest(NamedTuple):

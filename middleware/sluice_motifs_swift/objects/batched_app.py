@@ -5,7 +5,9 @@ Theory of operation
 * Looks (HEADs of the newest copy) that come while others are under way are sent together (``grouped_calls``) to the
   primary servers of their objects, and so are contractions (PUTs of no bytes).
 * A look is answered when all primary servers have the same version.  Everything else is the proxy's to find out: it
-  passes through then.
+  passes through then.  What handoffs alone have, written while all primary servers were away, is not seen, as no GET
+  sees it: it is newer than whatever is stored here, and wins when replication brings it.  Who must know of it asks an
+  application without batches (``object_proofs``).
 * A contraction is stored when a majority has taken it; what a server was given is replicated by Swift in any case, and
   the next look finds it.  It comes too late when one server has something newer.
 * The rows of containers are not written: a contracted object is listed as before, at the same time, with the same size
@@ -19,6 +21,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from http.client import HTTPException
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError
@@ -42,7 +45,7 @@ from sluice_motifs_swift.objects.grouped_calls import GroupedCalls
 log = logging.getLogger(__name__)
 
 Server = tuple[str, int]
-#: Sends a batch to a server; raises OSError, Timeout or DecodeError when it does not answer.
+#: Sends a batch to a server; raises OSError, HTTPException, Timeout or DecodeError when it does not answer.
 Send = Callable[[Server, Sequence[ObjectRequest], float], Sequence[ObjectAnswer]]
 #: Policies of containers.
 _Policies = dict[tuple[str, str], int | None]
@@ -103,7 +106,7 @@ class BatchedApp:
             numbers, requests = zip(*by_server[server], strict=True)
             try:
                 answers = self._send(server, requests, patience)
-            except (OSError, Timeout, DecodeError) as error:
+            except (OSError, HTTPException, Timeout, DecodeError) as error:
                 self._silent[server] = self._clock() + _SILENT
                 log.info("%s:%d is not asked for several objects at once for a while: %s", *server, error)
                 return
@@ -170,7 +173,7 @@ def send_batch(server: Server, requests: Sequence[ObjectRequest], patience: floa
     """What an object server answers to several requests.
 
     :param patience: seconds
-    :raises OSError, Timeout, DecodeError: when it does not
+    :raises OSError, HTTPException, Timeout, DecodeError: when it does not
     """
     body = encode_requests(requests)
     with Timeout(_CONNECTS):

@@ -68,7 +68,7 @@ class SwiftShim:
             self.reads,
             self._writes,
             ReferenceRows(final.container_ring),
-            ObjectProofs(SwiftClient(handler.app), final),
+            ObjectProofs(SwiftClient(uploads), final),  # which asks handoffs, too
         )
         #: Many may open one object at once, and look at it and its sources.
         self._look = SharedLooks(ObjectViews(handler.app).view)

@@ -26,8 +26,10 @@ from sluice_middleware.wsgi.response import UpstreamResponse  # noqa: E402
 from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment  # noqa: E402
 from sluice_middleware.wsgi.worker_context import WorkerContext  # noqa: E402
 from sluice_motifs.runtime import Runtime  # noqa: E402
+from sluice_motifs.storage.copies import Reference  # noqa: E402
 from sluice_motifs.storage.leases import LocalLeases  # noqa: E402
 from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract, SweptCopiesContract  # noqa: E402
+from sluice_motifs_swift.objects import batched_app  # noqa: E402
 from sluice_motifs_swift.objects.batched_app import BatchedApp  # noqa: E402
 from sluice_motifs_swift.objects.containers import Containers  # noqa: E402
 from sluice_motifs_swift.objects.copies import is_copy  # noqa: E402
@@ -175,3 +177,17 @@ class TestSwiftShim(ShimContract, SweptCopiesContract):
     @pytest.fixture(params=["gold", "batched", "ec21"])
     def storage(self, swift_app, request):
         return Storage(swift_app, read_settings(CONF), request.param)
+
+
+def test_a_batched_shim_sends_no_batch_to_prove_that_a_copy_is_outlived(swift_app, monkeypatch):
+    sent, send = [], batched_app.send_batch
+    monkeypatch.setattr(batched_app, "send_batch", lambda *batch: sent.append(batch) or send(*batch))
+    storage = Storage(swift_app, read_settings(CONF), "batched")
+    storage.put("item", b"some bytes")
+    seen = storage.shim.view("item")
+    assert sent
+    sent.clear()
+    copies = storage.shim.copies
+    copy = copies.name("item", "", "0" * 64)
+    assert copies.outlived(Reference(copy, "item", seen.opaque.version, 0.0, ""))
+    assert sent == []

@@ -5,7 +5,8 @@ import json
 import pytest
 from tests.support.middleware.object_server import CODED, REPLICATED, StorageNode, swift_conf
 
-from sluice_middleware.swift.diskfile_api import Request, Timestamp, read_metadata
+from sluice_filters.testing.fake_filters import HeadedXor
+from sluice_middleware.swift.diskfile_api import ObjectController, Request, Timestamp, read_metadata
 from sluice_middleware.swift.object_batches import (
     LARGEST,
     METHOD,
@@ -45,7 +46,8 @@ def look(name="a/c/o", device="sda", policy=REPLICATED):
 
 
 def contraction(node, name="a/c/o", seconds=1.0, device="sda", **headers):
-    stored = {"x-timestamp": Timestamp(node.clock + seconds).internal, "content-type": "text/plain", **headers}
+    written = Timestamp(f"{node.clock + seconds:.5f}")  # rounded as a proxy's
+    stored = {"x-timestamp": written.internal, "content-type": "text/plain", **headers}
     return look(name, device)._replace(stored=stored)
 
 
@@ -80,6 +82,23 @@ def test_a_look_tells_metadata_that_were_posted(node):
     assert found == StoredObject(list(node.request("HEAD").headers.items()))
     assert found.own_headers()["x-object-meta-color"] == "red"
     assert found.timestamp != found.data_timestamp
+
+
+def test_a_look_at_what_the_node_encodes_tells_of_the_plain_object(tmp_path):
+    node = StorageNode(tmp_path / "encoding", filters=[HeadedXor])
+    node.put(b"some bytes", "xor")
+    assert node.files()[0].stat().st_size != 10
+    (answer,) = send(node, look())
+    found = StoredObject(list(answer.headers))
+    assert found == StoredObject(list(node.request("HEAD").headers.items()))
+    assert found.size == 10
+    assert send(node, contraction(node))[0].status == 201
+    assert node.files()[0].stat().st_size == 0
+
+
+def test_an_object_server_without_batches_says_so(node):
+    stock = ObjectController(node.conf, node.log)
+    assert Request.blank("/", method=METHOD, body=b"[]").get_response(stock).status_int == 405
 
 
 def test_answers_come_in_the_order_of_the_requests(node):
