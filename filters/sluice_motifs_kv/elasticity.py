@@ -54,7 +54,7 @@ class Elasticity:
         self._limit = limit
         self._runtime = runtime
         self._begun: list[Job] = []
-        around = SpaceSurroundings(at_once=1, share=math.inf)
+        around = SpaceSurroundings(contractions=1, refills=1, share=math.inf)
         self._keeper = SpaceKeeper(runtime, limit, self._begun.append, around)
         self._changed = threading.Condition(threading.RLock())
         self._enforcing = threading.Lock()

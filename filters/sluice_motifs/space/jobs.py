@@ -60,12 +60,14 @@ def perform(job: Job) -> Finished:
 class Jobs:
     """Those that are under way: a bounded number of each kind, so that no contraction waits for a slow source.
 
-    :param at_once: jobs of one kind
+    :param contractions: at a time
+    :param refills: at a time
     :param run: begins a job
     """
 
-    def __init__(self, at_once: int, run: Callable[[Job], None]) -> None:
-        self._at_once = at_once
+    def __init__(self, contractions: int, refills: int, run: Callable[[Job], None]) -> None:
+        self._contractions = contractions
+        self._refills = refills
         self._run = run
         self._by_slot: dict[int, Job] = {}
 
@@ -74,7 +76,8 @@ class Jobs:
 
     def free(self, fills: bool) -> int:
         """How many more may be begun of a kind."""
-        return self._at_once - sum(one.fills == fills for one in self._by_slot.values())
+        most = self._refills if fills else self._contractions
+        return most - sum(one.fills == fills for one in self._by_slot.values())
 
     def find(self, slot: int) -> Job | None:
         """The job of an item."""

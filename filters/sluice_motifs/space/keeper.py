@@ -62,7 +62,8 @@ class SpaceSurroundings:
     :param report: takes the status of the spaces that are owned here; raises PeerError
     :param clock: seconds; never goes back
     :param now: unix seconds
-    :param at_once: contractions at a time, and refills at a time
+    :param contractions: at a time; they share requests to the storage
+    :param refills: at a time
     :param window: seconds, and share of all seconds, that re-expansions may take: as of ``ThrashingGuard``
     """
 
@@ -72,7 +73,8 @@ class SpaceSurroundings:
     tell: Tell = _ignore
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
-    at_once: int = 32
+    contractions: int = 32
+    refills: int = 8
     window: float = WINDOW
     share: float = SHARE
 
@@ -97,7 +99,7 @@ class SpaceKeeper:
     """
 
     def __init__(self, runtime: Runtime, rules: SpaceRules, run: Callable[[Job], None], around: SpaceSurroundings):
-        self.jobs = Jobs(around.at_once, run)
+        self.jobs = Jobs(around.contractions, around.refills, run)
         self._index = SpaceIndex(rules, runtime.items.name, around.window, around.share)
         self.spaces = self._index.spaces
         self._runtime = runtime
