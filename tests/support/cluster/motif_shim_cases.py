@@ -186,8 +186,8 @@ def test_a_batched_shim_sends_no_batch_to_prove_that_a_copy_is_outlived(swift_ap
     storage.put("item", b"some bytes")
     seen = storage.shim.view("item")
     assert sent
-    sent.clear()
     copies = storage.shim.copies
     copy = copies.name("item", "", "0" * 64)
+    sent.clear()
     assert copies.outlived(Reference(copy, "item", seen.opaque.version, 0.0, ""))
     assert sent == []
