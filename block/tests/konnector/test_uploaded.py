@@ -56,7 +56,7 @@ def rot(machine, uploadable):
 @pytest.fixture
 def bad(machine, uploadable):
     """Attaches a volume behind the filter that does something bad; writes that begin with BAD! have it do so."""
-    machine.bounds = Confinement(memory=64 << 20, seconds=2.0, uid=500000)
+    machine.bounds = Confinement(memory=64 << 20, seconds=5.0, uid=500000)
     machine.start()
     supervisor = Supervisor(machine.konnector)
     supervisor.start()
