@@ -1,6 +1,7 @@
 """Making the bytes of an item again.
 
-Motifs are tried in the order that ``choose`` gives, the cheapest first, until one makes the item.
+Motifs are tried in the order that ``choose`` gives, the cheapest first, until one makes the item; those that were
+proven before others.
 
 * While the sources are what they were when the bytes were made, an exact motif must make the very same bytes: size and
   digest decide.  The last piece is held back until they are right, so nobody takes wrong bytes for whole ones, and the
@@ -126,7 +127,9 @@ class Expander:
         if state.stale:
             return self._choose(view, usable)
         others = [one for one in view.record.motifs if one not in usable and self._is_exact(view, one)]
-        return (*self._choose(view, usable), *self._choose(view, others))
+        chosen = (*self._choose(view, usable), *self._choose(view, others))
+        # one that was never shown to make these bytes may pass on wrong ones, and then no other can be tried
+        return sorted(chosen, key=lambda one: not one.proven)
 
     def _lacks_copy(self, motif: Motif) -> bool:
         kind = self._templates.get(motif.template)
