@@ -98,7 +98,7 @@ def test_new_content_shows_in_head_and_listing(motifs, swift, s3, derived, event
     put(swift, f"{CONTAINER}/source", NEW)
     assert swift.request("GET", derived).body == NEW
     etag = hashlib.md5(NEW).hexdigest()
-    eventually(lambda: swift.request("HEAD", derived).headers["etag"] == etag)  # a reader has it before it is stored
+    eventually(lambda: swift.request("HEAD", derived).headers["etag"] == etag)  # it may be read before it is stored
     for shown in ("made", "contracted", "expanded"):
         if shown == "contracted":
             contract(motifs, derived)
