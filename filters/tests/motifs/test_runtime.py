@@ -115,6 +115,16 @@ def test_an_item_is_contracted_read_and_there_again(store):
     assert known.expansion_seconds > 0
 
 
+def test_a_motif_that_was_shown_to_make_the_bytes_is_tried_before_one_that_was_not(store):
+    store.shim.put("other", bytes(len(TEXT)))
+    store.shim.put("d", TEXT + TEXT)
+    store.attach("d", "concat", of="other,b")  # makes as many bytes, and passes on the first ones
+    store.attach("d", "concat", of="a,b")
+    assert store.runtime.contract("d") == CONTRACTED
+    assert [one.proven for one in store.shim.view("d").record.motifs] == [False, True]
+    assert b"".join(store.read("d")) == TEXT + TEXT
+
+
 def test_an_empty_item_is_contracted_only_for_a_motif_that_makes_new_content(store):
     store.shim.put("empty", b"")
     store.attach("empty", "derive", of="a", filter="csv_sort")
