@@ -12,6 +12,9 @@ import pytest
 import redis
 from tests.support.cluster.motif_traffic import WITH_MOTIFS, MotifTraffic
 from tests.support.cluster.motifs import FIRST, contract, is_contracted, motif, motif_daemon, put
+from tests.support.cluster.people import shared_cluster, swift_as
+
+from sluice_aio.base.setup import TEMPAUTH
 
 SECONDS = float(os.environ.get("SLUICE_LIVE_SECONDS", "40"))
 #: What is killed, with all its workers where it has some.
@@ -19,6 +22,18 @@ VICTIMS = ("motifs", "proxy", "object1", "redis")
 FAULTS = {"calm": (), "kills": VICTIMS, "wiped": ("wiped",), "all": (*VICTIMS, "wiped")}
 #: Seconds between two faults: a Redis that has lost its leases grants none for ten.
 PAUSES = {"calm": 6.0, "kills": 6.0, "wiped": 14.0, "all": 10.0}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Its own: nodes refuse the policies of a Redis that was wiped until an administrator has them adopt these."""
+    with shared_cluster(TEMPAUTH) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def swift(cluster):
+    return swift_as(cluster, "test:tester")
 
 
 @pytest.fixture(scope="module")
