@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from sluice_core.describe import PROXY
 from sluice_core.errors import PeerError
@@ -56,6 +57,9 @@ from sluice_motifs_swift.workers.calls import WorkerCalls
 from sluice_motifs_swift.workers.server import WorkerServer
 
 log = logging.getLogger(__name__)
+
+#: Contractions at a time, which share requests to the object servers.
+_CONTRACTIONS: Final = 128
 
 
 def make_daemon(path: str) -> Daemon:
@@ -114,6 +118,7 @@ def make_daemon(path: str) -> Daemon:
             report=lambda found: store.run(write_spaces(store.keys, found)),
             tell=tell,
             share=values["reexpansion_share"],
+            contractions=_CONTRACTIONS,
         ),
     )
     told = ActivityExchange(store, runtime.items, called.daemon.name)

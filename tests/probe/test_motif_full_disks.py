@@ -101,7 +101,10 @@ def test_readers_get_what_finds_no_room(cluster, swift, occupy, eventually):
 def test_a_contraction_makes_room_on_full_disks(cluster, swift, disk, occupy, eventually):
     put_whole(swift, "freed")
     occupy(0)
-    with pytest.raises(DaemonAway, match=r"swift answered `503 Service Unavailable: 0 of 3 object servers took it` to a PUT of `.*/freed/o`"):
+    with pytest.raises(
+        DaemonAway,
+        match=r"swift answered `503 Service Unavailable: 0 of 3 object servers took it` to a PUT of `.*/freed/o`",
+    ):
         contract(cluster, "freed/o")
     assert not is_contracted(cluster, "freed/o")
     assert download(swift, "freed/o").body == WHOLE

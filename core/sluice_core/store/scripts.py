@@ -6,7 +6,7 @@ Redis does not undo what a script wrote before it failed, so every check comes f
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 
@@ -15,11 +15,11 @@ class Script:
     """A script's source and the digest that it is called by."""
 
     source: str
+    #: What EVALSHA names it by.
+    sha: str = field(init=False)
 
-    @property
-    def sha(self) -> str:
-        """What EVALSHA names it by."""
-        return hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sha", hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest())
 
 
 #: Apply one draft.

@@ -27,7 +27,7 @@ from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Finished, JobThreads
 from sluice_motifs.space.keeper import SpaceKeeper, SpaceSurroundings
 from sluice_motifs.space.space_index import SpaceRules
-from sluice_motifs.space.space_items import ABOVE, SUSPENDED, THRASHING
+from sluice_motifs.space.space_items import ABOVE, SUSPENDED, THRASHING, SpaceItems
 from sluice_motifs.storage.leases import LASTS, release
 from sluice_motifs.storage.shim import Lease, Leases
 
@@ -62,6 +62,8 @@ class SpaceController:
         self._told: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self._threads = JobThreads(lambda finished: self._told.put(partial(self._finish, finished)))
         self._keeper = SpaceKeeper(runtime, rules, self._threads.run, around)
+        #: Spaces to be looked at once nothing more is told: many contractions end together.
+        self._changed: dict[str, SpaceItems] = {}
         self._owned: dict[str, Lease] = {}
         #: When the lease of a space is to be renewed, or asked for again.
         self._due: dict[str, float] = {}
@@ -126,6 +128,11 @@ class SpaceController:
         except queue.Empty:
             return False
         work()
+        if self._told.empty():
+            changed, self._changed = self._changed, {}
+            for space in changed.values():
+                if space.owned:
+                    self._keeper.keep(space)
         return True
 
     def step(self) -> None:
@@ -190,15 +197,15 @@ class SpaceController:
         self._keeper.changed(slot, name, before, after)
         space = self._keeper.space_of(slot)
         if space is not None and space.owned and space.above and space.state not in _STUCK:
-            self._keeper.keep(space)
+            self._changed[space.rule.path] = space
 
     def _close(self, slot: int) -> None:
         self._keeper.unpark(slot)  # it may have been opened when it was judged
         space = self._keeper.space_of(slot)
         if space is not None and space.owned and space.above:
-            self._keeper.keep(space)
+            self._changed[space.rule.path] = space
 
     def _finish(self, finished: Finished) -> None:
         space = self._keeper.finish(finished)
         if space is not None and space.owned and not self._stopping.is_set():
-            self._keeper.keep(space)
+            self._changed[space.rule.path] = space

@@ -62,7 +62,7 @@ class SpaceSurroundings:
     :param report: takes the status of the spaces that are owned here; raises PeerError
     :param clock: seconds; never goes back
     :param now: unix seconds
-    :param contractions: at a time; they share requests to the storage
+    :param contractions: at a time
     :param refills: at a time
     :param window: seconds, and share of all seconds, that re-expansions may take: as of ``ThrashingGuard``
     """
@@ -73,7 +73,7 @@ class SpaceSurroundings:
     tell: Tell = _ignore
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
-    contractions: int = 32
+    contractions: int = 8
     refills: int = 8
     window: float = WINDOW
     share: float = SHARE

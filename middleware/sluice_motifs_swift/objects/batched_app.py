@@ -70,9 +70,9 @@ class BatchedApp:
         self._send = send or send_batch
         self._clock = clock
         self._silent: dict[Server, float] = {}
-        start = green.start_green_thread
-        self._looks = GroupedCalls(self._look, MOST, start)
-        self._contractions = GroupedCalls(self._contract, MOST, start)
+        start, pause = green.start_green_thread, green.pause
+        self._looks = GroupedCalls(self._look, MOST, start, pause)
+        self._contractions = GroupedCalls(self._contract, MOST, start, pause)
 
     def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
         if env["REQUEST_METHOD"] == "HEAD" and "HTTP_X_NEWEST" in env:

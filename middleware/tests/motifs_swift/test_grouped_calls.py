@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from sluice_motifs_swift.objects.grouped_calls import GroupedCalls
+from sluice_motifs_swift.objects.grouped_calls import GATHERS, GroupedCalls
 
 MOST = 4
 
@@ -32,8 +32,16 @@ def gate():
 
 
 @pytest.fixture
-def calls(gate):
-    return GroupedCalls(gate, MOST, lambda work: threading.Thread(target=work, daemon=True).start())
+def pauses():
+    return []
+
+
+@pytest.fixture
+def calls(gate, pauses):
+    def begin(work):
+        threading.Thread(target=work, daemon=True).start()
+
+    return GroupedCalls(gate, MOST, begin, pauses.append, clock=lambda: 7.0)
 
 
 def start(calls, request, found):
@@ -59,15 +67,21 @@ def ask_behind_a_first(gate, calls, requests, groups):
     return found
 
 
-def test_who_comes_alone_waits_for_nobody(gate, calls):
+def test_who_comes_alone_waits_for_nobody(gate, calls, pauses):
     gate.let.release()
     assert calls("a") == "A"
     assert gate.calls == [["a"]]
+    assert pauses == []
 
 
 def test_who_comes_during_a_call_goes_with_all_who_wait(gate, calls):
     assert sorted(ask_behind_a_first(gate, calls, ["a", "b", "c"], 1)) == ["A", "B", "C"]
     assert gate.calls == [["first"], ["a", "b", "c"]]
+
+
+def test_a_call_of_several_leaves_time_for_more_to_come(gate, calls, pauses):
+    ask_behind_a_first(gate, calls, [f"r{number}" for number in range(2 * MOST)], 2)
+    assert pauses[0] == pytest.approx(GATHERS)  # the second one's thread may be about to pause
 
 
 def test_a_call_is_for_a_bounded_number(gate, calls):
