@@ -26,6 +26,7 @@
 
 #define REQUEST_MAGIC UINT32_C (0x25609513)
 #define REPLY_MAGIC UINT32_C (0x67446698)
+#define COOKIE UINT64_C (0x736c75696365) /* one request at a time */
 
 struct __attribute__ ((packed)) greeting {
   uint64_t magic, option_magic;
@@ -62,19 +63,30 @@ struct __attribute__ ((packed)) wire_reply {
   uint64_t cookie;
 };
 
+/* What has come, of what is expected in PARTS; 0 and errno when the connection has ended. */
+static size_t
+receive_some (int fd, struct iovec *parts, size_t number)
+{
+  struct msghdr message = { .msg_iov = parts, .msg_iovlen = number };
+  ssize_t got;
+
+  do
+    got = recvmsg (fd, &message, 0);
+  while (got == -1 && errno == EINTR);
+  if (got == 0)
+    errno = ECONNRESET;
+  return got > 0 ? got : 0;
+}
+
 static bool
 receive (int fd, void *data, size_t count)
 {
   while (count > 0) {
-    const ssize_t got = recv (fd, data, count, 0);
+    struct iovec part = { data, count };
+    const size_t got = receive_some (fd, &part, 1);
 
-    if (got == -1 && errno == EINTR)
-      continue;
-    if (got <= 0) {
-      if (got == 0)
-        errno = ECONNRESET;
+    if (got == 0)
       return false;
-    }
     data = (char *) data + got;
     count -= got;
   }
@@ -224,30 +236,45 @@ known_error (uint32_t error)
   }
 }
 
+/* The answer to REQUEST, with an errno or 0 in *ERROR.  Data of a read mostly have come with it; behind an error there are none. */
+static bool
+receive_reply (int fd, const struct request *request, int *error)
+{
+  const size_t expected = request->kind == KIND_READ ? request->count : 0;
+  struct wire_reply reply;
+  struct iovec parts[] = { { &reply, sizeof reply }, { request->read, expected } };
+  size_t got = receive_some (fd, parts, 2);
+
+  if (got == 0)
+    return false;
+  if (got < sizeof reply) {
+    if (!receive (fd, (char *) &reply + got, sizeof reply - got))
+      return false;
+    got = sizeof reply;
+  }
+  got -= sizeof reply;
+  if (be32toh (reply.magic) != REPLY_MAGIC || reply.cookie != COOKIE)
+    return false;
+  *error = known_error (be32toh (reply.error));
+  return *error != 0 || receive (fd, (char *) request->read + got, expected - got);
+}
+
 int
 connection_ask (int fd, const struct request *request, int *error)
 {
-  const uint64_t cookie = UINT64_C (0x736c75696365);
   struct wire_request sent = {
     .magic = htobe32 (REQUEST_MAGIC),
     .flags = htobe16 (request->flags),
     .kind = htobe16 (request->kind),
-    .cookie = cookie,
+    .cookie = COOKIE,
     .offset = htobe64 (request->offset),
     .count = htobe32 (request->count),
   };
   struct iovec parts[] = { { &sent, sizeof sent }, { (void *) request->written, request->count } };
-  struct wire_reply reply;
 
-  if (!send_all (fd, parts, request->kind == KIND_WRITE ? 2 : 1) || !receive (fd, &reply, sizeof reply)
-      || be32toh (reply.magic) != REPLY_MAGIC || reply.cookie != cookie)
+  if (!send_all (fd, parts, request->kind == KIND_WRITE ? 2 : 1) || !receive_reply (fd, request, error))
     return LOST;
-  *error = known_error (be32toh (reply.error));
-  if (*error == LOST)
-    return LOST;
-  if (request->kind == KIND_READ && *error == 0 && !receive (fd, request->read, request->count))
-    return LOST;
-  return ANSWERED;
+  return *error == LOST ? LOST : ANSWERED;
 }
 
 void
