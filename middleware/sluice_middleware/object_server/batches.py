@@ -20,6 +20,9 @@ from sluice_middleware.swift import diskfile_api as swift
 from sluice_middleware.swift import green
 from sluice_middleware.swift.object_batches import ObjectAnswer, ObjectRequest
 
+#: Devices on which a batch contracts at a time, in one thread each: changing between threads takes more CPU than
+#: contractions do, and clients' uploads share the pool of threads.
+_DEVICES: Final = 4
 _NO_BYTES: Final = md5(b"", usedforsecurity=False).hexdigest()
 #: What belongs to no tenant.
 _INTERNAL: Final = RequestContext(None, REPLICATION_FLOW)
@@ -39,20 +42,19 @@ class ObjectBatches:
     def answer(self, requests: Sequence[ObjectRequest]) -> list[ObjectAnswer]:
         """The answers in the order of the requests."""
         answers: dict[int, ObjectAnswer] = {}
-        waiting: dict[str, list[int]] = defaultdict(list)
+        by_device: dict[str, list[int]] = defaultdict(list)
         for number, request in enumerate(requests):
             if request.stored is None:
                 answers[number] = self._answer(request)
                 green.yield_control()  # to clients
             else:
-                waiting[request.device].append(number)
+                by_device[request.device].append(number)
 
         def contract(numbers: Sequence[int]) -> None:
             for number in numbers:
                 answers[number] = self._answer(requests[number])
 
-        # a thread for each device: changing between threads takes more CPU than contractions do
-        green.map_concurrently(partial(green.run_in_thread, contract), waiting.values(), len(waiting) or 1)
+        green.map_concurrently(partial(green.run_in_thread, contract), by_device.values(), _DEVICES)
         return [answers[number] for number in range(len(requests))]
 
     def _answer(self, request: ObjectRequest) -> ObjectAnswer:

@@ -110,6 +110,20 @@ def test_answers_come_in_the_order_of_the_requests(node):
     assert sizes == list(range(20))
 
 
+def test_contractions_of_several_devices_are_answered_in_the_order_of_the_requests(node):
+    node.put(b"some bytes")
+    node.put(b"some bytes", device="sdb")
+    requests = [
+        contraction(node, device="sdb"),
+        look(),
+        contraction(node, device="sdz"),
+        contraction(node),
+        look("a/c/none"),
+        contraction(node, seconds=0.5, device="sdb"),
+    ]
+    assert [one.status for one in send(node, *requests)] == [201, 200, 507, 201, 404, 409]
+
+
 @pytest.mark.parametrize("policy", [REPLICATED, CODED])
 def test_what_is_not_there_cannot_be_looked_at(node, policy):
     node.put(b"some bytes", name="a/c/deleted")
