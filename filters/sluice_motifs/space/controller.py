@@ -200,7 +200,7 @@ class SpaceController:
             self._changed[space.rule.path] = space
 
     def _close(self, slot: int) -> None:
-        self._keeper.unpark(slot)  # it may have been opened when it was judged
+        self._keeper.unpark(slot)
         space = self._keeper.space_of(slot)
         if space is not None and space.owned and space.above:
             self._changed[space.rule.path] = space

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import heapq
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from sluice_core.errors import SluiceError
+from sluice_motifs.api import NotContractible
 from sluice_motifs.space.space_index import Place
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which an item is left alone whose bytes had to stay, and the most of them.
+#: Seconds for which an item is left alone whose bytes had to stay: to find that may take a whole expansion.  Each time
+#: that they have to again it is twice as long, up to the second figure.
 PARKED: Final = 60.0
+LONGEST: Final = 3600.0
+#: Items that are left alone at a time.
 MOST_PARKED: Final = 100_000
 #: Seconds for which the end of a process waits for its jobs; a refill may take as long as its source does.
 LAST_JOBS: Final = 10.0
@@ -39,11 +43,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """:param outcome: as of ``Contractor.contract``; empty when it failed, with the reason"""
+    """:param outcome: as of ``Contractor.contract``; empty when it failed, with the reason
+    :param refused: whether the bytes had to stay; else whoever had to be asked was away, say
+    """
 
     job: Job
     outcome: str = ""
     reason: str = ""
+    refused: bool = False
 
 
 def perform(job: Job) -> Finished:
@@ -51,7 +58,7 @@ def perform(job: Job) -> Finished:
     try:
         return Finished(job, job.work())
     except SluiceError as error:
-        return Finished(job, reason=str(error))
+        return Finished(job, reason=str(error), refused=isinstance(error, NotContractible))
     except Exception:  # the storage may raise anything, and somebody waits for the end of the job
         log.exception("`%s` is not %s", job.name, "filled" if job.fills else "contracted")
         return Finished(job, reason="a fault of ours, see the log")
@@ -128,17 +135,39 @@ class Parking:
     """Items that are out of the order of their part for a while."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[float, int, str, Place]] = deque()
+        #: A heap; what comes second keeps the order of those that are due together.
+        self._waiting: list[tuple[float, int, int, str, Place]] = []
+        self._count = 0
+        #: Which entry of the heap counts, by slot: an item may have been in the order since, and left alone again.
+        self._counts: dict[int, int] = {}
+        #: How often the bytes of an item had to stay, by slot.
+        self._refusals: dict[int, int] = {}
 
-    def put(self, slot: int, name: str, number: int, place: Place, now: float) -> None:
-        """Leave an item alone for :data:`PARKED` seconds; when too many are, it is only moved in the order."""
-        if len(self._waiting) < MOST_PARKED and place.part.park(number):
-            self._waiting.append((now + PARKED, slot, name, place))
-        else:
+    def refusals(self, slot: int) -> int:
+        """How often the bytes of an item had to stay, as far as it was not changed since."""
+        return self._refusals.get(slot, 0)
+
+    def put(self, slot: int, name: str, number: int, place: Place, now: float, refused: bool) -> None:
+        """Leave an item alone for a while; when too many are, it is only moved in the order."""
+        if len(self._waiting) >= MOST_PARKED or not place.part.park(number):
             place.part.touch(number)
+            return
+        times = self.refusals(slot)
+        if refused:
+            self._refusals[slot] = times + 1
+        self._count += 1
+        self._counts[slot] = self._count
+        seconds = min(LONGEST, PARKED * 2 ** min(times, 30)) if refused else PARKED
+        heapq.heappush(self._waiting, (now + seconds, self._count, slot, name, place))
+
+    def forget(self, slot: int) -> None:
+        """An item is not what was refused any more."""
+        self._refusals.pop(slot, None)
 
     def due(self, now: float) -> Iterator[tuple[int, str, Place]]:
         """Those that have waited long enough."""
         while self._waiting and self._waiting[0][0] <= now:
-            _, slot, name, place = self._waiting.popleft()
-            yield slot, name, place
+            _, count, slot, name, place = heapq.heappop(self._waiting)
+            if self._counts.get(slot) == count:
+                del self._counts[slot]
+                yield slot, name, place

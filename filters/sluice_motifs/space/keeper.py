@@ -5,7 +5,8 @@ Theory of operation
 * The runtime's item table tells of each change and open; whoever has the keeper hands that on in its order, and calls
   all methods one after the other: in a thread of their own (``controller``), or under a lock.
 * What is under way (``Jobs``) counts as done already, so that a look never begins too much.
-* An item whose bytes must stay leaves the order for a while, so that it is not judged again each second.
+* An item whose bytes must stay leaves the order for a while, and longer each time, so that it is not judged again each
+  second, nor proven each minute.
 * Nothing is filled before a scan (``Runtime.restart``) has found all items: a space that seems empty would be filled
   beyond its target.
 * What a client or the API contracts is not filled again before somebody reads it.
@@ -115,7 +116,9 @@ class SpaceKeeper:
         now = self._around.clock()
         job, before = self.jobs.find(slot), self._index.state(slot)
         as_victim = job is not None and not job.fills
+        self._parking.forget(slot)
         self._index.change(slot, name, after, now, as_victim)
+        self.unpark(slot)
         place = self._index.place(slot)
         if place is None or before is None or after is None or not before.expanded or after.expanded:
             return
@@ -158,9 +161,9 @@ class SpaceKeeper:
             place.part.keep_out(self._index.number(slot))
 
     def unpark(self, slot: int) -> None:
-        """What an item was left alone for may be over."""
+        """What an item was left alone for may be over: it may have been in use when it was judged."""
         place = self._index.place(slot)
-        if place is not None:
+        if place is not None and self._parking.refusals(slot) < 2:
             place.part.unpark(self._index.number(slot))
 
     def keep(self, space: SpaceItems) -> None:
@@ -186,7 +189,7 @@ class SpaceKeeper:
             job.place.part.keep_out(number)  # what was made and could not be stored is not made again and again
         elif finished.reason:
             space.refused = finished.reason
-            self._parking.put(job.slot, job.name, number, job.place, self._around.clock())
+            self._parking.put(job.slot, job.name, number, job.place, self._around.clock(), finished.refused)
         elif finished.outcome == CONTRACTED and space.rule.path not in self._contracted:
             self._contracted.add(space.rule.path)
             text = f"`{job.name}` is the first to give up its bytes, {job.size} of them"

@@ -1,5 +1,6 @@
 """Spaces over a storage in memory, step by step."""
 
+import itertools
 import math
 import queue
 import threading
@@ -80,6 +81,10 @@ class Cluster:
         for name in names:
             self.shim.put(name, b"x" * SIZE)
             self.runtime.attach_motif(name, self.runtime.create_motif("concat", {"of": "elsewhere/source"}))
+
+    def lie(self, name, size):
+        self.shim.put(name, b"y" * size)
+        self.runtime.attach_motif(name, self.runtime.create_motif("concat", {"of": "elsewhere/source"}))
 
     def open(self, name):
         assert b"".join(self.read(name)) == b"x" * SIZE
@@ -192,6 +197,24 @@ def test_young_items_and_those_that_must_stay_leave_a_space_above_its_target(clu
     del cluster.shim.pinned["c/0"]
     cluster.now += 61
     assert cluster.settle().contracted == 2 * SIZE
+
+
+def test_what_must_stay_is_judged_less_often_each_time_until_it_is_another(cluster, rules, monkeypatch):
+    cluster.put("c/0")
+    cluster.lie("c/0", SIZE)
+    judged, contract = [], cluster.runtime.contract
+    monkeypatch.setattr(cluster.runtime, "contract", lambda *given: (judged.append(cluster.now), contract(*given))[1])
+    rules.set(target_size=0)
+    for _ in range(240):
+        cluster.settle()
+        cluster.controller.closed("c/0")  # a reader each minute
+        cluster.now += 60
+    gaps = [after - before for before, after in itertools.pairwise(judged)]
+    assert gaps[:8] == [60, 120, 240, 480, 960, 1920, 3600, 3600]
+    cluster.lie("c/0", SIZE + 1)
+    before = len(judged)
+    cluster.settle()
+    assert len(judged) == before + 1
 
 
 def test_re_expansions_stop_contraction_and_say_so(cluster, rules):
