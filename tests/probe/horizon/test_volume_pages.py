@@ -54,6 +54,15 @@ def test_how_far_an_operation_is_and_why_one_failed_is_followed(admin, fake_api)
     assert page.get_by_role("link", name="Extend", exact=True).count() == 0
 
 
+def test_what_is_wrong_with_a_volume_is_said(admin, fake_api):
+    admin.open(f"/sluice/volumes/{VOLUME}/")
+    assert admin.page.get_by_text("Fault", exact=True).count() == 0
+    fault = "its attach failed and is undone: `/dev/loop7` is in use by <b>fio</b>"
+    fake_api.say(f"GET /volumes/{VOLUME}", volume(fault=fault))
+    admin.open(f"/sluice/volumes/{VOLUME}/")
+    assert fault in admin.page.locator("#section-state").inner_text()
+
+
 def test_buttons_are_those_that_the_api_would_not_refuse(admin, fake_api):
     fake_api.say(f"GET /volumes/{VOLUME}", volume(node=None, status="available", attachments=[]))
     fake_api.say("GET /permissions", {"permissions": {"volumes:list_all": True, "volumes:extend": True}})

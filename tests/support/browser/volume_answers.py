@@ -35,6 +35,7 @@ def volume(**changes: Any) -> dict[str, Any]:
         "rates": {"max_bw": 3e6},
         "rates_in_force": {"max_bw": 3e6, "read_iops": 900.0},
         "fault": None,
+        "data_path": "fuse",
         **changes,
     }
 
