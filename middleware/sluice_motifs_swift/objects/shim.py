@@ -137,5 +137,5 @@ class SwiftShim:
         return self._writes.replace(seen, record, pieces)
 
     def _note(self, seen: ItemView, record: Record) -> None:
-        if record.motifs:
+        if record.motifs and record.motifs != seen.record.motifs:
             self._index.add(seen.name, record)
