@@ -208,7 +208,7 @@ def test_a_node_whose_disk_is_full_says_so_and_swift_goes_on(cluster, api, swift
             made += [one["id"] for one in api.create_policies(text)]
             if api.nodes()[0]["state"] == "failed":
                 break
-        shown = eventually(lambda: api.nodes()[0]["state"] == "failed" and api.nodes()[0])
+        shown = eventually(lambda: next((one for one in api.nodes() if one["state"] == "failed"), None))
         assert "snapshot" in shown["detail"]
         assert compressed(cluster, swift, "disk-full")  # the last good policies stay in force
         assert swift.request("GET", "probe/disk-full").body == TEXT
