@@ -98,17 +98,34 @@ end (const char *kind, uint64_t offset, uint32_t count, uint64_t began, int resu
   return ns;
 }
 
+static void
+count_read (void *handle, uint64_t offset, uint32_t count, uint64_t began, int result, int error)
+{
+  if (handle == &counting) {
+    page_add (&page->counters.reads, 1);
+    page_add (&page->counters.read_bytes, result == -1 ? 0 : count);
+    page_add (&page->counters.read_histogram[histogram_bucket (end ("read", offset, count, began, result, error))], 1);
+  }
+}
+
 static int
 nop_pread (nbdkit_next *next, void *handle, void *buf, uint32_t count, uint64_t offset, uint32_t flags, int *err)
 {
   const uint64_t began = begin (handle);
   const int result = next->pread (next, buf, count, offset, flags, err);
 
-  if (handle == &counting) {
-    page_add (&page->counters.reads, 1);
-    page_add (&page->counters.read_bytes, result == -1 ? 0 : count);
-    page_add (&page->counters.read_histogram[histogram_bucket (end ("read", offset, count, began, result, *err))], 1);
-  }
+  count_read (handle, offset, count, began, result, *err);
+  return result;
+}
+
+/* A read whose bytes are answered from elsewhere (fuse/file_pages.c). */
+static int
+nop_cache (nbdkit_next *next, void *handle, uint32_t count, uint64_t offset, uint32_t flags, int *err)
+{
+  const uint64_t began = begin (handle);
+  const int result = next->cache (next, count, offset, flags, err);
+
+  count_read (handle, offset, count, began, result, *err);
   return result;
 }
 
@@ -174,6 +191,7 @@ static struct nbdkit_filter filter = {
                  "nop-log=<FILE>    A line for each request while the page says so.",
   .open = nop_open,
   .pread = nop_pread,
+  .cache = nop_cache,
   .pwrite = nop_pwrite,
   .flush = nop_flush,
   .trim = nop_trim,

@@ -68,6 +68,14 @@ throttle_pread (nbdkit_next *next, void *handle, void *buf, uint32_t count, uint
   return next->pread (next, buf, count, offset, flags, err);
 }
 
+/* A read whose bytes are answered from elsewhere (fuse/file_pages.c). */
+static int
+throttle_cache (nbdkit_next *next, void *handle, uint32_t count, uint64_t offset, uint32_t flags, int *err)
+{
+  wait_for (READ, count);
+  return next->cache (next, count, offset, flags, err);
+}
+
 static int
 throttle_pwrite (nbdkit_next *next, void *handle, const void *buf, uint32_t count, uint64_t offset, uint32_t flags, int *err)
 {
@@ -111,6 +119,7 @@ static struct nbdkit_filter filter = {
   .config_help = "throttle-page=<FILE>   (required) The volume's page of shared memory.",
   .can_extents = throttle_can_extents,
   .pread = throttle_pread,
+  .cache = throttle_cache,
   .pwrite = throttle_pwrite,
   .flush = throttle_flush,
   .trim = throttle_trim,

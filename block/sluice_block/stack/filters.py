@@ -48,12 +48,15 @@ def _described(keyword: str, help_text: str, *parameters: Parameter) -> ActionIn
 LUKS: Final = "luks"
 #: The keyword of sentences that puts limits on a volume.
 THROTTLING: Final = "throttling"
+_NOP: Final = "nop"
+#: nbdkit's plugin for files and block devices.
+_FILE: Final = "file"
 _KEY: Final = Parameter("key", "int", "the constant", default=0x55, minimum=1, maximum=255)
 _CACHE_SIZE: Final = Parameter(
     "max_size", "size", "bytes that it holds at most", default=1 << 30, minimum=16 << 20, maximum=1 << 44
 )
 _ALL: Final = (
-    VolumeFilter(_described("nop", "change nothing"), native=True, repeatable=True),
+    VolumeFilter(_described(_NOP, "change nothing"), native=True, repeatable=True),
     VolumeFilter(
         _described("xor", "store each byte XOR a constant; an example, no protection", _KEY),
         native=True,
@@ -77,7 +80,7 @@ _ALL: Final = (
 )
 FILTERS: Final[Mapping[str, VolumeFilter]] = {one.info.keyword: one for one in _ALL}
 #: What stands before every stack: it counts, and holds the volume to its limits.
-_ALWAYS: Final = ("nop", "throttle")
+_ALWAYS: Final = (_NOP, "throttle")
 
 
 def check_steps(steps: Sequence[tuple[str, Mapping[str, Scalar]]]) -> list[tuple[VolumeFilter, dict[str, Scalar]]]:
@@ -130,7 +133,8 @@ def nbdkit_arguments(
     :param log: file of the log of requests
     :param passphrase: descriptor that it is read from
     :param size: bytes that are shown, of more; nbdkit refuses its clients when there are fewer.  0: all
-    :param keeper: socket of what keeps the FUSE device that the stack serves; without one it serves NBD clients
+    :param keeper: socket of what keeps the FUSE device that the stack serves; without one it serves NBD clients.  Large
+        reads are answered from the pages of a file itself where nothing changes its bytes
     :raises CallerError: as of :func:`check_steps`
     """
     checked = check_steps(steps)
@@ -138,6 +142,8 @@ def nbdkit_arguments(
     if keeper is not None:
         filters.append(f"--filter={library(built, 'fuse')}")
         given.append(f"fuse-keeper={keeper}")
+        if source[0] == _FILE and all(one.info.keyword == _NOP for one, _ in checked):
+            given.append(f"fuse-file={source[1]}")  # no layer changes its bytes, keeps others, or reads ahead
     if page is not None:
         filters += [f"--filter={library(built, name)}" for name in _ALWAYS]
         given += [f"{name}-page={page}" for name in _ALWAYS]

@@ -9,28 +9,12 @@ import pytest
 from tests.support.block.nbd import connected, serve
 
 from sluice_block.konnector.datapath.processes import wait_until
-from sluice_block.stack.build import fuse_keeper, nbd_plugin
+from sluice_block.stack.build import nbd_plugin
 from sluice_core.errors import PeerError
 
 pytestmark = pytest.mark.service
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def keeper(tmp_path, built):
-    """The socket of a keeper."""
-    if os.geteuid() != 0:
-        pytest.skip("mounts are root's")
-    image, ready = tmp_path / "image", tmp_path / "keeper.pid"
-    image.touch()
-    command = [str(fuse_keeper(built)), str(image), str(tmp_path / "keeper.sock"), str(ready)]
-    process = subprocess.Popen(command)
-    assert wait_until(ready.exists, 10)
-    yield tmp_path / "keeper.sock"
-    process.kill()  # first: while it lives, umount waits for who would serve
-    process.wait()
-    subprocess.run(["umount", image], check=True)
 
 
 @contextmanager

@@ -29,6 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "file_pages.h"
 #include "link.h"
 #include "requests.h"
 
@@ -41,7 +42,7 @@ struct thread {
   atomic_bool waits; /* for a request or the device, or is about to: a signal does no harm */
 };
 
-static char *keeper, *ready;
+static char *keeper, *ready, *file;
 static int said = -1; /* standard error, before nbdkit went into the background */
 static int device = -1;
 static unsigned count = THREADS, running;
@@ -68,6 +69,8 @@ fuse_config (nbdkit_next_config *next, nbdkit_backend *nxdata, const char *name,
     return set_path (&keeper, name, value);
   if (strcmp (name, "fuse-ready") == 0)
     return set_path (&ready, name, value);
+  if (strcmp (name, "fuse-file") == 0)
+    return set_path (&file, name, value);
   return next (nxdata, name, value);
 }
 
@@ -86,6 +89,7 @@ fuse_unload (void)
 {
   free (keeper);
   free (ready);
+  free (file);
 }
 
 static void
@@ -226,6 +230,8 @@ fuse_after_fork (nbdkit_backend *backend)
   dup2 (said, STDERR_FILENO);
   openlog ("nbdkit", LOG_PID | LOG_PERROR, 0);
   result = make_buffers ();
+  if (result == 0 && file != NULL)
+    result = file_pages_open (file);
   if (result == 0)
     result = open_source (backend);
   if (result == -1)
@@ -286,7 +292,8 @@ static struct nbdkit_filter filter = {
   .config = fuse_config,
   .config_complete = fuse_config_complete,
   .config_help = "fuse-keeper=<SOCKET>   (required) The keeper of the FUSE device.\n"
-                 "fuse-ready=<FILE>      (required) Is made when the source is open.",
+                 "fuse-ready=<FILE>      (required) Is made when the source is open.\n"
+                 "fuse-file=<FILE>       The source, if no layer changes its bytes: large reads are answered from its pages.",
   .get_ready = fuse_get_ready,
   .after_fork = fuse_after_fork,
   .cleanup = fuse_cleanup,

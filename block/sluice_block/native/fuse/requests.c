@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "file_pages.h"
 #include "requests.h"
 
 /* The most bytes of one request for zeroes to the layer below. */
@@ -31,9 +32,10 @@ volume_prepare (struct volume *volume, nbdkit_next *next)
 {
   const int64_t size = next->get_size (next);
   const int writable = next->can_write (next), flushes = next->can_flush (next), zeroes = next->can_zero (next);
+  const int caches = next->can_cache (next);
 
   /* nbdkit wants to be asked these, too, before requests */
-  if (size == -1 || writable == -1 || flushes == -1 || zeroes == -1 || next->can_trim (next) == -1
+  if (size == -1 || writable == -1 || flushes == -1 || zeroes == -1 || caches == -1 || next->can_trim (next) == -1
       || next->can_fua (next) == -1 || next->can_fast_zero (next) == -1 || next->can_multi_conn (next) == -1)
     return -1;
   *volume = (struct volume) {
@@ -41,6 +43,7 @@ volume_prepare (struct volume *volume, nbdkit_next *next)
     .size = size,
     .writable = writable == 1,
     .flushes = flushes == 1,
+    .direct = file_pages_are_there () && caches == NBDKIT_CACHE_NATIVE,
     .zeroes = zeroes == NBDKIT_ZERO_NATIVE, /* else zeroes are written, which who writes can do better */
   };
   return 0;
@@ -65,6 +68,23 @@ is_within (const struct volume *volume, uint64_t offset, uint64_t count)
   return offset <= volume->size && count <= volume->size - offset;
 }
 
+/* What stands between counts a read and holds it to its limits as it does one that has bytes. */
+static bool
+is_read_directly (const struct request *request, uint64_t offset, uint64_t count)
+{
+  const struct volume *volume = request->volume;
+  int error = 0;
+
+  if (!volume->direct || count < FILE_PAGES_LEAST)
+    return false;
+  while (volume->next->cache (volume->next, count, offset, 0, &error) == -1) {
+    if (error != EINTR)
+      return false;
+    error = 0;
+  }
+  return file_pages_answer (request->device, request->unique, offset, count);
+}
+
 static void
 serve_read (const struct request *request)
 {
@@ -80,6 +100,8 @@ serve_read (const struct request *request)
   }
   if (!is_within (volume, offset, count))
     count = offset < volume->size ? volume->size - offset : 0;
+  if (is_read_directly (request, offset, count))
+    return;
   while (count > 0 && volume->next->pread (volume->next, request->buffer, count, offset, 0, &error) == -1 && error == EINTR)
     error = 0;
   answer (request, error, request->buffer, count);

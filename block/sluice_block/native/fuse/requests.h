@@ -19,6 +19,7 @@ struct volume {
   nbdkit_next *next;
   uint64_t size;
   bool writable, flushes, zeroes;
+  bool direct; /* large reads are answered from the file itself */
 };
 
 /* Finds out what the layer below NEXT can.  -1 and a message when it does not say. */
