@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-#: Told to our NBD driver: each of our connections has one request under way (``native/nbd``).
-SINGLE_REQUESTS: Final = "sluice_single_requests"
 _INITIATOR: Final = Path("etc/iscsi/initiatorname.iscsi")
 _NQN: Final = Path("etc/nvme/hostnqn")
 _FIBRE_CHANNEL: Final = Path("sys/class/fc_host")
@@ -28,7 +26,6 @@ def connector_properties(ip: str, root: Path = Path("/")) -> dict[str, Any]:
         "os_type": sys.platform,
         "multipath": False,
         "do_local_attach": False,
-        SINGLE_REQUESTS: True,
     }
     initiator = _read(root / _INITIATOR)
     names = [line.partition("=")[2].strip() for line in initiator.splitlines() if line.startswith("InitiatorName=")]

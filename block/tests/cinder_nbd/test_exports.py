@@ -6,11 +6,10 @@ import signal
 import stat
 import subprocess
 import uuid
-from pathlib import Path
 
 import pytest
 
-from sluice_block.cinder_nbd.exports import SHARED, SINGLE, ExportInUse, Exports
+from sluice_block.cinder_nbd.exports import ExportInUse, Exports
 
 pytestmark = pytest.mark.service
 
@@ -72,20 +71,6 @@ def test_an_export_is_one_consumers_until_it_is_closed(exports, volume, image, t
     exports.close(volume)
     assert not list((tmp_path / "e").iterdir())
     assert open_for(exports, volume, image, "b").consumer == "b"
-
-
-@pytest.mark.parametrize("threads", [SINGLE, SHARED])
-def test_a_connection_has_as_many_threads_as_its_consumer_wants_also_after_a_restart(
-    exports, volume, image, tmp_path, threads
-):
-    made = exports.open(volume, "volume-1", image, "a", readonly=False, tls=False, threads=threads)
-    os.kill(pid_of(tmp_path, volume), signal.SIGKILL)
-    while exports.alive(volume):
-        pass
-    exports.restore(volume)
-    assert exports.find(volume) == made
-    command = Path(f"/proc/{pid_of(tmp_path, volume)}/cmdline").read_text().split("\0")
-    assert f"--threads={threads}" in command
 
 
 def test_a_dead_export_comes_back_with_its_port_and_key(exports, volume, image, tmp_path):

@@ -13,7 +13,6 @@ def test_what_the_machine_has_is_told_and_nothing_else(tmp_path):
         "os_type",
         "multipath",
         "do_local_attach",
-        "sluice_single_requests",
     }
     for path, text in (
         ("etc/iscsi/initiatorname.iscsi", "# a comment\nInitiatorName=iqn.1993-08.org.debian:01:7\n"),
