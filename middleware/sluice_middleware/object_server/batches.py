@@ -7,6 +7,7 @@ stays.  Nothing else is done for each: no request, no response, no line in the l
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,6 +24,8 @@ from sluice_middleware.swift.object_batches import ObjectAnswer, ObjectRequest
 #: Devices on which a batch contracts at a time, in one thread each: changing between threads takes more CPU than
 #: contractions do, and clients' uploads share the pool of threads.
 _DEVICES: Final = 4
+#: Seconds after which none is begun any more: who asked holds leases that end.
+BEGINS: Final = 4.0
 _NO_BYTES: Final = md5(b"", usedforsecurity=False).hexdigest()
 #: What belongs to no tenant.
 _INTERNAL: Final = RequestContext(None, REPLICATION_FLOW)
@@ -38,6 +41,7 @@ class ObjectBatches:
         self._find = find
         self._headers = headers
         self._logger = logger
+        self._clock = time.monotonic
 
     def answer(self, requests: Sequence[ObjectRequest]) -> list[ObjectAnswer]:
         """The answers in the order of the requests."""
@@ -50,9 +54,11 @@ class ObjectBatches:
             else:
                 by_device[request.device].append(number)
 
+        until = self._clock() + BEGINS
+
         def contract(numbers: Sequence[int]) -> None:
             for number in numbers:
-                answers[number] = self._answer(requests[number])
+                answers[number] = self._answer(requests[number]) if self._clock() < until else ObjectAnswer(503)
 
         green.map_concurrently(partial(green.run_in_thread, contract), by_device.values(), _DEVICES)
         return [answers[number] for number in range(len(requests))]

@@ -53,8 +53,12 @@ _Policies = dict[tuple[str, str], int | None]
 #: Seconds to reach a server, to have its answer to looks and to contractions, and for which it is left alone after.
 _CONNECTS: Final = 0.5
 _LOOKS: Final = 2.0
-_CONTRACTS: Final = 10.0
+_CONTRACTS: Final = 5.0
 _SILENT: Final = 60.0
+#: Seconds for which a contraction may wait for others: with what an object server takes it is within its leases.
+_WAITS: Final = 3.0
+_DUE: Final = "sluice.contraction_due"
+_LATE: Final = "503 Service Unavailable: it waited too long for other contractions"
 _TIMES: Final = ("X-Backend-Timestamp", "X-Backend-Data-Timestamp")
 
 
@@ -78,7 +82,7 @@ class BatchedApp:
         if env["REQUEST_METHOD"] == "HEAD" and "HTTP_X_NEWEST" in env:
             answer = self._looks(env)
         elif env["REQUEST_METHOD"] == "PUT" and sysmeta.CONTRACTED_ENV in env:
-            answer = self._contractions(env)
+            answer = self._contractions({**env, _DUE: self._clock() + _WAITS})
         else:
             answer = None
         if answer is None:
@@ -90,7 +94,12 @@ class BatchedApp:
         return [_newest(answers, expected) for answers, expected in self._ask(envs, _LOOKS)]
 
     def _contract(self, envs: Sequence[Env]) -> Sequence[UpstreamResponse | None]:
-        return [_stored(answers, expected) for answers, expected in self._ask(envs, _CONTRACTS)]
+        late = [env[_DUE] < self._clock() for env in envs]
+        asked = iter(self._ask([env for env, one in zip(envs, late, strict=True) if not one], _CONTRACTS))
+        return [
+            UpstreamResponse.build(_LATE, [("Content-Length", "0")], ()) if one else _stored(*next(asked))
+            for one in late
+        ]
 
     def _ask(self, envs: Sequence[Env], patience: float) -> Sequence[tuple[Sequence[ObjectAnswer], int]]:
         """The answers to each request, and how many there should be; 0 of what is left to the proxy."""

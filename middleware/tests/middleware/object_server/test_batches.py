@@ -101,6 +101,14 @@ def test_an_object_server_without_batches_says_so(node):
     assert Request.blank("/", method=METHOD, body=b"[]").get_response(stock).status_int == 405
 
 
+def test_no_contraction_is_begun_when_its_leases_may_have_ended(node):
+    node.put(b"some bytes")
+    times = iter([0.0, 1.0, 4.0])
+    node.server._batches._clock = lambda: next(times)
+    requests = [contraction(node), contraction(node, seconds=2.0)]
+    assert [one.status for one in send(node, *requests)] == [201, 503]
+
+
 def test_answers_come_in_the_order_of_the_requests(node):
     for number in range(20):
         node.put(b"x" * number, name=f"a/c/{number}")
