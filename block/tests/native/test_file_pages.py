@@ -74,12 +74,13 @@ def test_only_large_reads_pass_by_the_plugin(tmp_path, built, keeper, page_file,
 
 
 @pytest.mark.parametrize("size", [0, 100_000])
-def test_a_file_without_these_bytes_is_read_by_the_plugin(tmp_path, built, keeper, page_file, source, size):
+def test_a_file_without_these_bytes_is_read_by_the_plugin(tmp_path, built, keeper, page_file, page, source, size):
     short = tmp_path / "short"
     short.write_bytes(OTHER[:size])
     with device(tmp_path, built, keeper, page_file, source, short) as descriptor:
         for _ in range(3):
             assert read(descriptor, REQUEST, 0) == SOURCE[:REQUEST]
+    assert page.counters().reads == 1 + 3  # the first one was tried in vain
 
 
 def test_large_reads_are_counted_and_held_to_limits(tmp_path, built, keeper, page_file, page, source):

@@ -4,9 +4,9 @@
 
 #define _GNU_SOURCE
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include <nbdkit-filter.h>
@@ -15,6 +15,8 @@
 #include "protocol.h"
 
 static int file = -1;
+/* A file that once gave no pages is not tried again: the layers below count and limit each try. */
+static atomic_bool works = true;
 /* Of a thread; as large as an answer. */
 static __thread int in = -1, out = -1;
 
@@ -30,7 +32,7 @@ file_pages_open (const char *path)
 bool
 file_pages_are_there (void)
 {
-  return file != -1;
+  return file != -1 && atomic_load (&works);
 }
 
 static void
@@ -81,10 +83,11 @@ file_pages_answer (int device, uint64_t unique, uint64_t offset, size_t count)
 {
   const struct fuse_out_header header = { .len = sizeof header + count, .unique = unique };
 
-  if (!has_pipe ())
-    return false;
-  if (fill_pipe (&header, offset, count) && splice (out, NULL, device, NULL, header.len, 0) == (ssize_t) header.len)
-    return true;
-  drop_pipe ();
+  if (has_pipe ()) {
+    if (fill_pipe (&header, offset, count) && splice (out, NULL, device, NULL, header.len, 0) == (ssize_t) header.len)
+      return true;
+    drop_pipe ();
+  }
+  atomic_store (&works, false);
   return false;
 }

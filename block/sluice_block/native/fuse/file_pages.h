@@ -13,7 +13,7 @@
 /* Opens the file at PATH.  -1 and a message when that fails. */
 int file_pages_open (const char *path);
 
-/* Whether there is one. */
+/* Whether there is one, and it has given its pages so far. */
 bool file_pages_are_there (void);
 
 /* Answers the request UNIQUE at DEVICE with COUNT bytes of the file.  False when that was not possible, and nothing is answered. */

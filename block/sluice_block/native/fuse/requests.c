@@ -75,7 +75,7 @@ is_read_directly (const struct request *request, uint64_t offset, uint64_t count
   const struct volume *volume = request->volume;
   int error = 0;
 
-  if (!volume->direct || count < FILE_PAGES_LEAST)
+  if (!volume->direct || count < FILE_PAGES_LEAST || !file_pages_are_there ())
     return false;
   while (volume->next->cache (volume->next, count, offset, 0, &error) == -1) {
     if (error != EINTR)
