@@ -93,7 +93,8 @@ def test_a_volume_is_taken_from_a_machine_that_is_lost(cluster, client, eventual
     assert (shown["status"], shown["node"], shown["attachments"]) == ("available", None, [])
     cluster.restart("konnector")
     eventually(lambda: admin.volume_operation(operation["id"])["data"]["konnector_told"], limit=60)
-    assert konnector.list() == []
+    # others may be there: what calls of the schema's test have ordered
+    assert name not in [one["volume"] for one in konnector.list()]
     assert [one["subject"] for one in admin.events() if "no more" in one["text"]] == [name]
     again = done(alice.attach_volume(name, cluster.layout.node, wait=30))["data"]["device"]
     with open(again, "rb") as opened:
