@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from benchmarks.harness.scale import Scale
 
-from sluice_block.cinder_nbd.exports import Exports
+from sluice_block.cinder_nbd.exports import SINGLE, Exports
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.records import BLOCK, VolumeAttachment
 from sluice_block.konnector.volume import AttachedVolume
@@ -81,7 +81,7 @@ def cinder_export(scale: Scale, source: Path) -> Iterator[CinderExport]:
     folder, volume = Path(tempfile.mkdtemp(prefix="e", dir=scale.folder)), str(uuid.uuid4())
     exports = Exports(folder, "127.0.0.1", range(0), lambda command: _check(*command))
     exports.prepare()
-    exports.open(volume, "volume", source, "benchmark", readonly=False, tls=False)
+    exports.open(volume, "volume", source, "benchmark", readonly=False, tls=False, threads=SINGLE)
     try:
         yield CinderExport(exports, folder, volume)
     finally:

@@ -20,10 +20,11 @@ from cinder.volume import driver, volume_utils
 from oslo_log import log as logging
 
 from sluice_block.cinder_nbd.cinder_api import consumer, is_attached, may_be_attached, pool_name, run, translated
-from sluice_block.cinder_nbd.exports import Export, Exports
+from sluice_block.cinder_nbd.exports import SHARED, SINGLE, Export, Exports
 from sluice_block.cinder_nbd.options import OPTIONS, port_range
 from sluice_block.cinder_nbd.pools import GIB, Pool, parse_pools
 from sluice_block.cinder_nbd.volume_files import VolumeFiles
+from sluice_block.konnector.connector_properties import SINGLE_REQUESTS
 
 LOG = logging.getLogger(__name__)
 
@@ -168,7 +169,8 @@ class NbdFileDriver(driver.VolumeDriver):
                 known = self._exports.find(volume.id)
                 if known is not None and known.consumer != consumer(connector):
                     self._exports.close(volume.id)
-            export = self._exports.open(volume.id, volume.name, path, consumer(connector), readonly, tls)
+            threads = SINGLE if connector.get(SINGLE_REQUESTS) and not tls else SHARED
+            export = self._exports.open(volume.id, volume.name, path, consumer(connector), readonly, tls, threads)
         return {"driver_volume_type": "nbd", "data": self._connection(export)}
 
     @coordination.synchronized(_LOCK)

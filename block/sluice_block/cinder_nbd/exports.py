@@ -28,8 +28,10 @@ from sluice_block.cinder_nbd.volume_files import Run
 
 #: Bytes of a pre-shared key.
 _KEY_SIZE: Final = 32
-#: Requests that one client has under way at once.
-_THREADS: Final = 4
+#: Threads of a connection, each of which does one request: of one that may have several requests under way, and of one
+#: that has one at a time, where others would only be woken.
+SHARED: Final = 4
+SINGLE: Final = 1
 #: Times that a port is chosen: another program may take it before nbdkit does.
 _PORT_TRIES: Final = 10
 #: Linux refuses unix socket paths of more than 107 bytes.
@@ -55,6 +57,7 @@ class Export:
     address: str = ""
     port: int | None = None
     serial: str = ""
+    threads: int = SHARED
     key: str = field(default="", repr=False)
 
 
@@ -99,10 +102,13 @@ class Exports:
         host = f"[{export.address}]" if ":" in export.address else export.address
         return f"nbds://{quote(export.volume_id)}@{host}:{export.port}/{name}"
 
-    def open(self, volume_id: str, name: str, path: Path, consumer: str, readonly: bool, tls: bool) -> Export:
+    def open(
+        self, volume_id: str, name: str, path: Path, consumer: str, readonly: bool, tls: bool, threads: int = SHARED
+    ) -> Export:
         """The export of the file ``path`` for ``consumer``: the one that lives, else a new one.
 
         :param tls: over TCP with a pre-shared key instead of a unix socket
+        :param threads: of each connection
         :raises ExportInUse: when there is one of another consumer's, dead or alive: it comes back
         :raises OSError: when nbdkit does not start
         """
@@ -118,7 +124,7 @@ class Exports:
             key = secrets.token_hex(_KEY_SIZE) if tls else ""
             address = self._address if tls else ""
             serial = "" if tls else secrets.token_urlsafe(3)
-            export = Export(volume_id, name, str(path), consumer, readonly, address, port, serial, key)
+            export = Export(volume_id, name, str(path), consumer, readonly, address, port, serial, threads, key)
             self._write(export)
             try:
                 self._start(export)
@@ -177,7 +183,7 @@ class Exports:
             listen.append(f"--tls-psk={self._key_file(export.volume_id)}")
         self._socket_path(export).unlink(missing_ok=True)  # nbdkit leaves it behind
         mode = ["--readonly"] if export.readonly else []
-        options = [f"--exportname={export.name}", f"--threads={_THREADS}", *mode, *listen]
+        options = [f"--exportname={export.name}", f"--threads={export.threads}", *mode, *listen]
         self._process(export.volume_id).start([*options, "file", f"file={export.path}"], self._run)
 
     def _free_port(self) -> int:

@@ -2,7 +2,7 @@
 
 ====== ============================ ==========================================================
 GET    /health                      that it answers, which machine it is, how many volumes there are
-GET    /connector                   what Cinder's drivers are told of the machine
+GET    /connector                   what Cinder's drivers are told of the machine: ``?export=…&filter=…&filter=…``
 GET    /volumes                     all volumes
 GET    /volumes/<id>                one
 PUT    /volumes/<id>                attach: ``project``, ``connection``, ``export``, ``stack``, …
@@ -35,7 +35,7 @@ from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
 from sluice_block.konnector import volume_changes
-from sluice_block.konnector.connector_properties import connector_properties
+from sluice_block.konnector.connector_properties import SINGLE_REQUESTS, connector_properties
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.records import EXPORTS, VolumeAttachment, VolumeLimits
 from sluice_core.errors import CallerError, DecodeError, SluiceError
@@ -136,8 +136,12 @@ class KonnectorApi:
         return 200, {"status": "ok", "node": self._node, **known, "volumes": len(self._konnector.volumes())}
 
     def show_connector(self, request: Request) -> tuple[int, Any]:
-        """The connector dictionary of this machine."""
-        return 200, connector_properties(self._ip)
+        """The connector dictionary of this machine, for a volume with this ``export`` and each ``filter``."""
+        found = connector_properties(self._ip)
+        export, filters = request.args.get("export", ""), request.args.getlist("filter")
+        if self._konnector.makes_single_requests(export, filters):
+            found[SINGLE_REQUESTS] = True
+        return 200, found
 
     def list_volumes(self, request: Request) -> tuple[int, Any]:
         """All volumes."""

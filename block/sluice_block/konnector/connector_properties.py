@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+#: Told to our NBD driver: each connection of this volume's data path has one request under way (``native/nbd``).
+SINGLE_REQUESTS: Final = "sluice_single_requests"
 _INITIATOR: Final = Path("etc/iscsi/initiatorname.iscsi")
 _NQN: Final = Path("etc/nvme/hostnqn")
 _FIBRE_CHANNEL: Final = Path("sys/class/fc_host")

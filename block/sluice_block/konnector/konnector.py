@@ -13,10 +13,12 @@ from typing import Final
 
 from sluice_block.konnector import volume_changes
 from sluice_block.konnector.datapath import loop_devices
+from sluice_block.konnector.datapath.fuse_device import is_supported
 from sluice_block.konnector.fio_measurement import FioMeasurement, check_measurable
-from sluice_block.konnector.records import BROKEN, DETACHING, VolumeAttachment, VolumeLimits
+from sluice_block.konnector.records import BLOCK, BROKEN, DETACHING, VolumeAttachment, VolumeLimits
 from sluice_block.konnector.state_files import StateFiles
 from sluice_block.konnector.volume import AttachedVolume
+from sluice_block.stack.filters import FILTERS
 from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.refusals import REFUSALS, Refusals
 from sluice_core.code.code_store import CodeStore
@@ -88,6 +90,13 @@ class Konnector:
             self._files.check_none(key)
             raise NotFound(f"volume `{key}` is not attached here")
         return found
+
+    def makes_single_requests(self, export: str, filters: Sequence[str]) -> bool:
+        """Whether the data path of such a volume has one request under way on each NBD connection to its source.
+
+        QEMU's client, which others have, has one connection for all.
+        """
+        return export == BLOCK and all(one in FILTERS for one in filters) and is_supported(self._built)
 
     def attach(self, wanted: VolumeAttachment) -> tuple[AttachedVolume, bool]:
         """The attached volume, and whether this call attached it.

@@ -6,10 +6,11 @@ import signal
 import stat
 import subprocess
 import uuid
+from pathlib import Path
 
 import pytest
 
-from sluice_block.cinder_nbd.exports import ExportInUse, Exports
+from sluice_block.cinder_nbd.exports import SHARED, SINGLE, ExportInUse, Exports
 
 pytestmark = pytest.mark.service
 
@@ -82,6 +83,17 @@ def test_a_dead_export_comes_back_with_its_port_and_key(exports, volume, image, 
     assert exports.alive(volume)
     assert exports.find(volume) == made
     assert exports.uri(made) == f"nbds://{volume}@127.0.0.1:{made.port}/volume-1"
+
+
+@pytest.mark.parametrize("threads", [SHARED, SINGLE])
+def test_an_export_keeps_its_threads_when_it_comes_back(exports, volume, image, tmp_path, threads):
+    exports.open(volume, "volume-1", image, "a", readonly=False, tls=False, threads=threads)
+    os.kill(pid_of(tmp_path, volume), signal.SIGKILL)
+    while exports.alive(volume):
+        pass
+    exports.restore(volume)
+    command = Path(f"/proc/{pid_of(tmp_path, volume)}/cmdline").read_bytes().split(b"\0")
+    assert f"--threads={threads}".encode() in command
 
 
 def test_who_lost_an_export_does_not_reach_the_next_one(exports, volume, image):

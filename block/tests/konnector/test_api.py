@@ -16,6 +16,8 @@ from werkzeug.test import Client
 from sluice_block.konnector import cli
 from sluice_block.konnector.api import KonnectorApi
 from sluice_block.konnector.client import KonnectorClient
+from sluice_block.konnector.connector_properties import SINGLE_REQUESTS
+from sluice_block.konnector.datapath.fuse_device import is_supported
 from sluice_block.konnector.datapath.processes import wait_until
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 
@@ -146,10 +148,22 @@ def test_a_volume_that_has_grown_says_whether_its_size_is_shown(machine, client,
     assert client.put(path, json=body(wanted, export=export)).json["size"] == 2 * before["size"]
 
 
-def test_the_machine_is_described_as_cinder_wants_it(client):
+def test_the_machine_is_described_as_cinder_wants_it(client, machine):
     found = client.get("/connector").json
     assert (found["host"], found["ip"]) == (socket.gethostname(), "192.0.2.7")
     assert (found["os_type"], found["multipath"]) == ("linux", False)
+    single = [
+        SINGLE_REQUESTS in client.get(f"/connector?{asked}").json
+        for asked in (
+            "",
+            "export=nbd",
+            "export=block",
+            "export=block&filter=luks&filter=nop",
+            "export=block&filter=mine",
+        )
+    ]
+    direct = is_supported(machine.built)
+    assert single == [False, False, direct, direct, False]
     shown = client.get("/health").json
     assert (shown["node"], shown["host"], shown["ip"]) == ("node1", found["host"], "192.0.2.7")
 

@@ -102,27 +102,27 @@ def _adopt(backend: Backend, caller: Caller, view: VolumeView) -> None:
 
 
 def _ask_attach(backend: Backend, cinder: Cinder, claim: Claim) -> Outcome:
-    given = claim.operation.data
-    konnector = node_konnector(backend, str(given["node"]))
+    node, export = str(claim.operation.data["node"]), str(claim.operation.data["export"])
+    konnector = node_konnector(backend, node)
     first = claim.record is not None and not claim.record.fixed
     try:
-        connector = konnector.connector()
         record = _fixed_record(backend, claim)
         secret = _passphrase(backend, record)
+        connector = konnector.connector(export, [one.keyword for one in record.stack])
     except PeerError as error:  # no attachment was asked for yet
+        _unfix(backend, claim, first)
         claim.fail(str(error))
         raise
     claim.save(CHOSEN, first=first)
     try:
         attachment = cinder.attach(record.id, connector)
     except CallerError:
-        if first:
-            backend.store.run(operations.replace_record(backend.store.keys, record, record.unfixed()))
+        _unfix(backend, claim, first)
         raise
     claim.save(EXPORTED, attachment=attachment.id)
     attachments = ordering.finisher(backend).attachments
     try:
-        shown = konnector.attach(record.id, _wanted(record, attachment, str(given["export"]), first, secret))
+        shown = konnector.attach(record.id, _wanted(record, attachment, export, first, secret))
     except CallerError as error:
         return attachments.undo_attach(claim.operation, record, str(error))
     except PeerError as error:  # it may have the volume: that is found out next
@@ -147,6 +147,12 @@ def _fixed_record(backend: Backend, claim: Claim) -> VolumeRecord:
         raise Conflict("somebody else attaches the volume right now")
     claim.record = found
     return found
+
+
+def _unfix(backend: Backend, claim: Claim, first: bool) -> None:
+    """Have the stack chosen anew by the next attach, if this one was the first and chose it."""
+    if first and claim.record is not None and claim.record.fixed:
+        backend.store.run(operations.replace_record(backend.store.keys, claim.record, claim.record.unfixed()))
 
 
 def _is_encrypted(stack: tuple[Any, ...]) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from keystoneauth1 import exceptions as ksa
 from keystoneauth1.session import Session
@@ -31,8 +31,12 @@ class KonnectorAway(PeerError):
 class Konnector(Protocol):
     """What is asked of the konnector of one node."""
 
-    def connector(self) -> dict[str, Any]:
-        """What Cinder must know of the machine to attach a volume to it."""
+    def connector(self, export: str, filters: Sequence[str]) -> dict[str, Any]:
+        """What Cinder must know of the machine to attach a volume to it.
+
+        :param export: how users are to see it
+        :param filters: keywords of its stack
+        """
 
     def volume(self, volume_id: str) -> dict[str, Any]:
         """A volume that is attached there.
@@ -108,9 +112,10 @@ class KonnectorClient:
         self._node = node
         self._verify = ca_file or True
 
-    def connector(self) -> dict[str, Any]:
+    def connector(self, export: str, filters: Sequence[str]) -> dict[str, Any]:
         """As of :class:`Konnector`."""
-        found = self._ask("GET", "/connector")
+        asked = urlencode([("export", export), *(("filter", one) for one in filters)])
+        found = self._ask("GET", f"/connector?{asked}")
         if not isinstance(found.get("host"), str) or not found["host"]:
             raise PeerError(f"konnector of node `{self._node}` names no `host` in its connector")
         return found

@@ -43,6 +43,8 @@ OPERATION_SPEC: Final = "sluice:operation"
 SPECS: Final = "specs"
 _FAULT: Final = "fault"
 _PHASE: Final = "phase"
+#: How fio sees the volume.
+_EXPORT: Final = "block"
 
 
 class PoolMeasurement:
@@ -107,13 +109,13 @@ class PoolMeasurement:
                 "volume type tells the two apart"
             )
         others, konnector = self._count_attached(volume), self._konnectors(node)
-        attachment = self._cinder.attach(volume.id, konnector.connector())
+        attachment = self._cinder.attach(volume.id, konnector.connector(_EXPORT, ()))
         wanted = {
             "project": volume.project,
             "name": volume.name,
             "attachment": attachment.id,
             "connection": dict(attachment.connection),
-            "export": "block",
+            "export": _EXPORT,
             "stack": [],
         }
         konnector.attach(volume.id, wanted)

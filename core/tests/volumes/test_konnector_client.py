@@ -60,7 +60,7 @@ def test_each_call_has_its_route_and_our_token(server, konnector):
     server.answers += [(202, {"state": "running"}), (200, {"state": "measured"})]
     osd = {"id": 0, "host": "left", "share": 1.0, "primary": 0.5}
     server.answers += [(200, {"rbd": None}), (200, {"rbd": {"pool": "p", "objects": 4, "sampled": 2, "osds": [osd]}})]
-    assert konnector.connector() == {"host": "h"}
+    assert konnector.connector("block", ["a b", "c"]) == {"host": "h"}
     assert konnector.volume("v 1") == {"state": "attached"}
     assert konnector.attach("v1", {"secret": "s"}) == {"device": "/dev/loop1"}
     assert konnector.resize("v1")
@@ -73,7 +73,7 @@ def test_each_call_has_its_route_and_our_token(server, konnector):
     assert konnector.locality("v1") is None
     assert konnector.locality("v1").osds == (OsdShare(0, "left", 1.0, 0.5),)
     assert server.asked == [
-        ("GET", "/connector", "t0ken", None),
+        ("GET", "/connector?export=block&filter=a+b&filter=c", "t0ken", None),
         ("GET", "/volumes/v%201", "t0ken", None),
         ("PUT", "/volumes/v1", "t0ken", {"secret": "s"}),
         ("PUT", "/volumes/v1/size", "t0ken", None),
@@ -102,7 +102,7 @@ def test_an_answer_that_is_no_json_is_a_fault_of_the_konnector(server, konnector
         konnector.attach("v1", {"secret": "s3cret"})
     server.answers.append((200, b"[1]"))
     with pytest.raises(PeerError, match="names no `host`"):
-        konnector.connector()
+        konnector.connector("block", ())
 
 
 def test_a_konnector_that_is_not_there_is_away_and_no_secret_is_said(session):

@@ -2,6 +2,7 @@
 
 import os
 import platform
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -9,6 +10,7 @@ from tests.support.block.cinder import LIMIT, login
 
 from sluice_aio.cinder.konnector import run_folder
 from sluice_aio.keystone import seed
+from sluice_block.cinder_nbd.exports import SHARED, SINGLE
 from sluice_block.konnector.client import KonnectorClient
 from sluice_client import ApiError, Client
 
@@ -77,6 +79,12 @@ def test_an_attached_volume_is_located_and_prometheus_reads_what_it_does(cluster
     series = eventually(lambda: found if (found := measured()) else None, limit=30)
     assert series["sluice_volume_bytes_per_second", "write"] > 0
     assert found["pool"] in session.get(f"{cluster.api_url}/volumes/metrics").text
+
+
+def test_cinders_export_has_one_thread_for_each_connection_of_a_device(cluster, client, volume):
+    pid = (cluster.layout.run / "nbd" / f"{volume[0]}.pid").read_text().strip()
+    expected = SINGLE if client("alice").volume(volume[0])["data_path"] == "fuse" else SHARED
+    assert f"--threads={expected}" in Path(f"/proc/{pid}/cmdline").read_text().split("\0")
 
 
 @pytest.mark.probe

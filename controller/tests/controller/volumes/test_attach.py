@@ -32,6 +32,7 @@ def keys(backend, tmp_path):
 def test_an_attached_volume_is_in_use_and_says_where(attach, send, cinder, konnector, volume, record):
     operation = attach(export="nbd")
     assert operation["data"]["device"] == "/dev/loop7"
+    assert konnector.connectors == [("nbd",)]
     wanted = konnector.volumes[volume]
     attachment = record().attachment
     assert wanted == {
@@ -391,10 +392,11 @@ def test_while_the_konnector_is_away_an_attachment_waits_for_it(send, konnector,
     assert send("get", f"/volumes/operations/{operation['id']}")["state"] == "failed"
 
 
-def test_a_konnector_that_is_away_from_the_start_fails_the_attachment(refused, send, konnector, attach):
+def test_a_konnector_that_is_away_from_the_start_fails_the_attachment(refused, send, konnector, attach, record):
     konnector.faults["connector"] = PeerError("konnector cannot be asked")
     assert refused(503) == "konnector cannot be asked"
     assert send("get", "/volumes/operations?state=failed")["operations"][0]["reason"] == "konnector cannot be asked"
+    assert not record().fixed  # the next attachment chooses the stack
     attach()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sluice_core.errors import Conflict, NotFound
@@ -31,10 +31,13 @@ class FakeKonnector:
         self.figures = {"read_bw": 9e7, "write_bw": 8e7, "read_iops": 9000.0, "write_iops": 7000.0}
         self.faults: dict[str, Exception] = {}
         self.late = False
+        #: What connectors were asked for: the export, and the filters.
+        self.connectors: list[tuple[str, ...]] = []
 
-    def connector(self) -> dict[str, Any]:
+    def connector(self, export: str, filters: Sequence[str]) -> dict[str, Any]:
         """As of the client."""
         self._fail("connector")
+        self.connectors.append((export, *filters))
         return {"host": self.host, "ip": "192.0.2.7", "platform": "x86_64", "os_type": "linux"}
 
     def volume(self, volume_id: str) -> dict[str, Any]:
