@@ -16,7 +16,7 @@ pytestmark = pytest.mark.service
 MIB = 1 << 20
 SIZE = 8 * MIB
 #: What the kernel asks for at a time, at most.
-REQUEST = 256 << 10
+REQUEST = 512 * 1024
 SOURCE, OTHER = (random.Random(seed).randbytes(SIZE) for seed in (1, 2))
 
 

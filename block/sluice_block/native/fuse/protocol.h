@@ -11,7 +11,7 @@
 #define PROTOCOL_NOTIFY_RESEND 7
 
 /* The most bytes of a read or a write, and the pages that they are. */
-#define PROTOCOL_DATA (1 << 18)
+#define PROTOCOL_DATA (1 << 19)
 #define PROTOCOL_PAGES (PROTOCOL_DATA / 4096)
 
 /* Reads and writes that the kernel has under way at most; the others wait in its queue. */
