@@ -92,7 +92,7 @@ class Runtime:
         :raises CallerError: when the item has it already, or may not have it
         :raises Conflict: when somebody else works at the item, and goes on for some seconds
         """
-        with HeldLeases(self._leases) as held:
+        with HeldLeases(self._leases, self._around.clock) as held:
             self._acquire(held, name)
             view = self._find(name)
             record = self.attachment(view, motif)
@@ -138,7 +138,7 @@ class Runtime:
             raise NotFound(f"`{name}` has no such motif of template `{motif.template}`")
         if view.contracted:
             self.expand(name)
-        with HeldLeases(self._leases) as held:
+        with HeldLeases(self._leases, self._around.clock) as held:
             self._acquire(held, name)
             view = self._find(name)
             motifs = tuple(one for one in view.record.motifs if not one.is_same(motif))

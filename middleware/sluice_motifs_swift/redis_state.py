@@ -26,8 +26,9 @@ class RedisLeases:
     def renew(self, lease: Lease) -> bool:
         return self._store.run(leases.renew_lease(self._store.keys, lease.item, lease.token, self._lasts))
 
-    def release(self, lease: Lease) -> None:
-        self._store.run(leases.release_lease(self._store.keys, lease.item, lease.token))
+    def release(self, *held: Lease) -> None:
+        if held:
+            self._store.run(leases.release_leases(self._store.keys, {one.item: one.token for one in held}))
 
 
 class RedisDerivations:

@@ -13,6 +13,7 @@ Time is that of Redis, since daemons run on many machines.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sluice_core.errors import PeerError
@@ -50,10 +51,13 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 """)
 
-#: KEYS: the lease.  ARGV: token.
+#: KEYS: leases.  ARGV: their tokens.  Answers how many were still these.
 RELEASE: Final = Script("""
-if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
-return 0
+local released = 0
+for number, lease in ipairs(KEYS) do
+  if redis.call('GET', lease) == ARGV[number] then released = released + redis.call('DEL', lease) end
+end
+return released
 """)
 
 
@@ -77,9 +81,9 @@ def renew_lease(keys: Keys, item: str, token: int, lasts: float = LASTS) -> Oper
     return scripted(RENEW, (keys.motif_lease(item),), (token, _milliseconds(lasts)), bool)
 
 
-def release_lease(keys: Keys, item: str, token: int) -> Operation[bool]:
-    """Give a lease back; False when it was over."""
-    return scripted(RELEASE, (keys.motif_lease(item),), (token,), bool)
+def release_leases(keys: Keys, tokens: Mapping[str, int]) -> Operation[int]:
+    """Give leases back, by item; how many were not over."""
+    return scripted(RELEASE, tuple(map(keys.motif_lease, tokens)), tokens.values(), int)
 
 
 def _milliseconds(seconds: float) -> int:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from sluice_core.errors import PeerError
-from sluice_core.motifs.leases import acquire_lease, release_lease, renew_lease
+from sluice_core.motifs.leases import acquire_lease, release_leases, renew_lease
 from sluice_core.store.store import Store
 
 #: Seconds; none of what is tried lasts as long.
@@ -44,8 +44,10 @@ def test_a_lease_has_one_holder_until_it_is_given_back(run):
     assert run(acquire_lease, "a/c/o", LONG) is None
     assert run(acquire_lease, "a/c/other", LONG) > token
     assert run(renew_lease, "a/c/o", token, LONG)
-    assert run(release_lease, "a/c/o", token)
-    assert run(acquire_lease, "a/c/o", LONG) > token
+    other = run(acquire_lease, "a/c/third", LONG)
+    assert run(release_leases, {"a/c/o": token, "a/c/third": other}) == 2
+    assert run(acquire_lease, "a/c/o", LONG) > other
+    assert run(acquire_lease, "a/c/third", LONG) > other
 
 
 def test_a_lease_that_is_over_is_neither_renewed_nor_given_back(run):
@@ -53,7 +55,8 @@ def test_a_lease_that_is_over_is_neither_renewed_nor_given_back(run):
     later = eventually(lambda: run(acquire_lease, "a/c/o", LONG))
     assert later > token
     assert not run(renew_lease, "a/c/o", token, LONG)
-    assert not run(release_lease, "a/c/o", token)
+    other = run(acquire_lease, "a/c/third", LONG)
+    assert run(release_leases, {"a/c/o": token, "a/c/third": other}) == 1
     assert run(renew_lease, "a/c/o", later, LONG)
 
 

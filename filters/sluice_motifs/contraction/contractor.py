@@ -75,7 +75,7 @@ class Contractor:
         :raises TooDeep: when too many items would be made one from the other
         """
         began = self._clock()
-        with HeldLeases(self._leases) as held:
+        with HeldLeases(self._leases, self._clock) as held:
             if not held.acquire({name}):
                 return BUSY
             seen = _find(self._shim, name)
@@ -139,7 +139,7 @@ class Contractor:
         if not seen.contracted:
             raise NotContractible(f"`{name}` is not copied without its bytes: they are there")
         copy = replace(seen, name=to)
-        with HeldLeases(self._leases) as held:
+        with HeldLeases(self._leases, self._clock) as held:
             if not held.acquire({name, *self._support(copy, views, HEAD)}):
                 raise Conflict(f"`{name}` or what it is made from is being worked at")
             views = ViewedOnce(self._shim)

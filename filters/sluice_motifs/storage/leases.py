@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds that a lease lasts without being renewed.
 LASTS: Final = 10.0
+#: Seconds for which one that was just granted or renewed is not renewed: it lasts, whatever Redis forgets.
+FRESH: Final = 1.0
 
 
 class LocalLeases:
@@ -45,18 +47,22 @@ class LocalLeases:
                 self._held[lease.item] = (lease.token, self._clock() + self._lasts)
             return ours
 
-    def release(self, lease: Lease) -> None:
+    def release(self, *leases: Lease) -> None:
         with self._mutex:
-            if self._held.get(lease.item, (-1, 0.0))[0] == lease.token:
-                del self._held[lease.item]
+            for lease in leases:
+                if self._held.get(lease.item, (-1, 0.0))[0] == lease.token:
+                    del self._held[lease.item]
 
 
 class HeldLeases:
     """Leases of some items; a context manager that gives them back."""
 
-    def __init__(self, leases: Leases) -> None:
+    def __init__(self, leases: Leases, clock: Callable[[], float] = time.monotonic) -> None:
         self._leases = leases
+        self._clock = clock
         self._held: dict[str, Lease] = {}
+        #: When the first of them was asked for, or all of them were renewed.
+        self._since = 0.0
 
     @property
     def items(self) -> frozenset[str]:
@@ -66,6 +72,7 @@ class HeldLeases:
     def acquire(self, items: Iterable[str]) -> bool:
         """Hold these, too; False when one of them is not to be had, and those that are held stay."""
         for item in sorted(set(items) - self._held.keys()):
+            self._since = self._since if self._held else self._clock()
             lease = self._leases.acquire(item)
             if lease is None:
                 return False
@@ -73,7 +80,11 @@ class HeldLeases:
         return True
 
     def renew(self) -> bool:
-        """Renew all of them; False when one of them is over."""
+        """Have all of them last for :data:`LASTS` less :data:`FRESH` seconds; False when one of them is over."""
+        now = self._clock()
+        if now - self._since < FRESH:
+            return True
+        self._since = now
         over = [lease for lease in self._held.values() if not self._leases.renew(lease)]
         return not over
 
@@ -83,16 +94,15 @@ class HeldLeases:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for lease in self._held.values():
-            release(self._leases, lease)
+        release(self._leases, *self._held.values())
 
 
-def release(leases: Leases, lease: Lease) -> None:
-    """Give a lease back; one that cannot be given back now ends by itself."""
+def release(leases: Leases, *held: Lease) -> None:
+    """Give leases back; those that cannot be given back now end by themselves."""
     try:
-        leases.release(lease)
+        leases.release(*held)
     except PeerError as error:
-        log.info("the lease of `%s` is not given back: %s", lease.item, error)
+        log.info("leases of %s are not given back: %s", ", ".join(f"`{one.item}`" for one in held), error)
 
 
 class Renewal:

@@ -137,8 +137,8 @@ class Leases(Protocol):
     def renew(self, lease: Lease) -> bool:
         """False when it is over, and somebody else may have begun."""
 
-    def release(self, lease: Lease) -> None:
-        """Give it back; nothing happens when it is over."""
+    def release(self, *leases: Lease) -> None:
+        """Give them back; nothing happens to those that are over."""
 
 
 class Derivations(Protocol):

@@ -56,7 +56,7 @@ _LOOKS: Final = 2.0
 _CONTRACTS: Final = 5.0
 _SILENT: Final = 60.0
 #: Seconds for which a contraction may wait for others: with what an object server takes it is within its leases.
-_WAITS: Final = 3.0
+_WAITS: Final = 2.0
 _DUE: Final = "sluice.contraction_due"
 _LATE: Final = "503 Service Unavailable: it waited too long for other contractions"
 _TIMES: Final = ("X-Backend-Timestamp", "X-Backend-Data-Timestamp")

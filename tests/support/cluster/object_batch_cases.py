@@ -251,3 +251,26 @@ def test_one_that_is_slow_delays_those_behind_it_for_a_bounded_time(swift_app, b
     reached.wait(10)
     second = stored(batched, container, "o")
     assert first.wait() == second
+
+
+def test_a_contraction_that_waited_long_for_others_is_not_begun(swift_app, batched, container, servers, clock):
+    seen = {}
+    for name in ("first", "second"):
+        put(swift_app, container, name, b"some bytes")
+        seen[name] = stored(batched, container, name)
+    reached, waits = threading.Event(), threading.Event()
+
+    def slow(requests):
+        reached.set()
+        waits.wait(10)
+        clock.now += 3
+        return [ObjectAnswer(507) for _ in requests]
+
+    servers.instead[0] = slow
+    first = green.start_green(contract, batched, container, "first", seen["first"])
+    reached.wait(10)
+    second = green.start_green(contract, batched, container, "second", seen["second"])
+    green.yield_control()
+    waits.set()
+    assert (first.wait(), second.wait()) == (201, 503)
+    assert not stored(swift_app, container, "second").contracted

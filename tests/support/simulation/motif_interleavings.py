@@ -302,8 +302,8 @@ class _Held(HeldLeases):
 
     committing = 0
 
-    def __init__(self, leases: Leases) -> None:
-        super().__init__(leases)
+    def __init__(self, leases: Leases, clock: Callable[[], float]) -> None:
+        super().__init__(leases, clock)
         self._committing = False
 
     def renew(self) -> bool:
@@ -454,7 +454,7 @@ class Episode(NoObserver):
         self.sweeper.sweep()
 
     def attach_motif(self, name: str, motif: Motif) -> None:
-        with HeldLeases(self.leases) as held:
+        with HeldLeases(self.leases, self.scheduler.clock) as held:
             if held.acquire({name}):
                 view = self.view(name)
                 self.shim.annotate(view, Record((*view.record.motifs, motif), view.record.made_from))
