@@ -257,13 +257,14 @@ def settled(part: Part, samples: Sequence[Sample]) -> Sample:
 
 
 def contraction_rate(part: Part, samples: Sequence[Sample]) -> float:
-    """Objects contracted a second, from the first to the last sample of a part in which their number grows."""
+    """Objects contracted a second, from the first sample of a part with more of them to the first at its target."""
     during = [one for one in samples if part.began <= one.at <= part.ended]
-    growing = [one for one in during if during[0].contracted < one.contracted < during[-1].contracted]
-    if len(growing) < 2:
+    growing = [one for one in during if one.contracted > during[0].contracted]
+    if not growing:
         return 0.0
-    first, last = growing[0], growing[-1]
-    return (last.contracted - first.contracted) / (last.at - first.at)
+    first = growing[0]
+    last = next((one for one in growing if one.used <= part.target * (1 + OFF)), growing[-1])
+    return (last.contracted - first.contracted) / (last.at - first.at) if last is not first else 0.0
 
 
 def _figures(parts: Sequence[Part], samples: Sequence[Sample], items: int, opens: int, total: int) -> list[Figure]:

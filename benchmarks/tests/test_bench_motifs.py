@@ -98,13 +98,14 @@ def test_a_replay_is_compared_with_its_targets_and_painted(tmp_path):
             (50.0, 700, 3),
             (69.0, 300, 7),
             (70.5, 203, 8),
+            (74.0, 190, 9),
             (105.0, 100, 9),
             (110.0, 0, 10),
             (190.0, 900, 1),
         )
     ]
     found = trace_replay._figures(parts, samples, 10, 12, 1000)
-    assert [round(one.value, 3) for one in found] == [1.5, 0.0, 0.25, 1.1]
+    assert [round(one.value, 3) for one in found] == [1.5, 0.0, 0.275, 1.1]
     assert [one.reached for one in found] == [True, None, None, True]
     paint_replay(
         tmp_path / "replay.png",
