@@ -68,8 +68,9 @@ COVERED_BY_READ_FILTERS: Final = "sluice.reads.covered"
 _FOR_CLIENTS: Final = (None, "SYM", "SLO", "DLO")
 #: In the environment of a GET: what storage nodes are offered to run, for the first request for its object.
 OFFERED_STEPS: Final = "sluice.push"
-#: How often a GET is asked anew when its object changes between two requests for parts of it.
-_TRIES: Final = 3
+#: How often a GET is asked when its object changes between two requests for parts of it, or while it is made: somebody
+#: writes it, or what it is made from, several times a second then.
+_TRIES: Final = 8
 _READS: Final = ("GET", "HEAD")
 
 
