@@ -55,6 +55,9 @@ _CONNECTS: Final = 0.5
 _LOOKS: Final = 2.0
 _CONTRACTS: Final = 5.0
 _SILENT: Final = 60.0
+#: Seconds in which looks, some of which clients wait for, and contractions are gathered.
+_GATHERS_LOOKS: Final = 0.05
+_GATHERS_CONTRACTIONS: Final = 0.1
 #: Seconds for which a contraction may wait for others: with what an object server takes it is within its leases.
 _WAITS: Final = 2.0
 _DUE: Final = "sluice.contraction_due"
@@ -75,8 +78,8 @@ class BatchedApp:
         self._clock = clock
         self._silent: dict[Server, float] = {}
         start, pause = green.start_green_thread, green.pause
-        self._looks = GroupedCalls(self._look, MOST, start, pause)
-        self._contractions = GroupedCalls(self._contract, MOST, start, pause)
+        self._looks = GroupedCalls(self._look, MOST, _GATHERS_LOOKS, start, pause)
+        self._contractions = GroupedCalls(self._contract, MOST, _GATHERS_CONTRACTIONS, start, pause)
 
     def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
         if env["REQUEST_METHOD"] == "HEAD" and "HTTP_X_NEWEST" in env:

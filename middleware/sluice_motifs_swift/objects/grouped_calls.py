@@ -1,8 +1,8 @@
 """Calls that are made together: who comes while one is under way waits for its end, and goes with all who wait.
 
 So nobody waits where nobody else calls, and the more call at the same time, the more share a call.  After a call for
-several the next one begins :data:`GATHERS` seconds later or more: what a call costs by itself, at three servers, is
-many times what a request in it does.
+several the next one begins some time later: what a call costs by itself, at three servers, is many times what a request
+in it does.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 log = logging.getLogger(__name__)
 S = TypeVar("S")
 T = TypeVar("T")
-GATHERS: Final = 0.05
 
 
 class _Turn(Generic[S, T]):
@@ -32,6 +31,7 @@ class GroupedCalls(Generic[S, T]):
     """
     :param call: makes one call for several requests; the answers in their order, None for what it leaves to others
     :param most: requests of one call
+    :param gathers: seconds from the beginning of a call for several to that of the next one, at least
     :param start: begins a thread
     :param pause: lets other threads go on for some seconds
     """
@@ -40,12 +40,14 @@ class GroupedCalls(Generic[S, T]):
         self,
         call: Callable[[Sequence[S]], Sequence[T | None]],
         most: int,
+        gathers: float,
         start: Callable[[Callable[[], None]], object],
         pause: Callable[[float], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._call = call
         self._most = most
+        self._gathers = gathers
         self._start = start
         self._pause = pause
         self._clock = clock
@@ -66,7 +68,7 @@ class GroupedCalls(Generic[S, T]):
 
     def _work(self) -> None:
         while turns := self._next():
-            due = self._clock() + GATHERS
+            due = self._clock() + self._gathers
             try:
                 answers = self._call([one.request for one in turns])
                 for turn, answer in zip(turns, answers, strict=True):

@@ -4,9 +4,10 @@ import threading
 
 import pytest
 
-from sluice_motifs_swift.objects.grouped_calls import GATHERS, GroupedCalls
+from sluice_motifs_swift.objects.grouped_calls import GroupedCalls
 
 MOST = 4
+GATHERS = 0.05
 
 
 class Gate:
@@ -41,7 +42,7 @@ def calls(gate, pauses):
     def begin(work):
         threading.Thread(target=work, daemon=True).start()
 
-    return GroupedCalls(gate, MOST, begin, pauses.append, clock=lambda: 7.0)
+    return GroupedCalls(gate, MOST, GATHERS, begin, pauses.append, clock=lambda: 7.0)
 
 
 def start(calls, request, found):
