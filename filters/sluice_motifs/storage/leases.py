@@ -84,8 +84,9 @@ class HeldLeases:
         now = self._clock()
         if now - self._since < FRESH:
             return True
-        self._since = now
         over = [lease for lease in self._held.values() if not self._leases.renew(lease)]
+        if not over:
+            self._since = now
         return not over
 
     def __enter__(self) -> Self:
