@@ -2,12 +2,15 @@
 
 import json
 import re
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from drf_spectacular.validation import validate_schema
 
 from sluice_controller.api.openapi import SENTENCES
+from sluice_controller.api.views.operations import service
 from sluice_core.messages.nodes import NodeReport
 from sluice_filters.registry import descriptions
 
@@ -75,6 +78,29 @@ def with_shared_responses(schema):
             paths[path][method] = {**operation, "responses": responses}
     components = {**schema["components"], "responses": {name: json.loads(text) for text, name in names.items()}}
     return {**schema, "paths": paths, "components": components}
+
+
+def test_who_asks_for_the_schema_while_it_is_made_waits_for_it(monkeypatch):
+    made, begun, goes_on = [], threading.Event(), threading.Event()
+
+    class Generator:
+        def get_schema(self, **_):
+            made.append(threading.get_ident())
+            begun.set()
+            assert goes_on.wait(10)
+            return {"openapi": "3.1.0"}
+
+    service._schema.cache_clear()
+    monkeypatch.setattr(service, "SchemaGenerator", Generator)
+    with ThreadPoolExecutor(4) as pool:
+        answers = [pool.submit(service.SchemaView().get, None)]
+        assert begun.wait(10)
+        answers += [pool.submit(service.SchemaView().get, None) for _ in range(3)]
+        assert not any(one.done() for one in answers)
+        goes_on.set()
+        assert [one.result(10).data for one in answers] == [{"openapi": "3.1.0"}] * 4
+    service._schema.cache_clear()
+    assert len(made) == 1
 
 
 def test_the_schema_is_valid_and_describes_every_path(api):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from http import HTTPStatus
+from threading import Lock
+from typing import Any, Final
 
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.types import OpenApiTypes
@@ -20,6 +24,9 @@ from sluice_controller.api.views.base import View
 from sluice_controller.api.views.renderers import TEXT, NonJSONView, TextRenderer
 from sluice_controller.catalog.cluster.liveness import dependency_health
 from sluice_controller.errors import RETRY_AFTER
+
+#: The schema is made by one thread: drf-spectacular loads its extensions meanwhile, and another one would fail.
+_generation: Final = Lock()
 
 
 class HealthView(View):
@@ -74,4 +81,11 @@ class SchemaView(View):
 
         The description.
         """
-        return Response(SchemaGenerator().get_schema(request=None, public=True))
+        with _generation:
+            return Response(_schema())
+
+
+@cache
+def _schema() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return found
