@@ -35,7 +35,7 @@ def disk(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def cluster(disk, tmp_path_factory):
+def cluster(disk, metadata, tmp_path_factory):
     layout = replace(Layout.free(tmp_path_factory.mktemp("c")), disks=disk)
     with Cluster(layout, setup=Setup()) as found:
         set_proxy_option(layout.configs / "motifs.conf", "error_suppression_interval", f"{SUPPRESSED}")
@@ -50,12 +50,29 @@ def swift(cluster):
     found.close()
 
 
+def bytes_in_no_file(disk):
+    """What is in use, but not by a file: metadata, and files that were removed.  XFS frees those in the background."""
+    found, files = os.statvfs(disk), 0
+    for folder, _, names in os.walk(disk):
+        for name in names:
+            with suppress(FileNotFoundError):
+                files += os.lstat(os.path.join(folder, name)).st_blocks * 512
+    return (found.f_blocks - found.f_bfree) * found.f_frsize - files
+
+
+@pytest.fixture(scope="module")
+def metadata(disk):
+    """Bytes of an empty disk, and what folders and small files may add to them."""
+    return bytes_in_no_file(disk) + (4 << 20)
+
+
 @pytest.fixture
-def occupy(disk):
+def occupy(disk, metadata, eventually):
     """Takes all of the disk but some bytes, until the test ends."""
     path = disk / "ballast"
 
     def take(room):
+        eventually(lambda: bytes_in_no_file(disk) < metadata)
         with path.open("wb", buffering=0) as file:
             left = os.statvfs(disk)
             os.posix_fallocate(file.fileno(), 0, left.f_bavail * left.f_frsize - max(room, 2 << 20))
