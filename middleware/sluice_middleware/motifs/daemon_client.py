@@ -14,7 +14,7 @@ from sluice_middleware.wsgi.response import OwnersError, RefusedRequest
 
 #: Seconds for a connection, and for each frame; the daemon gives up a template that makes nothing for 60.
 _CONNECT: Final = 5.0
-_PATIENCE: Final = 75.0
+PATIENCE: Final = 75.0
 #: Seconds after which a client may try again.
 RETRY_AFTER: Final = 5
 
@@ -43,7 +43,7 @@ class DaemonClient:
         try:
             connection.settimeout(_CONNECT)
             connection.connect(self.path)
-            connection.settimeout(_PATIENCE)
+            connection.settimeout(PATIENCE)
             send_frame(connection, call.encode())
             raw = receive_frame(connection)
             if raw is None:

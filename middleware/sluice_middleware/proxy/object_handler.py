@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
+from time import monotonic
 from typing import Final
 
 from sluice_core.describe import FILTER, PROXY
@@ -27,7 +28,7 @@ from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import ChainEncoder, chain_reader
 from sluice_filters.visits import Reply
 from sluice_middleware.log import Logger
-from sluice_middleware.motifs.daemon_client import DaemonClient
+from sluice_middleware.motifs.daemon_client import PATIENCE, DaemonClient
 from sluice_middleware.motifs.item_reports import ItemReports
 from sluice_middleware.motifs.reads import MotifReads, NotAnswered
 from sluice_middleware.motifs.writes import MotifWrites
@@ -69,7 +70,8 @@ _FOR_CLIENTS: Final = (None, "SYM", "SLO", "DLO")
 #: In the environment of a GET: what storage nodes are offered to run, for the first request for its object.
 OFFERED_STEPS: Final = "sluice.push"
 #: How often a GET is asked when its object changes between two requests for parts of it, or while it is made: somebody
-#: writes it, or what it is made from, several times a second then.
+#: writes it, or what it is made from, several times a second then.  None begins when the first has waited for the motif
+#: daemon for as long as one may, so a client waits at most twice that.
 _TRIES: Final = 8
 _READS: Final = ("GET", "HEAD")
 
@@ -271,7 +273,10 @@ class ObjectHandler:
     def _read(self, env: Env, target: Target) -> UpstreamResponse:
         decoding.prepare_download(env)
         problem: SluiceError = PeerError("object cannot be read")
-        for _ in range(_TRIES):
+        last = monotonic() + PATIENCE
+        for number in range(_TRIES):
+            if number and monotonic() > last:
+                break
             answer = self.range_index.fetch(self.app, env) if "HTTP_RANGE" in env else None
             answer = answer or (self._first(env) if OFFERED_STEPS in env else UpstreamResponse(self.app, env))
             chain, node, motifs = sysmeta.find_marks(answer.headers)

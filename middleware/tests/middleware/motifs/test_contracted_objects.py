@@ -9,6 +9,7 @@ from tests.support.recordings.environs import environ
 
 from sluice_middleware.motifs.daemon_protocol import OPEN, WorkerCall, WorkerReply, receive_frame, send_frame
 from sluice_middleware.motifs.rights import identity_of
+from sluice_middleware.proxy import object_handler
 from sluice_middleware.swift.proxy_api import Response
 from sluice_middleware.testing import FakeObject, ProxyStack
 from sluice_middleware.wsgi import sysmeta
@@ -208,6 +209,27 @@ def test_an_object_that_got_its_bytes_meanwhile_is_asked_for_again(stack, daemon
     answer = stack("GET", PATH)
     assert (answer.status_int, answer.body) == (200, PLAIN)
     assert stack.swift.headers[-1].get("X-Newest") == "true"
+    assert stack.all_closed()
+
+
+@pytest.mark.parametrize(
+    ("failures", "seconds", "status"),
+    [(7, 0, 200), (8, 0, 503), (1, 70, 200), (2, 40, 503)],
+    ids=["often", "too often", "slowly", "too slowly"],
+)
+def test_an_object_that_changes_is_asked_for_a_limited_time(stack, daemon, monkeypatch, failures, seconds, status):
+    """Somebody writes a source of it: so many calls end without bytes, each after so many seconds."""
+    now = 1000.0
+    monkeypatch.setattr(object_handler, "monotonic", lambda: now)
+
+    def answer(call):
+        nonlocal now
+        now += seconds
+        return (WorkerReply(200), ()) if len(daemon.calls) <= failures else making(call)
+
+    daemon.answer = answer
+    assert stack("GET", PATH).status_int == status
+    assert len(daemon.calls) == failures + (status == 200)
     assert stack.all_closed()
 
 
