@@ -57,6 +57,7 @@ class Contractor:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._shim = shim
+        self._views = shim.unhurried
         self._leases = leases
         self._templates = templates
         self._contracted = contracted
@@ -78,11 +79,11 @@ class Contractor:
         with HeldLeases(self._leases, self._clock) as held:
             if not held.acquire({name}):
                 return BUSY
-            seen = _find(self._shim, name)
+            seen = _find(self._views, name)
             if seen.contracted:
                 return ALREADY
             self._refuse_empty(seen)
-            views = ViewedOnce(self._shim, seen)
+            views = ViewedOnce(self._views, seen)
             waits = self._waits(seen, verify)
             if not waits and not held.acquire(self._sources(seen)):
                 return BUSY
@@ -90,14 +91,14 @@ class Contractor:
             if waits or judged is not seen:  # a copy was made, or it took long
                 if not held.acquire(self._sources(judged)):
                     return BUSY
-                views = ViewedOnce(self._shim)
+                views = ViewedOnce(self._views)
                 if views.view(name) != seen:
                     return CHANGED
             support = self._support(judged, views, verify)
             if not support <= held.items:  # it stands on what its sources are made from
                 if not held.acquire(support):
                     return BUSY
-                views = ViewedOnce(self._shim)
+                views = ViewedOnce(self._views)
                 if views.view(name) != seen:
                     return CHANGED
                 if not self._support(judged, views, verify) <= held.items:

@@ -65,6 +65,11 @@ class Shim(Views, Protocol):
     def copies(self) -> Copies:
         """Copies that are kept for the runtime alone; ``view`` finds one by its name."""
 
+    @property
+    def unhurried(self) -> Views:
+        """Views for which no client waits: a storage may look at many items together, a moment later."""
+        return self
+
     def scan(self) -> Iterator[ItemView]:
         """All items that have motifs, in any order; what changes meanwhile may be left out or be old."""
 

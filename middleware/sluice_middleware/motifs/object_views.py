@@ -20,6 +20,8 @@ _PINNED: Final = {
     "x-object-manifest": "it is the manifest of a large object",
     "x-object-sysmeta-symlink-target": "it is a link",
 }
+#: In the environment of a look for which no client waits.
+UNHURRIED: Final = "sluice.unhurried"
 #: Objects that are looked at at a time, for one that is made from many.
 LOOKS_AT_ONCE: Final = 8
 _ENCRYPTED: Final = ("x-object-sysmeta-crypto-", "x-object-transient-sysmeta-crypto-")
@@ -52,10 +54,12 @@ class ObjectViews:
 
     :param app: Swift's proxy application below gatekeeper, authorization and Sluice
     :param cache: Swift's own, if ``app`` has none
+    :param unhurried: whether no client waits for what is seen
     """
 
-    def __init__(self, app: App, cache: Any = None) -> None:
+    def __init__(self, app: App, cache: Any = None, unhurried: bool = False) -> None:
         self.app = app
+        self._unhurried = unhurried
         self._cache = cache
 
     def view(self, name: str) -> ItemView | None:
@@ -83,6 +87,8 @@ class ObjectViews:
             return None
         env = make_environment("HEAD", *target)
         env["HTTP_X_NEWEST"] = "true"
+        if self._unhurried:
+            env[UNHURRIED] = True
         if self._cache is not None:
             env["swift.cache"] = self._cache
         answer = UpstreamResponse(self.app, env)

@@ -25,6 +25,7 @@ from http.client import HTTPException
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError
+from sluice_middleware.motifs.object_views import UNHURRIED
 from sluice_middleware.swift import green
 from sluice_middleware.swift.direct_api import POLICIES, Timeout, http_connect_raw
 from sluice_middleware.swift.object_batches import (
@@ -55,9 +56,9 @@ _CONNECTS: Final = 0.5
 _LOOKS: Final = 2.0
 _CONTRACTS: Final = 5.0
 _SILENT: Final = 60.0
-#: Seconds in which looks, some of which clients wait for, and contractions are gathered.
-_GATHERS_LOOKS: Final = 0.05
-_GATHERS_CONTRACTIONS: Final = 0.1
+#: Seconds in which looks are gathered for which clients wait, and in which others, and contractions, are.
+_AT_ONCE: Final = 0.0
+_GATHERS: Final = 0.1
 #: Seconds for which a contraction may wait for others: with what an object server takes it is within its leases.
 _WAITS: Final = 2.0
 _DUE: Final = "sluice.contraction_due"
@@ -78,12 +79,13 @@ class BatchedApp:
         self._clock = clock
         self._silent: dict[Server, float] = {}
         start, pause = green.start_green_thread, green.pause
-        self._looks = GroupedCalls(self._look, MOST, _GATHERS_LOOKS, start, pause)
-        self._contractions = GroupedCalls(self._contract, MOST, _GATHERS_CONTRACTIONS, start, pause)
+        self._looks = GroupedCalls(self._look, MOST, _AT_ONCE, start, pause)
+        self._unhurried_looks = GroupedCalls(self._look, MOST, _GATHERS, start, pause)
+        self._contractions = GroupedCalls(self._contract, MOST, _GATHERS, start, pause)
 
     def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
         if env["REQUEST_METHOD"] == "HEAD" and "HTTP_X_NEWEST" in env:
-            answer = self._looks(env)
+            answer = (self._unhurried_looks if UNHURRIED in env else self._looks)(env)
         elif env["REQUEST_METHOD"] == "PUT" and sysmeta.CONTRACTED_ENV in env:
             answer = self._contractions({**env, _DUE: self._clock() + _WAITS})
         else:

@@ -21,6 +21,7 @@ from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs.api import Template
 from sluice_motifs.dependencies.freshness import is_exact
 from sluice_motifs.storage.records import ItemView, Record
+from sluice_motifs.storage.shim import Views
 from sluice_motifs_swift.objects.containers import Containers
 from sluice_motifs_swift.objects.copies import ObjectCopies
 from sluice_motifs_swift.objects.item_index import ItemIndex
@@ -34,6 +35,26 @@ log = logging.getLogger(__name__)
 
 #: Containers of parts of large objects, as S3 and Swift's client name them.
 _SEGMENTS: Final = ("+segments", "_segments")
+
+
+class _ItemViews(Views):
+    """Objects as they are stored, and why the bytes of some must stay.
+
+    :param pinned: why those of an object with motifs must; empty when they need not
+    """
+
+    def __init__(self, look: Callable[[str], ItemView | None], pinned: Callable[[ItemView], str]) -> None:
+        self.look = look
+        self._pinned = pinned
+
+    def view(self, name: str) -> ItemView | None:
+        view = self.look(name)
+        if view is None or view.contracted or view.pinned or not view.record.motifs:
+            return view
+        return replace(view, pinned=self._pinned(view))
+
+    def view_all(self, names: Sequence[str]) -> Sequence[ItemView | None]:
+        return view_concurrently(self.view, names)
 
 
 class SwiftShim:
@@ -71,7 +92,9 @@ class SwiftShim:
             ObjectProofs(SwiftClient(uploads), final),  # which asks handoffs, too
         )
         #: Many may open one object at once, and look at it and its sources.
-        self._look = SharedLooks(ObjectViews(handler.app).view)
+        self._views, self._unhurried = (
+            _ItemViews(SharedLooks(ObjectViews(handler.app, unhurried=one).view), self._pinned) for one in (False, True)
+        )
         self._containers = containers
         self._index = index
         self._templates = templates
@@ -81,14 +104,15 @@ class SwiftShim:
     def copies(self) -> ObjectCopies:
         return self._copies
 
+    @property
+    def unhurried(self) -> Views:
+        return self._unhurried
+
     def view(self, name: str) -> ItemView | None:
-        view = self._look(name)
-        if view is None or view.contracted or view.pinned or not view.record.motifs:
-            return view
-        return replace(view, pinned=self._pinned(view))
+        return self._views.view(name)
 
     def view_all(self, names: Sequence[str]) -> Sequence[ItemView | None]:
-        return view_concurrently(self.view, names)
+        return self._views.view_all(names)
 
     def _pinned(self, view: ItemView) -> str:
         account, container, _ = view.name.split("/", 2)
@@ -123,7 +147,7 @@ class SwiftShim:
         self._note(seen, record)
         if not self._writes.post(seen, record):
             return False
-        now = self._look(seen.name)  # it may have come onto a data file that keeps a newer one
+        now = self._views.look(seen.name)  # it may have come onto a data file that keeps a newer one
         return now is not None and now.record == record and now.plain == seen.plain
 
     def contract(self, seen: ItemView, record: Record) -> bool:

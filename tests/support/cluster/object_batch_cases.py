@@ -253,6 +253,25 @@ def test_one_that_is_slow_delays_those_behind_it_for_a_bounded_time(swift_app, b
     assert first.wait() == second
 
 
+def test_a_look_for_which_a_client_waits_goes_before_unhurried_ones(swift_app, batched, container, servers):
+    put(swift_app, container, "o", b"some bytes")
+    reached, seen_by_client, in_time = threading.Event(), threading.Event(), []
+
+    def slow(requests):
+        del servers.instead[0]  # the next request is answered as ever
+        reached.set()
+        in_time.append(seen_by_client.wait(10))
+        return [ObjectAnswer(503) for _ in requests]
+
+    servers.instead[0] = slow
+    unhurried = green.start_green(ObjectViews(batched, unhurried=True).stored, f"{ACCOUNT}/{container}/o")
+    reached.wait(10)
+    seen = stored(batched, container, "o")
+    seen_by_client.set()
+    assert unhurried.wait() == seen
+    assert in_time == [True]
+
+
 def test_a_contraction_that_waited_long_for_others_is_not_begun(swift_app, batched, container, servers, clock):
     seen = {}
     for name in ("first", "second"):
