@@ -9,6 +9,8 @@
 
 /* What may be ahead of a limit, and how long a waiter sleeps at most. */
 #define SLACK_NS UINT64_C (20000000)
+/* What a limit gave while nobody could use it, since the storage or the processor was busy: it is made up for. */
+#define CREDIT_NS UINT64_C (100000000)
 #define SECOND_NS 1e9
 
 struct bucket {
@@ -28,7 +30,7 @@ settle (struct bucket *bucket, page_u64 *limit, uint64_t now)
 {
   const double rate = page_get (limit);
   const double paid = (rate > bucket->rate ? rate : bucket->rate) * (now - bucket->looked) / SECOND_NS;
-  const double credit = rate * SLACK_NS / SECOND_NS;
+  const double credit = rate * CREDIT_NS / SECOND_NS;
 
   if (rate == 0 || bucket->rate == 0)
     bucket->debt = 0;

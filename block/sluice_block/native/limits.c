@@ -7,11 +7,11 @@
  * cost, and not more than SLACK of the rate.  So
  *
  *   - a small request passes at once where nothing is owed, and a large one when all but SLACK of its cost is paid: no more
- *     than SLACK of the rate, or one request, is ever ahead of the limit;
+ *     than SLACK of the rate, or one request, is ever ahead of the limit, but for credit;
  *   - a request of any size passes some time, and later ones wait until it is paid;
  *   - a limit on writes holds up no reads, and the reverse;
- *   - debts below zero are credit.  It comes from waking up late, is SLACK of the rate at most, and is lost when nobody
- *     waits for longer than SLACK.
+ *   - debts below zero are credit.  It comes from waking up late, and from a storage that has all requests and does not
+ *     answer for a moment.  It is CREDIT of the rate at most, and is lost when nobody waits for longer than CREDIT.
  *
  * Debts are amounts and no times, and the page is read at each look, so a changed limit holds for those that wait already.
  * Only the first of a line sleeps until it is due, in nbdkit_nanosleep, which returns early when nbdkit ends; the others wait
@@ -105,11 +105,11 @@ look (struct line *line, struct line *other, struct waiter *self)
 static void
 enter (struct line *line, const struct line *other, struct waiter *self, uint64_t now)
 {
-  const bool idle = line->first == NULL && now - line->left > SLACK_NS;
+  const bool idle = line->first == NULL && now - line->left > CREDIT_NS;
 
   if (idle)
     lose_credit (&line->own);
-  if (idle && other->first == NULL && now - other->left > SLACK_NS)
+  if (idle && other->first == NULL && now - other->left > CREDIT_NS)
     lose_credit (&both);
   self->number = arrivals++;
   if (line->first == NULL)

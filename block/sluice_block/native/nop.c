@@ -3,7 +3,7 @@
  *
  * It stands next to the client, so that its latencies are the client's and include what `throttle` makes requests wait.
  * `nop` may stand in a chain several times.  All of these are one piece of code with one set of variables, and only the
- * first counts: the others pass everything on.  Requests for extents and cache are not counted.
+ * first counts: the others pass everything on.  A request for the cache is a read; those for extents are not counted.
  */
 
 #include <errno.h>

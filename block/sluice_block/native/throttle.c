@@ -1,8 +1,8 @@
 /* Limits bytes and operations per second of reads, of writes, and of both together, by the limits in the page of its volume
  * (throttle-page).  limits.c has the rules.
  *
- * Flush, trim and zero are operations of the direction *write*, of no bytes.  Requests for cache are not
- * limited.  Extents are not offered: a client that knows of a hole answers reads of it by itself, past every limit.
+ * Flush, trim and zero are operations of the direction *write*, of no bytes.  A request for the cache is a read.
+ * Extents are not offered: a client that knows of a hole answers reads of it by itself, past every limit.
  * It counts only what requests waited.  It makes no errors: a request that waits when nbdkit is told to end passes at once.
  */
 

@@ -148,6 +148,20 @@ def test_there_is_no_burst_after_idling(page, client):
     assert page.counters().waited - before > 0.9 * (0.1 + 0.2 + 0.3) - 0.06
 
 
+def test_what_a_limit_gave_in_a_short_stall_is_made_up_for(page, client):
+    page.set_limits(Limits(read_ops=100))
+    waits = []
+    for _ in range(5):  # one that the machine does not hold up is enough
+        time.sleep(0.2)  # what was left is lost
+        client.read(512, 0)
+        time.sleep(0.08)  # the thing itself: the storage has all requests, and so nobody asks
+        before = page.counters().waited
+        client.ask("begin", "read", 6, 512)
+        client.ask("finish")
+        waits.append(page.counters().waited - before)
+    assert min(waits) < 0.02, "without it the last one waits for 40 ms"
+
+
 def test_those_that_wait_when_nbdkit_is_told_to_end_pass_at_once(page, volume, client):
     page.set_limits(Limits(both_ops=CRAWL))
     client.ask("begin", "write", 16, 4096)
