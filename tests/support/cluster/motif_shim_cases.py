@@ -42,16 +42,12 @@ ACCOUNT = "AUTH_test"
 TEMPLATES = {"shifted_copy": ShiftedCopy}
 
 
-class InContainer:
-    """A shim whose items are the objects of one container, by their names alone."""
+class ViewsInContainer:
+    """Objects of one container, by their names alone."""
 
     def __init__(self, inner, prefix):
         self._inner = inner
         self._prefix = prefix
-        self.copies = CopiesInContainer(inner.copies, prefix)
-
-    def _full(self, seen):
-        return replace(seen, name=self._prefix + seen.name)
 
     def view(self, name):
         if is_copy(name):
@@ -63,6 +59,18 @@ class InContainer:
         full = [name if is_copy(name) else self._prefix + name for name in names]
         views = self._inner.view_all(full)
         return [view and replace(view, name=name) for name, view in zip(names, views, strict=True)]
+
+
+class InContainer(ViewsInContainer):
+    """A shim whose items are these."""
+
+    def __init__(self, inner, prefix):
+        super().__init__(inner, prefix)
+        self.copies = CopiesInContainer(inner.copies, prefix)
+        self.unhurried = ViewsInContainer(inner.unhurried, prefix)
+
+    def _full(self, seen):
+        return replace(seen, name=self._prefix + seen.name)
 
     def scan(self):
         for view in self._inner.scan():
