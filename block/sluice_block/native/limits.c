@@ -10,8 +10,9 @@
  *     than SLACK of the rate, or one request, is ever ahead of the limit, but for credit;
  *   - a request of any size passes some time, and later ones wait until it is paid;
  *   - a limit on writes holds up no reads, and the reverse;
- *   - debts below zero are credit.  It comes from waking up late, and from a storage that has all requests and does not
- *     answer for a moment.  It is CREDIT of the rate at most, and is lost when nobody waits for longer than CREDIT.
+ *   - debts below zero are credit.  It comes from waking up late, from a storage that has all requests and does not answer
+ *     for a moment, and from a client that pauses as briefly.  It is CREDIT of the rate at most, and is lost when nobody
+ *     waits for longer than CREDIT.
  *
  * Debts are amounts and no times, and the page is read at each look, so a changed limit holds for those that wait already.
  * Only the first of a line sleeps until it is due, in nbdkit_nanosleep, which returns early when nbdkit ends; the others wait
