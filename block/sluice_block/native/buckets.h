@@ -7,7 +7,7 @@
 
 #include "page.h"
 
-/* What may be ahead of a limit, and how long a waiter sleeps at most. */
+/* What may be ahead of a limit beside credit, and how long a waiter sleeps at most. */
 #define SLACK_NS UINT64_C (20000000)
 /* What a limit gave while nobody used it is made up for: the storage or the processor was busy, or the client paused. */
 #define CREDIT_NS UINT64_C (100000000)

@@ -70,8 +70,8 @@ _FOR_CLIENTS: Final = (None, "SYM", "SLO", "DLO")
 #: In the environment of a GET: what storage nodes are offered to run, for the first request for its object.
 OFFERED_STEPS: Final = "sluice.push"
 #: How often a GET is asked when its object changes between two requests for parts of it, or while it is made: somebody
-#: writes it, or what it is made from, several times a second then.  None begins when the first has waited for the motif
-#: daemon for as long as one may, so a client waits at most twice that.
+#: writes it, or what it is made from, several times a second then.  None begins later after the first than the motif
+#: daemon may take for one frame; the last one may still wait for several.
 _TRIES: Final = 8
 _READS: Final = ("GET", "HEAD")
 
