@@ -59,7 +59,7 @@ from sluice_motifs_swift.workers.server import WorkerServer
 log = logging.getLogger(__name__)
 
 #: Contractions at a time, which share requests to the object servers.
-_CONTRACTIONS: Final = 128
+_CONTRACTIONS: Final = 192
 
 
 def make_daemon(path: str) -> Daemon:

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 #: Seconds that a lease lasts without being renewed.
 LASTS: Final = 10.0
 #: Seconds for which one that was just granted or renewed is not renewed: it lasts, whatever Redis forgets.
-FRESH: Final = 1.0
+FRESH: Final = 2.0
 
 
 class LocalLeases:

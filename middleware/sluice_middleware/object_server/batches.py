@@ -2,6 +2,9 @@
 
 As Swift's object server answers a HEAD, and a PUT of no bytes at the timestamp that it names: what is as new or newer
 stays.  Nothing else is done for each: no request, no response, no line in the log, no row for a container.
+
+Contractions are work in the background.  A thread pauses after each for as long as it took: without pauses a batch
+takes all of a processor at each replica, and requests of clients take longer (``benchmarks/README.md``).
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ from sluice_middleware.swift.object_batches import ObjectAnswer, ObjectRequest
 #: contractions do, and clients' uploads share the pool of threads.
 _DEVICES: Final = 4
 #: Seconds after which none is begun any more: who asked holds leases that end.
-BEGINS: Final = 4.0
+BEGINS: Final = 3.0
+#: Seconds of a pause at most: what takes longer waits for the disk, and leaves the processor to clients by itself.
+_LONGEST_PAUSE: Final = 0.005
 _NO_BYTES: Final = md5(b"", usedforsecurity=False).hexdigest()
 #: What belongs to no tenant.
 _INTERNAL: Final = RequestContext(None, REPLICATION_FLOW)
@@ -42,6 +47,7 @@ class ObjectBatches:
         self._headers = headers
         self._logger = logger
         self._clock = time.monotonic
+        self._pause = time.sleep
 
     def answer(self, requests: Sequence[ObjectRequest]) -> list[ObjectAnswer]:
         """The answers in the order of the requests."""
@@ -58,7 +64,12 @@ class ObjectBatches:
 
         def contract(numbers: Sequence[int]) -> None:
             for number in numbers:
-                answers[number] = self._answer(requests[number]) if self._clock() < until else ObjectAnswer(503)
+                began = self._clock()
+                if began >= until:
+                    answers[number] = ObjectAnswer(503)
+                else:
+                    answers[number] = self._answer(requests[number])
+                    self._pause(min(self._clock() - began, _LONGEST_PAUSE))
 
         green.map_concurrently(partial(green.run_in_thread, contract), by_device.values(), _DEVICES)
         return [answers[number] for number in range(len(requests))]

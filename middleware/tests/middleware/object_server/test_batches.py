@@ -6,6 +6,7 @@ import pytest
 from tests.support.middleware.object_server import CODED, REPLICATED, StorageNode, swift_conf
 
 from sluice_filters.testing.fake_filters import HeadedXor
+from sluice_middleware.object_server.batches import BEGINS
 from sluice_middleware.swift.diskfile_api import ObjectController, Request, Timestamp, read_metadata
 from sluice_middleware.swift.object_batches import (
     LARGEST,
@@ -103,10 +104,19 @@ def test_an_object_server_without_batches_says_so(node):
 
 def test_no_contraction_is_begun_when_its_leases_may_have_ended(node):
     node.put(b"some bytes")
-    times = iter([0.0, 1.0, 4.0])
+    times = iter([0.0, 1.0, 1.1, BEGINS])
     node.server._batches._clock = lambda: next(times)
     requests = [contraction(node), contraction(node, seconds=2.0)]
     assert [one.status for one in send(node, *requests)] == [201, 503]
+
+
+def test_a_contraction_is_followed_by_a_pause_as_long_as_it_took_with_a_limit(node):
+    for name in ("a/c/o", "a/c/slow"):
+        node.put(b"some bytes", name=name)
+    times, pauses = iter([0.0, 1.0, 1.002, 2.0, 3.0]), []
+    node.server._batches._clock, node.server._batches._pause = lambda: next(times), pauses.append
+    assert [one.status for one in send(node, contraction(node), contraction(node, "a/c/slow"))] == [201, 201]
+    assert pauses == [pytest.approx(0.002), 0.005]
 
 
 def test_answers_come_in_the_order_of_the_requests(node):
