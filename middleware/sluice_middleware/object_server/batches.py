@@ -3,8 +3,8 @@
 As Swift's object server answers a HEAD, and a PUT of no bytes at the timestamp that it names: what is as new or newer
 stays.  Nothing else is done for each: no request, no response, no line in the log, no row for a container.
 
-Contractions are work in the background.  A thread pauses after each for as long as it took: without pauses a batch
-takes all of a processor at each replica, and requests of clients take longer (``benchmarks/README.md``).
+Contractions are work in the background.  A thread pauses after each for as long as it took, since requests of clients
+took longer beside batches without pauses (``benchmarks/README.md``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sluice_middleware.swift.object_batches import ObjectAnswer, ObjectRequest
 _DEVICES: Final = 4
 #: Seconds after which none is begun any more: who asked holds leases that end.
 BEGINS: Final = 3.0
-#: Seconds of a pause at most: what takes longer waits for the disk, and leaves the processor to clients by itself.
+#: Seconds of a pause at most: with slow disks, too, a batch is to be done before contractions are begun no more.
 _LONGEST_PAUSE: Final = 0.005
 _NO_BYTES: Final = md5(b"", usedforsecurity=False).hexdigest()
 #: What belongs to no tenant.
