@@ -10,7 +10,7 @@ pytestmark = pytest.mark.service
 
 
 def test_a_device_has_no_scheduler_although_its_number_had_one(tmp_path, monkeypatch):
-    """The kernel keeps the scheduler with the number; tests beside this one take numbers, too, so ours stays attached."""
+    """The kernel keeps a scheduler with its number, which tests beside this one may take: so the device stays ours."""
     file = tmp_path / "volume"
     file.write_bytes(bytes(1 << 20))
     device = loop_devices.make(file)
