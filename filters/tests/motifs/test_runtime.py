@@ -98,6 +98,14 @@ def test_an_item_that_was_made_from_others_is_made_anew(store, versions):
     assert store.shim.view("b").record.made_from["a"] == store.shim.view("a").plain.version
 
 
+def test_an_item_is_out_of_date_with_what_its_source_is_derived_from(store):
+    store.shim.put("d", TEXT)
+    store.attach("b", "concat", of="a")
+    store.attach("d", "concat", of="b")
+    store.shim.put("a", b"new")
+    assert b"".join(store.read("d")) == b"new"
+
+
 def test_an_item_is_out_of_date_although_another_motif_of_it_was_up_to_date(store):
     store.attach("b", "compressed", source="a")
     store.attach("b", "concat", of="a", versions=EMPTY_ETAG)

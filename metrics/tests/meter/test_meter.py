@@ -63,6 +63,15 @@ def test_admitted_and_ended_count_once(meter):
     assert values(meter, meter.changed())["acme"] == {"GETS_SEC": 1, "PUT_BW": 0, "ACTIVE_REQUESTS": 0}
 
 
+def test_a_request_ends_only_for_metrics_that_saw_it_begin(meter):
+    handle = meter.begin("acme", "logs")
+    handle.admitted("GET")
+    meter.measure([GetsSec()])
+    meter.measure([GetsSec(), ActiveRequests()])
+    handle.ended("GET")
+    assert values(meter, meter.changed())["acme"]["ACTIVE_REQUESTS"] == 0
+
+
 def test_bytes_count_while_a_transfer_runs(meter):
     handle = meter.begin("acme", "logs")
     handle.admitted("PUT")

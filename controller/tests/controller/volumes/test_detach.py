@@ -5,7 +5,9 @@ import dataclasses
 import pytest
 
 from sluice_controller.volumes import ordering
-from sluice_core.errors import PeerError
+from sluice_controller.volumes.detach import DetachRequest
+from sluice_controller.volumes.detach import detach as detach_volume
+from sluice_core.errors import Forbidden, PeerError
 from sluice_core.volumes import operations
 from sluice_core.volumes.konnector_client import KonnectorAway
 from sluice_core.volumes.testing.fake_cinder import FakeCinder
@@ -34,6 +36,11 @@ def test_a_volume_is_detached_by_force_where_the_back_end_keeps_its_machine_out(
     assert (operation["data"]["fenced"], operation["data"]["konnector_told"]) == (True, False)
     assert (cinder.volume(volume).status, cinder.state.attachments) == ("available", {})
     assert (record().node, record().attachment) == ("", "")
+
+
+def test_force_is_not_for_everybody():
+    with pytest.raises(Forbidden, match="`force` is an administrator's to say"):
+        detach_volume(None, None, None, DetachRequest(force=True, machine_is_gone=False), may_force=False)
 
 
 def test_a_machine_that_could_still_write_keeps_its_volume_until_it_is_said_to_be_gone(

@@ -186,6 +186,17 @@ def test_young_copies_stay(store):
     assert len(store.copies) == 1
 
 
+def test_a_young_reference_stays_although_its_item_is_gone(store):
+    store.runtime.contract("a")
+    store.runtime.expand("a")
+    store.now += GRACE
+    store.runtime.contract("a")  # to the same copy, which is old
+    store.shim.delete("a")
+    assert store.sweeper.sweep() + store.sweeper.sweep() == 0
+    store.now += GRACE
+    assert store.sweeper.sweep() + store.sweeper.sweep() == 1
+
+
 def test_a_copy_that_is_not_young_is_stored_again_for_another_item(store):
     store.runtime.contract("a")
     store.shim.delete("a")

@@ -217,6 +217,15 @@ def test_an_answer_of_a_stale_replica_is_not_kept(worker, disks):
     assert [worker.get() for _ in range(2)] == [b"new"] * 2
 
 
+def test_a_replica_that_has_not_heard_of_the_last_write_confirms_nothing(worker, disks):
+    fill(worker, disks, x_object_meta_colour="blue")
+    disks.asleep[PATH] = disks.objects[PATH]
+    worker.request("PUT", body=BODY, x_object_meta_colour="red")  # the same bytes
+    asked(disks)
+    assert worker.get() == BODY
+    assert asked(disks) == ["HEAD", "GET"]
+
+
 def test_a_write_during_a_read_prevents_caching(worker, disks):
     disks.objects[PATH] = Stored(b"old", {"Content-Type": "text/plain"}, "1700000000.00000")
     writer = Worker(disks, worker.cache._options["cache_dir"])
