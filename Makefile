@@ -6,7 +6,7 @@ SHELL := /bin/bash
 # Servers and tests start from bytecode, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv everything demo demo-block up down status test lint types imports names scripts collected unit service functional probe browser-soak roles repeat debian13 \
-    fuzz swift-suite swift-sample bench constraints clean
+    faults coverage fuzz swift-suite swift-sample bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
 PYTHON := $(VENV)/bin/python
@@ -79,6 +79,15 @@ service: everything  ## the tests that start Redis, RabbitMQ or processes of our
 debian13: everything  ## demo, unit and service tests in a root with Debian 13; TARGETS=… chooses others
 	@tools/debian13 $(TARGETS)
 
+faults: everything  ## put known faults into a copy of the code and see that the tests catch each; FAULT=… chooses one
+	@$(PYTHON) tools/seeded-faults $(if $(FAULT),"$(FAULT)")
+
+# Tests of how long something takes may fail under a tracer.
+coverage: everything  ## branches that unit and service tests take, by room, compared with what was recorded
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[coverage]'
+	@$(PYTEST) $(PARALLEL) -m "unit or service" --cov --cov-report=json:.coverage.json || [ $$? = 1 ]
+	@$(PYTHON) tools/coverage-by-room .coverage.json
+
 fuzz: everything  ## feed nonsense to the language and every decoder; SECONDS=… for each of them
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
 	@$(PYTHON) -m tests.fuzz --seconds $(or $(SECONDS),60)
@@ -117,5 +126,5 @@ clean: down  ## remove the cluster's folder, the environment and all caches
 	@for folder in "$(CLUSTER)" "$(CLUSTER)/demo"; do \
 	    if [ -e "$$folder/run/processes.json" ]; then rm -rf "$$folder"; fi; done
 	@rm -rf $(VENV) $(VENV).log .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
-	    .hypothesis .fuzz .import_linter_cache
+	    .hypothesis .fuzz .import_linter_cache .coverage .coverage.json
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

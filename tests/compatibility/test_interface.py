@@ -1,0 +1,50 @@
+"""What clients, administrators and other versions meet is what it was when it was recorded.
+
+A difference is a fault of the change, unless it is meant to be seen: then ``interface.collect`` records it anew, and a
+release note says it.
+"""
+
+import difflib
+import json
+
+import pytest
+from tests.compatibility.interface import collect
+
+RECORDED = collect.recorded()
+
+
+def differences(before, now):
+    """The first lines that differ."""
+    texts = (
+        value.splitlines() if isinstance(value, str) else json.dumps(value, indent=1, sort_keys=True).splitlines()
+        for value in (before, now)
+    )
+    return "\n".join(list(difflib.unified_diff(*texts, "recorded", "now", lineterm="", n=1))[:40])
+
+
+@pytest.mark.parametrize("what", ["schema", "samples", "commands", "messages"])
+def test_it_is_what_was_recorded(what):
+    assert differences(RECORDED[what], getattr(collect, f"collect_{what}")()) == ""
+
+
+def test_the_same_programs_are_there():
+    assert collect.programs().keys() == RECORDED["help"].keys()
+
+
+@pytest.mark.parametrize("name", sorted(RECORDED["help"]))
+def test_a_program_has_the_same_help(name):
+    assert differences(RECORDED["help"][name], collect.collect_help(collect.programs()[name])) == ""
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return collect.collect_texts()
+
+
+def test_every_sentence_that_somebody_is_shown_is_still_there(texts):
+    assert sorted(set(RECORDED["texts"]["sentences"]) - set(texts["sentences"])) == []
+
+
+@pytest.mark.parametrize("what", ["headers", "keys"])
+def test_the_same_names_are_stored_and_sent(texts, what):
+    assert sorted(set(RECORDED["texts"][what]) ^ set(texts[what])) == []
