@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 
 SCRIPT = '''
 import sys
