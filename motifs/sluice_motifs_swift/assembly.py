@@ -13,9 +13,6 @@ from sluice_core.describe import PROXY
 from sluice_core.errors import PeerError
 from sluice_core.logs import start_logging
 from sluice_core.motifs.announcements import ContractionGuard
-from sluice_core.motifs.call_server import CallServer
-from sluice_core.motifs.event_log import EventTeller
-from sluice_core.motifs.snapshot_rules import SnapshotRules
 from sluice_core.motifs.spaces import write_spaces
 from sluice_core.options import OptionError
 from sluice_core.snapshot.reader import SnapshotReader
@@ -38,8 +35,13 @@ from sluice_motifs.space.controller import SpaceController
 from sluice_motifs.space.keeper import SpaceSurroundings
 from sluice_motifs.templates.options import template_context
 from sluice_motifs.templates.registry import load_templates
-from sluice_motifs_swift.activity_exchange import ActivityExchange
 from sluice_motifs_swift.changed_objects import ChangedObjects, NewContentObserver
+from sluice_motifs_swift.cluster.activity_exchange import ActivityExchange
+from sluice_motifs_swift.cluster.call_server import CallServer
+from sluice_motifs_swift.cluster.event_log import EventTeller
+from sluice_motifs_swift.cluster.known_items import RedisDerivations
+from sluice_motifs_swift.cluster.leases import RedisLeases
+from sluice_motifs_swift.cluster.snapshot_rules import SnapshotRules
 from sluice_motifs_swift.copy_sweep import CopySweep
 from sluice_motifs_swift.daemon import Daemon
 from sluice_motifs_swift.new_items import NewItems
@@ -48,7 +50,6 @@ from sluice_motifs_swift.objects.containers import Containers
 from sluice_motifs_swift.objects.item_index import ItemIndex
 from sluice_motifs_swift.objects.retained import RetainedSources
 from sluice_motifs_swift.objects.shim import SwiftShim
-from sluice_motifs_swift.redis_state import RedisDerivations, RedisLeases
 from sluice_motifs_swift.scan import Scan
 from sluice_motifs_swift.settings import read_settings
 from sluice_motifs_swift.version_one import VersionOne

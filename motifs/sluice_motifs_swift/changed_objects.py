@@ -16,6 +16,7 @@ from sluice_motifs.contraction.outdated import OutdatedContractor
 from sluice_motifs.dependencies.freshness import Templates, is_exact
 from sluice_motifs.expansion.observers import EventObserver, Tell
 from sluice_motifs.storage.records import ItemView, Motif
+from sluice_motifs_swift.daemon import GreenService
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ _NAMES: Final = 250
 _PAUSE: Final = 0.2
 
 
-class ChangedObjects:
+class ChangedObjects(GreenService):
     """A service; :meth:`note` may be called by any green thread.
 
     :param used: false: nothing is noted
@@ -37,14 +38,6 @@ class ChangedObjects:
         self._contractor = contractor
         self._used = used
         self._waiting: dict[str, None] = {}
-        self._running: green.Pending | None = None
-
-    def start(self) -> None:
-        self._running = green.start_green_thread(self._run)
-
-    def stop(self) -> None:
-        if self._running is not None:
-            self._running.kill()
 
     def note(self, names: Iterable[str]) -> None:
         """These objects were written or deleted."""

@@ -10,6 +10,7 @@ from sluice_middleware.swift import green
 from sluice_motifs.contraction.copies import CopySweeper
 from sluice_motifs.storage.leases import Renewal, release
 from sluice_motifs.storage.shim import Leases
+from sluice_motifs_swift.daemon import GreenService
 
 log = logging.getLogger(__name__)
 
@@ -17,7 +18,7 @@ log = logging.getLogger(__name__)
 _LEASE: Final = "sweep of copies"
 
 
-class CopySweep:
+class CopySweep(GreenService):
     """A service.
 
     :param interval: seconds between two sweeps
@@ -27,14 +28,6 @@ class CopySweep:
         self._sweeper = sweeper
         self._leases = leases
         self._interval = interval
-        self._running: green.Pending | None = None
-
-    def start(self) -> None:
-        self._running = green.start_green_thread(self._run)
-
-    def stop(self) -> None:
-        if self._running is not None:
-            self._running.kill()
 
     def _run(self) -> None:
         while True:

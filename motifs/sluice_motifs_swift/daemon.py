@@ -1,4 +1,4 @@
-"""The daemon as a list of services, which start in their order and stop in the reverse one."""
+"""The daemon as a list of services, which start in their order and stop in the reverse one, and the base of most."""
 
 from __future__ import annotations
 
@@ -17,6 +17,23 @@ class Service(Protocol):
 
     def stop(self) -> None:
         """End, and wait for nothing that may last."""
+
+
+class GreenService:
+    """A service with one green thread, which is killed at the end."""
+
+    _running: green.Pending | None = None
+
+    def start(self) -> None:
+        self._running = green.start_green_thread(self._run)
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.kill()
+
+    def _run(self) -> None:
+        """What the thread does."""
+        raise NotImplementedError
 
 
 class Daemon:

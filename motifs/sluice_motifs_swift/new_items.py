@@ -17,6 +17,7 @@ from sluice_middleware.swift import green
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.records import Record
 from sluice_motifs.storage.shim import Shim
+from sluice_motifs_swift.daemon import GreenService
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ _MOST: Final = 100_000
 _SLICE: Final = 1.0
 
 
-class NewItems:
+class NewItems(GreenService):
     """A service; :meth:`note` may be called by any green thread.
 
     :param found: told of an object that is there with its motifs, and of their record; what was noted before it was
@@ -40,14 +41,6 @@ class NewItems:
         self._found = found
         self._waiting: list[tuple[float, int, str]] = []
         self._now = 0.0
-        self._running: green.Pending | None = None
-
-    def start(self) -> None:
-        self._running = green.start_green_thread(self._run)
-
-    def stop(self) -> None:
-        if self._running is not None:
-            self._running.kill()
 
     def note(self, name: str) -> None:
         """Motifs are being attached to an object."""

@@ -10,11 +10,12 @@ import logging
 from typing import Final
 
 from sluice_core.errors import SluiceError
-from sluice_core.motifs.item_index import is_complete, set_complete
 from sluice_core.rewrites.account_reports import close_request, new_request, open_request, read_collection
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
 from sluice_motifs.runtime import Runtime
+from sluice_motifs_swift.cluster.known_items import is_complete, set_complete
+from sluice_motifs_swift.daemon import GreenService
 
 log = logging.getLogger(__name__)
 
@@ -23,20 +24,12 @@ _INTERVAL: Final = 2.0
 _TRY_AGAIN: Final = 600.0
 
 
-class Scan:
+class Scan(GreenService):
     """A service: scans the storage for objects with motifs when not all of them are known."""
 
     def __init__(self, store: Store, runtime: Runtime) -> None:
         self._store = store
         self._runtime = runtime
-        self._running: green.Pending | None = None
-
-    def start(self) -> None:
-        self._running = green.start_green_thread(self._run)
-
-    def stop(self) -> None:
-        if self._running is not None:
-            self._running.kill()
 
     def _run(self) -> None:
         reason = ""

@@ -20,6 +20,7 @@ from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import Renewal, release
 from sluice_motifs.storage.records import ItemView
 from sluice_motifs.storage.shim import Leases, Shim
+from sluice_motifs_swift.daemon import GreenService
 from sluice_motifs_swift.objects.containers import Containers
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ _TRY_AGAIN: Final = 60.0
 _LISTED: Final = 500
 
 
-class VersionOne:
+class VersionOne(GreenService):
     """A service that ends by itself when nothing is left to do."""
 
     def __init__(
@@ -52,14 +53,6 @@ class VersionOne:
         self._runtime = runtime
         self._leases = leases
         self._templates = templates
-        self._running: green.Pending | None = None
-
-    def start(self) -> None:
-        self._running = green.start_green_thread(self._run)
-
-    def stop(self) -> None:
-        if self._running is not None:
-            self._running.kill()
 
     def _run(self) -> None:
         while not self._runtime.items.complete:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from sluice_core.motifs import item_index
 from sluice_core.rewrites.accounts import accounts_after
 from sluice_core.store.store import Store
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs.dependencies.freshness import Templates, derived_from
 from sluice_motifs.items import ItemTable
 from sluice_motifs.storage.records import Record
+from sluice_motifs_swift.cluster import known_items
 
 _LISTED: Final = 500
 
@@ -37,11 +37,11 @@ class ItemIndex:
         :raises PeerError: when Redis is away
         """
         sources = derived_from(record.motifs, name, self._templates)
-        self._store.run(item_index.add_item(self._store.keys, name, sources))
+        self._store.run(known_items.add_item(self._store.keys, name, sources))
 
     def remove(self, name: str) -> None:
         """Note an object that has none."""
-        self._store.run(item_index.remove_item(self._store.keys, name))
+        self._store.run(known_items.remove_item(self._store.keys, name))
 
     def names(self) -> Iterator[str]:
         """Objects that may have motifs: those in the table, and those that Redis knows.
@@ -50,11 +50,11 @@ class ItemIndex:
         """
         known = set() if self.items is None else set(self.items.names())
         yield from sorted(known)
-        if not self._store.run(item_index.is_complete(self._store.keys)):
+        if not self._store.run(known_items.is_complete(self._store.keys)):
             yield from (name for name in self._walk() if name not in known)
             return
         marker = ""
-        while page := self._store.run(item_index.items_after(self._store.keys, marker)):
+        while page := self._store.run(known_items.items_after(self._store.keys, marker)):
             yield from (name for name in page if name not in known)
             marker = page[-1]
 

@@ -17,7 +17,6 @@ internal_api.eventlet_monkey_patch()
 import logging  # noqa: E402
 
 from sluice_core.describe import PROXY  # noqa: E402
-from sluice_core.motifs.item_index import set_complete  # noqa: E402
 from sluice_core.store.store import Store  # noqa: E402
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter  # noqa: E402
 from sluice_middleware.proxy.object_handler import ObjectHandler  # noqa: E402
@@ -29,6 +28,7 @@ from sluice_motifs.runtime import Runtime  # noqa: E402
 from sluice_motifs.storage.copies import Reference  # noqa: E402
 from sluice_motifs.storage.leases import LocalLeases  # noqa: E402
 from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract, SweptCopiesContract  # noqa: E402
+from sluice_motifs_swift.cluster.known_items import set_complete  # noqa: E402
 from sluice_motifs_swift.objects import batched_app  # noqa: E402
 from sluice_motifs_swift.objects.batched_app import BatchedApp  # noqa: E402
 from sluice_motifs_swift.objects.containers import Containers  # noqa: E402

@@ -11,7 +11,6 @@ import pytest
 from tests.support.cluster import motif_shim_cases as cases
 
 from sluice_core.describe import PROXY
-from sluice_core.motifs.item_index import set_complete
 from sluice_core.rewrites.accounts import add_accounts
 from sluice_core.store.store import Store
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
@@ -27,6 +26,7 @@ from sluice_motifs.storage.records import Motif, Record
 from sluice_motifs.templates.compressed import Compressed
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.template_suite import CallOfTest
+from sluice_motifs_swift.cluster.known_items import set_complete
 from sluice_motifs_swift.objects.containers import Containers
 from sluice_motifs_swift.objects.item_index import ItemIndex
 from sluice_motifs_swift.objects.retained import RetainedSources

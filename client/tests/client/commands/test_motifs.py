@@ -8,11 +8,11 @@ import pytest
 from sluice_client.commands.motifs.motifs import object_path
 from sluice_client.errors import ClientError
 from sluice_core.errors import NotFound, PeerError
-from sluice_core.motifs import call_server
-from sluice_core.motifs.call_server import CallServer
 from sluice_core.motifs.messages import MotifTemplate, SpaceStatus
 from sluice_core.motifs.spaces import write_spaces
 from sluice_motifs.templates.duplicate_of import DuplicateOf
+from sluice_motifs_swift.cluster import call_server
+from sluice_motifs_swift.cluster.call_server import CallServer
 
 SHOWN = {"size": 100, "contracted": False, "opens": 1, "sources": [], "expansion_seconds": 0.0}
 

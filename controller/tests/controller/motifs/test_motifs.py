@@ -6,8 +6,6 @@ from dataclasses import replace
 import pytest
 
 from sluice_core.messages.elasticity import WHOLE_CLUSTER
-from sluice_core.motifs import call_server, operation_worker
-from sluice_core.motifs.call_server import CallServer
 from sluice_core.motifs.messages import CANCELLED, DONE, SpaceStatus
 from sluice_core.motifs.metrics import MOTIF_METRICS
 from sluice_core.motifs.spaces import write_spaces
@@ -16,6 +14,8 @@ from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim
+from sluice_motifs_swift.cluster import call_server, operation_worker
+from sluice_motifs_swift.cluster.call_server import CallServer
 
 SOURCE = "AUTH_a/c/source"
 ONE = "AUTH_a/c/dir/one"

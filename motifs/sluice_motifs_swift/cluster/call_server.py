@@ -17,9 +17,9 @@ from sluice_core.errors import DecodeError, PeerError, SluiceError
 from sluice_core.motifs.calls import MotifCalls, answer_call, calls_in_hand, drop_call, take, taken_call
 from sluice_core.motifs.daemons import PERIOD, announce, lost_daemons, withdraw
 from sluice_core.motifs.messages import VERBS, MotifAnswer, MotifCall, MotifDaemon, MotifTemplate
-from sluice_core.motifs.operation_worker import OperationWorker
 from sluice_core.store.operation import Operation
 from sluice_core.store.store import Store
+from sluice_motifs_swift.cluster.operation_worker import OperationWorker
 
 log = logging.getLogger(__name__)
 

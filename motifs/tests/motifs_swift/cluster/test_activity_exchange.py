@@ -2,10 +2,9 @@
 
 import pytest
 
-from sluice_core.motifs.activity import MotifActivity, tell_activity
-from sluice_core.store.store import Store
 from sluice_motifs.items import ItemTable
-from sluice_motifs_swift.activity_exchange import ActivityExchange
+from sluice_motifs_swift.cluster.activity import MotifActivity, tell_activity
+from sluice_motifs_swift.cluster.activity_exchange import ActivityExchange
 
 pytestmark = pytest.mark.service
 
@@ -16,14 +15,6 @@ class Daemon:
         self.exchange = ActivityExchange(store, self.items, name, lambda: 5.0)
         self.items.watch(self.exchange)
         self.exchange.step()
-
-
-@pytest.fixture
-def store(redis_server):
-    store = Store(redis_server.url)
-    store.client.flushall()
-    yield store
-    store.close()
 
 
 @pytest.fixture

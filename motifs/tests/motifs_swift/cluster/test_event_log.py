@@ -2,8 +2,8 @@
 
 import pytest
 
-from sluice_core.motifs.event_log import EventTeller
 from sluice_core.store.store import Store
+from sluice_motifs_swift.cluster.event_log import EventTeller
 
 
 @pytest.mark.service

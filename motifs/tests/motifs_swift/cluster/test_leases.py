@@ -5,8 +5,8 @@ import time
 import pytest
 
 from sluice_core.errors import PeerError
-from sluice_core.motifs.leases import acquire_lease, release_leases, renew_lease
 from sluice_core.store.store import Store
+from sluice_motifs_swift.cluster.leases import acquire_lease, release_leases, renew_lease
 
 #: Seconds; none of what is tried lasts as long.
 LONG = 60.0

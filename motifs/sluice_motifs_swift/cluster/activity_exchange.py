@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from sluice_core.errors import PeerError
-from sluice_core.motifs.activity import (
+from sluice_core.store.store import Store
+from sluice_motifs.items import ItemState, ItemTable
+from sluice_motifs_swift.cluster.activity import (
     CONTRACTED,
     EXPANDED,
     FIRST,
@@ -24,8 +26,6 @@ from sluice_core.motifs.activity import (
     last_activity,
     tell_activity,
 )
-from sluice_core.store.store import Store
-from sluice_motifs.items import ItemState, ItemTable
 
 log = logging.getLogger(__name__)
 

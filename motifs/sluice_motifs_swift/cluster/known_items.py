@@ -12,9 +12,23 @@ from typing import Final
 
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, nothing
+from sluice_core.store.store import Store
 
 #: Items that are read at once.
 PAGE: Final = 500
+
+
+class RedisDerivations:
+    """Implements ``Derivations``; ``ItemIndex`` notes them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def find(self, sources: Sequence[str]) -> list[list[str]]:
+        return self._store.run(find_derived(self._store.keys, sources))
+
+    def remove(self, source: str, items: Sequence[str]) -> None:
+        self._store.run(remove_derived(self._store.keys, source, items))
 
 
 def add_item(keys: Keys, item: str, sources: Iterable[str] = ()) -> Operation[None]:

@@ -20,9 +20,9 @@ from sluice_core.errors import PeerError
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, scripted
 from sluice_core.store.scripts import Script
-
-#: Seconds that a lease lasts without being renewed.
-LASTS: Final = 10.0
+from sluice_core.store.store import Store
+from sluice_motifs.storage.leases import LASTS
+from sluice_motifs.storage.shim import Lease
 
 #: KEYS: the lease, what is known of this run.  ARGV: milliseconds of a lease.
 #: Answers the token, nothing while another one holds it, or minus the milliseconds until there are leases again.
@@ -59,6 +59,28 @@ for number, lease in ipairs(KEYS) do
 end
 return released
 """)
+
+
+class RedisLeases:
+    """Leases of the whole cluster; implements ``Leases``.
+
+    :param lasts: seconds
+    """
+
+    def __init__(self, store: Store, lasts: float = LASTS) -> None:
+        self._store = store
+        self._lasts = lasts
+
+    def acquire(self, item: str) -> Lease | None:
+        token = self._store.run(acquire_lease(self._store.keys, item, self._lasts))
+        return None if token is None else Lease(item, token)
+
+    def renew(self, lease: Lease) -> bool:
+        return self._store.run(renew_lease(self._store.keys, lease.item, lease.token, self._lasts))
+
+    def release(self, *held: Lease) -> None:
+        if held:
+            self._store.run(release_leases(self._store.keys, {one.item: one.token for one in held}))
 
 
 def acquire_lease(keys: Keys, item: str, lasts: float = LASTS) -> Operation[int | None]:

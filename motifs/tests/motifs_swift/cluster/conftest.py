@@ -1,0 +1,21 @@
+"""A Redis for the tests of what daemons share."""
+
+import pytest
+
+from sluice_aio.base.backing_servers import RedisServer
+from sluice_aio.base.ports import free_port
+from sluice_core.store.store import Store
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory):
+    with RedisServer(free_port(), tmp_path_factory.mktemp("redis"), tied=True) as server:
+        yield server
+
+
+@pytest.fixture
+def store(redis_server):
+    store = Store(redis_server.url)
+    store.client.flushall()
+    yield store
+    store.close()
