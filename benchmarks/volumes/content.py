@@ -20,7 +20,7 @@ from benchmarks.volumes.konnector import attached, make_konnector
 from benchmarks.volumes.loads import SIZE
 
 from sluice_block.konnector.konnector import Konnector
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 _BLOCK: Final = 1 << 20
 _STACKS: Final = (("nop",), ("xor",), ("bitrev",), ("xor", "bitrev"), ("nop", "bitrev", "nop", "xor"))

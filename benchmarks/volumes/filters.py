@@ -26,7 +26,7 @@ from sluice_block.stack.build import build
 from sluice_block.stack.filters import LUKS
 from sluice_block.stack.page import Page
 from sluice_core.errors import PeerError
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 -- a folder of our own is made in it
 _LEAST: Final = 0.97

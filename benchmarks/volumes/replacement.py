@@ -15,7 +15,7 @@ from benchmarks.volumes.konnector import attached, cinder_export, fill, make_kon
 from benchmarks.volumes.loads import SIZE
 
 from sluice_block.konnector.volume import AttachedVolume
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 #: Is told how often it was called before.
 Disturb = Callable[[AttachedVolume, int], None]

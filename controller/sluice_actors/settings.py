@@ -12,7 +12,7 @@ from sluice_actors.policies.decision_writer import BATCH
 from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
 from sluice_core.options import Option, OptionError, read_file
-from sluice_core.volumes.cinder.options import OPTIONS as CINDER_OPTIONS
+from sluice_volumes.cinder.options import OPTIONS as CINDER_OPTIONS
 
 SECTION: Final = "actors"
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 import os
 
 import pytest
+from tests.support.cluster import redis_fixtures
 
-from sluice_aio.base.backing_servers import RedisServer
 from sluice_aio.base.ports import free_port
+
+redis_server = redis_fixtures.redis_server
 
 # test modules import parts of the API, which read settings when they are imported
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings")
 
 TOKEN = "an-admin-token-for-tests"
-
-
-@pytest.fixture(scope="session")
-def redis_server(tmp_path_factory):
-    with RedisServer(free_port(), tmp_path_factory.mktemp("redis"), tied=True) as server:
-        yield server
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from sluice_core.volumes.metrics import VOLUME_METRICS
 from sluice_dsl.compile import compile_text
 from sluice_dsl.testing import make_catalogue
+from sluice_volumes.metrics import VOLUME_METRICS
 
 PAGE = (Path(__file__).resolve().parents[1] / "volumes.md").read_text()
 

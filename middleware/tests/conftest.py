@@ -9,25 +9,12 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+from tests.support.cluster import redis_fixtures
 
-from sluice_aio.base.backing_servers import RedisServer
-from sluice_aio.base.ports import free_port
 from sluice_core.describe import PROXY
-from sluice_core.store.store import Store
 
-
-@pytest.fixture(scope="module")
-def redis_server(tmp_path_factory):
-    with RedisServer(free_port(), tmp_path_factory.mktemp("redis"), tied=True) as server:
-        yield server
-
-
-@pytest.fixture
-def store(redis_server):
-    store = Store(redis_server.url)
-    store.client.flushall()
-    yield store
-    store.close()
+redis_server = redis_fixtures.redis_server
+store = redis_fixtures.store
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from sluice_core.metrics.totals import birth
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_core.store.operation import write_documents
 from sluice_core.store.store import Store
-from sluice_core.volumes.messages import VolumeRecord
-from sluice_core.volumes.metrics import VOLUME_QUEUE, VOLUME_READ_IOPS
+from sluice_volumes.messages import VolumeRecord
+from sluice_volumes.metrics import VOLUME_QUEUE, VOLUME_READ_IOPS
 
 ACCOUNT, VOLUME = "AUTH_test", "0b6f2a5e-0000-4000-8000-000000000001"
 OTHER = "0b6f2a5e-0000-4000-8000-000000000002"

@@ -39,7 +39,7 @@ from sluice_block.konnector.connector_properties import SINGLE_REQUESTS, connect
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.records import EXPORTS, VolumeAttachment, VolumeLimits
 from sluice_core.errors import CallerError, DecodeError, SluiceError
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.refusals import REFUSALS, Refusals
 from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import Conflict, NotFound, SluiceError
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 log = logging.getLogger(__name__)
 

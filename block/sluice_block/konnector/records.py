@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from sluice_block.stack.page import Limits
 from sluice_core.messages.base import Message
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 #: How the volume is shown: a block device of this machine, or an NBD socket for QEMU.
 BLOCK: Final = "block"

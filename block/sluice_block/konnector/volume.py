@@ -47,7 +47,7 @@ from sluice_block.stack.page import Counters
 from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.stage import FilterFault, UploadedStage
 from sluice_core.errors import Conflict, SluiceError
-from sluice_core.volumes.messages import FENCING, RbdLocality
+from sluice_volumes.messages import FENCING, RbdLocality
 
 log = logging.getLogger(__name__)
 

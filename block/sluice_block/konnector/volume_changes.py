@@ -10,7 +10,7 @@ from sluice_block.konnector.records import ATTACHED, NBD, WAITING, VolumeAttachm
 from sluice_block.konnector.volume import AttachedVolume
 from sluice_block.stack.filters import changes_content
 from sluice_core.errors import Conflict
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 
 def replace_stack(volume: AttachedVolume, steps: Sequence[StackStep]) -> None:

@@ -21,7 +21,7 @@ from sluice_core.code.volume_filters import describe_volume_filter
 from sluice_core.describe import NBDKIT, ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.uploads import FILTER_CODE, Upload
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 _PYTHON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "str": (str,),

@@ -32,7 +32,7 @@ from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.pending import PendingRequests
 from sluice_block.uploaded.stage_record import StageRecord
 from sluice_core.errors import PeerError
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 log = logging.getLogger(__name__)
 

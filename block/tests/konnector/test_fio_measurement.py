@@ -17,7 +17,7 @@ from sluice_block.konnector.datapath import loop_devices
 from sluice_block.konnector.datapath.processes import wait_until
 from sluice_block.konnector.records import VolumeLimits
 from sluice_core.errors import PeerError
-from sluice_core.volumes.messages import FIGURES, StackStep
+from sluice_volumes.messages import FIGURES, StackStep
 
 pytestmark = pytest.mark.service
 LIMIT = 60.0

@@ -19,7 +19,7 @@ from sluice_block.konnector.datapath.stack_server import StackServer
 from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING
 from sluice_block.konnector.volume import AttachedVolume
 from sluice_core.errors import Conflict, PeerError
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 pytestmark = pytest.mark.service
 

@@ -13,7 +13,7 @@ from tests.support.block.verified_load import VerifiedLoad
 from sluice_block.konnector.datapath.processes import wait_until
 from sluice_block.konnector.records import ATTACHED, ATTACHING, NBD, WAITING, VolumeLimits
 from sluice_core.errors import Conflict, NotFound
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 pytestmark = pytest.mark.service
 

@@ -18,7 +18,7 @@ from sluice_block.uploaded.pending import PendingRequests
 from sluice_block.uploaded.sandbox import Confinement
 from sluice_block.uploaded.stage_record import StageRecord
 from sluice_core.errors import CallerError, Conflict
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 pytestmark = pytest.mark.service
 

@@ -18,7 +18,7 @@ from tests.support.block.verified_load import VerifiedLoad
 from sluice_block.konnector.datapath.processes import wait_until
 from sluice_block.konnector.records import ATTACHED, BROKEN, NBD, VolumeLimits
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 pytestmark = pytest.mark.service
 

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.support.cluster import redis_fixtures
 
-from sluice_aio.base.backing_servers import RedisServer
 from sluice_aio.base.ports import free_port
 from sluice_aio.base.server import Server
 from sluice_client import Client, Retries, Unreachable
@@ -21,6 +21,8 @@ from sluice_client.cli import main
 from sluice_client.testing import StubController
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.store import Store
+
+redis_server = redis_fixtures.redis_server
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "never-to-be-printed-8c41d7"
@@ -105,12 +107,6 @@ def swift():
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-@pytest.fixture(scope="session")
-def redis_server(tmp_path_factory):
-    with RedisServer(free_port(), tmp_path_factory.mktemp("redis"), tied=True) as server:
-        yield server
 
 
 @pytest.fixture(scope="session")

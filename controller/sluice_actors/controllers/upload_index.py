@@ -17,9 +17,9 @@ from sluice_core.describe import FILTER, NBDKIT, PLACES, PROXY, STORLET, ActionI
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Change
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
-from sluice_core.volumes.metrics import SLOW_PERIODS
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue
+from sluice_volumes.metrics import SLOW_PERIODS
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.volumes.metrics import SLOW_PERIODS
+from sluice_volumes.metrics import SLOW_PERIODS
 
 log = logging.getLogger(__name__)
 

@@ -22,10 +22,10 @@ from sluice_core.errors import CallerError, NotFound, PeerError
 from sluice_core.messages.events import VOLUME_FAILED
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes import operations
-from sluice_core.volumes.cinder.adapter import Cinder
-from sluice_core.volumes.konnector_client import Konnector, konnector_urls
-from sluice_core.volumes.messages import DETACH, UNDER_WAY
+from sluice_volumes import operations
+from sluice_volumes.cinder.adapter import Cinder
+from sluice_volumes.konnector_client import Konnector, konnector_urls
+from sluice_volumes.messages import DETACH, UNDER_WAY
 
 log = logging.getLogger(__name__)
 

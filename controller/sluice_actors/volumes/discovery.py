@@ -19,9 +19,9 @@ from sluice_core.errors import CallerError, PeerError
 from sluice_core.messages.nodes import HIGHEST, LOWEST, MetricBatch
 from sluice_core.metrics.node_metrics import POOL
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes.messages import Pool
-from sluice_core.volumes.metrics import POOL_FREE, POOL_PERIOD, pool_values
-from sluice_core.volumes.operations import write_pools
+from sluice_volumes.messages import Pool
+from sluice_volumes.metrics import POOL_FREE, POOL_PERIOD, pool_values
+from sluice_volumes.operations import write_pools
 
 #: What the reading host owns.
 NAME: Final = "volumes/pools"

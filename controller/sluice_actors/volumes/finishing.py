@@ -16,13 +16,13 @@ from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.errors import CallerError, PeerError
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes import operations
-from sluice_core.volumes.cinder.adapter import Cinder
-from sluice_core.volumes.finishing import Finisher
-from sluice_core.volumes.keeping import settle_async
-from sluice_core.volumes.konnector_client import Konnector, konnector_urls
-from sluice_core.volumes.messages import VolumeOperation
-from sluice_core.volumes.outcomes import Outcome, failed
+from sluice_volumes import operations
+from sluice_volumes.cinder.adapter import Cinder
+from sluice_volumes.finishing import Finisher
+from sluice_volumes.keeping import settle_async
+from sluice_volumes.konnector_client import Konnector, konnector_urls
+from sluice_volumes.messages import VolumeOperation
+from sluice_volumes.outcomes import Outcome, failed
 
 log = logging.getLogger(__name__)
 

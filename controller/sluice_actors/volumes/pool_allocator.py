@@ -19,7 +19,7 @@ from sluice_actors.policies.group_index import GroupIndex
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, Flow, Load, NodeLoad
 from sluice_core.messages.policies import CONTAINER, VOLUME, Assignment
-from sluice_core.volumes.messages import PoolCalibration
+from sluice_volumes.messages import PoolCalibration
 
 #: The name of the pool among the nodes; no node has it.
 _POOL: Final = "\0pool"

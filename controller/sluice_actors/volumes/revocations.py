@@ -1,7 +1,7 @@
 """The host that tells konnectors which came back that volumes were taken from them meanwhile.
 
 A detachment by force does not wait for a konnector that does not answer.  It stays among the operations until that
-konnector was told, which then serves the volume no more (``sluice_core.volumes.attachments``).  One host of the cluster
+konnector was told, which then serves the volume no more (``sluice_volumes.attachments``).  One host of the cluster
 does this, the one that owns :data:`NAME`.
 """
 
@@ -20,9 +20,9 @@ from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.errors import CallerError, NotFound, PeerError
 from sluice_core.messages.events import VOLUME_FAILED
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes import operations
-from sluice_core.volumes.konnector_client import Konnector, konnector_urls
-from sluice_core.volumes.messages import KONNECTOR_TOLD, VolumeOperation
+from sluice_volumes import operations
+from sluice_volumes.konnector_client import Konnector, konnector_urls
+from sluice_volumes.messages import KONNECTOR_TOLD, VolumeOperation
 
 log = logging.getLogger(__name__)
 

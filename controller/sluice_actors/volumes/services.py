@@ -20,9 +20,9 @@ from sluice_actors.volumes.volume_floors import VolumeFloors
 from sluice_actors.volumes.volume_report import VolumeReporter
 from sluice_core.messages.policies import Change
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes.cinder.options import CinderSettings, service_session
-from sluice_core.volumes.cinder.service import CinderService
-from sluice_core.volumes.konnector_client import TIMEOUT, NodeKonnectors
+from sluice_volumes.cinder.options import CinderSettings, service_session
+from sluice_volumes.cinder.service import CinderService
+from sluice_volumes.konnector_client import TIMEOUT, NodeKonnectors
 
 
 class VolumeServices:

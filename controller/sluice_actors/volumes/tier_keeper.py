@@ -26,11 +26,11 @@ from sluice_core.messages.events import VOLUME_FAILED
 from sluice_core.messages.policies import ALL, CLUSTER, GROUP, TENANT, VOLUME, Assignment, Change
 from sluice_core.resolve import Candidates
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes import operations
-from sluice_core.volumes.cinder.adapter import Cinder
-from sluice_core.volumes.messages import FAILED, RETYPE, Tier, VolumeOperation, VolumeRecord
-from sluice_core.volumes.outcomes import ASKED
-from sluice_core.volumes.tiers import Calibrations, Demands, Pools, matching_tiers, unmet
+from sluice_volumes import operations
+from sluice_volumes.cinder.adapter import Cinder
+from sluice_volumes.messages import FAILED, RETYPE, Tier, VolumeOperation, VolumeRecord
+from sluice_volumes.outcomes import ASKED
+from sluice_volumes.tiers import Calibrations, Demands, Pools, matching_tiers, unmet
 
 log = logging.getLogger(__name__)
 

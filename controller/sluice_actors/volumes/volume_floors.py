@@ -37,8 +37,8 @@ from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import Change
 from sluice_core.store import fencing
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes import operations
-from sluice_core.volumes.messages import PoolCalibration
+from sluice_volumes import operations
+from sluice_volumes.messages import PoolCalibration
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from sluice_actors.volumes.pool_allocator import VolumeLoad
 from sluice_core.messages.bandwidth import GET, PUT
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import VOLUME
-from sluice_core.volumes.metrics import VOLUME_READ_BW, VOLUME_WRITE_BW
+from sluice_volumes.metrics import VOLUME_READ_BW, VOLUME_WRITE_BW
 
 #: Metric → the method that stands for it in the allocation.
 METHODS: Final[Mapping[str, str]] = {VOLUME_READ_BW: GET, VOLUME_WRITE_BW: PUT}

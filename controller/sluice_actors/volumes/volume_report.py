@@ -16,9 +16,9 @@ from sluice_actors.metrics.windows import ClosedWindow
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes import operations
-from sluice_core.volumes.messages import VolumeReport
-from sluice_core.volumes.metrics import VOLUME_METRICS
+from sluice_volumes import operations
+from sluice_volumes.messages import VolumeReport
+from sluice_volumes.metrics import VOLUME_METRICS
 
 #: What the reporting host owns.
 NAME: Final = "volumes/report"

@@ -18,7 +18,7 @@ from sluice_controller.config import KEYSTONE, STATIC, Config
 from sluice_controller.identity.tokens import read_token
 from sluice_core.options import OptionError
 from sluice_core.store.redis_urls import RedisAddress
-from sluice_core.volumes.cinder.options import CinderSettings
+from sluice_volumes.cinder.options import CinderSettings
 
 LEVELS = ("debug", "info", "warning", "error")
 

@@ -62,7 +62,7 @@ SPECTACULAR_SETTINGS = {
         "SpaceStateEnum": "sluice_controller.api.serializers.motifs.SPACE_STATES",
         "KindEnum": "sluice_core.describe.KINDS",
         "CandidateKindEnum": "sluice_dsl.candidates.KINDS",
-        "FabricEnum": "sluice_core.volumes.tiers.FABRICS",
+        "FabricEnum": "sluice_volumes.tiers.FABRICS",
     },
 }
 

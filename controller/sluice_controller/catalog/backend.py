@@ -26,11 +26,11 @@ from sluice_controller.identity.projects import ListedProjects
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.errors import NotFound
 from sluice_core.store.store import Store
-from sluice_core.volumes.cinder.options import CinderSettings, service_session
-from sluice_core.volumes.cinder.service import CinderService
-from sluice_core.volumes.konnector_client import TIMEOUT, Konnector, NodeKonnectors, konnector_urls
-from sluice_core.volumes.messages import VolumeRecord, is_volume_id
 from sluice_dsl.catalogue.base import Catalogue
+from sluice_volumes.cinder.options import CinderSettings, service_session
+from sluice_volumes.cinder.service import CinderService
+from sluice_volumes.konnector_client import TIMEOUT, Konnector, NodeKonnectors, konnector_urls
+from sluice_volumes.messages import VolumeRecord, is_volume_id
 
 
 @dataclass(frozen=True, slots=True)

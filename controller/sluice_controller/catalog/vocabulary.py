@@ -18,7 +18,6 @@ from sluice_core.messages.policies import Target
 from sluice_core.messages.uploads import FILTER_CODE, METRIC_CODE, Upload
 from sluice_core.store.operation import read_messages
 from sluice_core.store.store import Store
-from sluice_core.volumes.messages import VolumeRecord
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import base_catalogue
 from sluice_dsl.catalogue.volumes import VolumeIndex, with_volumes
@@ -29,6 +28,7 @@ from sluice_metrics import registry as metrics
 from sluice_metrics.native import metric_info
 from sluice_sandbox.descriptions import describe_upload
 from sluice_sandbox.storlets.invocation import StorletInvocation
+from sluice_volumes.messages import VolumeRecord
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.registry import ACTIVATION, ALIAS
 from sluice_core.messages.uploads import FILTER_CODE, Upload
 from sluice_core.store.records import Draft
-from sluice_core.volumes.operations import read_records
+from sluice_volumes.operations import read_records
 
 #: What a registration may say; ``capabilities`` are fields of ``describe.ActionInfo``.
 FIELDS: Final = (

@@ -14,8 +14,8 @@ from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, VOLUME
 from sluice_core.metric_history.bandwidth import BANDWIDTH_METRICS
 from sluice_core.metric_history.records import OWNED, SeriesKey
 from sluice_core.motifs.metrics import MOTIF_METRICS
-from sluice_core.volumes.metrics import POOL_METRICS, VOLUME_METRICS
 from sluice_dsl.diagnostics import closest_match
+from sluice_volumes.metrics import POOL_METRICS, VOLUME_METRICS
 
 
 @dataclass(frozen=True, slots=True)

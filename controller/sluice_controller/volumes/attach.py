@@ -24,16 +24,16 @@ from sluice_controller.volumes.ordering import Claim, new_operation
 from sluice_controller.volumes.volume_policies import LUKS, choose_stack
 from sluice_controller.volumes.volumes import VolumeView
 from sluice_core.errors import CallerError, Conflict, PeerError
-from sluice_core.volumes import operations
-from sluice_core.volumes.cinder.adapter import Cinder
-from sluice_core.volumes.cinder.records import AVAILABLE, GIB, CinderAttachment
-from sluice_core.volumes.messages import (
+from sluice_volumes import operations
+from sluice_volumes.cinder.adapter import Cinder
+from sluice_volumes.cinder.records import AVAILABLE, GIB, CinderAttachment
+from sluice_volumes.messages import (
     ATTACH,
     UNDER_WAY,
     VolumeOperation,
     VolumeRecord,
 )
-from sluice_core.volumes.outcomes import Outcome
+from sluice_volumes.outcomes import Outcome
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from sluice_controller.volumes.ordering import new_operation
 from sluice_controller.volumes.tiers import KnownPools
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.bounds import MOST_RATE
-from sluice_core.volumes import operations
-from sluice_core.volumes.messages import CALIBRATE, FIGURES, UNDER_WAY, Pool, PoolCalibration, VolumeOperation
-from sluice_core.volumes.pool_measurement import SPECS
 from sluice_dsl.diagnostics import closest_match
+from sluice_volumes import operations
+from sluice_volumes.messages import CALIBRATE, FIGURES, UNDER_WAY, Pool, PoolCalibration, VolumeOperation
+from sluice_volumes.pool_measurement import SPECS
 
 #: Seconds for which each figure is measured.
 SECONDS: Final = 10

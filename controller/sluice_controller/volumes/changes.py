@@ -14,9 +14,9 @@ from sluice_controller.volumes.demands import DEMANDS, read_demands, read_size
 from sluice_controller.volumes.ordering import Claim, new_operation
 from sluice_controller.volumes.volumes import VolumeView
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.volumes import operations
-from sluice_core.volumes.cinder.records import OPERATION, CinderSnapshot
-from sluice_core.volumes.messages import (
+from sluice_volumes import operations
+from sluice_volumes.cinder.records import OPERATION, CinderSnapshot
+from sluice_volumes.messages import (
     CREATE,
     DELETE,
     DELETE_SNAPSHOT,
@@ -25,8 +25,8 @@ from sluice_core.volumes.messages import (
     SNAPSHOT,
     VolumeOperation,
 )
-from sluice_core.volumes.outcomes import ASKED, Outcome
-from sluice_core.volumes.tiers import Demands
+from sluice_volumes.outcomes import ASKED, Outcome
+from sluice_volumes.tiers import Demands
 
 #: Characters of a name that Cinder keeps.
 LONGEST_NAME: Final = 255

@@ -8,9 +8,9 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.config import KEYSTONE
 from sluice_controller.identity.caller import Identity
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
-from sluice_core.volumes.cinder.adapter import Cinder
-from sluice_core.volumes.cinder.service import CinderService
-from sluice_core.volumes.konnector_client import Konnector, closest
+from sluice_volumes.cinder.adapter import Cinder
+from sluice_volumes.cinder.service import CinderService
+from sluice_volumes.konnector_client import Konnector, closest
 
 
 @dataclass(frozen=True, slots=True)

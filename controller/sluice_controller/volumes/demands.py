@@ -7,7 +7,7 @@ from typing import Final
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.rates import read_rate
 from sluice_core.errors import CallerError
-from sluice_core.volumes.tiers import FABRICS, MOST_REPLICAS, NO_RESILIENCY, RAID, Demands, resiliency_rank
+from sluice_volumes.tiers import FABRICS, MOST_REPLICAS, NO_RESILIENCY, RAID, Demands, resiliency_rank
 
 #: The fields.
 DEMANDS: Final = ("resiliency", "bandwidth", "iops", "fabric")

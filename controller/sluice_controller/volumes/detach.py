@@ -14,10 +14,10 @@ from sluice_controller.volumes.cinder_access import Caller, caller_cinder, check
 from sluice_controller.volumes.ordering import Claim, new_operation
 from sluice_controller.volumes.volumes import VolumeView
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, PeerError
-from sluice_core.volumes import operations
-from sluice_core.volumes.attachments import ATTACHED
-from sluice_core.volumes.cinder.adapter import Cinder
-from sluice_core.volumes.messages import (
+from sluice_volumes import operations
+from sluice_volumes.attachments import ATTACHED
+from sluice_volumes.cinder.adapter import Cinder
+from sluice_volumes.messages import (
     ATTACH,
     CONNECTION_TYPE,
     DETACH,
@@ -27,7 +27,7 @@ from sluice_core.volumes.messages import (
     VolumeOperation,
     VolumeRecord,
 )
-from sluice_core.volumes.outcomes import ASKED, Outcome, failed
+from sluice_volumes.outcomes import ASKED, Outcome, failed
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.cluster.waiting import wait_until
 from sluice_controller.volumes.cinder_access import service_cinder
 from sluice_core.errors import CallerError, Conflict, PeerError
-from sluice_core.volumes import operations
-from sluice_core.volumes.messages import HEADER_GIB, VolumeRecord
+from sluice_volumes import operations
+from sluice_volumes.messages import HEADER_GIB, VolumeRecord
 
 #: Seconds that Cinder may take; with what follows in an attachment, less than an operation may be claimed for.
 PATIENCE: Final = 20.0

@@ -9,9 +9,9 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.volumes.cinder_access import node_konnector, service_cinder
 from sluice_controller.volumes.volumes import VolumeView
 from sluice_core.errors import CallerError, PeerError
-from sluice_core.volumes import operations
-from sluice_core.volumes.cinder.records import CinderVolume
-from sluice_core.volumes.messages import RbdLocality
+from sluice_volumes import operations
+from sluice_volumes.cinder.records import CinderVolume
+from sluice_volumes.messages import RbdLocality
 
 _UNATTACHED: Final = "the OSDs of a volume in ceph are known while it is attached"
 

@@ -1,6 +1,6 @@
 """Operations on volumes: written, asked for, and brought to their end while somebody looks at them.
 
-An operation is written before Cinder is asked (``sluice_core.volumes.operations``), and claimed by whoever works at it.
+An operation is written before Cinder is asked (``sluice_volumes.operations``), and claimed by whoever works at it.
 A request asks with the rights of its caller, and waits as long as it may; whoever looks at an operation later brings
 it further, and so does an actor host when nobody looks.
 """
@@ -21,11 +21,11 @@ from sluice_controller.catalog.cluster.waiting import wait_until
 from sluice_controller.catalog.entries import Page
 from sluice_controller.volumes.cinder_access import node_konnector, service_cinder
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
-from sluice_core.volumes import operations
-from sluice_core.volumes.finishing import Finisher
-from sluice_core.volumes.keeping import settle
-from sluice_core.volumes.messages import FAILED, UNDER_WAY, VolumeOperation, VolumeRecord
-from sluice_core.volumes.outcomes import Outcome, failed
+from sluice_volumes import operations
+from sluice_volumes.finishing import Finisher
+from sluice_volumes.keeping import settle
+from sluice_volumes.messages import FAILED, UNDER_WAY, VolumeOperation, VolumeRecord
+from sluice_volumes.outcomes import Outcome, failed
 
 log = logging.getLogger(__name__)
 

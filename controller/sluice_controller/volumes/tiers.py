@@ -18,10 +18,10 @@ from sluice_controller.validation.names import new_name
 from sluice_controller.volumes.cinder_access import service_cinder
 from sluice_controller.volumes.demands import DEMANDS, read_demands
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
-from sluice_core.volumes import operations
-from sluice_core.volumes.cinder.records import CinderType
-from sluice_core.volumes.messages import Pool, PoolCalibration, Tier
-from sluice_core.volumes.tiers import (
+from sluice_volumes import operations
+from sluice_volumes.cinder.records import CinderType
+from sluice_volumes.messages import Pool, PoolCalibration, Tier
+from sluice_volumes.tiers import (
     MANAGED,
     TIER,
     Demands,

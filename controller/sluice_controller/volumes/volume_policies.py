@@ -32,7 +32,7 @@ from sluice_core.messages.registry import MEMBER_KINDS
 from sluice_core.messages.uploads import Upload
 from sluice_core.resolve import Candidates
 from sluice_core.store.fencing import assignments, chunks, hash_fields
-from sluice_core.volumes.messages import StackStep, VolumeRecord
+from sluice_volumes.messages import StackStep, VolumeRecord
 
 #: The word of policies for what a konnector does as :data:`LUKS`.
 ENCRYPTION: Final = "encryption"

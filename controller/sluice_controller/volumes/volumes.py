@@ -10,9 +10,9 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import Page
 from sluice_controller.volumes.cinder_access import Caller, caller_cinder
 from sluice_core.errors import Conflict, NotFound
-from sluice_core.volumes import operations
-from sluice_core.volumes.cinder.records import CinderVolume
-from sluice_core.volumes.messages import VolumeRecord, is_volume_id
+from sluice_volumes import operations
+from sluice_volumes.cinder.records import CinderVolume
+from sluice_volumes.messages import VolumeRecord, is_volume_id
 
 
 @dataclass(frozen=True, slots=True)

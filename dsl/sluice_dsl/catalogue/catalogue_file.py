@@ -17,12 +17,12 @@ from typing import Any, Final
 from sluice_core.describe import ActionInfo, MetricInfo
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Target
-from sluice_core.volumes.messages import VolumeRecord
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.builtin_words import read_actions, read_metrics
 from sluice_dsl.catalogue.offline import offline_catalogue, unknown_volumes
 from sluice_dsl.catalogue.volumes import VolumeIndex, with_volumes
 from sluice_dsl.diagnostics import closest_match
+from sluice_volumes.messages import VolumeRecord
 
 
 def load_catalogue(path: str | Path) -> Catalogue:

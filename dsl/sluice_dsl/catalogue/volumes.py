@@ -8,10 +8,10 @@ from itertools import islice
 from typing import Final
 
 from sluice_core.messages.policies import NAME, VOLUME, Target
-from sluice_core.volumes.actions import VOLUME_ACTIONS
-from sluice_core.volumes.messages import VolumeRecord
-from sluice_core.volumes.metrics import POOL_METRICS, VOLUME_METRICS
 from sluice_dsl.catalogue.base import Catalogue
+from sluice_volumes.actions import VOLUME_ACTIONS
+from sluice_volumes.messages import VolumeRecord
+from sluice_volumes.metrics import POOL_METRICS, VOLUME_METRICS
 
 #: Names that a near miss is looked for among; comparing a word with that many takes some 20 ms.
 MOST_NAMES: Final = 1000

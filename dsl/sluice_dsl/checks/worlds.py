@@ -16,13 +16,13 @@ from typing import Final
 from sluice_core.describe import KONNECTOR, OBJECTS, REQUEST_ATTRIBUTES, TIER, VOLUMES, ActionInfo
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import LEVELS_ABOUT, NAME, OBJECT, VOLUME, Target
-from sluice_core.volumes.actions import check_parameters
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.bandwidth_checks import GUARANTEE_KINDS
 from sluice_dsl.checks.placement import Step, resolve_place
 from sluice_dsl.diagnostics import CONFLICT, VALUE, Reporter
 from sluice_dsl.plan import TRANSIENT
 from sluice_dsl.syntax import ast
+from sluice_volumes.actions import check_parameters
 
 _ATTRIBUTES: Final = frozenset(one.name for one in REQUEST_ATTRIBUTES)
 _FIXED: Final = "changes what a volume stores, which is decided when it is attached for the first time"

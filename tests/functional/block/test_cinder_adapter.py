@@ -5,9 +5,9 @@ from tests.support.block.cinder import login
 
 from sluice_aio.keystone import seed
 from sluice_core.errors import Forbidden, PeerError
-from sluice_core.volumes.cinder.options import CinderSettings
-from sluice_core.volumes.cinder.service import CinderService
-from sluice_core.volumes.testing.cinder_contract import CinderContract
+from sluice_volumes.cinder.options import CinderSettings
+from sluice_volumes.cinder.service import CinderService
+from sluice_volumes.testing.cinder_contract import CinderContract
 
 
 @pytest.fixture(scope="module")

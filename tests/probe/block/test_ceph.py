@@ -22,7 +22,7 @@ from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed
 from sluice_block.konnector.client import KonnectorClient
 from sluice_block.konnector.datapath.process_records import read_living
-from sluice_core.volumes.messages import RbdLocality
+from sluice_volumes.messages import RbdLocality
 
 pytestmark = pytest.mark.alone
 

@@ -25,7 +25,7 @@ from sluice_aio.cluster.components import KONNECTORS
 from sluice_block.konnector.client import KonnectorClient
 from sluice_client import Client
 from sluice_core.store.store import Store
-from sluice_core.volumes.konnector_client import konnector_urls
+from sluice_volumes.konnector_client import konnector_urls
 
 #: All that has to do with volumes, on one node.
 SERVICES: Final = frozenset({"redis", "rabbit", "agent", "actors", "api", "cinder", "konnector"})

@@ -18,7 +18,7 @@ from keystoneauth1.session import Session
 from requests.adapters import BaseAdapter
 
 from sluice_core.errors import SluiceError
-from sluice_core.volumes.cinder.adapter import Cinder
+from sluice_volumes.cinder.adapter import Cinder
 
 PATH: Final = Path(__file__).with_name("cinder_answers.json")
 CONNECTOR: Final = {"host": "consumer", "ip": "192.0.2.1"}

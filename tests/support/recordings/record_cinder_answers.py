@@ -29,7 +29,7 @@ from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed, venv
-from sluice_core.volumes.cinder.adapter import Cinder
+from sluice_volumes.cinder.adapter import Cinder
 
 #: Who asks → a user of Keystone's.
 _USERS: Final = {ADMINISTRATOR: seed.ADMIN, MEMBER: "alice", STRANGER: "ulf"}

@@ -25,7 +25,7 @@ from sluice_core.describe import KONNECTOR
 from sluice_core.errors import CallerError, PeerError
 from sluice_core.messages.nodes import Counters as WorkerCounters
 from sluice_core.messages.nodes import Hello
-from sluice_core.volumes.messages import volume_path
+from sluice_volumes.messages import volume_path
 
 log = logging.getLogger(__name__)
 

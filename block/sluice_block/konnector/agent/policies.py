@@ -32,7 +32,7 @@ from sluice_core.errors import CallerError, SluiceError
 from sluice_core.messages.policies import Assignment
 from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
-from sluice_core.volumes.messages import StackStep, volume_path
+from sluice_volumes.messages import StackStep, volume_path
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from sluice_block.konnector.records import VolumeLimits
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import GET, VOLUME_SHARES_SUFFIX, Share, Shares
-from sluice_core.volumes.messages import volume_path
+from sluice_volumes.messages import volume_path
 
 log = logging.getLogger(__name__)
 

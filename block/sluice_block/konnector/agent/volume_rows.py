@@ -14,7 +14,7 @@ from typing import Final
 from sluice_block.stack.page import BUCKETS, Counters, bucket_seconds
 from sluice_core.metrics.sketch import Sketch, find_bucket, merge, pack
 from sluice_core.metrics.totals import WORKER_FORGETS, birth
-from sluice_core.volumes.metrics import (
+from sluice_volumes.metrics import (
     LATENCY_QUANTILES,
     VOLUME_LATENCY,
     VOLUME_QUEUE,

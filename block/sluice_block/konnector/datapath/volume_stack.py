@@ -16,7 +16,7 @@ from sluice_block.stack.filters import LUKS, is_protected, nbdkit_arguments
 from sluice_block.stack.page import Counters, Page
 from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError, NotFound
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 Steps = Sequence[tuple[str, Mapping[str, Scalar]]]
 

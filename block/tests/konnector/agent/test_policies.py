@@ -13,7 +13,7 @@ from sluice_core.describe import FILTER, PROXY, THROTTLE
 from sluice_core.messages.bandwidth import VOLUME_SHARES_SUFFIX, Share, Shares
 from sluice_core.resolve import Candidates
 from sluice_core.testing import assignment
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 pytestmark = pytest.mark.service
 READAHEAD = StackStep("readahead")

@@ -7,7 +7,7 @@ import pytest
 from sluice_block.konnector.agent.volume_rows import QUANTILES, VolumeRows
 from sluice_block.stack.page import BUCKETS, Counters, Histogram
 from sluice_core.metrics.sketch import estimate_quantile, unpack
-from sluice_core.volumes.metrics import VOLUME_LATENCY
+from sluice_volumes.metrics import VOLUME_LATENCY
 
 PATH = "AUTH_acme/7"
 

@@ -12,7 +12,7 @@ from tests.support.block.verified_load import VerifiedLoad
 from sluice_block.konnector import volume_changes
 from sluice_block.konnector.records import ATTACHED
 from sluice_core.errors import CallerError, Conflict, PeerError
-from sluice_core.volumes.messages import StackStep
+from sluice_volumes.messages import StackStep
 
 pytestmark = pytest.mark.service
 

@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 from sluice_controller.api.prometheus.cluster import gauges
 from sluice_controller.catalog.backend import Backend
 from sluice_core.messages.policies import CLUSTER, TENANT, VOLUME
-from sluice_core.volumes import metrics, operations
-from sluice_core.volumes.messages import VolumeReport
+from sluice_volumes import metrics, operations
+from sluice_volumes.messages import VolumeReport
 
 
 def exposition(backend: Backend) -> bytes:

@@ -9,7 +9,7 @@ from rest_framework import serializers as s
 from sluice_controller.api.serializers.base import MillisecondsField, PageSerializer, Serializer, computed, examples
 from sluice_controller.registry import swift_rings
 from sluice_controller.registry.swift_client import Locality
-from sluice_core.volumes.messages import RbdLocality
+from sluice_volumes.messages import RbdLocality
 
 
 class LocationSerializer(Serializer):

@@ -11,8 +11,8 @@ from sluice_controller.volumes.attach import EXPORTS
 from sluice_controller.volumes.changes import LONGEST_NAME
 from sluice_controller.volumes.demands import MOST_GIB
 from sluice_controller.volumes.tiers import STATES
-from sluice_core.volumes.messages import DONE, FAILED, OPERATIONS, UNDER_WAY
-from sluice_core.volumes.tiers import FABRICS
+from sluice_volumes.messages import DONE, FAILED, OPERATIONS, UNDER_WAY
+from sluice_volumes.tiers import FABRICS
 
 OPERATION_STATES: Final = (UNDER_WAY, DONE, FAILED)
 _RATE_HELP: Final = "a rate with its unit, as `50MBps`; a bare number is MB/s"

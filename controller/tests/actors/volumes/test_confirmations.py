@@ -10,10 +10,10 @@ from sluice_actors.volumes.confirmations import Confirmations
 from sluice_core.errors import NotFound, PeerError
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes import operations
-from sluice_core.volumes.messages import DETACH, VolumeOperation
-from sluice_core.volumes.testing.fake_cinder import FakeCinder
-from sluice_core.volumes.testing.fake_konnector import FakeKonnector
+from sluice_volumes import operations
+from sluice_volumes.messages import DETACH, VolumeOperation
+from sluice_volumes.testing.fake_cinder import FakeCinder
+from sluice_volumes.testing.fake_konnector import FakeKonnector
 
 
 class World:

@@ -9,9 +9,9 @@ from sluice_actors.runtime.tasks import Service
 from sluice_actors.volumes.discovery import PoolDiscovery, discover, pool_batches
 from sluice_core.errors import Forbidden, PeerError
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes.messages import Pool
-from sluice_core.volumes.operations import read_pools
-from sluice_core.volumes.testing.fake_cinder import FakeCinder
+from sluice_volumes.messages import Pool
+from sluice_volumes.operations import read_pools
+from sluice_volumes.testing.fake_cinder import FakeCinder
 
 FAST = Pool("h@nbd#fast", 100.0, 90.0, {"fabric": "nbd"})
 SLOW = Pool("h@nbd#slow", 100.0, 80.0, {"fabric": "nbd"})

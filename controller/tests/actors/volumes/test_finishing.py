@@ -10,10 +10,10 @@ from sluice_actors.volumes.finishing import GRACE, OperationFinisher
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes import operations
-from sluice_core.volumes.finishing import PATIENCE
-from sluice_core.volumes.konnector_client import KonnectorAway
-from sluice_core.volumes.messages import (
+from sluice_volumes import operations
+from sluice_volumes.finishing import PATIENCE
+from sluice_volumes.konnector_client import KonnectorAway
+from sluice_volumes.messages import (
     ATTACH,
     CALIBRATE,
     CREATE,
@@ -23,8 +23,8 @@ from sluice_core.volumes.messages import (
     VolumeOperation,
     VolumeRecord,
 )
-from sluice_core.volumes.testing.fake_cinder import FakeCinder
-from sluice_core.volumes.testing.fake_konnector import FakeKonnector
+from sluice_volumes.testing.fake_cinder import FakeCinder
+from sluice_volumes.testing.fake_konnector import FakeKonnector
 
 ORDER = VolumeOperation("o1", CREATE, "p1", created=100.0, by="alice")
 

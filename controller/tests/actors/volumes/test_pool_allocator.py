@@ -10,7 +10,7 @@ from sluice_core.describe import BANDWIDTH, PROXY
 from sluice_core.messages.bandwidth import GET, PUT, Shares
 from sluice_core.messages.policies import ALL, GROUP, NAME, VOLUME, Assignment, Entry, Target
 from sluice_core.messages.registry import VOLUME_MEMBER
-from sluice_core.volumes.messages import PoolCalibration
+from sluice_volumes.messages import PoolCalibration
 
 MB = 1_000_000
 POOL = PoolCalibration("n@nbd#fast", 90 * MB, 60 * MB, 1e6, 1e6, 0.0)

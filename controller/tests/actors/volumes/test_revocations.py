@@ -10,9 +10,9 @@ from sluice_actors.volumes.revocations import Revocations
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes import operations
-from sluice_core.volumes.messages import DETACH, DONE, VolumeOperation
-from sluice_core.volumes.testing.fake_konnector import FakeKonnector
+from sluice_volumes import operations
+from sluice_volumes.messages import DETACH, DONE, VolumeOperation
+from sluice_volumes.testing.fake_konnector import FakeKonnector
 
 TAKEN = VolumeOperation(
     "o1", DETACH, "p1", "v1", {"node": "n1", "attachment": "a1", "konnector_told": False}, DONE, created=100.0

@@ -12,9 +12,9 @@ from sluice_core.errors import CallerError
 from sluice_core.messages.events import VOLUME_FAILED
 from sluice_core.messages.policies import NAME, TENANT, VOLUME, Assignment, Change, Target
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes import operations
-from sluice_core.volumes.messages import RETYPE, Pool, Tier, VolumeRecord
-from sluice_core.volumes.testing.fake_cinder import FakeCinder
+from sluice_volumes import operations
+from sluice_volumes.messages import RETYPE, Pool, Tier, VolumeRecord
+from sluice_volumes.testing.fake_cinder import FakeCinder
 
 MB = 1e6
 POOL = Pool("n@nbd#fast", 1e12, 1e11, {"bandwidth": "400", "resiliency": "none", "fabric": "nbd"})

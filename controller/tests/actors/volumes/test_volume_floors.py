@@ -18,9 +18,9 @@ from sluice_core.store.cancellation import cancel_tasks
 from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore
 from sluice_core.testing import FakeBus
-from sluice_core.volumes import operations
-from sluice_core.volumes.messages import PoolCalibration, VolumeRecord
-from sluice_core.volumes.metrics import VOLUME_WRITE_BW
+from sluice_volumes import operations
+from sluice_volumes.messages import PoolCalibration, VolumeRecord
+from sluice_volumes.metrics import VOLUME_WRITE_BW
 
 MB = 1e6
 #: Volume → its pool.

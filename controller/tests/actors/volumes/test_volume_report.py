@@ -8,8 +8,8 @@ from sluice_actors.metrics.windows import ClosedWindow
 from sluice_actors.volumes import volume_report
 from sluice_actors.volumes.volume_report import VolumeReporter
 from sluice_core.store.store import AsyncStore
-from sluice_core.volumes.metrics import VOLUME_METRICS
-from sluice_core.volumes.operations import read_volume_report
+from sluice_volumes.metrics import VOLUME_METRICS
+from sluice_volumes.operations import read_volume_report
 
 
 class Windows:

@@ -21,10 +21,10 @@ from sluice_core.motifs.daemons import announce
 from sluice_core.motifs.messages import MotifDaemon
 from sluice_core.store.operation import Operation
 from sluice_core.store.records import Draft
-from sluice_core.volumes.messages import VolumeRecord
 from sluice_dsl.assignments import assignment_for
 from sluice_motifs.runtime_calls import described_templates
 from sluice_motifs.templates.registry import load_templates
+from sluice_volumes.messages import VolumeRecord
 
 SCRAMBLE = Upload(
     "scramble", "wasm", "wasm", "", "a" * 64, 3, 2, True, {"stage": 450}, {}, ("b" * 64,), created=7, created_by="eve"

@@ -12,12 +12,12 @@ import pytest
 from sluice_core.motifs.daemons import announce
 from sluice_core.motifs.messages import MotifDaemon
 from sluice_core.store.operation import Operation
-from sluice_core.volumes.messages import VolumeRecord
 from sluice_dsl.cli import main
 from sluice_dsl.diagnostics import Reporter
 from sluice_dsl.syntax.grammar import parse
 from sluice_motifs.runtime_calls import described_templates
 from sluice_motifs.templates.registry import load_templates
+from sluice_volumes.messages import VolumeRecord
 
 ROOT = Path(__file__).resolve().parents[4]
 PAGES = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/*.md")]

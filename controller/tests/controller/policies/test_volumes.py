@@ -7,7 +7,7 @@ import pytest
 
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.operation import write_documents
-from sluice_core.volumes.messages import VolumeRecord
+from sluice_volumes.messages import VolumeRecord
 
 LIMIT = "DO SET throttling WITH max_bw=3MBps max_iops=3k"
 

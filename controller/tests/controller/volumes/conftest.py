@@ -3,10 +3,10 @@
 import pytest
 
 from sluice_core.messages.nodes import NodeReport
-from sluice_core.volumes.messages import Pool
-from sluice_core.volumes.operations import read_record, write_pools
-from sluice_core.volumes.testing.fake_cinder import FakeCinder
-from sluice_core.volumes.testing.fake_konnector import FakeKonnector
+from sluice_volumes.messages import Pool
+from sluice_volumes.operations import read_record, write_pools
+from sluice_volumes.testing.fake_cinder import FakeCinder
+from sluice_volumes.testing.fake_konnector import FakeKonnector
 
 GIB = 2.0**30
 FAST = Pool(

@@ -7,12 +7,12 @@ import pytest
 from tests.support.shared_objects import shared_object
 
 from sluice_core.errors import CallerError, Conflict, PeerError
-from sluice_core.volumes.cinder.records import GIB
-from sluice_core.volumes.messages import StackStep
-from sluice_core.volumes.operations import replace_record
-from sluice_core.volumes.testing.fake_cinder import FakeCinder
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, render_ring
 from sluice_filters.encryption.keys.ring import Ring
+from sluice_volumes.cinder.records import GIB
+from sluice_volumes.messages import StackStep
+from sluice_volumes.operations import replace_record
+from sluice_volumes.testing.fake_cinder import FakeCinder
 
 
 @pytest.fixture

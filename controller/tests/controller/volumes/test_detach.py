@@ -8,9 +8,9 @@ from sluice_controller.volumes import ordering
 from sluice_controller.volumes.detach import DetachRequest
 from sluice_controller.volumes.detach import detach as detach_volume
 from sluice_core.errors import Forbidden, PeerError
-from sluice_core.volumes import operations
-from sluice_core.volumes.konnector_client import KonnectorAway
-from sluice_core.volumes.testing.fake_cinder import FakeCinder
+from sluice_volumes import operations
+from sluice_volumes.konnector_client import KonnectorAway
+from sluice_volumes.testing.fake_cinder import FakeCinder
 
 
 def away(node):

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_core.errors import PeerError
-from sluice_core.volumes.messages import OsdShare, RbdLocality
+from sluice_volumes.messages import OsdShare, RbdLocality
 
 IN_CEPH = RbdLocality("safe", 256, 64, (OsdShare(2, "left", 1.0, 0.75), OsdShare(0, "right", 0.5, 0.25)))
 

@@ -4,7 +4,7 @@ import pytest
 
 from sluice_controller.api.serializers.volumes import TIERS
 from sluice_core.errors import PeerError
-from sluice_core.volumes.operations import delete_tier
+from sluice_volumes.operations import delete_tier
 
 GOLD = {"name": "gold", "resiliency": 2, "bandwidth": "50MBps", "fabric": "rbd", "cost": 5}
 SPECS = {

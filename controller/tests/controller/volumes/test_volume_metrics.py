@@ -5,8 +5,8 @@ import math
 import pytest
 from tests.support.controller.exposition import families, labelled, series
 
-from sluice_core.volumes.messages import Pool, VolumeRecord, VolumeReport
-from sluice_core.volumes.operations import create_record, write_pools, write_volume_report
+from sluice_volumes.messages import Pool, VolumeRecord, VolumeReport
+from sluice_volumes.operations import create_record, write_pools, write_volume_report
 
 MB = 1e6
 LEVELS = {"volume": {"AUTH_p1/v1": 3 * MB, "AUTH_p2/v2": MB}, "tenant": {"AUTH_p1": 3 * MB}, "cluster": {"": 4 * MB}}

@@ -4,8 +4,8 @@ import pytest
 
 from sluice_controller.api.serializers.volumes import VOLUMES
 from sluice_core.errors import Conflict, PeerError
-from sluice_core.volumes.cinder.records import OPERATION
-from sluice_core.volumes.operations import read_operations, read_record
+from sluice_volumes.cinder.records import OPERATION
+from sluice_volumes.operations import read_operations, read_record
 
 
 @pytest.fixture

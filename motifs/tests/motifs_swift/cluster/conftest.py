@@ -1,21 +1,6 @@
 """A Redis for the tests of what daemons share."""
 
-import pytest
+from tests.support.cluster import redis_fixtures
 
-from sluice_aio.base.backing_servers import RedisServer
-from sluice_aio.base.ports import free_port
-from sluice_core.store.store import Store
-
-
-@pytest.fixture(scope="session")
-def redis_server(tmp_path_factory):
-    with RedisServer(free_port(), tmp_path_factory.mktemp("redis"), tied=True) as server:
-        yield server
-
-
-@pytest.fixture
-def store(redis_server):
-    store = Store(redis_server.url)
-    store.client.flushall()
-    yield store
-    store.close()
+redis_server = redis_fixtures.redis_server
+store = redis_fixtures.store

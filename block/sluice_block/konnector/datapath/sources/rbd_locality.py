@@ -16,7 +16,7 @@ from typing import Any, Final
 from sluice_block.konnector.datapath import processes
 from sluice_block.konnector.datapath.sources.rbd_image import RbdImage
 from sluice_core.errors import DecodeError
-from sluice_core.volumes.messages import OsdShare, RbdLocality
+from sluice_volumes.messages import OsdShare, RbdLocality
 
 #: Objects that are asked for, some 40 ms each: a share of one half is then known to 12 % of the objects, 19 times
 #: in 20.

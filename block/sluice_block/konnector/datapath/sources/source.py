@@ -30,7 +30,7 @@ from sluice_block.konnector.datapath.sources.rbd_image import RBD, RbdImage
 from sluice_block.konnector.datapath.sources.rbd_locality import find_osds
 from sluice_block.stack.build import nbd_plugin
 from sluice_core.errors import CallerError
-from sluice_core.volumes.messages import RbdLocality
+from sluice_volumes.messages import RbdLocality
 
 LOCAL: Final = "local"
 NBD: Final = "nbd"

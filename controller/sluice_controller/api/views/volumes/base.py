@@ -17,7 +17,7 @@ from sluice_controller.volumes import ordering, volumes
 from sluice_controller.volumes.cinder_access import Caller
 from sluice_controller.volumes.volumes import VolumeView as FoundVolume
 from sluice_core.messages.policies import VOLUME
-from sluice_core.volumes.messages import VolumeOperation
+from sluice_volumes.messages import VolumeOperation
 
 VOLUME_NAME = in_path("volume", "the id of the volume, or its name where only one is called so")
 WAIT = query_wait("until the operation has ended")

@@ -27,7 +27,7 @@ from sluice_controller.api.views.volumes.base import OPERATION_LOCATION, ORDERED
 from sluice_controller.policies import idempotency
 from sluice_controller.volumes import calibration, tiers
 from sluice_controller.volumes.demands import MOST_GIB, MOST_IOPS
-from sluice_core.volumes.tiers import FABRICS
+from sluice_volumes.tiers import FABRICS
 
 _NAME: Final = in_path("tier", "the name of the tier")
 _IOPS: Final = QueryParameter(

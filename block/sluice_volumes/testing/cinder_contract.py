@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
-from sluice_core.volumes.cinder.records import AVAILABLE, IN_USE, OPERATION, CinderVolume
+from sluice_volumes.cinder.records import AVAILABLE, IN_USE, OPERATION, CinderVolume
 
 #: Seconds in which a Cinder is done with anything.
 LIMIT: Final = 60.0

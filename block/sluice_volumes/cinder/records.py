@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sluice_core.volumes.messages import Pool
+from sluice_volumes.messages import Pool
 
 #: In the metadata of a volume or a snapshot: the id of the operation that made it.
 OPERATION: Final = "sluice_operation"

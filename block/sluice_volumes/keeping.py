@@ -11,9 +11,9 @@ from typing import Any
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation
 from sluice_core.store.store import AsyncStore, Store
-from sluice_core.volumes import operations
-from sluice_core.volumes.messages import VolumeOperation, VolumeRecord
-from sluice_core.volumes.outcomes import Outcome
+from sluice_volumes import operations
+from sluice_volumes.messages import VolumeOperation, VolumeRecord
+from sluice_volumes.outcomes import Outcome
 
 
 def settle(store: Store, claimed: VolumeOperation, outcome: Outcome, before: VolumeRecord | None) -> bool:

@@ -9,7 +9,7 @@ from sluice_core.describe import MetricInfo
 from sluice_core.messages.policies import CLUSTER, TENANT, VOLUME
 from sluice_core.metrics import usage_metrics
 from sluice_core.metrics.node_metrics import POOL
-from sluice_core.volumes.messages import Pool
+from sluice_volumes.messages import Pool
 
 VOLUME_READ_BW: Final = "VOLUME_READ_BW"
 VOLUME_WRITE_BW: Final = "VOLUME_WRITE_BW"

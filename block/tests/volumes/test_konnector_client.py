@@ -10,8 +10,8 @@ from keystoneauth1.session import Session
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.messages.nodes import NodeReport
-from sluice_core.volumes.konnector_client import KonnectorAway, KonnectorClient, NodeKonnectors, konnector_urls
-from sluice_core.volumes.messages import OsdShare
+from sluice_volumes.konnector_client import KonnectorAway, KonnectorClient, NodeKonnectors, konnector_urls
+from sluice_volumes.messages import OsdShare
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -20,11 +20,11 @@ from math import isfinite
 from typing import Any, Final
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
-from sluice_core.volumes.attachments import Konnectors
-from sluice_core.volumes.cinder.adapter import Cinder
-from sluice_core.volumes.cinder.records import AVAILABLE, IN_USE, OPERATION, CinderType, CinderVolume
-from sluice_core.volumes.messages import FIGURES, PoolCalibration, VolumeOperation, VolumeRecord
-from sluice_core.volumes.outcomes import ASKED, Outcome, done, failed
+from sluice_volumes.attachments import Konnectors
+from sluice_volumes.cinder.adapter import Cinder
+from sluice_volumes.cinder.records import AVAILABLE, IN_USE, OPERATION, CinderType, CinderVolume
+from sluice_volumes.messages import FIGURES, PoolCalibration, VolumeOperation, VolumeRecord
+from sluice_volumes.outcomes import ASKED, Outcome, done, failed
 
 #: The steps: there is a type, a volume of it (:data:`ASKED`), a konnector has it, fio runs, all is taken away.
 TYPED: Final = "typed"

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from sluice_core.store.operation import Operation, nothing
-from sluice_core.volumes import operations
-from sluice_core.volumes.messages import DONE, EXTEND, StackStep, Tier, VolumeOperation, VolumeRecord
+from sluice_volumes import operations
+from sluice_volumes.messages import DONE, EXTEND, StackStep, Tier, VolumeOperation, VolumeRecord
 
 ORDER = VolumeOperation("o1", EXTEND, "p1", "v1", {"size": 2}, created=100.0)
 

@@ -18,10 +18,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
-from sluice_core.volumes.cinder.adapter import Cinder
-from sluice_core.volumes.cinder.records import IN_USE
-from sluice_core.volumes.konnector_client import Konnector, KonnectorAway
-from sluice_core.volumes.messages import (
+from sluice_volumes.cinder.adapter import Cinder
+from sluice_volumes.cinder.records import IN_USE
+from sluice_volumes.konnector_client import Konnector, KonnectorAway
+from sluice_volumes.messages import (
     CONNECTION_TYPE,
     FENCED,
     FENCING,
@@ -31,7 +31,7 @@ from sluice_core.volumes.messages import (
     VolumeOperation,
     VolumeRecord,
 )
-from sluice_core.volumes.outcomes import Outcome, done, failed
+from sluice_volumes.outcomes import Outcome, done, failed
 
 log = logging.getLogger(__name__)
 

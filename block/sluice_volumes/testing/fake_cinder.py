@@ -1,4 +1,4 @@
-"""A Cinder in memory with the methods of :class:`sluice_core.volumes.cinder.adapter.Cinder`.
+"""A Cinder in memory with the methods of :class:`sluice_volumes.cinder.adapter.Cinder`.
 
 It refuses in the words of Cinder 29.  What is asked for is done at once, unless ``held``: then statuses stay as Cinder
 has them meanwhile until :meth:`FakeCinder.settle`.  All views of one Cinder (:meth:`FakeCinder.as_caller`) share its
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
-from sluice_core.volumes.cinder.records import (
+from sluice_volumes.cinder.records import (
     AVAILABLE,
     IN_USE,
     CinderAttachment,
@@ -21,7 +21,7 @@ from sluice_core.volumes.cinder.records import (
     CinderType,
     CinderVolume,
 )
-from sluice_core.volumes.messages import Pool
+from sluice_volumes.messages import Pool
 
 #: Cinder's own type, which volumes have that were created without one.
 DEFAULT_TYPE = CinderType("0" * 32, "standard")

@@ -1,4 +1,4 @@
-"""A konnector in memory with the methods of :class:`sluice_core.volumes.konnector_client.Konnector`."""
+"""A konnector in memory with the methods of :class:`sluice_volumes.konnector_client.Konnector`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sluice_core.errors import Conflict, NotFound
-from sluice_core.volumes.messages import RbdLocality
+from sluice_volumes.messages import RbdLocality
 
 
 class FakeKonnector:

@@ -15,8 +15,8 @@ from cinderclient.v3 import client
 from keystoneauth1 import exceptions as ksa
 from keystoneauth1.session import Session
 
-from sluice_core.volumes.cinder.errors import translated_errors
-from sluice_core.volumes.cinder.records import (
+from sluice_volumes.cinder.errors import translated_errors
+from sluice_volumes.cinder.records import (
     CinderAttachment,
     CinderSnapshot,
     CinderType,
@@ -27,7 +27,7 @@ from sluice_core.volumes.cinder.records import (
     type_of,
     volume_of,
 )
-from sluice_core.volumes.messages import Pool
+from sluice_volumes.messages import Pool
 
 #: Extending a volume that is attached takes 3.42, completing an attachment 3.44.
 _MICROVERSION: Final = api_versions.APIVersion("3.60")

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_core.volumes.messages import Pool, PoolCalibration, Tier
-from sluice_core.volumes.tiers import (
+from sluice_volumes.messages import Pool, PoolCalibration, Tier
+from sluice_volumes.tiers import (
     MB,
     Demands,
     Unmet,

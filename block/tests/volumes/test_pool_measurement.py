@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from sluice_core.errors import CallerError, Conflict, PeerError
-from sluice_core.volumes.cinder.records import IN_USE
-from sluice_core.volumes.finishing import Finisher
-from sluice_core.volumes.messages import CALIBRATE, DONE, FAILED, UNDER_WAY, Pool, PoolCalibration, VolumeOperation
-from sluice_core.volumes.testing.fake_cinder import DEFAULT_TYPE, FakeCinder
-from sluice_core.volumes.testing.fake_konnector import FakeKonnector
+from sluice_volumes.cinder.records import IN_USE
+from sluice_volumes.finishing import Finisher
+from sluice_volumes.messages import CALIBRATE, DONE, FAILED, UNDER_WAY, Pool, PoolCalibration, VolumeOperation
+from sluice_volumes.testing.fake_cinder import DEFAULT_TYPE, FakeCinder
+from sluice_volumes.testing.fake_konnector import FakeKonnector
 
 SPECS = {"volume_backend_name": "nbd", "pool_name": "fast"}
 OTHER = Pool("h@rbd#safe", 1e12, 1e12, specs={"volume_backend_name": "rbd"})

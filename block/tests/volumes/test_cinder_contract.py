@@ -2,9 +2,9 @@
 
 import pytest
 
-from sluice_core.volumes.messages import Pool
-from sluice_core.volumes.testing.cinder_contract import CinderContract
-from sluice_core.volumes.testing.fake_cinder import FakeCinder
+from sluice_volumes.messages import Pool
+from sluice_volumes.testing.cinder_contract import CinderContract
+from sluice_volumes.testing.fake_cinder import FakeCinder
 
 
 class TestFakeCinder(CinderContract):

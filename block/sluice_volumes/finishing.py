@@ -9,8 +9,8 @@ Theory of operation.
   made carries the operation's id and is found by it; other changes are seen in the volume.  What cannot be found
   :data:`PATIENCE` seconds after the order was never asked, and has failed.
 * A volume or a snapshot that Cinder failed to make is deleted.
-* Attachments and detachments: :mod:`sluice_core.volumes.attachments`; calibrations of pools:
-  :mod:`sluice_core.volumes.pool_measurement`.
+* Attachments and detachments: :mod:`sluice_volumes.attachments`; calibrations of pools:
+  :mod:`sluice_volumes.pool_measurement`.
 
 Nothing is written here: whoever calls keeps what is returned.
 """
@@ -22,10 +22,10 @@ from dataclasses import replace
 from typing import Final
 
 from sluice_core.errors import NotFound
-from sluice_core.volumes.attachments import Attachments, Konnectors
-from sluice_core.volumes.cinder.adapter import Cinder
-from sluice_core.volumes.cinder.records import AVAILABLE, IN_USE, OPERATION, CinderSnapshot, CinderVolume
-from sluice_core.volumes.messages import (
+from sluice_volumes.attachments import Attachments, Konnectors
+from sluice_volumes.cinder.adapter import Cinder
+from sluice_volumes.cinder.records import AVAILABLE, IN_USE, OPERATION, CinderSnapshot, CinderVolume
+from sluice_volumes.messages import (
     ATTACH,
     CALIBRATE,
     CREATE,
@@ -39,8 +39,8 @@ from sluice_core.volumes.messages import (
     VolumeOperation,
     VolumeRecord,
 )
-from sluice_core.volumes.outcomes import ASKED, Outcome, done, failed
-from sluice_core.volumes.pool_measurement import PoolMeasurement
+from sluice_volumes.outcomes import ASKED, Outcome, done, failed
+from sluice_volumes.pool_measurement import PoolMeasurement
 
 #: Seconds after which what cannot be found was never asked for.
 PATIENCE: Final = 120.0

@@ -12,8 +12,8 @@ from keystoneauth1 import token_endpoint
 from keystoneauth1.session import Session
 
 from sluice_core.errors import PeerError
-from sluice_core.volumes.cinder.adapter import SERVICE, Cinder
-from sluice_core.volumes.cinder.options import CinderSettings, service_session
+from sluice_volumes.cinder.adapter import SERVICE, Cinder
+from sluice_volumes.cinder.options import CinderSettings, service_session
 
 #: Seconds for an answer; Cinder makes an export while an attachment is created.
 TIMEOUT: Final = 30.0

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sluice_core.volumes.messages import Pool, PoolCalibration, Tier
+from sluice_volumes.messages import Pool, PoolCalibration, Tier
 
 NO_RESILIENCY: Final = "none"
 RAID: Final = "raid"

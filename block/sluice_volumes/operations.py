@@ -21,7 +21,7 @@ from typing import Any, Final
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Command, Operation, decoded, nothing, read_message, read_messages, scripted
 from sluice_core.store.scripts import Script
-from sluice_core.volumes.messages import (
+from sluice_volumes.messages import (
     DONE,
     KONNECTOR_TOLD,
     UNDER_WAY,

@@ -4,8 +4,8 @@ import pytest
 from tests.support.recordings.cinder_answers import ADMINISTRATOR, MEMBER, STEPS, STRANGER, recorded, replayed, told
 
 from sluice_core.errors import NotFound
-from sluice_core.volumes.messages import Pool
-from sluice_core.volumes.testing.fake_cinder import FakeCinder
+from sluice_volumes.messages import Pool
+from sluice_volumes.testing.fake_cinder import FakeCinder
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sluice_core.volumes.messages import DONE, FAILED, PoolCalibration, VolumeOperation, VolumeRecord
+from sluice_volumes.messages import DONE, FAILED, PoolCalibration, VolumeOperation, VolumeRecord
 
 #: The step of an operation that Cinder was asked for.
 ASKED: Final = "asked"

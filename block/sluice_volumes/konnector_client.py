@@ -17,7 +17,7 @@ from keystoneauth1.session import Session
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.messages.nodes import NodeReport
-from sluice_core.volumes.messages import RbdLocality
+from sluice_volumes.messages import RbdLocality
 
 #: Seconds for an answer; attaching starts some processes, and detaching waits until they have written everything.
 TIMEOUT: Final = 60.0

@@ -1,0 +1,6 @@
+"""A Redis for the tests of what is known of volumes."""
+
+from tests.support.cluster import redis_fixtures
+
+redis_server = redis_fixtures.redis_server
+store = redis_fixtures.store
