@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-BOOTSTRAP = Path(__file__).resolve().parents[2] / "tools" / "bootstrap"
+BOOTSTRAP = Path(__file__).resolve().parents[3] / "tools" / "bootstrap"
 TOOLS = ("bash", "dirname", "cat", "sha256sum", "env", "tee", "chmod", "rm", "cut", "mkdir", "sleep", "stty", "tail")
 
 FAKE_PYTHON = """\

@@ -1,27 +1,12 @@
 """The list of seeded faults fits the code as it is; `make faults` tries them."""
 
-import sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
+from tests.support.tool_loader import load_tool
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def load(name):
-    """A tool, which has no ending, and leaves no bytecode beside it."""
-    loader = SourceFileLoader(name.replace("-", "_"), str(ROOT / "tools" / name))
-    module = module_from_spec(spec_from_loader(loader.name, loader))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "dont_write_bytecode", True)
-        patch.setitem(sys.modules, loader.name, module)
-        loader.exec_module(module)
-    return module
-
-
-TOOL = load("seeded-faults")
+ROOT = Path(__file__).resolve().parents[3]
+TOOL = load_tool("seeded-faults")
 FAULTS = TOOL.read_faults(TOOL.LIST.read_text(encoding="utf-8"))
 
 

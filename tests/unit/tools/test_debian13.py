@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "debian13"
+SCRIPT = Path(__file__).resolve().parents[3] / "tools" / "debian13"
 TOOLS = ("bash", "cat", "dirname", "find", "mkdir", "mv", "rm", "tail", "tar")
 SOURCES = """\
 http://mirror.test/debian-security bookworm-security main

@@ -12,7 +12,7 @@ import pytest
 import setuptools
 from packaging.requirements import Requirement
 
-CLONE = Path(__file__).resolve().parents[2]
+CLONE = Path(__file__).resolve().parents[3]
 SETUP = configparser.ConfigParser(interpolation=None)
 SETUP.read(CLONE / "setup.cfg")
 SETUPTOOLS = tomllib.loads((CLONE / "pyproject.toml").read_text())["tool"]["setuptools"]

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.support.tool_loader import load_tool
 
-CLONE = Path(__file__).resolve().parents[2]
+CLONE = Path(__file__).resolve().parents[3]
 #: What gives a module, a class or a test the marker, or a folder that implies it.
 MARKED = re.compile(r"^pytestmark = .*mark\.probe|^\s*@pytest\.mark\.probe|marks=.*mark\.probe", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def script():
-    loader = importlib.machinery.SourceFileLoader("choose_probes", str(CLONE / "tools" / "choose-probes"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "dont_write_bytecode", True)
-        patch.setitem(sys.modules, loader.name, module)
-        loader.exec_module(module)
-        yield module
+    return load_tool("choose-probes")
 
 
 TABLE = """\
