@@ -4,7 +4,7 @@ Real processes with a real Redis and RabbitMQ.  Each tenant has one policy.  Fir
 100,000; at both numbers policies are added one by one, while windows close in which nobody has a value.  Redis tells
 (MONITOR) which documents of policies the hosts read for that, and when: a host has the actor of a policy as soon
 as it has read it.  At the larger number each tenant then has a new value per second, of which none crosses its
-threshold; one host closes the windows and pushes the other's share.  Start-up runs from the start of both
+threshold; each host closes the windows.  Start-up runs from the start of both
 processes to the moment at which all policies run.
 
     python -m benchmarks --only two_hosts [--quick]

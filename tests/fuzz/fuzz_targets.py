@@ -36,7 +36,7 @@ FACTS = (Facts("GET"), Facts("PUT", "a/b.pdf", 10, "text/plain; charset=x", froz
 #: Where messages are declared, beside what is imported above.
 _MODULES = (
     "sluice_actors.bandwidth.loads.decoder",
-    "sluice_actors.hosts.messages",
+    "sluice_actors.hosts.metric_usage",
     "sluice_agent.cache.write_notice",
     "sluice_core.control",
     "sluice_core.code.sandbox_trial",

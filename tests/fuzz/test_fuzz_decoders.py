@@ -105,8 +105,6 @@ def test_the_messages_of_all_rooms_are_here():
         "MetricBatch",
         "Group",
         "Plan",
-        "InterestUpdate",
-        "WindowUpdate",
         "MetricUsage",
         "Trial",
         "WriteNotice",

@@ -1,4 +1,4 @@
-"""What actor hosts of one store share: the team that they form, and values that cross hosts.
+"""What actor hosts of one store share: the team that they form, and the batches of the metrics that they use.
 
 A host that comes into a running team listens for a few windows before it joins, so that it has seen
 what those saw whose work it will take over.
@@ -11,13 +11,13 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from sluice_actors.hosts.exchange import EVERYBODY, MetricExchange
+from sluice_actors.hosts.metric_usage import MetricUsageExchange
 from sluice_actors.hosts.team import Team
 from sluice_actors.metrics.aggregator_pool import BatchReceiver
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.connections.consumer import Consumer
-from sluice_core.connections.exchanges import VALUES_EXCHANGE, values_routing_key
+from sluice_core.connections.exchanges import EVERY_HOST, VALUES_EXCHANGE
 from sluice_core.connections.publisher import Publisher
 from sluice_core.errors import PeerError
 from sluice_core.store.operation import Operation, nothing
@@ -34,14 +34,13 @@ _REMEMBERED: Final = 3600.0
 _TIDY: Final = 60.0
 #: A host that reported within this time is at work.
 _LATELY: Final = 12.0
-#: Windows of 50,000 values are some megabytes; who is slower than this many gets them whole later.
 _WAITING: Final = 64
 _QUEUED: Final = 500
 _TTL: Final = 5.0
 
 
 class ClusterServices(Service):
-    """Joins the team, and exchanges values of ``router`` with its other hosts; ``batches`` come for all of them."""
+    """Joins the team; ``batches`` are those of the metrics that ``router`` or another host of the team uses."""
 
     def __init__(
         self, settings: Mapping[str, Any], router: MetricRouter, batches: BatchReceiver, clock: Callable[[], float]
@@ -53,14 +52,11 @@ class ClusterServices(Service):
         self.team = Team(self._store, self._host, url, settings["heartbeat_ms"] / 1000)
         amqp_url = settings["amqp_url"]
         self._publisher = Publisher(amqp_url, VALUES_EXCHANGE, limit=_WAITING, window=_WAITING)
-        self._exchange = MetricExchange(
-            self._host, router, self._publisher.publish, self.team.metric_owner, batches.bind_exactly, clock
-        )
-        router.on_use = self._exchange.set_used
-        keys = (values_routing_key(self._host), values_routing_key(EVERYBODY))
+        self._usage = MetricUsageExchange(self._host, self._publisher.publish, batches.bind_exactly, clock)
+        router.on_use = self._usage.set_used
         self._consumer = Consumer(
-            amqp_url, self._exchange.receive, keys, VALUES_EXCHANGE, max_length=_QUEUED, ttl=_TTL
-        )  # fmt: skip
+            amqp_url, self._usage.receive, (EVERY_HOST,), VALUES_EXCHANGE, max_length=_QUEUED, ttl=_TTL
+        )
         self._joined = False
         self._tidied = 0.0
 
@@ -77,14 +73,13 @@ class ClusterServices(Service):
         except PeerError as error:
             log.warning("left without giving back what was ours: %s", error)
         await self.team.close()
-        self._exchange.close()
         await self._consumer.close()
         await self._publisher.close()
         await self._store.close()
 
     def report(self) -> dict[str, Any]:
         """For the host's report."""
-        return {"team": self.team.report(), "values": self._exchange.report()}
+        return {"team": self.team.report(), "values": self._usage.report()}
 
     async def _step(self) -> None:
         if not self._joined:
@@ -96,7 +91,7 @@ class ClusterServices(Service):
         if self._clock() - self._tidied >= _TIDY:
             self._tidied = self._clock()
             await self._tidy()
-        self._exchange.tick(alone=len(self.team.members) < 2)
+        self._usage.tick(alone=len(self.team.members) < 2)
         await asyncio.sleep(_TICK)
 
     async def _others(self) -> bool:

@@ -111,10 +111,6 @@ class Team:
         """The slots that are ours."""
         return frozenset(self._held)
 
-    def metric_owner(self, metric: str) -> str:
-        """The host whose aggregator of ``metric`` serves all others."""
-        return self._ring.host(f"metric/{metric}")
-
     async def rebalance(self) -> SlotChanges:
         """Claim what should be ours, give up what is not.
 

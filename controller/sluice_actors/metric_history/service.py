@@ -192,7 +192,7 @@ class MetricHistory(Service):
         if self._pool.get(batch.metric) is None:
             if len(self._pool.report()) >= _MOST_METRICS:
                 return
-            self._pool.start(batch.metric, None)
+            self._pool.start(batch.metric)
         self._pool.add_batch(batch)
 
     def _closed(self, closed: ClosedWindow) -> None:

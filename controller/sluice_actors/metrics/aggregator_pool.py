@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from sluice_actors.metrics.aggregator import Aggregator
-from sluice_actors.metrics.backlog import Backlog
-from sluice_actors.metrics.windows import ClosedWindow, WindowHistory
+from sluice_actors.metrics.backlog import KEPT, Backlog
+from sluice_actors.metrics.windows import ClosedWindow
 from sluice_actors.runtime.tasks import Service, Spawn
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import metric_routing_key
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 #: A timer that is later than this many seconds says that the loop was held by something.
 _HELD: Final = 0.05
-#: A metric of which nothing was delivered yet begins with windows that ended so many seconds ago, less one.
+#: An aggregator begins with windows that ended so many seconds ago, less one; of a slow metric with the last one.
 _LOOK_BACK: Final = 2
 
 
@@ -31,9 +31,13 @@ def routing_name(metric: str) -> str:
     return metric_routing_key(metric, "").split(".")[1]
 
 
+#: Seconds for which batches are kept, by metric: of slow ones at least the last window of each node.
+_KEPT: Final = {routing_name(metric): KEPT + 2 * period for metric, period in SLOW_PERIODS.items()}
+
+
 @dataclass(slots=True)
 class AggregatorPool:
-    """One aggregator per metric whose windows are closed on this host.
+    """One aggregator per metric that is used on this host.
 
     :param on_closed: called with each window, in the order in which a metric's windows close
     :param clock: unix seconds
@@ -53,7 +57,7 @@ class AggregatorPool:
     def receive(self, routing_key: str, body: bytes) -> None:
         """Handle a message of the bus."""
         metric = routing_key.split(".")[1]
-        self.backlog.add(metric, body, self.clock())
+        self.backlog.add(metric, body, self.clock(), _KEPT.get(metric, KEPT))
         if metric not in self._decoded:
             return
         try:
@@ -84,23 +88,19 @@ class AggregatorPool:
             self._arm(metric, max(0.0, deadline - now), self._time_is_over)
 
     def get(self, metric: str) -> Aggregator | None:
-        """The aggregator of ``metric``; None when its windows are not closed here."""
+        """The aggregator of ``metric``; None when nobody here uses it."""
         return self._aggregators.get(metric)
 
-    def start(self, metric: str, before: WindowHistory | None) -> None:
-        """Begin an aggregator with what the backlog has behind ``before``; a second time changes nothing."""
+    def start(self, metric: str) -> None:
+        """Begin an aggregator with what the backlog has; a second time changes nothing."""
         if metric in self._aggregators:
             return
         now = self.clock()
         aggregator = self._aggregators[metric] = Aggregator(metric, now, self.close_delay)
         self._decoded = frozenset(map(routing_name, self._aggregators))
-        if before is not None and before.through is not None:
-            aggregator.through, aggregator.period = before.through, before.period
-            aggregator.inherited = before.last()
-        else:
-            # a window of a slow metric began long ago, and its nodes are not silent because they say nothing at once
-            aggregator.period = SLOW_PERIODS.get(metric, aggregator.period)
-            aggregator.through = int(now - _LOOK_BACK - (aggregator.period - 1))
+        # the last window of a slow metric began up to two periods ago, and holds until the next one closes
+        aggregator.period = SLOW_PERIODS.get(metric, aggregator.period)
+        aggregator.through = int(now - _LOOK_BACK - 2 * (aggregator.period - 1))
         for came, batch in self.backlog.decoded(routing_name(metric), aggregator.through + aggregator.period):
             if batch.window > aggregator.through:
                 aggregator.add(batch, came)

@@ -1,7 +1,7 @@
 """The batches of the last seconds as they came, not decoded.
 
-Whoever takes over from a host that is gone finds here what that one saw last.  Keeping bytes costs next to
-nothing; decoding them is what every host but one is spared (``sluice_actors.hosts.exchange``).
+Whoever takes over from a host that is gone finds here what that one saw last.  Keeping bytes costs next to nothing;
+only batches of metrics that are used here are decoded.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Backlog:
         self._raw: dict[str, deque[tuple[float, bytes]]] = {}
         self._sizes: dict[str, int] = {}
 
-    def add(self, metric: str, body: bytes, now: float) -> None:
-        """Keep one; what is too old or too much goes."""
+    def add(self, metric: str, body: bytes, now: float, kept: float = KEPT) -> None:
+        """Keep one; what is older than ``kept`` seconds, or too much, goes."""
         raw = self._raw.setdefault(metric, deque())
         raw.append((now, body))
         size = self._sizes.get(metric, 0) + len(body)
-        while raw and (size > BYTES or not now - KEPT <= raw[0][0] <= now):
+        while raw and (size > BYTES or not now - kept <= raw[0][0] <= now):
             size -= len(raw.popleft()[1])
         self._sizes[metric] = size
 

@@ -11,7 +11,7 @@ A reading that says where it is read (a node, the cluster) has the same value fo
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from sluice_actors.metrics.windows import NO_WINDOW, ClosedWindow, WindowHistory
@@ -72,9 +72,6 @@ class Subscriber(Actor):
 class WindowSource(Protocol):
     """Where a subscription gets its windows from (``sluice_actors.metrics.metric_router``)."""
 
-    #: Called with a subscription and the path (None: all paths) that somebody begins or ceases to wait for.
-    on_interest: Callable[[MetricSubscription, str | None], None]
-
     def activate(self, subscription: MetricSubscription) -> None:
         """``subscription`` has a subscriber now."""
 
@@ -113,14 +110,11 @@ class MetricSubscription:
             if actor in self._of_all:
                 return
             self._of_all[actor] = None
-            self._source.on_interest(self, None)
         else:
             known = self._by_path.get(path, ())
             if actor in known:
                 return
             self._by_path[path] = (*known, actor)
-            if not known:
-                self._source.on_interest(self, path)
         self._size += 1
         if self._size == 1:
             self._source.activate(self)
@@ -132,7 +126,6 @@ class MetricSubscription:
             if actor not in self._of_all:
                 return
             del self._of_all[actor]
-            self._source.on_interest(self, None)
         else:
             known = self._by_path.get(path, ())
             if actor not in known:
@@ -142,7 +135,6 @@ class MetricSubscription:
                 self._by_path[path] = rest
             else:
                 del self._by_path[path]
-                self._source.on_interest(self, path)
             self._engaged.pop(actor, None)
         self._size -= 1
         if not self._size:
@@ -156,7 +148,7 @@ class MetricSubscription:
         """Tell ``actor`` of windows with a value only."""
         self._engaged.pop(actor, None)
 
-    # -- what hosts of a team ask
+    # -- what a replay asks
 
     @property
     def delivered_through(self) -> int:
@@ -165,16 +157,6 @@ class MetricSubscription:
             return self._last[0]
         found = [self._source.history(name).through for name in self.metrics]
         return min(NO_WINDOW if one is None else one for one in found)
-
-    def paths(self, metric: str) -> Iterator[tuple[str, Collection[str]]]:
-        """Granularities, and the paths of ``metric`` at each that somebody waits for by name."""
-        for one in self.readings:
-            if one.metric == metric:
-                yield (one.level, (one.path,)) if one.level else (self.granularity, self._by_path.keys())
-
-    def wants_all(self, metric: str) -> bool:
-        """True when somebody waits for whatever path of ``metric`` there is, at the granularity."""
-        return bool(self._of_all) and Reading(metric) in self.readings
 
     def columns_of(self, closed: Sequence[ClosedWindow | None]) -> Columns:
         """The values of each reading out of one window of each of the metrics; None is a silent one."""

@@ -33,7 +33,7 @@ class ClosedWindow:
 
 
 class WindowHistory:
-    """The last closed windows of one metric, wherever they were closed."""
+    """The last closed windows of one metric."""
 
     def __init__(self, metric: str, close_delay: float = CLOSE_DELAY) -> None:
         self.metric = metric
@@ -41,8 +41,6 @@ class WindowHistory:
         self._delay = close_delay
         #: The window closed last.
         self.through: int | None = None
-        #: What was closed last elsewhere, for what is read here: it stands until a first window is closed here.
-        self.inherited: ClosedWindow | None = None
         self._closed: dict[int, ClosedWindow] = {}
 
     def remember(self, closed: ClosedWindow) -> None:
@@ -60,7 +58,7 @@ class WindowHistory:
         """What was closed for ``window`` of ``period``; of a slower metric the last value that still stands."""
         if self.period <= period:
             return self._closed.get(window)
-        newest = self.last() or self.inherited
+        newest = self.last()
         if newest is None or newest.window + 2 * newest.period + self.close_delay(newest.period) < window:
             return None
         return newest
@@ -69,16 +67,6 @@ class WindowHistory:
         """The window closed last."""
         return next(reversed(self._closed.values()), None)
 
-    def overdue(self, now: float) -> float:
-        """For how many seconds the next window should have been closed."""
-        if self.through is None:
-            return 0.0
-        return now - (self.through + 2 * self.period + self.close_delay(self.period))
-
     def close_delay(self, period: float) -> float:
         """Seconds after the end of a window at which it is closed whoever lacks."""
         return max(self._delay, period * _CLOSE_SHARE)
-
-    def after(self, window: int) -> list[ClosedWindow]:
-        """Those of the last closed ones that follow ``window``."""
-        return [closed for number, closed in self._closed.items() if number > window]

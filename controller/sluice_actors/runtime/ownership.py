@@ -1,7 +1,7 @@
 """Which host acts for what.
 
 A team of hosts divides it (``sluice_actors.hosts.team``).  Whatever has a name and must have one actor in the cluster
-asks here: policies by their id, aggregators and global controllers by ``metric/<NAME>`` and ``controller/<name>``.
+asks here: policies by their id, global controllers by ``controller/<name>``, services by names of their own.
 """
 
 from __future__ import annotations

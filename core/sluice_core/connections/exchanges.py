@@ -9,8 +9,9 @@ from typing import Final
 
 #: Topic exchange that agents publish metric batches to.
 METRICS_EXCHANGE: Final = "sluice.metrics"
-#: Topic exchange on which actor hosts ask each other for values, and push them.
+#: Topic exchange on which actor hosts tell each other which metrics they use, and the routing key of what is for all.
 VALUES_EXCHANGE: Final = "sluice.values"
+EVERY_HOST: Final = "values.all"
 #: Topic exchange on which agents tell each other of writes to objects, for the caches of their nodes.
 WRITES_EXCHANGE: Final = "sluice.writes"
 
@@ -41,11 +42,6 @@ def rates_routing_key(controller: str) -> str:
 def writes_routing_key(node: str) -> str:
     """Routing key of what ``node`` tells: ``writes.<node>``; everybody binds ``writes.#``."""
     return f"writes.{node.replace('.', '_')}"
-
-
-def values_routing_key(host: str) -> str:
-    """Routing key of what is for one actor host: ``values.<host>``; ``values.all`` is for every one."""
-    return f"values.{host.replace('.', '_')}"
 
 
 def metric_routing_key(metric: str, node: str) -> str:

@@ -1,4 +1,4 @@
-"""Two real processes with a real RabbitMQ: an actor on one, the aggregator on the other."""
+"""Two real processes with a real RabbitMQ: an actor on one, and the other keeps the batches that it would need."""
 
 from signal import SIGKILL, SIGTERM
 
@@ -13,14 +13,11 @@ from sluice_core.store import fencing
 pytestmark = pytest.mark.probe
 
 
-def test_an_actor_gets_windows_that_another_host_aggregates(redis_server, rabbit_server, tmp_path):
+def test_an_actor_gets_windows_and_the_other_host_keeps_their_batches(redis_server, rabbit_server, tmp_path):
     story = HostScenario(redis_server.url)
-    ring = OwnerRing(("h1", "h2"))
-    owner = ring.host("metric/PUTS_SEC")
+    policy = "p0"
+    owner = OwnerRing(("h1", "h2")).host(f"slot/{fencing.slot_of(policy)}")
     other = "h1" if owner == "h2" else "h2"
-    policy = next(
-        name for name in map("p{}".format, range(1000)) if ring.host(f"slot/{fencing.slot_of(name)}") == other
-    )
     rates = {"AUTH_test": 1.0}
 
     async def test():
@@ -33,12 +30,13 @@ def test_an_actor_gets_windows_that_another_host_aggregates(redis_server, rabbit
             for host in hosts.values():
                 await host.start()
 
-            async def follows():
-                report = await hosts[other].report()
-                return report.get("values", {}).get("follows") == {"PUTS_SEC": owner} and report["actors"] == 1
+            async def runs():
+                ours, theirs = [await hosts[name].report() for name in (owner, other)]
+                return ours.get("actors") == 1 and "PUTS_SEC" in ours["metrics"] and theirs["values"]["kept"] > 0
 
-            await wait_until(follows)
-            assert (await hosts[owner].report())["actors"] == 0
+            await wait_until(runs)
+            theirs = await hosts[other].report()
+            assert (theirs["actors"], "PUTS_SEC" in theirs["metrics"]) == (0, False)
             rates["AUTH_test"] = 8.0
             await story.has(f"{policy}.0")
             rates["AUTH_test"] = 1.0
