@@ -3,7 +3,7 @@
 Theory of operation.
 
 * An operation is written, then Cinder is asked with the rights of whoever ordered it, then the operation says
-  ``asked``.  From there on :meth:`Finisher.advance` finishes it with our service user's rights.
+  ``asked``.  From there on :meth:`OperationReconciler.advance` finishes it with our service user's rights.
 * Each step reads what Cinder and the konnector have now, so that it may be repeated after any crash.
 * One that does not say ``asked`` may have been asked nevertheless, by a process that died between the two.  What is
   made carries the operation's id and is found by it; other changes are seen in the volume.  What cannot be found
@@ -49,7 +49,7 @@ NOW: Final = "now"
 AFTER_ATTACH: Final = "after the next attach"
 
 
-class Finisher:
+class OperationReconciler:
     """Finishes operations.
 
     :param cinder: with our service user's rights

@@ -16,7 +16,7 @@ from sluice_volumes.messages import VolumeOperation, VolumeRecord
 from sluice_volumes.outcomes import Outcome
 
 
-def settle(store: Store, claimed: VolumeOperation, outcome: Outcome, before: VolumeRecord | None) -> bool:
+def save_outcome(store: Store, claimed: VolumeOperation, outcome: Outcome, before: VolumeRecord | None) -> bool:
     """Write an outcome; False when the claim was lost, and nothing of the operation is written.
 
     :param before: what was known of the volume
@@ -26,10 +26,10 @@ def settle(store: Store, claimed: VolumeOperation, outcome: Outcome, before: Vol
     return store.run(operations.release(store.keys, claimed, outcome.operation))
 
 
-async def settle_async(
+async def save_outcome_async(
     store: AsyncStore, claimed: VolumeOperation, outcome: Outcome, before: VolumeRecord | None
 ) -> bool:
-    """As :func:`settle`, for asyncio."""
+    """As :func:`save_outcome`, for asyncio."""
     for change in _changes(store.keys, before, outcome):
         await store.run(change)
     return await store.run(operations.release(store.keys, claimed, outcome.operation))

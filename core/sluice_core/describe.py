@@ -24,7 +24,9 @@ ALL_PLACES: Final = (*PLACES, KONNECTOR)
 #: What an action can be about.
 OBJECTS: Final = "objects"
 VOLUMES: Final = "volumes"
-WORLDS: Final = (OBJECTS, VOLUMES)
+RESOURCE_TYPES: Final = (OBJECTS, VOLUMES)
+#: Its name in code that was uploaded before.
+WORLDS: Final = RESOURCE_TYPES
 
 #: The methods of the object requests that request filters accompany.
 OBJECT_METHODS: Final = ("GET", "HEAD", "PUT", "POST", "DELETE")

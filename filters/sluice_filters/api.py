@@ -31,11 +31,11 @@ from sluice_filters.stream import (
     BadParameter,
     CorruptData,
     FilterError,
+    GroupEncoder,
     Hint,
     NeedIndex,
     Record,
     Stream,
-    TeamStream,
     Transparent,
     Window,
 )
@@ -45,8 +45,11 @@ __all__ = [
     "BadParameter",
     "CorruptData",
     "Filter",
+    "FilterEnvironment",
     "FilterError",
+    "GroupEncoder",
     "Hint",
+    "HostServices",
     "NeedIndex",
     "Record",
     "Stream",
@@ -61,20 +64,20 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class HostServices:
     """What a host lends to the filters of its process."""
 
     keys: KeyRing = field(default_factory=NoKeys)
     cache: ObjectCache | None = None
 
 
-class Team:
+class FilterEnvironment:
     """Filters of one isolated environment: those next to each other enter their sandbox once.
 
     ``steps`` are neighbours, given in running order on PUT; a decoder and a reader run them backwards.
     """
 
-    def encoder(self, steps: Sequence[Filter], hint: Hint) -> TeamStream:
+    def encoder(self, steps: Sequence[Filter], hint: Hint) -> GroupEncoder:
         """All of their encoders as one."""
         raise FilterError("this environment encodes nothing")
 
@@ -85,6 +88,12 @@ class Team:
     def reader(self, steps: Sequence[Filter], hint: Hint) -> Stream:
         """All of their read-time transforms as one."""
         raise FilterError("this environment reads nothing")
+
+
+#: Names that code which was uploaded before may import.
+Surroundings = HostServices
+Team = FilterEnvironment
+TeamStream = GroupEncoder
 
 
 class Filter:
@@ -109,12 +118,12 @@ class Filter:
     #: Request headers that a reader wants to know, as they are written in documentation.
     asks: ClassVar[tuple[str, ...]] = ()
     #: The isolated environment that runs it; None for native code.
-    team: ClassVar[Team | None] = None
+    team: ClassVar[FilterEnvironment | None] = None
     #: What the process lends; set by :meth:`bound`.
-    surroundings: ClassVar[Surroundings] = Surroundings()
+    surroundings: ClassVar[HostServices] = HostServices()
 
     @classmethod
-    def bound(cls, surroundings: Surroundings) -> type[Self]:
+    def bound(cls, surroundings: HostServices) -> type[Self]:
         """This class for a process that lends ``surroundings``."""
         return type(cls.__name__, (cls,), {"surroundings": surroundings, "__doc__": cls.__doc__})
 

@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sluice_filters.api import CorruptData, Filter, FilterError, Hint, NeedIndex, Record, Stream, TeamStream
+from sluice_filters.api import CorruptData, Filter, FilterError, GroupEncoder, Hint, NeedIndex, Record, Stream
 from sluice_filters.pipe import DecoderPipe, Pipe, Slice, cut, run
 
 Records = Sequence[Mapping[str, Any]]
@@ -42,7 +42,7 @@ class ChainEncoder(Pipe):
         """After ``finish``: what undoes it, in running order; empty when nothing was changed."""
         found = []
         for members, stream in self._parts:
-            records = stream.records() if isinstance(stream, TeamStream) else [stream.record()]
+            records = stream.records() if isinstance(stream, GroupEncoder) else [stream.record()]
             for step, record in zip(members, records, strict=True):
                 if record is not None:
                     found.append({"f": step.info.keyword, "v": step.info.version, "r": dict(record)})

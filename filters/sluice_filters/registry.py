@@ -11,7 +11,7 @@ from typing import Final
 
 from sluice_core.code.plugins import load_plugins
 from sluice_core.describe import ActionInfo
-from sluice_filters.api import Filter, Surroundings
+from sluice_filters.api import Filter, HostServices
 from sluice_filters.basic.bitrev import BitReverse
 from sluice_filters.basic.noop import Noop
 from sluice_filters.basic.sanitise import Sanitise
@@ -57,7 +57,7 @@ BUILT_IN: Final[tuple[type[Filter], ...]] = (
 
 
 def load_filters(
-    failures: dict[str, str] | None = None, surroundings: Surroundings | None = None
+    failures: dict[str, str] | None = None, surroundings: HostServices | None = None
 ) -> dict[str, type[Filter]]:
     """Every usable filter by its keyword, ours first.
 

@@ -130,7 +130,7 @@ def window_parts(window: Window | None, count: int, what: str) -> tuple[int, int
     raise CorruptData(f"window of {what} `{window.state!r}`, expected two numbers up to {count}")
 
 
-class TeamStream(Stream):
+class GroupEncoder(Stream):
     """The encoder of several filters at once."""
 
     def records(self) -> Sequence[Record | None]:

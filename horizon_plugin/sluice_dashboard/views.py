@@ -48,7 +48,7 @@ class Section:
 class UnsavedSession(View):
     """A view that browsers ask by themselves, which must not keep anybody logged in."""
 
-    def asked_by_itself(self) -> bool:
+    def is_background_poll(self) -> bool:
         """Whether no person asked."""
         return True
 
@@ -57,7 +57,7 @@ class UnsavedSession(View):
             response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
             return response
         finally:
-            if self.asked_by_itself():
+            if self.is_background_poll():
                 request.session.modified = False
 
 
@@ -79,7 +79,7 @@ class PageView(UnsavedSession, views.HorizonTemplateView):
         """
         return {}
 
-    def asked_by_itself(self) -> bool:
+    def is_background_poll(self) -> bool:
         return SECTION in self.request.GET
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -1,19 +1,19 @@
 """``python -I -m sluice_metrics.trial``: holds an uploaded metric against the contract of ``sluice_metrics.api``.
 
-It runs in a child (``sluice_core.code.sandbox_trial``), with Swift's interpreter on nodes.
+It runs in a child (``sluice_core.code.native_trial``), with Swift's interpreter on nodes.
 """
 
 from __future__ import annotations
 
 from sluice_core.code.code_store import BadUpload
 from sluice_core.code.loader import load_class, refuse_failures
-from sluice_core.code.sandbox_trial import Trial, Verdict, serve_trial
+from sluice_core.code.native_trial import Trial, Verdict, serve_trial
 from sluice_metrics.api import Metric
 from sluice_metrics.contract import check_contract
 from sluice_metrics.native import describe_metric, refusal_reason
 
 
-def judge(trial: Trial, code: bytes) -> Verdict:
+def run_trial(trial: Trial, code: bytes) -> Verdict:
     """What a trial says of uploaded code.
 
     :raises BadUpload: when the code is unfit
@@ -32,4 +32,4 @@ def judge(trial: Trial, code: bytes) -> Verdict:
 
 
 if __name__ == "__main__":
-    serve_trial(judge)
+    serve_trial(run_trial)

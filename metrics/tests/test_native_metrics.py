@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from sluice_core.code.code_store import BadUpload, CodeStore
-from sluice_core.code.sandbox_trial import Trial, try_code
+from sluice_core.code.native_trial import Trial, try_code
 from sluice_core.describe import MetricInfo
 from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.messages.policies import CONTAINER, TENANT
@@ -21,7 +21,7 @@ from sluice_metrics.meter.meter import Meter
 from sluice_metrics.native import create_metric, load_metric, metric_info
 from sluice_metrics.registry import BUILT_IN
 from sluice_metrics.testing import FakeClock, MetricContract, upload, values, whole_request
-from sluice_metrics.trial import judge
+from sluice_metrics.trial import run_trial
 
 HEAD = "from sluice_core.describe import MetricInfo\nfrom sluice_metrics.api import Metric\n"
 DELETES = f"""{HEAD}
@@ -47,7 +47,7 @@ def digest(code):
 
 
 def verdict(code, keyword="", main=""):
-    return judge(Trial("metric", "/nowhere", digest(code), keyword, main), code)
+    return run_trial(Trial("metric", "/nowhere", digest(code), keyword, main), code)
 
 
 def registered(code=DELETES, **more):

@@ -36,7 +36,7 @@ class Claim:
         self._renewal = green.start_green_thread(self._renew)
 
     @property
-    def goes_on(self) -> bool:
+    def is_active(self) -> bool:
         """False when the unit is another rewriter's by now, the job is not to run, or this rewriter is to end."""
         return self._valid and self._state == RUNNING and not self._stopped()
 

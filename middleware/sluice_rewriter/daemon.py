@@ -148,18 +148,18 @@ class Rewriter:
         def wait(size: int) -> bool:
             cost = max(size / job.max_bw if job.max_bw else 0.0, 1 / job.max_objects if job.max_objects else 0.0)
             if not cost:
-                return claim.goes_on
+                return claim.is_active
             try:
                 left = self.store.run(operations.reserve(self.store.keys, job.id, cost))
-                while left > 0 and claim.goes_on:
+                while left > 0 and claim.is_active:
                     green.pause(min(left, _SLICE))
                     left -= _SLICE
-                if not claim.goes_on:  # else the others would wait for what nobody does
+                if not claim.is_active:  # else the others would wait for what nobody does
                     self.store.run(operations.reserve(self.store.keys, job.id, -cost))
             except PeerError as error:
                 log.warning("rewrite `%s`: %s", job.id, error)
                 return False
-            return claim.goes_on
+            return claim.is_active
 
         return wait
 

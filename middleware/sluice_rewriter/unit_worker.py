@@ -53,7 +53,7 @@ class UnitWorker:
             claim.finish({"listings": -1})
 
     def _list_accounts(self, claim: Claim) -> bool:
-        while claim.goes_on:
+        while claim.is_active:
             names = self.store.run(accounts_after(self.store.keys, claim.marker, _LISTED))
             if not names:
                 return True
@@ -63,7 +63,7 @@ class UnitWorker:
     def _list_containers(self, job: RewriteJob, claim: Claim, account: str) -> bool:
         beside = [] if claim.marker or job.container or is_copies_account(account) else [copies_account(account)]
         for names in self._containers(job, account, claim.marker):
-            if not claim.goes_on:
+            if not claim.is_active:
                 return False
 
             def size(name: str) -> UnitSize | None:
@@ -79,7 +79,7 @@ class UnitWorker:
             }
             claim.report(names[-1], units={**dict.fromkeys(beside), **known}, more=more)
             beside = []
-        return claim.goes_on
+        return claim.is_active
 
     def _containers(self, job: RewriteJob, account: str, marker: str) -> Iterator[list[str]]:
         """Pages of names of the containers that the job is about, whether they are there or not."""
@@ -105,16 +105,16 @@ class UnitWorker:
             return True
         prefix = f"\0{job.prefix}" if job.prefix and container.startswith(VERSIONS) else job.prefix
         for page in self.client.list_objects(account, container, claim.marker, prefix, _PAGE):
-            if not claim.goes_on or not self._page(job, claim, page):
+            if not claim.is_active or not self._page(job, claim, page):
                 return False
-        return claim.goes_on
+        return claim.is_active
 
     def _page(self, job: RewriteJob, claim: Claim, page: Sequence[Row]) -> bool:
         """Rewrite the objects of a page and report them; False when some of them were not begun."""
         account, _, container = claim.unit.path.partition("/")
 
         def rewrite(row: Row) -> Outcome:
-            return self.rewrite((account, container, row["name"]), job.goal) if claim.goes_on else Outcome(STOPPED)
+            return self.rewrite((account, container, row["name"]), job.goal) if claim.is_active else Outcome(STOPPED)
 
         outcomes = green.map_concurrently(rewrite, page, self.concurrency)
         done = next((number for number, outcome in enumerate(outcomes) if outcome.state == STOPPED), len(page))

@@ -27,7 +27,7 @@ from sluice_motifs.dependencies.freshness import (
     internal_sources,
     with_motifs,
 )
-from sluice_motifs.expansion.opening import Opened, Openings, Surroundings
+from sluice_motifs.expansion.opening import ExpansionConfig, Opened, Openings
 from sluice_motifs.items import ItemStatistics, ItemTable
 from sluice_motifs.storage.leases import HeldLeases
 from sluice_motifs.storage.records import MOST_MOTIFS, ItemView, Motif, Record
@@ -52,11 +52,11 @@ class Runtime:
         leases: Leases,
         templates: Templates,
         eager: bool = True,
-        around: Surroundings | None = None,
+        around: ExpansionConfig | None = None,
         grace: float = GRACE,
         may_share: MayShare = lambda motif, other: True,
     ) -> None:
-        around = around or Surroundings()
+        around = around or ExpansionConfig()
         self.items = ItemTable(eager)
         self._shim = shim
         self._leases = leases

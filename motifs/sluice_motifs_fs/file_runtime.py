@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from sluice_core.errors import NotFound, PeerError
 from sluice_motifs.contraction.preparation import HEAD
 from sluice_motifs.dependencies.freshness import Templates, sources_by_name
-from sluice_motifs.expansion.opening import PATIENCE, Opened, Surroundings
+from sluice_motifs.expansion.opening import PATIENCE, ExpansionConfig, Opened
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import ItemView, Motif
@@ -43,7 +43,7 @@ class FileRuntime(Runtime):
         self._index = index
         self._mutex = threading.Lock()
         self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
-        around = Surroundings(spawn=shim.pinning.spawn)
+        around = ExpansionConfig(spawn=shim.pinning.spawn)
         super().__init__(shim, LocalLeases(), templates, around=around, may_share=shim.may_share)
 
     def open(self, name: str, chain: tuple[str, ...] = ()) -> Opened | None:

@@ -10,7 +10,7 @@ from sluice_core.errors import CallerError
 from sluice_core.motifs.messages import SpaceStatus
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.controller import SpaceController
-from sluice_motifs.space.keeper import SpaceSurroundings
+from sluice_motifs.space.keeper import SpaceConfig
 from sluice_motifs.space.one_space import PATH, OneSpace
 from sluice_motifs.storage.leases import LocalLeases
 
@@ -35,7 +35,7 @@ class MountSpace(SpaceController):
         self, runtime: Runtime, in_use: Callable[[str], bool], target: int | None, policy: str, share: float
     ) -> None:
         self._rules = OneSpace(target, policy)
-        super().__init__(runtime, self._rules, LocalLeases(), "", SpaceSurroundings(in_use=in_use, share=share))
+        super().__init__(runtime, self._rules, LocalLeases(), "", SpaceConfig(in_use=in_use, share=share))
 
     def describe(self) -> str:
         """How it stands, as a JSON object."""

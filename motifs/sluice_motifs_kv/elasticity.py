@@ -16,7 +16,7 @@ from sluice_motifs.contraction.contractor import CONTRACTED
 from sluice_motifs.items import ItemState
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Job, perform
-from sluice_motifs.space.keeper import SpaceKeeper, SpaceSurroundings
+from sluice_motifs.space.keeper import SpaceConfig, SpaceKeeper
 from sluice_motifs.space.one_space import PATH, OneSpace
 from sluice_motifs.space.usage_counts import SpaceUsage
 
@@ -54,7 +54,7 @@ class Elasticity:
         self._limit = limit
         self._runtime = runtime
         self._begun: list[Job] = []
-        around = SpaceSurroundings(contractions=1, refills=1, share=math.inf)
+        around = SpaceConfig(contractions=1, refills=1, share=math.inf)
         self._keeper = SpaceKeeper(runtime, limit, self._begun.append, around)
         self._changed = threading.Condition(threading.RLock())
         self._enforcing = threading.Lock()

@@ -17,7 +17,7 @@ from typing import Final
 from sluice_core.errors import DecodeError, NotFound
 from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.dependencies.freshness import Templates
-from sluice_motifs.expansion.opening import Opened, Surroundings
+from sluice_motifs.expansion.opening import ExpansionConfig, Opened
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.copies import NoCopies
 from sluice_motifs.storage.leases import LocalLeases
@@ -47,7 +47,7 @@ class KeyValueShim(Shim):
     def __init__(self, reader: Reader, templates: Templates) -> None:
         self._reader = reader
         self._copies = NoCopies()
-        around = Surroundings(spawn=lambda work: work(), pause=lambda _: time.sleep(LOOK_AGAIN))
+        around = ExpansionConfig(spawn=lambda work: work(), pause=lambda _: time.sleep(LOOK_AGAIN))
         self.runtime = _Runtime(self, LocalLeases(), templates, eager=False, around=around)
         #: told of each item that was read, and whether its bytes were not there, or out of date
         self.note_read: Callable[[bool], None] = lambda made: None

@@ -27,12 +27,12 @@ from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
 from sluice_motifs.contraction.copies import CopySweeper
 from sluice_motifs.contraction.outdated import OutdatedContractor
-from sluice_motifs.expansion.opening import Surroundings
+from sluice_motifs.expansion.opening import ExpansionConfig
 from sluice_motifs.expansion.turns import Turns
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
 from sluice_motifs.space.controller import SpaceController
-from sluice_motifs.space.keeper import SpaceSurroundings
+from sluice_motifs.space.keeper import SpaceConfig
 from sluice_motifs.templates.options import template_context
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs_swift.changed_objects import ChangedObjects, NewContentObserver
@@ -94,7 +94,7 @@ def make_daemon(path: str) -> Daemon:
     tell = EventTeller(store, node, time.time)
     turns = Turns(values["expansions"], lambda name: name.partition("/")[0])
     observer = NewContentObserver(tell, templates, lambda names: changed.note(names))
-    around = Surroundings(pause=green.pause, turns=turns, observer=observer)
+    around = ExpansionConfig(pause=green.pause, turns=turns, observer=observer)
     leases = RedisLeases(store)
     grace = values["copy_grace"]
     runtime = Runtime(shim, leases, templates, around=around, grace=grace, may_share=owns_account)
@@ -114,7 +114,7 @@ def make_daemon(path: str) -> Daemon:
         SnapshotRules(SnapshotReader(values["snapshot_dir"])),
         leases,
         called.daemon.name,
-        SpaceSurroundings(
+        SpaceConfig(
             guard=guard,
             report=lambda found: store.run(write_spaces(store.keys, found)),
             tell=tell,

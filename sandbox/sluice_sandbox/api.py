@@ -18,14 +18,14 @@ from typing import ClassVar
 
 from sluice_core.code.code_store import BadUpload, CodeStore, WrongDigest
 from sluice_core.messages.uploads import Upload
-from sluice_filters.api import Filter, FilterError, Hint, Record, Stream, Team, TeamStream
+from sluice_filters.api import Filter, FilterEnvironment, FilterError, GroupEncoder, Hint, Record, Stream
 from sluice_sandbox import guard
 from sluice_sandbox.descriptions import describe_upload
 from sluice_sandbox.isolated import IsolatedFilter
 from sluice_sandbox.limits import DO, UNDO, Limits, Session, Step
 
 
-class SandboxTeam(Team):
+class SandboxTeam(FilterEnvironment):
     """An isolated environment; a subclass implements :meth:`session`."""
 
     environment: ClassVar[str]
@@ -51,7 +51,7 @@ class SandboxTeam(Team):
     def register(self, one: type[IsolatedFilter]) -> None:
         """Take note of a filter that was made for this environment."""
 
-    def encoder(self, steps: Sequence[Filter], hint: Hint) -> TeamStream:
+    def encoder(self, steps: Sequence[Filter], hint: Hint) -> GroupEncoder:
         ours = [_uploaded(one) for one in steps]
         return guard.GuardedEncoder(self.session([_do(one) for one in ours], hint), ours, self.limits)
 

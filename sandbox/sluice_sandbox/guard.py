@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 from isal import isal_zlib
 
 from sluice_core.describe import Scalar
-from sluice_filters.api import CorruptData, Record, Stream, TeamStream
+from sluice_filters.api import CorruptData, GroupEncoder, Record, Stream
 from sluice_filters.stream import record_number
 from sluice_sandbox.isolated import IsolatedFilter
 from sluice_sandbox.limits import Limits, SandboxFault, Session
@@ -98,7 +98,7 @@ class _Guarded:
         return data
 
 
-class GuardedEncoder(TeamStream):
+class GuardedEncoder(GroupEncoder):
     """What the filters of one entry do, on PUT or when read."""
 
     def __init__(self, session: Session, steps: Sequence[IsolatedFilter], limits: Limits) -> None:

@@ -19,7 +19,7 @@ from sluice_core.describe import PROCESS, STORLET, TRIED, WASM
 from sluice_core.errors import CallerError, NotFound, SluiceError
 from sluice_core.messages.uploads import FILTER_CODE, Upload
 from sluice_core.options import Option
-from sluice_filters.api import Filter, Surroundings
+from sluice_filters.api import Filter, HostServices
 from sluice_filters.trial.native import native_filter
 from sluice_sandbox.api import SandboxTeam, load_filter
 from sluice_sandbox.storlets import options as storlets_options
@@ -46,7 +46,7 @@ class InstalledFilters:
         options: Mapping[str, Any],
         logger: Logger,
         prefix: str = "",
-        surroundings: Surroundings | None = None,
+        surroundings: HostServices | None = None,
     ) -> None:
         """
         :param options: the values of :data:`OPTIONS`, their names beginning with ``prefix``
@@ -64,7 +64,7 @@ class InstalledFilters:
         self._taken: tuple[Upload, ...] = ()
         self._failures: dict[str, str] = {}
         self._behind = False
-        self._surroundings = Surroundings() if surroundings is None else surroundings
+        self._surroundings = HostServices() if surroundings is None else surroundings
         folder = self._options["code_dir"]
         self._store = store = CodeStore(folder) if folder else None
         self._native = ProvenCode(FILTER_CODE, store, self._loaded, logger, self._built_in) if store else None

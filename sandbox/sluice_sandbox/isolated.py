@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from sluice_core.describe import Scalar
 from sluice_core.messages.uploads import Upload
-from sluice_filters.api import BadParameter, Filter, FilterError, Hint, Record, Stream, Team, Window
+from sluice_filters.api import BadParameter, Filter, FilterEnvironment, FilterError, Hint, Record, Stream, Window
 
 #: Parameters travel into the sandbox and into the record beside the object; attributes are scarce there.
 MAX_PARAMETERS: Final = 1024
@@ -18,7 +18,7 @@ class IsolatedFilter(Filter):
     """Base of the classes that :func:`~sluice_sandbox.api.filter_class` makes."""
 
     upload: ClassVar[Upload]
-    team: ClassVar[Team]
+    team: ClassVar[FilterEnvironment]
 
     def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
         super().__init__(params)

@@ -11,7 +11,7 @@ from tests.support.sandbox.process import compiled, upload
 
 from sluice_core.code.code_store import CodeStore
 from sluice_core.messages.uploads import Upload
-from sluice_filters.api import Hint, Surroundings
+from sluice_filters.api import Hint, HostServices
 from sluice_filters.basic.noop import Noop
 from sluice_filters.chain import ChainEncoder, chain_decoder
 from sluice_filters.testing import run
@@ -112,7 +112,7 @@ def native(code=NATIVE, **more):
 
 def test_a_native_filter_comes_when_it_is_proven_and_is_lent_what_ours_are(store):
     options = {option.name: option.default for option in OPTIONS} | {"code_dir": str(store.folder)}
-    lent = Surroundings()
+    lent = HostServices()
     installed = InstalledFilters({"noop": Noop}, options, log, surroundings=lent)
     one = native()
     store.add(NATIVE, one.sha256)

@@ -39,7 +39,7 @@ _MODULES = (
     "sluice_actors.hosts.metric_usage",
     "sluice_agent.cache.write_notice",
     "sluice_core.control",
-    "sluice_core.code.sandbox_trial",
+    "sluice_core.code.native_trial",
     "sluice_dsl.plan",
 )
 

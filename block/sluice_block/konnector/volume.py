@@ -26,8 +26,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from sluice_block.konnector.datapath.export_daemon import ExportDaemon
 from sluice_block.konnector.datapath.exported_device import ExportedDevice, VolumeExport
-from sluice_block.konnector.datapath.front import Front
 from sluice_block.konnector.datapath.fuse_device import FuseDevice, is_supported
 from sluice_block.konnector.datapath.fuse_mount import FuseMount
 from sluice_block.konnector.datapath.sources.source import Source
@@ -80,7 +80,7 @@ class AttachedVolume:
     waiting_since: float | None = None
 
     def __post_init__(self) -> None:
-        self.front = Front(self.folder, self.attachment.volume)
+        self.front = ExportDaemon(self.folder, self.attachment.volume)
         self.mount = FuseMount(self.folder)
         self.export = self._make_export()
         self.source = self._make_source()

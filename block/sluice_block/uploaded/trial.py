@@ -1,6 +1,6 @@
 """Tries an uploaded filter before it is used: over a volume in memory, confined as it will be.
 
-Run as a program by a node's agent (:mod:`sluice_core.code.sandbox_trial`).  nbdkit refuses a filter that was built for
+Run as a program by a node's agent (:mod:`sluice_core.code.native_trial`).  nbdkit refuses a filter that was built for
 another version of it; the rest is what a volume expects: its size, its bytes, and an end when one is asked for.
 """
 
@@ -32,7 +32,7 @@ from sluice_block.uploaded.content_checks import (
 )
 from sluice_block.uploaded.nbd_client import NbdClient
 from sluice_core.code.code_store import BadUpload
-from sluice_core.code.sandbox_trial import Trial, Verdict
+from sluice_core.code.native_trial import Trial, Verdict
 from sluice_core.code.volume_filters import describe_volume_filter
 from sluice_core.describe import NBDKIT, ActionInfo, Parameter, Scalar
 from sluice_core.errors import PeerError, SluiceError
@@ -77,7 +77,7 @@ class _Bench:
             sandbox.how_it_ended(made.outer)
 
 
-def judge(trial: Trial, code: bytes) -> Verdict:
+def run_trial(trial: Trial, code: bytes) -> Verdict:
     """What came of a trial.
 
     :raises SluiceError: with the reason why the filter cannot be used
@@ -156,7 +156,7 @@ def main() -> None:
     """Judge the code of the trial on standard input, and say it on standard output."""
     trial = Trial.decode(sys.stdin.buffer.read())
     try:
-        verdict = judge(trial, Path(trial.folder, trial.sha256).read_bytes())
+        verdict = run_trial(trial, Path(trial.folder, trial.sha256).read_bytes())
     except SluiceError as error:
         verdict = Verdict(str(error))
     except OSError as error:

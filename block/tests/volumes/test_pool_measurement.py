@@ -7,7 +7,7 @@ import pytest
 
 from sluice_core.errors import CallerError, Conflict, PeerError
 from sluice_volumes.cinder.records import IN_USE
-from sluice_volumes.finishing import Finisher
+from sluice_volumes.finishing import OperationReconciler
 from sluice_volumes.messages import CALIBRATE, DONE, FAILED, UNDER_WAY, Pool, PoolCalibration, VolumeOperation
 from sluice_volumes.testing.fake_cinder import DEFAULT_TYPE, FakeCinder
 from sluice_volumes.testing.fake_konnector import FakeKonnector
@@ -24,7 +24,7 @@ class Order:
     def __init__(self, *pools):
         self.cinder = FakeCinder(*pools)
         self.konnector = FakeKonnector()
-        self.finisher = Finisher(self.cinder, {"n1": self.konnector}.__getitem__, "AUTH_", lambda: 100.0)
+        self.finisher = OperationReconciler(self.cinder, {"n1": self.konnector}.__getitem__, "AUTH_", lambda: 100.0)
         data = {"pool": POOL.name, "node": "n1", "seconds": 5, "size": 2, "specs": SPECS}
         self.operation = VolumeOperation("o1", CALIBRATE, "", data=data, by="root")
         self.steps, self.kept = [], []

@@ -18,8 +18,8 @@ from sluice_core.errors import CallerError, PeerError
 from sluice_core.store.store import AsyncStore
 from sluice_volumes import operations
 from sluice_volumes.cinder.adapter import Cinder
-from sluice_volumes.finishing import Finisher
-from sluice_volumes.keeping import settle_async
+from sluice_volumes.finishing import OperationReconciler
+from sluice_volumes.keeping import save_outcome_async
 from sluice_volumes.konnector_client import Konnector, konnector_urls
 from sluice_volumes.messages import VolumeOperation
 from sluice_volumes.outcomes import Outcome, failed
@@ -76,12 +76,12 @@ class OperationFinisher(Service):
         waiting = [one for one in known.values() if now - one.created >= GRACE and operations.is_free(one, now)]
         if waiting:
             urls = konnector_urls(await self._store.nodes())
-            finisher = Finisher(self._cinder, self._konnectors(urls), self._account_prefix, self._clock)
+            finisher = OperationReconciler(self._cinder, self._konnectors(urls), self._account_prefix, self._clock)
             for one in waiting:
                 await self._finish(finisher, one)
         await self._store.run(operations.forget(self._store.keys, known, KEPT))
 
-    async def _finish(self, finisher: Finisher, operation: VolumeOperation) -> None:
+    async def _finish(self, finisher: OperationReconciler, operation: VolumeOperation) -> None:
         claimed, write = operations.claim(self._store.keys, operation, self._clock())
         if not await self._store.run(write):
             return
@@ -95,4 +95,4 @@ class OperationFinisher(Service):
         except PeerError as error:
             log.warning("operation `%s` on a volume waits: %s", claimed.id, error)
             outcome = Outcome(claimed, before)
-        await settle_async(self._store, claimed, outcome, before)
+        await save_outcome_async(self._store, claimed, outcome, before)

@@ -61,10 +61,10 @@ class Revocations(Service):
 
     async def _step(self) -> None:
         if self._ownership.owns(NAME):
-            await self.tell_all()
+            await self.notify_konnectors()
         await asyncio.sleep(_INTERVAL)
 
-    async def tell_all(self) -> None:
+    async def notify_konnectors(self) -> None:
         """Tell each konnector that is there what it does not know yet.
 
         :raises PeerError: when Redis is away

@@ -68,7 +68,7 @@ def read_scope(backend: Backend, account: str, storage_policy: str = "") -> Scop
 
 def list_objectives(contents: CacheContents) -> Iterator[Objective]:
     """All service level objectives that were set here, oldest first."""
-    for one in promises_of_sort(contents, SLO):
+    for one in policies_by_sort(contents, SLO):
         params = bandwidth_action(one).params
         for name in NAMES:
             value = params.get(name)
@@ -95,7 +95,7 @@ def storage_policy_of(one: CachedPolicy) -> str:
     return storage_policy_in(bandwidth_action(one))
 
 
-def promises_of_sort(contents: CacheContents, sort: str) -> list[CachedPolicy]:
+def policies_by_sort(contents: CacheContents, sort: str) -> list[CachedPolicy]:
     """The policies of one sort that still promise something to one tenant, whatever somebody made of them since."""
     return [
         one
@@ -109,7 +109,7 @@ def promises_of_sort(contents: CacheContents, sort: str) -> list[CachedPolicy]:
 def promises_of_scope(contents: CacheContents, sort: str, where: Scope) -> list[CachedPolicy]:
     """The policies of one sort that promise something within a scope."""
     return [
-        one for one in promises_of_sort(contents, sort) if where.covers(one.plan.target.name, storage_policy_of(one))
+        one for one in policies_by_sort(contents, sort) if where.covers(one.plan.target.name, storage_policy_of(one))
     ]
 
 

@@ -21,8 +21,8 @@ from sluice_controller.bandwidth.promises import (
     bandwidth_action,
     find_objective,
     parameters,
+    policies_by_sort,
     promises_of_scope,
-    promises_of_sort,
     read_scope,
     same_storage_policy,
     storage_policy_in,
@@ -71,7 +71,7 @@ def clear_node_floors(backend: Backend, account: str, storage_policy: str, by: s
     def change() -> list[str]:
         old = [
             one
-            for one in promises_of_sort(backend.policy_cache.contents(), BW)
+            for one in policies_by_sort(backend.policy_cache.contents(), BW)
             if name in ("", one.plan.target.name)
             and (not storage_policy or same_storage_policy(storage_policy_of(one), storage_policy))
         ]

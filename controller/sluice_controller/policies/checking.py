@@ -18,7 +18,7 @@ from sluice_controller.policies.bandwidth_checks import check_bandwidth
 from sluice_controller.policies.effective import Overridden, explain_overridden
 from sluice_controller.policies.policy_update import PolicyUpdate, apply_update
 from sluice_controller.policies.services import Authorize
-from sluice_core.describe import WORLDS
+from sluice_core.describe import RESOURCE_TYPES
 from sluice_core.messages.policies import Assignment
 from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
@@ -136,7 +136,7 @@ def _assignments(policy_id: str, plan: Plan, created: int) -> list[Assignment]:
 def _overridden(new: Iterable[Assignment], old: Iterable[Assignment]) -> Iterator[Overridden]:
     """What does not hold of both where both are in force, of objects and of volumes."""
     facts = Facts("PUT")  # which nothing asks for
-    for world in WORLDS:
+    for world in RESOURCE_TYPES:
         both = [one for one in (*new, *old) if one.concerns(world)]
         pipelines = Candidates(both).resolve(facts)
         for kind in dict.fromkeys(one.kind for one in both):

@@ -89,7 +89,7 @@ def attach(
     cinder = caller_cinder(backend, caller)
     given = {"node": wanted.node, "export": wanted.export}
     operation = new_operation(backend, ATTACH, view.volume.project, caller.name, view.volume.id, given)
-    return ordering.order(backend, operation, lambda claim: _ask_attach(backend, cinder, claim))
+    return ordering.submit(backend, operation, lambda claim: _ask_attach(backend, cinder, claim))
 
 
 def _adopt(backend: Backend, caller: Caller, view: VolumeView) -> None:

@@ -51,7 +51,7 @@ def measure(backend: Backend, caller: Caller, pool: str, data: Any, key: str = "
         if same and other.state == UNDER_WAY:
             raise Conflict(f"operation `{other.id}` measures pool `{pool}` already")
     finisher = ordering.finisher(backend)
-    return ordering.order(backend, operation, lambda claim: finisher.advance(claim.operation, claim.record))
+    return ordering.submit(backend, operation, lambda claim: finisher.advance(claim.operation, claim.record))
 
 
 def set_by_hand(backend: Backend, pool: str, data: Any, by: str) -> PoolCalibration:

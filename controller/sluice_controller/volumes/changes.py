@@ -53,7 +53,7 @@ def create(backend: Backend, caller: Caller, data: Any, key: str = "") -> Volume
         project = made.project or claim.operation.project
         return Outcome(replace(claim.operation, step=ASKED, volume=made.id, project=project), None)
 
-    return ordering.order(backend, new_operation(backend, CREATE, project, caller.name, "", given, key), ask)
+    return ordering.submit(backend, new_operation(backend, CREATE, project, caller.name, "", given, key), ask)
 
 
 def _read_name(body: Body) -> str:
@@ -126,7 +126,7 @@ def extend(backend: Backend, caller: Caller, view: VolumeView, size: int) -> Vol
             cinder.extend(view.volume.id, wanted)
         return _asked(claim)
 
-    return ordering.order(backend, _operation(backend, caller, EXTEND, view, size=size), ask)
+    return ordering.submit(backend, _operation(backend, caller, EXTEND, view, size=size), ask)
 
 
 def retype(backend: Backend, caller: Caller, view: VolumeView, wanted: Body) -> VolumeOperation:
@@ -143,7 +143,7 @@ def retype(backend: Backend, caller: Caller, view: VolumeView, wanted: Body) -> 
         cinder.retype(view.volume.id, tier)
         return _asked(claim)
 
-    return ordering.order(backend, _operation(backend, caller, RETYPE, view, tier=tier), ask)
+    return ordering.submit(backend, _operation(backend, caller, RETYPE, view, tier=tier), ask)
 
 
 def _check_pool(backend: Backend, view: VolumeView, tier: str) -> None:
@@ -171,7 +171,7 @@ def delete(backend: Backend, caller: Caller, view: VolumeView) -> VolumeOperatio
         cinder.delete_volume(view.volume.id)
         return _asked(claim)
 
-    return ordering.order(backend, _operation(backend, caller, DELETE, view), ask)
+    return ordering.submit(backend, _operation(backend, caller, DELETE, view), ask)
 
 
 def snapshots(backend: Backend, caller: Caller, view: VolumeView) -> list[CinderSnapshot]:
@@ -195,7 +195,7 @@ def create_snapshot(backend: Backend, caller: Caller, view: VolumeView, name: st
         made = cinder.create_snapshot(view.volume.id, name, {OPERATION: claim.operation.id})
         return _asked(claim, snapshot=made.id)
 
-    return ordering.order(backend, _operation(backend, caller, SNAPSHOT, view, key, name=name), ask)
+    return ordering.submit(backend, _operation(backend, caller, SNAPSHOT, view, key, name=name), ask)
 
 
 def delete_snapshot(backend: Backend, caller: Caller, view: VolumeView, snapshot: str) -> VolumeOperation:
@@ -219,7 +219,7 @@ def delete_snapshot(backend: Backend, caller: Caller, view: VolumeView, snapshot
         return _asked(claim)
 
     operation = _operation(backend, caller, DELETE_SNAPSHOT, view, snapshot=found[0].id)
-    return ordering.order(backend, operation, ask)
+    return ordering.submit(backend, operation, ask)
 
 
 def _operation(

@@ -84,7 +84,7 @@ def detach(
     else:
         check_node(backend, record.node)
     operation = new_operation(backend, DETACH, view.volume.project, caller.name, view.volume.id, given)
-    return ordering.order(backend, operation, lambda claim: _ask_detach(backend, cinder, claim))
+    return ordering.submit(backend, operation, lambda claim: _ask_detach(backend, cinder, claim))
 
 
 def _connection_type(backend: Backend, attachment: str) -> str:
@@ -119,7 +119,7 @@ def _with_attachment_under_way(backend: Backend, record: VolumeRecord, force: bo
     if claim is None:
         raise Conflict(_BUSY.format(waiting.id))
     found = replace(record, node=node, attachment=_attachment(backend, waiting))
-    claim.settle(Outcome(failed(claim.operation, backend.now(), f"it was given up by `{FORCE}`"), found))
+    claim.save_outcome(Outcome(failed(claim.operation, backend.now(), f"it was given up by `{FORCE}`"), found))
     return found
 
 

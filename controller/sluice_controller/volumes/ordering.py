@@ -22,8 +22,8 @@ from sluice_controller.catalog.entries import Page
 from sluice_controller.volumes.cinder_access import node_konnector, service_cinder
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_volumes import operations
-from sluice_volumes.finishing import Finisher
-from sluice_volumes.keeping import settle
+from sluice_volumes.finishing import OperationReconciler
+from sluice_volumes.keeping import save_outcome
 from sluice_volumes.messages import FAILED, UNDER_WAY, VolumeOperation, VolumeRecord
 from sluice_volumes.outcomes import Outcome, failed
 
@@ -67,25 +67,25 @@ class Claim:
         self.operation = found
         return found
 
-    def settle(self, outcome: Outcome) -> None:
+    def save_outcome(self, outcome: Outcome) -> None:
         """Write what became of it, and let others go on."""
-        settle(self._backend.store, self.operation, outcome, _record(self._backend, self.operation))
+        save_outcome(self._backend.store, self.operation, outcome, _record(self._backend, self.operation))
 
     def fail(self, reason: str) -> None:
         """Write why nothing becomes of it."""
         operation = failed(self.operation, self._backend.now(), reason)
-        self.settle(Outcome(operation, _record(self._backend, operation)))
+        self.save_outcome(Outcome(operation, _record(self._backend, operation)))
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Let others go on with it as it is."""
-        self.settle(Outcome(self.operation, _record(self._backend, self.operation)))
+        self.save_outcome(Outcome(self.operation, _record(self._backend, self.operation)))
 
 
 #: Asks Cinder and konnectors, and says what became of the operation.
 Ask = Callable[[Claim], Outcome]
 
 
-def order(backend: Backend, operation: VolumeOperation, ask: Ask) -> VolumeOperation:
+def submit(backend: Backend, operation: VolumeOperation, ask: Ask) -> VolumeOperation:
     """Write an operation and ask for it; the one that the same request ordered before, if it did.
 
     :raises CallerError: when it is refused; the operation says so, too
@@ -107,9 +107,9 @@ def order(backend: Backend, operation: VolumeOperation, ask: Ask) -> VolumeOpera
         claim.fail(str(error))
         raise
     except PeerError:
-        claim.let_go()
+        claim.release()
         raise
-    claim.settle(found)
+    claim.save_outcome(found)
     if found.operation.state == FAILED:
         raise Conflict(found.operation.reason)
     return advance(backend, find(backend, operation.id))
@@ -131,12 +131,12 @@ def advance(backend: Backend, operation: VolumeOperation) -> VolumeOperation:
     if claim is None:
         return find(backend, operation.id)
     try:
-        claim.settle(finisher(backend).advance(claim.operation, claim.record))
+        claim.save_outcome(finisher(backend).advance(claim.operation, claim.record))
     except CallerError as error:
         claim.fail(str(error))
     except PeerError as error:
         log.warning("operation `%s` on a volume waits: %s", operation.id, error)
-        claim.let_go()
+        claim.release()
     return find(backend, operation.id)
 
 
@@ -180,9 +180,9 @@ def page(
     return entries.page(wanted, limit, marker)
 
 
-def finisher(backend: Backend) -> Finisher:
+def finisher(backend: Backend) -> OperationReconciler:
     """What brings operations to their end."""
-    return Finisher(
+    return OperationReconciler(
         service_cinder(backend),
         lambda node: node_konnector(backend, node),
         backend.config.reseller_prefix,

@@ -113,7 +113,7 @@ def create(backend: Backend, data: Any, by: str) -> TierView:
     return find(backend, name)
 
 
-def mend(backend: Backend, name: str) -> TierView:
+def repair(backend: Backend, name: str) -> TierView:
     """Put a tier's volume type back to what the tier says, also when it is gone.
 
     :raises NotFound: when there is no such tier

@@ -4,7 +4,7 @@ Code is verified when it comes and whenever it is read, so what runs is what was
 folder.  A file whose bytes do not match its name is removed; it can only be fetched again.  The folder belongs to the
 process that fills it (0755, files 0444); readers need no right to write.
 
-Native code is used only after a trial on this node (``sluice_core.code.sandbox_trial``).  An empty file beside the
+Native code is used only after a trial on this node (``sluice_core.code.native_trial``).  An empty file beside the
 code, its *mark*, records a passed trial.  A mark outlives the process that made it: a node that was restarted goes on
 with the code that it could run before.
 """

@@ -10,7 +10,7 @@ from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.bandwidth_checks import bare_rate, check_guarantees
 from sluice_dsl.checks.motifs import check_motifs, with_template
 from sluice_dsl.checks.placement import Step, check_pipeline
-from sluice_dsl.checks.worlds import check_worlds, resolve_place_about, resolve_world
+from sluice_dsl.checks.resource_types import check_resource_types, resolve_place_about, resolve_resource_type
 from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, VALUE, Reporter, closest_match, join_words
 from sluice_dsl.plan import PERSISTENT, PlannedAction
 from sluice_dsl.syntax import ast
@@ -32,12 +32,12 @@ def compile_actions(
         info = _lookup(action, catalogue, reporter)
         if info is not None:
             info = with_template(action, info, catalogue)
-            about = resolve_world(action, info, target, sentence.condition is not None, reporter)
+            about = resolve_resource_type(action, info, target, sentence.condition is not None, reporter)
             planned = _compile(action, info, about, reporter)
             _try(action, info, planned, catalogue, reporter)
             known.append(Step(action, info, planned))
     _check_duplicates(sentence.actions, known, reporter)
-    check_worlds(sentence, known, target, catalogue, reporter)
+    check_resource_types(sentence, known, target, catalogue, reporter)
     check_guarantees(known, target, reporter)
     check_motifs(sentence, known, target, reporter)
     check_pipeline([step for step in known if step.written.verb == SET], target, catalogue, reporter)

@@ -13,7 +13,16 @@ from typing import Any, Final
 
 from sluice_core.code.code_store import BadUpload
 from sluice_core.code.loader import load_class
-from sluice_core.describe import FILTER, NATIVE, OBJECT_METHODS, PARAMETER_TYPES, PLACES, WORLDS, ActionInfo, Parameter
+from sluice_core.describe import (
+    FILTER,
+    NATIVE,
+    OBJECT_METHODS,
+    PARAMETER_TYPES,
+    PLACES,
+    RESOURCE_TYPES,
+    ActionInfo,
+    Parameter,
+)
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter
 
@@ -112,7 +121,10 @@ def description_faults(info: ActionInfo) -> list[str]:
         (info.kind == FILTER, f"kind `{info.kind}`, expected `{FILTER}`"),
         (bool(info.help), "it has no `help`"),
         (set(info.places) <= set(PLACES) and bool(info.places), f"places `{info.places}`, expected some of {PLACES}"),
-        (set(info.about) <= set(WORLDS) and bool(info.about), f"about `{info.about}`, expected some of {WORLDS}"),
+        (
+            set(info.about) <= set(RESOURCE_TYPES) and bool(info.about),
+            f"about `{info.about}`, expected some of {RESOURCE_TYPES}",
+        ),
         (works, "it runs neither on PUT nor on GET nor on requests"),
         (info.reversible or not info.random_access, "it has random access, but cannot be undone"),
         (info.on_request or not info.methods, "it has methods, but does not accompany requests"),

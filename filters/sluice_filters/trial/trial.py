@@ -1,6 +1,6 @@
 """``python -I -m sluice_filters.trial.trial``: holds an uploaded native filter against ``sluice_filters.api``.
 
-It runs in a child (``sluice_core.code.sandbox_trial``), with Swift's interpreter on nodes.  What is looked at: what
+It runs in a child (``sluice_core.code.native_trial``), with Swift's interpreter on nodes.  What is looked at: what
 the class says
 of itself, that it can be made, and what it does to a few samples.  For a reversible filter that is a proof that
 matters: what it stores comes back, whole and by ranges, however it is cut; what is cut off or appended is noticed; and
@@ -19,11 +19,11 @@ from typing import Any, Final
 
 from sluice_core.code.code_store import BadUpload
 from sluice_core.code.loader import load_class, refuse_failures
-from sluice_core.code.sandbox_trial import Trial, Verdict, serve_trial
+from sluice_core.code.native_trial import Trial, Verdict, serve_trial
 from sluice_core.describe import NATIVE
 from sluice_core.errors import SluiceError
 from sluice_core.messages.uploads import Revision
-from sluice_filters.api import BadParameter, Filter, FilterError, Hint, Surroundings
+from sluice_filters.api import BadParameter, Filter, FilterError, Hint, HostServices
 from sluice_filters.chain import ChainEncoder, Records, chain_decoder, read_range
 from sluice_filters.pipe import cut, run
 from sluice_filters.trial.native import declared_fields, unfit_reason
@@ -81,7 +81,7 @@ def _check_contract(found: type[Filter], trial: Trial) -> None:
 def _with_trial_keys(found: type[Filter], revision: int) -> type[Filter]:
     """``found`` as a host has it, with the keys of a trial."""
     info = replace(found.info, version=revision, environment=NATIVE)
-    lent = found.bound(Surroundings(keys=_Keys()))
+    lent = found.bound(HostServices(keys=_Keys()))
     return type(found.__name__, (lent,), {"info": info})
 
 

@@ -8,7 +8,7 @@ import random
 import pytest
 from PIL import Image
 
-from sluice_filters.api import Hint, Surroundings
+from sluice_filters.api import Hint, HostServices
 from sluice_filters.basic.bitrev import BitReverse
 from sluice_filters.basic.noop import Noop
 from sluice_filters.basic.sanitise import Sanitise
@@ -87,7 +87,7 @@ SEGMENTS = (b"", b"x", noise(63), noise(64), noise(65), noise(128), noise(300))
 
 
 class TestEncryption(FilterContract):
-    filter = Encryption.bound(Surroundings(FakeKeyRing()))
+    filter = Encryption.bound(HostServices(FakeKeyRing()))
     repeatable = False
     samples = SEGMENTS
 
@@ -221,3 +221,11 @@ def test_every_built_in_describes_itself_consistently(built_in):
     suite = type("Suite", (FilterContract,), {"filter": built_in})()
     suite.test_the_description_is_consistent()
     suite.test_unknown_parameters_are_refused()
+
+
+def test_code_that_was_uploaded_before_finds_the_names_that_it_imports():
+    from sluice_core import describe
+    from sluice_filters import api
+
+    assert (api.Surroundings, api.Team, api.TeamStream) == (api.HostServices, api.FilterEnvironment, api.GroupEncoder)
+    assert describe.WORLDS is describe.RESOURCE_TYPES

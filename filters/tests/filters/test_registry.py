@@ -9,7 +9,7 @@ import pytest
 from sluice_core.code import plugins
 from sluice_core.describe import FILTER, ActionInfo
 from sluice_filters import registry
-from sluice_filters.api import Filter, Hint, Surroundings
+from sluice_filters.api import Filter, Hint, HostServices
 from sluice_filters.basic.noop import Noop
 from sluice_filters.testing.fake_filters import FakeKeyRing
 
@@ -64,7 +64,7 @@ def test_no_two_built_ins_have_the_same_keyword_and_each_runs_where_it_says():
 
 def test_surroundings_reach_every_filter_of_one_process_only(monkeypatch):
     monkeypatch.setattr(plugins, "entry_points", lambda group: [])
-    lent = Surroundings(FakeKeyRing())
+    lent = HostServices(FakeKeyRing())
     bound = registry.load_filters(surroundings=lent)
     assert list(bound) == list(registry.load_filters())
     assert all(one.surroundings is lent for one in bound.values())

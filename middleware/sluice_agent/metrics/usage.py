@@ -16,7 +16,7 @@ from typing import Any, Final
 from sluice_agent.metrics.accounts import NodeAccounts
 from sluice_agent.metrics.publisher import Bus
 from sluice_agent.settings import Settings
-from sluice_core.code.sandbox_trial import Interpreter
+from sluice_core.code.native_trial import Interpreter
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import MetricBatch

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sluice_core.options import Option
 from sluice_core.snapshot.reader import SnapshotReader
-from sluice_filters.api import Filter, Surroundings
+from sluice_filters.api import Filter, HostServices
 from sluice_filters.encryption.keys.options import open_keys
 from sluice_filters.registry import load_filters
 from sluice_filters.visits import ObjectCache
@@ -43,7 +43,7 @@ class WorkerContext:
         self.logger = logger
         #: Why each plugin was left out, by its entry point's name.
         self.failures: dict[str, str] = {}
-        lent = Surroundings(keys=open_keys(options), cache=cache)
+        lent = HostServices(keys=open_keys(options), cache=cache)
         self._installed = hosting.InstalledFilters(
             load_filters(self.failures, lent), options, logger, surroundings=lent
         )

@@ -103,7 +103,7 @@ def test_a_job_whose_objects_wait_longer_than_a_turn_goes_on_all_the_same(rewrit
 
 
 def test_without_redis_nothing_waits_for_the_rate_and_nothing_is_begun(rewriter, store, monkeypatch):
-    claim = SimpleNamespace(goes_on=True)
+    claim = SimpleNamespace(is_active=True)
     wait = rewriter._pace(job("slow", max_objects=1), claim)
     monkeypatch.setattr(rewriter, "store", SimpleNamespace(keys=store.keys, run=_raise))
     assert not wait(1)

@@ -102,7 +102,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ExpansionConfig:
     """What expansions run in.
 
     :param spawn: runs a function beside the caller
@@ -128,7 +128,7 @@ class Openings:
         leases: Leases,
         templates: Templates,
         choose: Choice = in_written_order,
-        surroundings: Surroundings | None = None,
+        surroundings: ExpansionConfig | None = None,
     ) -> None:
         self.active = ActiveExpansions()
         self._shim = shim
@@ -136,7 +136,7 @@ class Openings:
         self._templates = templates
         self._freshness = Freshness(shim, templates)
         self._expander = Expander(shim, templates, choose)
-        self._around = surroundings or Surroundings()
+        self._around = surroundings or ExpansionConfig()
 
     def open(
         self,

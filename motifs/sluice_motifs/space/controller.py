@@ -25,7 +25,7 @@ from sluice_core.motifs.messages import SpaceStatus
 from sluice_motifs.items import ItemState
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Finished, JobThreads
-from sluice_motifs.space.keeper import SpaceKeeper, SpaceSurroundings
+from sluice_motifs.space.keeper import SpaceConfig, SpaceKeeper
 from sluice_motifs.space.space_index import SpaceRules
 from sluice_motifs.space.space_items import ABOVE, SUSPENDED, THRASHING, SpaceItems
 from sluice_motifs.storage.leases import LASTS, release
@@ -53,9 +53,9 @@ class SpaceController:
         rules: SpaceRules,
         leases: Leases,
         owner: str,
-        around: SpaceSurroundings | None = None,
+        around: SpaceConfig | None = None,
     ) -> None:
-        self._around = around = around or SpaceSurroundings()
+        self._around = around = around or SpaceConfig()
         self._runtime = runtime
         self._leases = leases
         self._owner = owner
@@ -121,7 +121,7 @@ class SpaceController:
 
     # From here on: in the one thread
 
-    def hear(self, seconds: float) -> bool:
+    def process_event(self, seconds: float) -> bool:
         """Take in the next thing that is told; False when there is none within so many seconds."""
         try:
             work = self._told.get(timeout=seconds) if seconds > 0 else self._told.get_nowait()
@@ -159,7 +159,7 @@ class SpaceController:
         while not self._stopping.is_set():
             left = due - self._around.clock()
             if left > 0:
-                self.hear(left)
+                self.process_event(left)
                 continue
             due = self._around.clock() + PERIOD
             try:

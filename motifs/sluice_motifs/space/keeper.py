@@ -55,7 +55,7 @@ def _not_in_use(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class SpaceSurroundings:
+class SpaceConfig:
     """What spaces are kept in.
 
     :param guard: why nothing may be contracted now; empty when it may
@@ -99,7 +99,7 @@ class SpaceKeeper:
     :param run: begins a job, whose end is to be told (:meth:`finish`)
     """
 
-    def __init__(self, runtime: Runtime, rules: SpaceRules, run: Callable[[Job], None], around: SpaceSurroundings):
+    def __init__(self, runtime: Runtime, rules: SpaceRules, run: Callable[[Job], None], around: SpaceConfig):
         self.jobs = Jobs(around.contractions, around.refills, run)
         self._index = SpaceIndex(rules, runtime.items.name, around.window, around.share)
         self.spaces = self._index.spaces

@@ -28,7 +28,7 @@ from sluice_motifs_swift.objects.item_index import ItemIndex
 from sluice_motifs_swift.objects.object_proofs import ObjectProofs
 from sluice_motifs_swift.objects.reads import ObjectReads
 from sluice_motifs_swift.objects.reference_rows import ReferenceRows
-from sluice_motifs_swift.objects.shared_looks import SharedLooks
+from sluice_motifs_swift.objects.request_coalescer import RequestCoalescer
 from sluice_motifs_swift.objects.writes import ObjectWrites
 
 log = logging.getLogger(__name__)
@@ -93,7 +93,8 @@ class SwiftShim:
         )
         #: Many may open one object at once, and look at it and its sources.
         self._views, self._unhurried = (
-            _ItemViews(SharedLooks(ObjectViews(handler.app, unhurried=one).view), self._pinned) for one in (False, True)
+            _ItemViews(RequestCoalescer(ObjectViews(handler.app, unhurried=one).view), self._pinned)
+            for one in (False, True)
         )
         self._containers = containers
         self._index = index

@@ -7,7 +7,7 @@ from sluice_filters.api import BadParameter
 from sluice_motifs.api import NotContractible
 from sluice_motifs.contraction.contractor import CONTRACTED
 from sluice_motifs.contraction.preparation import EXPAND, TRUST
-from sluice_motifs.expansion.opening import Surroundings
+from sluice_motifs.expansion.opening import ExpansionConfig
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import HeldLeases, LocalLeases
 from sluice_motifs.storage.records import Motif
@@ -203,7 +203,7 @@ def test_motifs_are_attached_and_detached_once_nobody_else_works_at_the_item():
         others.append(HeldLeases(leases))
         assert others[0].acquire({"a"})
 
-    runtime = Runtime(shim, leases, load_templates(), around=Surroundings(pause=pause))
+    runtime = Runtime(shim, leases, load_templates(), around=ExpansionConfig(pause=pause))
     for name in ("a", "b"):
         shim.put(name, TEXT)
     motif = runtime.create_motif("concat", {"of": "b"})

@@ -215,7 +215,7 @@ class StorletRun(Session):
             if data is None:
                 break
             if data:
-                if stage.hear(data):
+                if stage.read_status(data):
                     stage.output = self._close(stage.output)
                 continue
             stage.status = self._close(stage.status)

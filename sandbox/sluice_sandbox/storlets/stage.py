@@ -41,7 +41,7 @@ class Stage:
     attempts: int = 0
     end: dict[str, Any] | None = None
 
-    def hear(self, data: bytes) -> bool:
+    def read_status(self, data: bytes) -> bool:
         """Take what came on the status pipe; True when it says that the run began just now."""
         self.heard = (self.heard + data)[-_STATUS_LIMIT:]
         mark = _JAVA_START if self.task.language == JAVA else _PYTHON_START

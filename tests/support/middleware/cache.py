@@ -14,7 +14,7 @@ from swift.common.utils import Timestamp
 
 from sluice_core.describe import PROXY
 from sluice_core.options import read_options
-from sluice_filters.api import Filter, Surroundings
+from sluice_filters.api import Filter, HostServices
 from sluice_filters.requests.caching import Caching
 from sluice_filters.visits import Headers, Reply
 from sluice_middleware.cache.node_cache import OPTIONS, NodeCache, open_cache
@@ -134,7 +134,7 @@ class Worker:
         self.cache: NodeCache = cache
         cache.store_later = cache.store_now  # type: ignore[method-assign]  # at once: tests do not wait
         self.app = cache.wrap(disks)
-        self.filter: Filter = Caching.bound(Surroundings(cache=cache))({"admit": 1, **(params or {})})
+        self.filter: Filter = Caching.bound(HostServices(cache=cache))({"admit": 1, **(params or {})})
         self.allowed = True
         self.container_status = 200
         self.protective: tuple[str, ...] = ()

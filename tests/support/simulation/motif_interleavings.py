@@ -37,7 +37,7 @@ from sluice_motifs.contraction.sharing import CopySharing
 from sluice_motifs.dependencies import attachment_checks
 from sluice_motifs.dependencies.freshness import Freshness, sources_by_name
 from sluice_motifs.expansion import stream
-from sluice_motifs.expansion.opening import NoObserver, Openings, Surroundings
+from sluice_motifs.expansion.opening import ExpansionConfig, NoObserver, Openings
 from sluice_motifs.storage.leases import HeldLeases, LocalLeases
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
 from sluice_motifs.storage.shim import Lease, Leases, ViewedOnce
@@ -368,7 +368,7 @@ class Episode(NoObserver):
         self.liars = self.draws.random() < 0.5
         self.shim = MemoryShim(self.front_door, self.scheduler.switch, self.draws, clock=self.scheduler.wall_clock)
         self.leases = LosableLeases(self.scheduler)
-        around = Surroundings(self.scheduler.start, self.scheduler.switch, self.scheduler.clock, observer=self)
+        around = ExpansionConfig(self.scheduler.start, self.scheduler.switch, self.scheduler.clock, observer=self)
         self.openings = Openings(self.shim, self.leases, TEMPLATES, surroundings=around)
         self.contractor = Contractor(self.shim, self.leases, TEMPLATES, grace=GRACE, clock=self.scheduler.wall_clock)
         self.sharing = CopySharing(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sluice_block.konnector.datapath import loop_devices, socket_clients
-from sluice_block.konnector.datapath.front import Front
+from sluice_block.konnector.datapath.export_daemon import ExportDaemon
 from sluice_block.konnector.datapath.fuse_mount import FuseMount
 from sluice_block.konnector.datapath.process_records import ProcessRecord
 from sluice_block.konnector.records import BLOCK, NBD
@@ -71,7 +71,7 @@ class ExportedDevice:
     :param name: of the front's NBD export
     """
 
-    front: Front
+    front: ExportDaemon
     mount: FuseMount
     export: str
     name: str

@@ -19,7 +19,7 @@ from sluice_controller.api.serializers.base import (
 from sluice_controller.api.serializers.code.uploads import RolloutSerializer
 from sluice_controller.policies.deployments import Deployment
 from sluice_controller.registry.dependencies import UsedDependency
-from sluice_core.describe import ALL_PLACES, ENVIRONMENTS, KINDS, PARAMETER_TYPES, PLACES, WORLDS
+from sluice_core.describe import ALL_PLACES, ENVIRONMENTS, KINDS, PARAMETER_TYPES, PLACES, RESOURCE_TYPES
 from sluice_dsl.catalogue.base import Catalogue
 
 
@@ -70,7 +70,7 @@ class FilterSerializer(Serializer):
     methods = s.ListField(child=s.CharField(), help_text="methods of the requests that it accompanies; empty: all")
     on_answer = s.BooleanField(help_text="whether on GET it may begin with the answer, which tells size, type and tags")
     environment = s.ChoiceField(ENVIRONMENTS, help_text="who runs its code")
-    about = s.ListField(child=s.ChoiceField(WORLDS))
+    about = s.ListField(child=s.ChoiceField(RESOURCE_TYPES))
 
 
 class UsableFilterSerializer(FilterSerializer):

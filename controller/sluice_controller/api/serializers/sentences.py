@@ -10,7 +10,7 @@ from rest_framework import serializers as s
 from sluice_controller.api.serializers.base import PARAMS_TEXT, Serializer, computed, examples, params_text
 from sluice_controller.policies.checking import CheckedSentence
 from sluice_controller.policies.effective import REASONS
-from sluice_core.describe import ALL_PLACES, KINDS, WORLDS
+from sluice_core.describe import ALL_PLACES, KINDS, RESOURCE_TYPES
 from sluice_core.messages.predicate import OPERATORS
 from sluice_dsl.candidates import KINDS as KINDS_OF_WORDS
 from sluice_dsl.catalogue.base import Catalogue
@@ -79,7 +79,7 @@ class ActionSerializer(Serializer):
     params = s.DictField(help_text="values in base units, by parameter name")
     params_text = s.CharField(allow_blank=True, help_text=PARAMS_TEXT)
     place = s.ChoiceField(ALL_PLACES)
-    about = s.ListField(child=s.ChoiceField(WORLDS), help_text="what of its target it holds for")
+    about = s.ListField(child=s.ChoiceField(RESOURCE_TYPES), help_text="what of its target it holds for")
     stage = s.IntegerField()
     protective = s.BooleanField()
     life = s.ChoiceField(("persistent", "transient"))

@@ -11,7 +11,7 @@ from tests.support.actors.host import HostScenario, run_scenario, wait_until
 
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.loader import check_source
-from sluice_core.code.sandbox_trial import Trial, try_code
+from sluice_core.code.native_trial import Trial, try_code
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.uploads import CONTROLLER_CODE, Upload
 from sluice_core.store.records import Draft

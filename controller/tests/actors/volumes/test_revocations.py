@@ -35,7 +35,7 @@ class World:
 
     async def told(self):
         """Whether the konnector was told, after another round."""
-        await self.service.tell_all()
+        await self.service.notify_konnectors()
         return (await self.store.run(operations.read_operation(self.store.keys, "o1"))).data["konnector_told"]
 
     async def report(self, **said):

@@ -11,7 +11,7 @@ from castellan.common.exception import KeyManagerError
 from castellan.common.objects.symmetric_key import SymmetricKey
 from castellan.tests.unit.key_manager.mock_key_manager import MockKeyManager
 
-from sluice_filters.api import Hint, Surroundings
+from sluice_filters.api import Hint, HostServices
 from sluice_filters.encryption.encryption import Encryption
 from sluice_filters.encryption.keys.castellan import CastellanKeys
 from sluice_filters.encryption.keys.options import open_keys
@@ -196,7 +196,7 @@ def test_a_hosts_option_opens_the_manager_that_the_configuration_names(place):
 
 
 def test_objects_are_encrypted_and_read_with_such_keys(place):
-    bound = Encryption.bound(Surroundings(place.ring))
+    bound = Encryption.bound(HostServices(place.ring))
     stored, (record,) = encode([bound()], b"some bytes", Hint(10))
     assert record["r"]["key"] == "k1"
     assert run(bound().decoder(record["r"]), [stored]) == b"some bytes"

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_filters.api import BadParameter, CorruptData, FilterError, Hint, Surroundings, Window
+from sluice_filters.api import BadParameter, CorruptData, FilterError, Hint, HostServices, Window
 from sluice_filters.chain import ChainEncoder, chain_decoder, locate
 from sluice_filters.compression.compression import Compression
 from sluice_filters.encryption.encryption import Encryption
@@ -35,7 +35,7 @@ def ring():
 @pytest.fixture
 def small(ring):
     """Encryption with segments of 64 bytes."""
-    bound = Encryption.bound(Surroundings(ring))
+    bound = Encryption.bound(HostServices(ring))
     bound.segment = SEGMENT
     return bound
 
@@ -350,7 +350,7 @@ def test_a_missing_key_is_noticed_before_anything_is_fetched(small, known, ring)
     segment=st.integers(16, 90),
 )
 def test_any_cut_of_any_bytes_comes_back(data, steps, segment):
-    bound = Encryption.bound(Surroundings(FakeKeyRing()))
+    bound = Encryption.bound(HostServices(FakeKeyRing()))
     bound.segment = segment
 
     def pieces(whole):
@@ -369,7 +369,7 @@ def test_any_cut_of_any_bytes_comes_back(data, steps, segment):
 
 
 def test_segments_of_the_default_size_are_64_kib():
-    bound = Encryption.bound(Surroundings(FakeKeyRing()))
+    bound = Encryption.bound(HostServices(FakeKeyRing()))
     data = DATA * 700
     out, (record,) = encode([bound()], data)
     assert record["r"]["seg"] == 64 * KIB

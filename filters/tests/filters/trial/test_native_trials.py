@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from sluice_core.code.code_store import BadUpload, CodeStore
-from sluice_core.code.sandbox_trial import Trial, try_code
+from sluice_core.code.native_trial import Trial, try_code
 from sluice_core.messages.uploads import Revision, Upload
-from sluice_filters.api import FilterError, Hint, Surroundings
+from sluice_filters.api import FilterError, Hint, HostServices
 from sluice_filters.chain import ChainEncoder, chain_decoder
 from sluice_filters.registry import BUILT_IN
 from sluice_filters.testing import run
@@ -239,7 +239,7 @@ def test_two_revisions_stand_side_by_side_and_the_version_is_the_revision(turned
 
 
 def test_an_uploaded_filter_gets_the_surroundings_of_its_process(turned):
-    lent = Surroundings()
+    lent = HostServices()
     bound = turned(255, 3).bound(lent)
     assert (bound.surroundings, bound.info.version, bound.upload.revision) == (lent, 3, 3)
 

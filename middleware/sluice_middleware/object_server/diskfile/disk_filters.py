@@ -15,7 +15,7 @@ from sluice_core.errors import SluiceError
 from sluice_core.logs import quote_our_records
 from sluice_core.options import Option, read_options
 from sluice_core.snapshot.reader import SnapshotReader
-from sluice_filters.api import CorruptData, Filter, Hint, Surroundings
+from sluice_filters.api import CorruptData, Filter, Hint, HostServices
 from sluice_filters.chain import ChainEncoder, missing
 from sluice_filters.encryption.keys.options import open_keys
 from sluice_filters.registry import load_filters
@@ -83,7 +83,7 @@ class DiskFilters:
 
     @cached_property
     def _installed(self) -> hosting.InstalledFilters:
-        lent = Surroundings(keys=self._keys)
+        lent = HostServices(keys=self._keys)
         found = load_filters(self.failures, lent)
         for name, reason in self.failures.items():
             self._logger.error("sluice: plugin `%s` is left out: %s", name, reason)

@@ -7,7 +7,7 @@ import pytest
 
 from sluice_agent.code.fetcher import CodeFetcher
 from sluice_core.code.code_store import CodeStore
-from sluice_core.code.sandbox_trial import Verdict
+from sluice_core.code.native_trial import Verdict
 from sluice_core.describe import NBDKIT
 from sluice_core.errors import NotFound, PeerError
 from sluice_core.messages.uploads import Upload

@@ -13,7 +13,7 @@ from sluice_agent.code import validation
 from sluice_agent.code.fetcher import CodeFetcher
 from sluice_agent.settings import Settings
 from sluice_core.code.code_store import CodeStore
-from sluice_core.code.sandbox_trial import Interpreter, Trial, Verdict
+from sluice_core.code.native_trial import Interpreter, Trial, Verdict
 from sluice_core.code.swift_code_store import SwiftCodeStoreSettings
 from sluice_core.errors import PeerError
 from sluice_core.messages.uploads import Upload

@@ -8,7 +8,7 @@ import pytest
 
 from sluice_agent.metrics import usage
 from sluice_agent.settings import OPTIONS, Settings
-from sluice_core.code.sandbox_trial import Interpreter
+from sluice_core.code.native_trial import Interpreter
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.batch_frame import encode_frame
 from sluice_core.options import OptionError, read_options

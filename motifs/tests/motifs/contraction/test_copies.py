@@ -7,7 +7,7 @@ from sluice_motifs.api import COPY, NotContractible
 from sluice_motifs.contraction.contractor import BUSY, CONTRACTED
 from sluice_motifs.contraction.copies import GRACE, CopySweeper
 from sluice_motifs.contraction.preparation import EXPAND, TRUST
-from sluice_motifs.expansion.opening import Surroundings
+from sluice_motifs.expansion.opening import ExpansionConfig
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import Motif, Record
@@ -41,7 +41,7 @@ class Store:
             self.shim,
             LocalLeases(),
             self.templates,
-            around=Surroundings(clock=lambda: self.now),
+            around=ExpansionConfig(clock=lambda: self.now),
             may_share=lambda motif, other: self.sharers,
         )
         self.sweeper = CopySweeper(self.shim.copies)

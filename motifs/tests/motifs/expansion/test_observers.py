@@ -4,7 +4,7 @@ import pytest
 
 from sluice_motifs.api import SourceGone
 from sluice_motifs.expansion.observers import EventObserver
-from sluice_motifs.expansion.opening import Surroundings
+from sluice_motifs.expansion.opening import ExpansionConfig
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.concat import Concat
@@ -30,7 +30,7 @@ def told():
 def storage(told):
     shim = MemoryShim(lambda name, chain: shim.own_bytes(shim.view(name)))
     observer = EventObserver(lambda *event: told.append(event))
-    around = Surroundings(spawn=lambda work: work(), observer=observer)
+    around = ExpansionConfig(spawn=lambda work: work(), observer=observer)
     runtime = Runtime(shim, LocalLeases(), {"concat": Unsteady}, around=around)
     for name in ("source", "item"):
         shim.put(name, b"abc")

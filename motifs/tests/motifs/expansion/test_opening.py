@@ -10,7 +10,7 @@ from sluice_core.describe import MOTIF, ActionInfo
 from sluice_core.errors import PeerError
 from sluice_motifs.api import ExpansionError, Source, Template
 from sluice_motifs.expansion import opening
-from sluice_motifs.expansion.opening import NoObserver, Surroundings
+from sluice_motifs.expansion.opening import ExpansionConfig, NoObserver
 from sluice_motifs.expansion.turns import Turns
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
@@ -92,7 +92,7 @@ class Store:
         self.events = Events()
         self.shim = MemoryShim(self.read)
         self.leases = leases or LocalLeases()
-        around = around or Surroundings(observer=self.events)
+        around = around or ExpansionConfig(observer=self.events)
         self.runtime = Runtime(self.shim, self.leases, TEMPLATES, around=around)
         self.shim.put("source", CONTENT)
 
@@ -248,7 +248,7 @@ def test_a_motif_whose_source_is_gone_is_detached_while_the_bytes_are_there(stor
 
 
 def test_a_hanging_template_is_given_up_and_the_item_can_be_made_by_somebody_else(store):
-    store = Store(around=Surroundings(stalled=0.01))
+    store = Store(around=ExpansionConfig(stalled=0.01))
     store.contracted("held")
     reader = store.read("item")
     next(reader)
@@ -298,7 +298,7 @@ def test_a_long_expansion_renews_its_lease_and_ends_at_its_limit(monkeypatch):
                 call.check()
 
     monkeypatch.setitem(TEMPLATES, "copy", Slow)
-    store = Store(Counted(clock=lambda: now[0]), Surroundings(clock=lambda: now[0]))
+    store = Store(Counted(clock=lambda: now[0]), ExpansionConfig(clock=lambda: now[0]))
     store.contracted("copy")
     with pytest.raises(ExpansionError, match="was not made within 3600 s"):
         list(store.read("item"))
@@ -308,7 +308,7 @@ def test_a_long_expansion_renews_its_lease_and_ends_at_its_limit(monkeypatch):
 
 def test_expansions_take_turns(store):
     turns = Turns(1, lambda name: "tenant")
-    store = Store(around=Surroundings(turns=turns))
+    store = Store(around=ExpansionConfig(turns=turns))
     store.contracted("held")
     first = store.read("item")
     next(first)

@@ -10,7 +10,7 @@ import pytest
 from sluice_core.messages.elasticity import Membership, Space, SpacePart
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.controller import SpaceController
-from sluice_motifs.space.keeper import SpaceSurroundings
+from sluice_motifs.space.keeper import SpaceConfig
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim
@@ -54,7 +54,7 @@ class Cluster:
         self.suspended = ""
         self.in_use = set()
         self.told, self.reports = [], []
-        around = SpaceSurroundings(
+        around = SpaceConfig(
             guard=lambda: self.suspended,
             report=self.reports.append,
             tell=lambda *event: self.told.append(event),
@@ -93,13 +93,13 @@ class Cluster:
     def settle(self):
         """Step until nothing is under way; the last status."""
         for _ in range(50):
-            while self.controller.hear(0):
+            while self.controller.process_event(0):
                 pass
             self.controller.step()
             if not self.controller._keeper.jobs:
                 return self.reports[-1][0] if self.reports else None
             while self.controller._keeper.jobs:
-                assert self.controller.hear(5)
+                assert self.controller.process_event(5)
         raise AssertionError("it never comes to rest")
 
     def contracted(self):
@@ -277,7 +277,7 @@ def test_what_grows_above_its_target_is_contracted_before_the_next_look(cluster,
     cluster.settle()
     cluster.put(*NAMES[5:])
     while len(cluster.contracted()) < 5:
-        assert cluster.controller.hear(5)
+        assert cluster.controller.process_event(5)
     cluster.settle()
     cluster.in_use = set(NAMES)
     rules.set(target_size=0)
@@ -285,7 +285,7 @@ def test_what_grows_above_its_target_is_contracted_before_the_next_look(cluster,
     cluster.in_use.remove("c/9")
     cluster.controller.closed("c/9")
     while len(cluster.contracted()) < 6:
-        assert cluster.controller.hear(5)
+        assert cluster.controller.process_event(5)
 
 
 def test_what_was_opened_when_it_was_judged_goes_when_it_is_closed(cluster, rules):
@@ -326,7 +326,7 @@ def test_contractions_do_not_wait_for_refills(cluster, rules):
     try:
         while len(cluster.contracted()) < 11:
             cluster.controller.step()
-            assert cluster.controller.hear(5)
+            assert cluster.controller.process_event(5)
     finally:
         held.set()
     cluster.settle()
@@ -426,7 +426,7 @@ def test_it_runs_by_itself(rules):
     cluster.put(*NAMES)
     rules.space = Space("a", "tenant", 4 * SIZE)
     reports = queue.SimpleQueue()
-    around = SpaceSurroundings(report=reports.put)
+    around = SpaceConfig(report=reports.put)
     controller = SpaceController(cluster.runtime, rules, LocalLeases(), "n1", around)
     controller.start()
     try:

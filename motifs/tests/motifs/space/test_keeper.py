@@ -2,7 +2,7 @@
 
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Finished
-from sluice_motifs.space.keeper import SpaceKeeper, SpaceSurroundings
+from sluice_motifs.space.keeper import SpaceConfig, SpaceKeeper
 from sluice_motifs.space.one_space import PATH, OneSpace
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.registry import load_templates
@@ -18,7 +18,7 @@ class Kept:
         self.runtime = Runtime(MemoryShim(None), LocalLeases(), load_templates())
         self.rules = OneSpace(target, "lru")
         self.begun = []
-        self.keeper = SpaceKeeper(self.runtime, self.rules, self.begun.append, SpaceSurroundings())
+        self.keeper = SpaceKeeper(self.runtime, self.rules, self.begun.append, SpaceConfig())
         self.runtime.items.watch(self.keeper)
         self.keeper.update()
         self.runtime.items.begin_scan()

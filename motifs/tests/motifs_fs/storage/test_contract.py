@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_motifs.expansion.opening import Openings, Surroundings
+from sluice_motifs.expansion.opening import ExpansionConfig, Openings
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import Record
 from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract
@@ -27,7 +27,7 @@ class FolderStorage:
         self.shim = FileShim(self._files, self._folder, self._tracker, self._read)
         templates = {ShiftedCopy.info.keyword: ShiftedCopy}
         self._openings = Openings(
-            self.shim, LocalLeases(), templates, surroundings=Surroundings(spawn=self.shim.pinning.spawn)
+            self.shim, LocalLeases(), templates, surroundings=ExpansionConfig(spawn=self.shim.pinning.spawn)
         )
 
     def put(self, name, content):

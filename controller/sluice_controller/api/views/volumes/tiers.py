@@ -93,7 +93,7 @@ class TierView(View):
 
         The tier.
         """
-        return Response(_SHAPE.render(tiers.mend(self.backend, tier)))
+        return Response(_SHAPE.render(tiers.repair(self.backend, tier)))
 
     @operation("sluice:tiers:delete", "delete_tier", GONE, _NAME, errors=(404, 409))
     def delete(self, request: Request, tier: str) -> Response:

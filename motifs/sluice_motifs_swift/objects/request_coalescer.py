@@ -22,7 +22,7 @@ class _Look(Generic[T]):
         self.error: Exception | None = None
 
 
-class SharedLooks(Generic[T]):
+class RequestCoalescer(Generic[T]):
     """:param look: looks at an item; may block"""
 
     def __init__(self, look: Callable[[str], T]) -> None:

@@ -35,7 +35,7 @@ from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CO
 MODULES: Final[Mapping[str, str]] = {
     FILTER_CODE: "sluice_filters.trial.trial",
     METRIC_CODE: "sluice_metrics.trial",
-    CONTROLLER_CODE: "sluice_core.code.sandbox_trial",
+    CONTROLLER_CODE: "sluice_core.code.native_trial",
 }
 #: The module that tries shared objects for nbdkit.
 _OF_NBDKIT: Final = "sluice_block.uploaded.trial"

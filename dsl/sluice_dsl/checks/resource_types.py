@@ -28,7 +28,7 @@ _ATTRIBUTES: Final = frozenset(one.name for one in REQUEST_ATTRIBUTES)
 _FIXED: Final = "changes what a volume stores, which is decided when it is attached for the first time"
 
 
-def resolve_world(
+def resolve_resource_type(
     action: ast.Action, info: ActionInfo, target: Target | None, conditional: bool, reporter: Reporter
 ) -> tuple[str, ...]:
     """What of ``target`` (None when that is faulty) the action is about; refused when that is nothing.
@@ -56,7 +56,7 @@ def resolve_place_about(action: ast.Action, info: ActionInfo, about: tuple[str, 
     return KONNECTOR
 
 
-def check_worlds(
+def check_resource_types(
     sentence: ast.Sentence, steps: Iterable[Step], target: Target | None, catalogue: Catalogue, reporter: Reporter
 ) -> None:
     """Report what a sentence may not say of volumes, and what it does not do to them."""

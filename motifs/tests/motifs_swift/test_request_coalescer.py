@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from sluice_motifs_swift.objects.shared_looks import SharedLooks
+from sluice_motifs_swift.objects.request_coalescer import RequestCoalescer
 
 
 class Gate:
@@ -33,7 +33,7 @@ def start(looks, name, found):
 
 def test_who_comes_while_somebody_looks_shares_the_next_look():
     gate = Gate()
-    looks = SharedLooks(gate)
+    looks = RequestCoalescer(gate)
     first, later = [], []
     threads = [start(looks, "a", first)]
     assert gate.begun.acquire(timeout=10)
@@ -53,7 +53,7 @@ def test_who_comes_while_somebody_looks_shares_the_next_look():
 
 def test_items_do_not_wait_for_each_other():
     gate = Gate()
-    looks = SharedLooks(gate)
+    looks = RequestCoalescer(gate)
     found = []
     threads = [start(looks, name, found) for name in "abc"]
     for _ in threads:
@@ -67,7 +67,7 @@ def test_items_do_not_wait_for_each_other():
 def test_a_look_that_fails_fails_for_those_who_share_it_alone():
     gate = Gate()
     gate.let.release(2)
-    looks = SharedLooks(gate)
+    looks = RequestCoalescer(gate)
     with pytest.raises(ValueError, match="look 1"):
         looks("bad")
     with pytest.raises(ValueError, match="look 2"):

@@ -32,7 +32,7 @@ _NODE: Final = "volume"
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
+class ExportDaemon:
     """The daemon of one volume, whose sockets are in ``folder``; ``name`` is that of its NBD export."""
 
     folder: Path
