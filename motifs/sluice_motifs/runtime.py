@@ -115,7 +115,7 @@ class Runtime:
         check_sources(view, motif, self._shim, self._templates)
         attached = Record((*view.record.motifs, motif), view.record.made_from)
         views = ViewedOnce(self._shim)
-        state = Freshness(views, self._templates).look(replace(view, record=attached))
+        state = Freshness(views, self._templates).check_sources(replace(view, record=attached))
         names = internal_sources(motif, view.name, self._templates)
         missing = state.gone.intersection(names)
         if missing:

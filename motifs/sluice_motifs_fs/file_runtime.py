@@ -75,7 +75,7 @@ class FileRuntime(Runtime):
             view = self._file_shim.view(name)
             if view is None:
                 raise NotFound(f"there is no file `{name}`")
-            state = self._freshness.look(view)
+            state = self._freshness.check_sources(view)
             looked_at = {one for one in state.closure if not is_copy(one)}
             if not heard and any(map(self._files.written, looked_at)):
                 self.hear_closes()
@@ -131,7 +131,7 @@ class FileRuntime(Runtime):
     def note(self, name: str) -> None:
         """Something may have become of a file."""
         try:
-            view = self._files.look(name)
+            view = self._files.find(name)
         except PeerError:
             return
         if view is None or not view.record.motifs:

@@ -143,7 +143,7 @@ class MotifFiles:
 
     def motifs(self, name: str) -> Sequence[Motif]:
         """The motifs of a file."""
-        view = self.files.look(name)
+        view = self.files.find(name)
         return () if view is None else view.record.motifs
 
     def unlink(self, name: str) -> None:

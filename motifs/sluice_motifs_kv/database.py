@@ -217,7 +217,7 @@ class Database:
         for source in internal_sources(motif, name, self._templates):
             for _ in self._shim.read(source, motif.identity, (name,)):  # one that is out of date gets its version
                 pass
-        made_from = Freshness(self._shim, self._templates).look(new).versions
+        made_from = Freshness(self._shim, self._templates).check_sources(new).versions
         value = b"".join(pieces_of(template, Call(self._shim, new, template, motif, ()), motif))
         kept = value if self._fits(len(value)) else None
         plain = plain_of(new.plain.version, value)

@@ -44,7 +44,7 @@ class ChangedObjects(GreenService):
         if self._used:
             self._waiting.update(dict.fromkeys(islice(names, _MOST - len(self._waiting))))
 
-    def look(self) -> int:
+    def contract_outdated(self) -> int:
         """Look at what is derived from some of those that wait; how many objects gave up their bytes."""
         names = list(islice(self._waiting, _AT_ONCE * _NAMES))
         for name in names:
@@ -64,7 +64,7 @@ class ChangedObjects(GreenService):
     def _run(self) -> None:
         while True:
             green.pause(_PAUSE)
-            contracted = self.look()
+            contracted = self.contract_outdated()
             if contracted:
                 log.info("%d objects gave up their bytes, since what they are derived from has changed", contracted)
 

@@ -52,7 +52,7 @@ class NewItems(GreenService):
         if len(self._waiting) < _MOST:
             heapq.heappush(self._waiting, (self._now + _PAUSES[0], len(_PAUSES) - 1, name))
 
-    def look(self, seconds: float) -> None:
+    def scan_due(self, seconds: float) -> None:
         """Look at the objects whose time has come, so many seconds after the last call."""
         self._now += seconds
         while self._waiting and self._waiting[0][0] <= self._now:
@@ -74,6 +74,6 @@ class NewItems(GreenService):
         while True:
             green.pause(_SLICE)
             try:
-                self.look(_SLICE)
+                self.scan_due(_SLICE)
             except Exception:  # the storage may raise anything
                 log.exception("objects with new motifs are not looked at")

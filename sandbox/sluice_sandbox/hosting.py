@@ -74,7 +74,7 @@ class InstalledFilters:
 
         What failed is tried again at each call: its code may have come meanwhile.
         """
-        changed = self._native is not None and self._native.take(uploads)
+        changed = self._native is not None and self._native.update(uploads)
         if uploads is self._taken and not (self._failures or self._behind or changed):
             return False
         native = {} if self._native is None else self._native.found

@@ -56,12 +56,12 @@ class NodeWatcher(Service):
     async def _step(self) -> None:
         await asyncio.sleep(_INTERVAL)
         if self._ownership.owns(NAME):
-            await self.look()
+            await self.poll()
         else:
             self._known = None
             self._last = {}
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Read all reports, and log what has changed since the last time.
 
         :raises PeerError: when Redis is away; the same is found again then

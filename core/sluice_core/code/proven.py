@@ -59,7 +59,7 @@ class ProvenCode(Generic[T]):
         """Keyword → the result of ``load``."""
         return {keyword: one.loaded for keyword, one in self._made.items()}
 
-    def take(self, uploads: tuple[Upload, ...]) -> bool:
+    def update(self, uploads: tuple[Upload, ...]) -> bool:
         """Load these uploads and no others; True when ``found`` changed.
 
         Cheap when ``uploads`` is the same tuple as before and all of them are loaded in their newest revision.

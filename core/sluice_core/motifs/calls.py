@@ -140,7 +140,7 @@ def _wait_for_answer(keys: Keys, call_id: str, seconds: float) -> Operation[byte
     return Operation((command,), lambda replies: replies[0][1] if replies[0] else None)
 
 
-def take(keys: Keys, daemon: str, seconds: float) -> Operation[tuple[bytes, bool] | None]:
+def claim_call(keys: Keys, daemon: str, seconds: float) -> Operation[tuple[bytes, bool] | None]:
     """A call as it waits, now in the hand of ``daemon``, and whether its caller has given up; None when none came.
 
     :param seconds: to wait for one

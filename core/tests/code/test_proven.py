@@ -89,13 +89,13 @@ def test_a_class_may_have_any_name(store):
 
 def test_code_is_taken_once_it_is_proven_and_goes_with_its_registration(host):
     uploads = (uploaded(),)
-    assert not host.code.take(uploads)
+    assert not host.code.update(uploads)
     assert host.code.found == {}
     host.prove(ONE)
-    assert host.code.take(uploads)
+    assert host.code.update(uploads)
     assert host.code.found == {"shout": "one 1"}
-    assert not host.code.take(uploads)
-    assert host.code.take(())
+    assert not host.code.update(uploads)
+    assert host.code.update(())
     assert host.code.found == {}
 
 
@@ -103,13 +103,13 @@ def test_the_newest_proven_revision_is_in_use_and_a_newer_one_takes_its_place(ho
     host.prove(ONE)
     second = succeeded(uploaded(), TWO)
     third = succeeded(second, THREE)
-    host.code.take((third,))
+    host.code.update((third,))
     assert host.code.found == {"shout": "one 1"}
     host.prove(TWO)
-    assert host.code.take((third,))
+    assert host.code.update((third,))
     assert host.code.found == {"shout": "two 2"}
     host.prove(THREE)
-    host.code.take((third,))
+    host.code.update((third,))
     assert host.code.found == {"shout": "three 3"}
     assert host.loads == [ONE, TWO, THREE]
 
@@ -118,10 +118,10 @@ def test_a_revision_that_fails_here_leaves_the_one_before_in_place_and_is_said_o
     host.prove(ONE, TWO)
     host.broken.add(TWO)
     first = uploaded()
-    host.code.take((first,))
+    host.code.update((first,))
     newer = (succeeded(first, TWO),)
     for _ in range(3):
-        assert not host.code.take(newer)
+        assert not host.code.update(newer)
     assert host.code.found == {"shout": "one 1"}
     assert host.loads == [ONE, TWO]
     said = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
@@ -131,7 +131,7 @@ def test_a_revision_that_fails_here_leaves_the_one_before_in_place_and_is_said_o
 def test_a_process_that_starts_with_a_revision_that_fails_takes_the_one_before(host):
     host.prove(ONE, TWO)
     host.broken.add(TWO)
-    assert host.code.take((succeeded(uploaded(), TWO),))
+    assert host.code.update((succeeded(uploaded(), TWO),))
     assert host.code.found == {"shout": "one 1"}
 
 
@@ -140,7 +140,7 @@ def test_code_that_was_changed_on_the_disk_is_not_loaded(host, caplog):
     path = host.store.path(digest(ONE))
     path.unlink()
     path.write_bytes(b"something else")
-    assert not host.code.take((uploaded(),))
+    assert not host.code.update((uploaded(),))
     assert host.loads == []
     assert "SHA-256" in caplog.text
 
@@ -159,7 +159,7 @@ def test_code_that_was_changed_on_the_disk_is_not_loaded(host, caplog):
 def test_what_is_not_for_this_host_is_passed_over(store, one):
     host = Host(store, taken={"taken"})
     host.prove(ONE)
-    assert not host.code.take((one,))
+    assert not host.code.update((one,))
     assert host.loads == []
 
 
@@ -174,20 +174,20 @@ def test_a_folder_that_cannot_be_read_is_said_and_ends_nothing(tmp_path, monkeyp
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("pathlib.Path.is_file", denied)
-    assert not Host(store).code.take((uploaded(),))
+    assert not Host(store).code.update((uploaded(),))
 
 
 def test_what_makes_no_difference_to_the_code_loads_nothing_anew(host):
     host.prove(ONE)
     first = uploaded()
-    host.code.take((first,))
-    assert not host.code.take((replace(first, self_service=True, created_by="somebody"),))
+    host.code.update((first,))
+    assert not host.code.update((replace(first, self_service=True, created_by="somebody"),))
     assert host.loads == [ONE]
 
 
 def test_going_back_is_a_new_revision_of_the_old_code(host):
     host.prove(ONE, TWO)
     second = succeeded(uploaded(), TWO)
-    host.code.take((second,))
-    assert host.code.take((succeeded(second, ONE),))
+    host.code.update((second,))
+    assert host.code.update((succeeded(second, ONE),))
     assert host.code.found == {"shout": "one 3"}

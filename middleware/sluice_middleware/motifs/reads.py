@@ -101,7 +101,7 @@ class MotifReads:
             if not may_get_stale(view, self._templates):
                 return ""
             views = ObjectViews(self._app, env.get("swift.cache"))
-            return "true" if Freshness(views, self._templates).look(view).stale else ""
+            return "true" if Freshness(views, self._templates).check_sources(view).stale else ""
         except SluiceError as error:
             if env["REQUEST_METHOD"] != "HEAD":
                 raise OwnersError(f"{error}") from error

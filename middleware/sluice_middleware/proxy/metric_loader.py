@@ -36,7 +36,7 @@ class WorkerMetrics:
 
     def apply_uploads(self, uploads: tuple[Upload, ...]) -> bool:
         """Count the running metrics of ``uploads`` beside those installed; True when the agent needs a new hello."""
-        if self._uploaded is None or not self._uploaded.take(uploads):
+        if self._uploaded is None or not self._uploaded.update(uploads):
             return False
         try:
             self.meter.measure((*self._installed.values(), *self._uploaded.found.values()))

@@ -73,7 +73,7 @@ class OutdatedContractor:
             view = self._shim.view(item)
             motifs = view.record.motifs if view is not None else ()
             needed = derived_from(motifs, item, self._templates)
-            state = self._freshness.look(view) if view is not None and needed else None
+            state = self._freshness.check_sources(view) if view is not None and needed else None
             for source in sources:
                 # what is derived from an item that is gone is looked at when it is read
                 if state is None or source not in needed or source in state.gone:

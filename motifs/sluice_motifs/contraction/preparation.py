@@ -39,7 +39,7 @@ class Preparation:
 
         Bytes that are out of date need no proof: they are never read again.
         """
-        state = Freshness(views, self._templates).look(view)
+        state = Freshness(views, self._templates).check_sources(view)
         usable = self._freshness.usable(view, state)
         if not self.is_prepared(view, verify, state):
             view, usable = self._made_sure(view, usable, state, alive)
@@ -73,7 +73,7 @@ class Preparation:
         if copied is view and failure is not None:
             raise failure
         kept = [one for one in copied.record.motifs if one.proven and one not in view.record.motifs]
-        return (copied, kept) if kept else self._prove(copied, self._freshness.look(copied), alive)
+        return (copied, kept) if kept else self._prove(copied, self._freshness.check_sources(copied), alive)
 
     def _prove(
         self, view: ItemView, before: SourceState, alive: Callable[[], None]

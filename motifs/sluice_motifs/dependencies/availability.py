@@ -65,7 +65,7 @@ class _Search:
         """The support of an item without its own bytes; None when it has none."""
         if not view.record.motifs:
             return self._none("it has no motif" if not path else f"`{view.name}` has no motif")
-        state = self._freshness.look(view)
+        state = self._freshness.check_sources(view)
         usable = self._freshness.usable(view, state)
         # bytes that are out of date, or gone already, need no proof
         trusted = self._trusted or state.stale or view.contracted

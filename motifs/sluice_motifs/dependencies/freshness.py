@@ -111,7 +111,7 @@ class Freshness:
         self._views = views
         self._templates = templates
 
-    def look(self, view: ItemView) -> SourceState:
+    def check_sources(self, view: ItemView) -> SourceState:
         """
         :raises ExpansionError: when it has more sources than are looked at
         """

@@ -92,7 +92,7 @@ class Expander:
                             break
                     else:
                         return motif
-                before, state = state, self._freshness.look(view)
+                before, state = state, self._freshness.check_sources(view)
                 if stream.length or state.closure == before.closure:
                     break  # nothing was changed by somebody else meanwhile
         except SluiceError as error:
@@ -151,7 +151,7 @@ class Expander:
                     made = True
                     for _ in self._shim.read(name, motif.identity, (*chain, view.name)):
                         alive()
-        return self._freshness.look(view) if made else state
+        return self._freshness.check_sources(view) if made else state
 
     def _make(
         self,

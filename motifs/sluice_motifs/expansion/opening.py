@@ -248,7 +248,7 @@ class Openings:
         """An item and its sources, beside each other; None when these are unknown, or there is no item."""
         views = ViewedOnce(self._shim)
         view = views.view_all((name, *sources))[0] if sources else None
-        return None if view is None else (view, Freshness(views, self._templates).look(view))
+        return None if view is None else (view, Freshness(views, self._templates).check_sources(view))
 
     def _look(self, name: str) -> tuple[ItemView, SourceState]:
         """An item and its sources; motifs are detached whose sources are gone while it is there."""
@@ -256,7 +256,7 @@ class Openings:
             view = self._shim.view(name)
             if view is None:
                 raise NotFound(f"there is no item `{name}`")
-            state = self._freshness.look(view)
+            state = self._freshness.check_sources(view)
             if view.contracted or not state.gone:
                 return view, state
             record = self._freshness.without(view, state.gone)

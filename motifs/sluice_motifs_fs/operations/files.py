@@ -27,7 +27,7 @@ class FileOperations(FolderOperations):
     async def getattr(self, inode: int, ctx: RequestContext) -> EntryAttributes:
         node = self.nodes[inode]
         with REPORTED:
-            return self.look(self.file(node, None))[1]
+            return self.read_attributes(self.file(node, None))[1]
 
     async def setattr(
         self, inode: int, attr: EntryAttributes, fields: SetattrFields, fh: int | None, ctx: RequestContext

@@ -80,7 +80,7 @@ class FolderOperations(pyfuse3.Operations):
         text = os.fsdecode(name)
         with REPORTED:
             try:
-                found, entry = self.look(self.nodes.below(parent, text))
+                found, entry = self.read_attributes(self.nodes.below(parent, text))
             except FileNotFoundError:
                 return _absent()
         if found.st_dev != self._device or (parent is self.nodes.top and text == PRIVATE):
@@ -170,7 +170,7 @@ class FolderOperations(pyfuse3.Operations):
             for number in range(start_id, len(entries)):
                 name = entries[number].name
                 try:
-                    found_one, entry = self.look(entries[number].path)
+                    found_one, entry = self.read_attributes(entries[number].path)
                 except FileNotFoundError:
                     continue
                 if found_one.st_dev != self._device:
@@ -201,7 +201,7 @@ class FolderOperations(pyfuse3.Operations):
             raise OSError(errno.ESTALE, "the file has no name any more")
         return path
 
-    def look(self, file: int | str) -> tuple[os.stat_result, EntryAttributes]:
+    def read_attributes(self, file: int | str) -> tuple[os.stat_result, EntryAttributes]:
         """A file of the source folder, and what the kernel is told of it.
 
         It may be contracted or expanded meanwhile, which no mix of both is told of: the kernel would keep that.

@@ -156,7 +156,7 @@ class ItemOperations(FileOperations):
             file = node.files[0] if node.files else self._replaced.file(inode)
             if file is None:
                 raise FUSEError(errno.ESTALE)
-            return self.look(file)[1]
+            return self.read_attributes(file)[1]
 
     async def read(self, fh: int, off: int, size: int) -> bytes:
         watched = self._watched.get(fh)

@@ -56,7 +56,7 @@ class FileShim(Shim):
         self._replaced = replaced
         self._making: set[int] = set()
         self._copies = FileCopies(files.private)
-        self.pinning = Pinning(folder, tracker, self._files.look)
+        self.pinning = Pinning(folder, tracker, self._files.find)
 
     # Shim
 
@@ -68,7 +68,7 @@ class FileShim(Shim):
         if is_copy(name):
             return self._copies.view(name)
         pin = self.pinning.find(name)
-        return self._files.look(name) if pin is None else pin.view
+        return self._files.find(name) if pin is None else pin.view
 
     def scan(self) -> Iterator[ItemView]:
         return self._files.scan()
@@ -80,7 +80,7 @@ class FileShim(Shim):
 
     def read(self, name: str, reader: str, chain: tuple[str, ...], version: str = "") -> Iterator[bytes]:
         pin = self.pinning.find(name)
-        if self._files.look(name, int(reader) if reader else None) is None and pin is None:
+        if self._files.find(name, int(reader) if reader else None) is None and pin is None:
             raise SourceGone(name)
         yield from self._front_door(name, chain) if pin is None else pin.read()
 

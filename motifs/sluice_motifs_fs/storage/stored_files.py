@@ -66,7 +66,7 @@ class StoredFiles:
         self._folder = folder
         self._tracker = tracker
 
-    def look(self, name: str, reader: int | None = None) -> ItemView | None:
+    def find(self, name: str, reader: int | None = None) -> ItemView | None:
         """As :meth:`view`, whatever is pinned.
 
         :param reader: the user who must have the right to read it
@@ -95,7 +95,7 @@ class StoredFiles:
     def scan(self) -> Iterator[ItemView]:
         for name in self._names():
             try:
-                view = self.look(name)
+                view = self.find(name)
             except DecodeError as error:
                 log.warning("`%s`: %s", name, error)
                 self.unread += 1

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError, PeerError, SluiceError
-from sluice_core.motifs.calls import MotifCalls, answer_call, calls_in_hand, drop_call, take, taken_call
+from sluice_core.motifs.calls import MotifCalls, answer_call, calls_in_hand, claim_call, drop_call, taken_call
 from sluice_core.motifs.daemons import PERIOD, announce, lost_daemons, withdraw
 from sluice_core.motifs.messages import VERBS, MotifAnswer, MotifCall, MotifDaemon, MotifTemplate
 from sluice_core.store.operation import Operation
@@ -79,7 +79,7 @@ class CallServer:
         while not self._stopping.is_set():
             if not self._free.acquire(timeout=_WAIT):
                 continue
-            found = self._try(take(self._store.keys, self.daemon.name, _WAIT), _PAUSE)
+            found = self._try(claim_call(self._store.keys, self.daemon.name, _WAIT), _PAUSE)
             if found is None:
                 self._free.release()
                 continue

@@ -44,11 +44,11 @@ class _ItemViews(Views):
     """
 
     def __init__(self, look: Callable[[str], ItemView | None], pinned: Callable[[ItemView], str]) -> None:
-        self.look = look
+        self.view_stored = look
         self._pinned = pinned
 
     def view(self, name: str) -> ItemView | None:
-        view = self.look(name)
+        view = self.view_stored(name)
         if view is None or view.contracted or view.pinned or not view.record.motifs:
             return view
         return replace(view, pinned=self._pinned(view))
@@ -148,7 +148,7 @@ class SwiftShim:
         self._note(seen, record)
         if not self._writes.post(seen, record):
             return False
-        now = self._views.look(seen.name)  # it may have come onto a data file that keeps a newer one
+        now = self._views.view_stored(seen.name)  # it may have come onto a data file that keeps a newer one
         return now is not None and now.record == record and now.plain == seen.plain
 
     def contract(self, seen: ItemView, record: Record) -> bool:

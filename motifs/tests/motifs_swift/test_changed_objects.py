@@ -23,11 +23,11 @@ class Contractor:
 def test_changed_objects_are_handed_on_once():
     contractor = Contractor()
     changed = ChangedObjects(contractor)
-    assert changed.look() == 0
+    assert changed.contract_outdated() == 0
     assert contractor.told == []
     changed.note([f"{number}" for number in range(1100)])
     changed.note(["3"])
-    assert (changed.look(), changed.look(), changed.look()) == (1000, 100, 0)
+    assert (changed.contract_outdated(), changed.contract_outdated(), changed.contract_outdated()) == (1000, 100, 0)
     told = [name for names in contractor.told for name in names]
     assert sorted(told, key=int) == [f"{number}" for number in range(1100)]
 
@@ -36,11 +36,11 @@ def test_what_fails_does_not_keep_others_from_being_looked_at():
     contractor = Contractor()
     changed = ChangedObjects(contractor)
     changed.note(["away", "one", "faulty", "two"])
-    assert changed.look() == 2
+    assert changed.contract_outdated() == 2
     changed.note(f"{number}" for number in range(200_000))
     for _ in range(100):
-        changed.look()
-    assert changed.look() == 0
+        changed.contract_outdated()
+    assert changed.contract_outdated() == 0
 
 
 def test_new_content_is_a_change():
@@ -60,5 +60,5 @@ def test_without_the_change_stream_nothing_is_looked_at():
     contractor = Contractor()
     changed = ChangedObjects(contractor, used=False)
     changed.note(["one"])
-    assert changed.look() == 0
+    assert changed.contract_outdated() == 0
     assert contractor.told == []

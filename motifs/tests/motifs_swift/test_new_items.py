@@ -19,17 +19,17 @@ def test_an_object_is_looked_at_until_it_is_there_with_its_motifs(monkeypatch):
         fresh.note(name)
     record = Record((Motif("concat", {"of": "a"}),))
     shim.put("soon", b"123", record)
-    fresh.look(1.0)
+    fresh.scan_due(1.0)
     assert runtime.items.names() == ["soon"]
     shim.put("late", b"1234", record)
     view = shim.view
     monkeypatch.setattr(shim, "view", lambda name: (_ for _ in ()).throw(PeerError("away")))
-    fresh.look(3.0)
+    fresh.scan_due(3.0)
     assert runtime.items.names() == ["soon"]
     monkeypatch.setattr(shim, "view", view)
-    fresh.look(10.0)
+    fresh.scan_due(10.0)
     assert runtime.items.names() == ["late", "soon"]
-    fresh.look(1000.0)
+    fresh.scan_due(1000.0)
     assert runtime.items.names() == ["late", "soon"]
     assert found == [("soon", record), ("late", record)]
 
@@ -52,11 +52,11 @@ def test_what_clients_changed_is_looked_at_once(monkeypatch):
         return view(name)
 
     monkeypatch.setattr(shim, "view", look)
-    fresh.look(1.0)
+    fresh.scan_due(1.0)
     assert runtime.items.names() == ["kept", "unknown"]
     assert runtime.items.statistics("kept").size == 5
     assert found == [("kept", record)]
-    fresh.look(1000.0)
+    fresh.scan_due(1000.0)
     assert runtime.items.names() == ["kept", "unknown"]
 
 
@@ -84,8 +84,8 @@ def test_what_cannot_be_noted_is_in_the_table_and_noted_later():
     fresh = NewItems(runtime, shim, note)
     shim.put("o", b"123", Record((Motif("concat", {"of": "a"}),)))
     fresh.note("o")
-    fresh.look(1.0)
+    fresh.scan_due(1.0)
     assert runtime.items.names() == ["o"]
-    fresh.look(3.0)
-    fresh.look(1000.0)
+    fresh.scan_due(3.0)
+    fresh.scan_due(1000.0)
     assert found == ["o", "o"]

@@ -512,7 +512,7 @@ class Episode(NoObserver):
         etags = tuple(hashlib.md5(one, usedforsecurity=False).hexdigest() for one in contents)
         motif = Motif(keyword, {"of": of}, versions=etags)
         views = ViewedOnce(self.shim)
-        state = Freshness(views, TEMPLATES).look(ItemView(name, Plain("", 0, ""), Record((motif,))))
+        state = Freshness(views, TEMPLATES).check_sources(ItemView(name, Plain("", 0, ""), Record((motif,))))
         if state.gone:
             raise NotFound(f"source `{min(state.gone)}` does not exist")
         record = Record((motif,), attachment_checks.made_from(name, motif, state, views, TEMPLATES))

@@ -48,7 +48,7 @@ class Watch:
         await self.store.report(NodeReport(node, "h", 1, at=self.now if at is None else at, **more))
 
     async def look(self, watcher=None):
-        await (watcher or self.watcher).look()
+        await (watcher or self.watcher).poll()
         found = await self.store.events_after(self.last, 100)
         self.last = found.last
         return [(one.kind, one.node, one.policy or one.subject) for one in found.events]
@@ -157,7 +157,7 @@ def test_without_redis_the_same_is_found_later(story, monkeypatch):
         await watch.report(at=1.0)
         await watch.store.client.set(watch.store.keys.node_problems, "in the way")
         with pytest.raises(Exception, match="WRONGTYPE"):
-            await watch.watcher.look()
+            await watch.watcher.poll()
         await watch.store.client.delete(watch.store.keys.node_problems)
         assert await watch.look() == [(NODE_AWAY, "n1", "")]
 

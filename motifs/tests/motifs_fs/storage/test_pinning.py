@@ -21,7 +21,7 @@ class Folder:
         self._tracker = FileTracker()
         self.files = StoredFiles(self._folder, self._tracker)
         list(self.files.recover())
-        self.pinning = Pinning(self._folder, self._tracker, self.files.look)
+        self.pinning = Pinning(self._folder, self._tracker, self.files.find)
         self.file = os.open(path / "source", os.O_RDWR)
         self.tracked = self._tracker.file(os.fstat(self.file).st_ino)
 
@@ -30,7 +30,7 @@ class Folder:
             os.pwrite(self.file, content, 0)
 
     def version(self):
-        return self.files.look("source").plain.version
+        return self.files.find("source").plain.version
 
     def close(self):
         os.close(self.file)
