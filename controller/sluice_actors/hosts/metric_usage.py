@@ -11,9 +11,9 @@ take for the owner, get no answer from this one, and go on to close the windows 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from sluice_core.connections.exchanges import EVERY_HOST
 from sluice_core.errors import DecodeError
@@ -34,6 +34,17 @@ class MetricUsage(PackedMessage):
 
     host: str
     metrics: tuple[str, ...] = ()
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        """As that of the base.
+
+        :raises DecodeError: also for names of metrics that are no texts
+        """
+        found = super(MetricUsage, cls).from_data(data)
+        if not all(isinstance(one, str) for one in (found.host, *found.metrics)):
+            raise DecodeError(f"`{found}` names no host and metrics")
+        return found
 
 
 @dataclass

@@ -89,7 +89,7 @@ def collect_texts() -> dict[str, list[str]]:
     """Sentences that somebody may be shown, keys of Redis and names of headers; values in sentences are ``{}``."""
     names = all_texts()
     headers = {match.lower() for text in names for match in _header.findall(text)}
-    sentences = (text for text in names if "\n" not in text and len(_word.findall(text)) >= _WORDS)
+    sentences = (one for one in names if " " in one and "\n" not in one and len(_word.findall(one)) >= _WORDS)
     return {"sentences": sorted(sentences), "headers": sorted(headers), "keys": sorted(_keys())}
 
 

@@ -72,10 +72,11 @@ def test_what_hosts_of_the_version_before_send_is_read_or_passed_over():
     assert MetricUsage("h1", ("PUTS_SEC",)).encode() == USES[1:]
 
 
-def test_what_cannot_be_read_is_counted_and_logged_once(caplog):
+@pytest.mark.parametrize("body", [b"u no message", b"u" + MetricUsage("h1", (["PUTS_SEC"],)).encode()])
+def test_what_cannot_be_read_is_counted_and_logged_once(caplog, body):
     team = Team("a")
     for _ in range(2):
-        team.hosts["a"].receive("values.all", b"u no message")
+        team.hosts["a"].receive("values.all", body)
     assert team.hosts["a"].report()["undecodable"] == 2
     assert caplog.text.count("values.all") == 1
 
