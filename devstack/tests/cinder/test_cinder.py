@@ -112,13 +112,13 @@ def test_cinder_brings_the_broker_and_wants_keystone(layout):
     assert "cinder" not in components.DEFAULT
 
 
-def test_the_program_is_run_by_cinders_own_python_beside_our_driver_only(layout, monkeypatch):
+def test_the_program_is_run_by_cinders_own_python_beside_the_room_of_our_driver_only(layout, monkeypatch):
     monkeypatch.setattr(venv, "python", lambda *_, service: f"/{service}/python")
     *command, folder, block = components.make_servers(layout, ["cinder"])["cinder"].argv()
     assert command[:2] == ["/cinder/python", "-I"]
     assert folder == str(layout.data / "cinder")
     assert (Path(block) / "sluice_block" / "cinder_driver.py").is_file()
-    assert [path.name for path in Path(block).glob("sluice_*")] == ["sluice_block"]
+    assert {path.name for path in Path(block).glob("sluice_*")} == {"sluice_block", "sluice_volumes"}
     assert "cinder==29.0.0" in venv.CONSTRAINTS.with_name("cinder-constraints.txt").read_text().splitlines()
 
 
