@@ -1,8 +1,8 @@
 """Hosts of a team tell each other which metrics they use, on the exchange ``sluice.values``.
 
 Each host closes the windows of the metrics that its own actors need.  It receives the batches of those that others need
-as well, and keeps these for some seconds without decoding them (``sluice_actors.metrics.backlog``): whoever takes over
-a policy looks at the windows that the host before did not live to look at.
+as well, and keeps these for some seconds without decoding them (``sluice_actors.metrics.backlog``): a host that takes
+over a policy evaluates the windows that the previous host had not evaluated.
 
 Hosts of earlier versions aggregate each metric once and push its values to the others.  They ask the host that they
 take for the owner, get no answer from this one, and go on to close the windows themselves.
