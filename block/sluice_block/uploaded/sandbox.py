@@ -88,7 +88,7 @@ def start(
             outer = _popen(command, [*sockets, *files, telling], bounds, log)
         pid = _inner_pid(information.read())
     try:
-        return Sandboxed(_checked(pid, listening, log), outer)
+        return Sandboxed(_checked(pid, outer, listening, log), outer)
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid or outer, signal.SIGKILL)
@@ -180,7 +180,7 @@ def _inner_pid(information: bytes) -> int:
         return 0
 
 
-def _checked(pid: int, listening: Path, log: Path) -> ProcessRecord:
+def _checked(pid: int, outer: int, listening: Path, log: Path) -> ProcessRecord:
     """The process, which shows its export and is confined.
 
     :raises PeerError: when it is not so
@@ -190,8 +190,9 @@ def _checked(pid: int, listening: Path, log: Path) -> ProcessRecord:
         NbdClient(listening, _START).close()
         status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text("utf-8").splitlines())
     except (PeerError, ProcessLookupError, FileNotFoundError) as error:
-        wait_until(lambda: not Path(f"/proc/{pid}").exists(), _END)  # what it has to say comes before its end
-        raise PeerError(f"the filter does not serve: {last_lines(log) or error}") from error
+        ended = wait_until(lambda: not Path(f"/proc/{pid}").exists(), _END)  # its last log line comes before its end
+        reason = last_lines(log) or (how_it_ended(outer) if ended else error)
+        raise PeerError(f"the filter does not serve: {reason}") from error
     if (status["Seccomp"].strip(), status["NoNewPrivs"].strip()) != ("2", "1"):
         raise PeerError(f"the filter is not confined: {last_lines(log)}")
     return record

@@ -72,7 +72,7 @@ def probe(*code, reason):
         (("faulty", "-DFORGETS"), PASSES, "after writes here and there byte"),
         probe("faulty", "-DSTAYS", reason="it does not end within 8 s after SIGTERM"),
         (("faulty", "-DKEEPS_IN_MEMORY"), {"reversible": True}, "after a restart byte"),
-        (("faulty", "-DCRASHES_AT_LOAD"), PASSES, "the filter does not serve"),
+        (("faulty", "-DCRASHES_AT_LOAD"), PASSES, "the filter does not serve: it was ended by SIGSEGV"),
         probe("faulty", "-DHANGS", reason="no answer: timed out"),
     ],
 )
