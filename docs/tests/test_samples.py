@@ -11,7 +11,7 @@ from sluice_actors import settings as actors
 from sluice_agent import settings as agent
 from sluice_block.konnector import settings as konnector
 from sluice_controller import config as api
-from sluice_controller.identity.operations import OPERATIONS
+from sluice_controller.app.policy_sample import declared_rules
 from sluice_controller.identity.rules import enforcer
 from sluice_core.options import read_file
 from sluice_motifs_fs import settings as motif_fs
@@ -86,4 +86,4 @@ def test_a_policy_file_with_every_default_said_is_the_same_as_none(tmp_path):
     assert {name: str(check) for name, check in found.rules.items()} == {
         name: str(check) for name, check in plain.rules.items()
     }
-    assert {one.name for one in OPERATIONS} <= set(found.file_rules)
+    assert {one.name for one in declared_rules()} <= set(found.file_rules)

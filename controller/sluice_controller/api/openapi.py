@@ -1,32 +1,34 @@
-"""How views declare their operations; drf-spectacular makes the schema out of that.
+"""How operations are declared; the schema, the URLs and the rules of oslo.policy are made out of that.
 
-:func:`operation` decorates a method of a view with the rule that guards it and with what the schema says of it.  What
-follows from the rest is not repeated: each operation has a request id and the errors that any request may meet; one
-that takes a body has those of bodies; one with ``If-Match`` has 412 and an ``ETag``.  :func:`operations` declares
-methods that a view inherits.
+:func:`operation` decorates a function with the call that it answers, the rule that guards it and with what the schema
+says of it.  What follows from the rest is not repeated: each operation has a request id and the errors that any request
+may meet; one that takes a body has those of bodies; one with ``If-Match`` has 412 and an ``ETag``.
 
-The declaration is also what requests are read by: :class:`~sluice_controller.api.views.base.View` refuses parameters
-that the method's operation does not have and a body that it does not take, and reads the values of the others.
+The declaration is also what requests are read by: :class:`~sluice_controller.api.view.View` refuses parameters
+that the operation does not have and a body that it does not take, and reads the values of the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar, get_type_hints
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.fields import empty
 
-from sluice_controller.api.permissions import OPEN, named_rules
+from sluice_controller.api.permissions import OPEN
 from sluice_controller.api.serializers.base import examples
 from sluice_controller.api.serializers.sentences import ErrorSerializer
 from sluice_controller.catalog.cluster.waiting import LONGEST
 from sluice_controller.catalog.entries import LARGEST_PAGE
+from sluice_controller.identity.default_rules import Rule, declare
 from sluice_controller.validation.bodies import empty_body
 from sluice_controller.validation.parameters import Query
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 REASONS: Final = {
     400: "a parameter, the body or the policy's text is wrong; `problems` names everything that is",
@@ -91,13 +93,22 @@ class QueryParameter(OpenApiParameter):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What a method of a view declares of its requests: who may send them, and what they may bring.
+    """What is declared of a call: who may send it, and what it may bring.
 
+    :param answer: the function that answers requests, a method of a class of ``view``
+    :param rule: the name of its rule
+    :param further: names of rules that it asks besides, of some requests
     :param bodiless: whether there must be no body
     :param guarded: whether ``If-Match`` may name a version
     """
 
+    name: str
+    method: str
+    path: str
+    view: type[Any]
+    answer: Callable[..., Any]
     rule: str
+    further: tuple[str, ...]
     query: tuple[QueryParameter, ...]
     bodiless: bool
     guarded: bool
@@ -119,27 +130,39 @@ class Operation:
             empty_body(request.data)
 
 
+#: All that are declared, in the order of that.
+OPERATIONS: Final[list[Operation]] = []
+
+
 def operation(
-    rule: str,
-    name: str,
+    call: str,
+    rule: Rule | str,
     answer: Any,
     *parameters: OpenApiParameter,
     errors: Sequence[int] = (),
     takes: Any = empty,
     examples: Any = None,
+    name: str = "",
     summary: str = "",
     description: str = "",
-) -> Callable[[Any], Any]:
-    """A decorator that declares a method of a view.
+    further: Sequence[Rule] = (),
+    view: type[Any] | None = None,
+) -> Callable[[Function], Function]:
+    """A decorator that declares a function, which gets the view, the request, and the parts of the path by name.
 
-    The first paragraph of the method's docstring is the summary, the others are the description, unless these are
-    given.
+    The function's name is the operation's, the first paragraph of its docstring is the summary, the others are the
+    description, unless these are given.
 
-    :param rule: the rule that guards it; :data:`OPEN` where it takes no token
+    :param call: method and path, as Django writes it: ``GET /nodes/<str:node>``
+    :param rule: the rule that guards it, or the name of one that another operation declares; :data:`OPEN` where it
+        takes no token
     :param answer: the shape of 200, or shapes by status
     :param errors: the errors that this operation may answer besides those that follow from the rest
     :param takes: the shape of the body; None for one that must be empty, nothing when the method has none
+    :param further: rules that it asks besides, of some requests
+    :param view: the class of its views; that which is the type of the function's first parameter, if it is not given
     """
+    method, _, path = call.partition(" /")
     takes_body = takes is not empty
     names = {one.name for one in parameters}
     if "If-Match" in names:
@@ -149,11 +172,11 @@ def operation(
     statuses = {*errors, *_ALWAYS, *(_WITH_BODY if takes_body else ()), *(() if rule == OPEN else _WITH_TOKEN)}
     faults = {status: OpenApiResponse(ErrorSerializer, REASONS[status]) for status in sorted(statuses)}
 
-    def declare(method: Any) -> Any:
-        paragraphs = [" ".join(one.split()) for one in method.__doc__.split("\n\n")]
+    def declare(function: Function) -> Function:
+        paragraphs = [" ".join(one.split()) for one in (function.__doc__ or "").split("\n\n")]
         head = summary or paragraphs.pop(0).removesuffix(".")
         declared = extend_schema(
-            operation_id=name,
+            operation_id=name or function.__name__,
             summary=head,
             description=description or "\n\n".join(paragraphs),
             parameters=[*parameters, REQUEST_ID],
@@ -161,23 +184,41 @@ def operation(
             examples=examples,
             request=takes,
             auth=[] if rule == OPEN else None,
-        )(method)
-        of_query = tuple(one for one in parameters if isinstance(one, QueryParameter))
-        declared.operation = Operation(rule, of_query, takes is None, "If-Match" in names)
-        return declared
+        )(_copy(function))
+        OPERATIONS.append(
+            Operation(
+                name or function.__name__,
+                method.lower(),
+                path,
+                view or next(iter(get_type_hints(function).values())),
+                declared,
+                _declare_rule(rule),
+                tuple(map(_declare_rule, further)),
+                tuple(one for one in parameters if isinstance(one, QueryParameter)),
+                takes is None,
+                "If-Match" in names,
+            )
+        )
+        return function
 
     return declare
 
 
-def operations(**declarations: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A decorator that declares methods of a view, by their names, which it may inherit."""
+def _copy(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of its own for each declaration, to which drf-spectacular attaches it."""
 
-    def declare(view: Any) -> Any:
-        declared = extend_schema_view(**declarations)(view)
-        declared.rules = named_rules(declared)
-        return declared
+    def answer(view: Any, request: Any, **path: str) -> Any:
+        return function(view, request, **path)
 
-    return declare
+    return answer
+
+
+def _declare_rule(rule: Rule | str) -> str:
+    """Its name."""
+    if isinstance(rule, str):
+        return rule
+    declare(rule)
+    return rule.name
 
 
 def query_text(name: str, text: str, **more: Any) -> QueryParameter:

@@ -1,7 +1,7 @@
 """Rules applied to requests: the one permission class, and what views call.
 
-Each method of a view declares its rule, which :attr:`View.rules` collects; :data:`OPEN` stands there for what needs no
-token.  The permission class decides what can be decided before the view runs.  Of a rule about a thing or a list it
+Each operation declares its rule; :data:`OPEN` stands there for what needs no token.  The permission class decides what
+can be decided before the operation runs.  Of a rule about a thing or a list it
 refuses only those who may access no such thing at all; the view then calls :func:`authorize` with the thing, or asks
 :func:`visible_accounts` whose things it may list.  A view that did neither is a bug: :func:`undecided_rule` withholds
 its answer.
@@ -9,7 +9,7 @@ its answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from sluice_controller.identity.caller import Identity
-from sluice_controller.identity.operations import BY_NAME, LIST, NOTHING, PREFIX, THING, Operation
+from sluice_controller.identity.default_rules import BY_NAME, PREFIX, THING, Rule
 from sluice_controller.identity.rules import Rules, Target
 from sluice_core.errors import Forbidden
 from sluice_core.messages.policies import CONTAINER, NAME
@@ -71,7 +71,7 @@ def allowed_operations(identity: Identity, target: Target | None, known: Target)
         name.removeprefix(PREFIX): rules.allows(
             identity, name, _first_target(identity, one, known) if target is None else {**target, **known}
         )
-        for name, one in BY_NAME.items()
+        for name, one in sorted(BY_NAME.items())
         if target is None or one.about == THING
     }
 
@@ -102,7 +102,7 @@ def self_service_target(keywords: Iterable[str], uploads: Mapping[str, Upload]) 
 
 
 class RulePermission(BasePermission):
-    """The rule that the view names for this method."""
+    """The rule of the operation that is called."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Called by REST framework before the view; False becomes 401.
@@ -111,54 +111,21 @@ class RulePermission(BasePermission):
         """
         if not isinstance(request.user, Identity):
             return False
-        rule = rule_for(view, request.method)
-        if rule is None:  # the method does not exist here: 405 follows
+        if view.operation is None:  # the method does not exist here: 405 follows
             return True
-        operation = BY_NAME.get(rule)
-        if operation is None:
-            raise Forbidden(f"`{rule}` is no rule of this API")
-        _decide(request.user, rule, _first_target(request.user, operation, view.known_target()))
-        if operation.about == NOTHING:
-            _decided(request).add(rule)
+        rule = BY_NAME.get(view.operation.rule)
+        if rule is None:
+            raise Forbidden(f"`{view.operation.rule}` is no rule of this API")
+        _decide(request.user, rule.name, _first_target(request.user, rule, view.known_target()))
+        if rule.needs_no_target:
+            _decided(request).add(rule.name)
         return True
 
 
-def rule_for(view: Any, method: str) -> str | None:
-    """The name that ``view`` gives for ``method``; None for a method that it has not."""
-    name = {"HEAD": "get"}.get(method, method.lower())
-    if name not in view.http_method_names or not hasattr(view, name):
-        return None
-    return str(view.rules.get(name, f"none for {method} of {type(view).__name__}"))
-
-
-def named_rules(view: Any) -> dict[str, str]:
-    """The rules that the methods of ``view`` were declared with."""
-    handlers: dict[str, Any] = {name: getattr(view, name, None) for name in view.http_method_names}
-    return {name: one.operation.rule for name, one in handlers.items() if hasattr(one, "operation")}
-
-
 def undecided_rule(request: Request, view: Any) -> str:
-    """The rule that a view should have decided and did not; empty when all is well."""
-    rule = rule_for(view, request.method)
-    if rule is None or rule == OPEN or rule in _decided(request):
-        return ""
-    return rule
-
-
-def faults(views: Iterable[type]) -> Iterator[str]:
-    """The errors in the rules of ``views``: a method without a rule, or an unknown rule."""
-    for view in views:
-        table: Mapping[str, str] = getattr(view, "rules", {})
-        for method in getattr(view, "http_method_names", ()):
-            if method in ("head", "options") or not hasattr(view, method):
-                continue
-            rule = table.get(method)
-            if rule is None:
-                yield f"view `{view.__name__}` names no rule for {method.upper()}"
-            elif rule != OPEN and rule not in BY_NAME:
-                yield f"view `{view.__name__}` names `{rule}` for {method.upper()}, which is no rule"
-            elif rule != OPEN and BY_NAME[rule].about == LIST and f"{rule}_all" not in BY_NAME:
-                yield f"rule `{rule}` is about a list, but there is no `{rule}_all`"
+    """The rule that an operation should have decided and did not; empty when all is well."""
+    rule = view.operation.rule if view.operation else OPEN
+    return "" if rule == OPEN or rule in _decided(request) else str(rule)
 
 
 def refusal_of(identity: Identity, rule: str, target: Target) -> str:
@@ -175,9 +142,9 @@ def _decide(identity: Identity, rule: str, target: Target) -> None:
         raise Forbidden(refusal)
 
 
-def _first_target(identity: Identity, operation: Operation, known: Target) -> Target:
+def _first_target(identity: Identity, rule: Rule, known: Target) -> Target:
     """What a rule is asked about before the thing is known: the target to which an identity has the most rights."""
-    if operation.about == NOTHING:
+    if rule.needs_no_target:
         return {}
     own = {"project_id": identity.project_id} if identity.project_id else {}
     return {"level": CONTAINER, "self_service": "True", **own, **known}

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from sluice_controller.api import permissions
 from sluice_controller.app import identity_checks
 from sluice_controller.app.logs import FORMATS
 from sluice_controller.config import KEYSTONE, STATIC, Config
+from sluice_controller.identity.default_rules import BY_NAME
 from sluice_controller.identity.tokens import read_token
 from sluice_core.options import OptionError
 from sluice_core.store.redis_urls import RedisAddress
@@ -29,13 +29,18 @@ def check_options(**_: Any) -> list[CheckMessage]:
     return list(faults(settings.SLUICE))
 
 
-@register("views")
-def check_views(**_: Any) -> list[CheckMessage]:
-    """The methods of views that name no rule or an unknown one."""
-    from sluice_controller.app.urls import urlpatterns
+@register("operations")
+def check_operations(**_: Any) -> list[CheckMessage]:
+    """The operations whose rule nobody declares."""
+    from sluice_controller.api.permissions import OPEN
+    from sluice_controller.api.routes import load_operations
 
-    views = [pattern.callback.view_class for pattern in urlpatterns]
-    return [Error(text, id="sluice.E020") for text in permissions.faults(dict.fromkeys(views))]
+    return [
+        Error(f"`{one.method.upper()} /{one.path}` names `{rule}`, which is no rule", id="sluice.E020")
+        for one in load_operations()
+        for rule in (one.rule, *one.further)
+        if rule != OPEN and rule not in BY_NAME
+    ]
 
 
 def faults(config: Config) -> Iterator[CheckMessage]:

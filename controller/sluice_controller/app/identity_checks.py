@@ -16,7 +16,7 @@ from oslo_config import cfg
 
 from sluice_controller.config import Config
 from sluice_controller.identity import rules
-from sluice_controller.identity.operations import PREFIX
+from sluice_controller.identity.default_rules import PREFIX
 
 #: What a rule can say as ``role:…``.
 _ROLE: Final = re.compile(r"[\w.@-]+")
@@ -80,6 +80,9 @@ def rule_faults(config: Config) -> Iterator[CheckMessage]:
 
 def policy_file_faults(path: str) -> Iterator[CheckMessage]:
     """Errors of a file of rules: unreadable, a name that no rule has, a rule that cannot be resolved."""
+    from sluice_controller.api.routes import load_operations  # needs Django's settings
+
+    load_operations()
     try:
         found = rules.enforcer(path)
         whole = found.check_rules()

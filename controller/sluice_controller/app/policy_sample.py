@@ -5,28 +5,41 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import django
 from django.apps import apps
 
-from sluice_controller.identity.operations import OPERATIONS, PARTS
+from sluice_controller.identity.default_rules import BY_NAME, PARTS, Rule
+
+if TYPE_CHECKING:
+    from sluice_controller.api.openapi import Operation
 
 
-def calls_by_rule() -> dict[str, list[str]]:
-    """Rule → the calls (``METHOD /path``) that the views' tables give it."""
+def declared_operations() -> list[Operation]:
+    """All operations; Django is set up, if it was not."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings")
     if not apps.ready:
         django.setup()
-    # the views can be imported once Django has its settings
-    from sluice_controller.app.urls import urlpatterns
+    # operations can be imported once Django has its settings
+    from sluice_controller.api.routes import load_operations
 
+    return load_operations()
+
+
+def declared_rules() -> list[Rule]:
+    """The rules of all operations, by name."""
+    declared_operations()
+    return [BY_NAME[name] for name in sorted(BY_NAME)]
+
+
+def calls_by_rule() -> dict[str, list[str]]:
+    """Rule → the calls (``METHOD /path``) that ask it."""
     calls: dict[str, list[str]] = defaultdict(list)
-    for pattern in urlpatterns:
-        path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", str(pattern.pattern))
-        for method, rule in pattern.callback.view_class.rules.items():
-            calls[rule].append(f"{method.upper()} /{path}")
-    for one in OPERATIONS:
-        calls[one.name] += one.calls
+    for one in declared_operations():
+        path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", one.path)
+        for rule in (one.rule, *one.further):
+            calls[rule].append(f"{one.method.upper()} /{path}")
     return calls
 
 
@@ -34,7 +47,7 @@ def sample_policy() -> str:
     """A policy file that changes nothing: every rule commented out, below what it is for."""
     calls = calls_by_rule()
     lines: list[str] = []
-    for one in (*PARTS, *OPERATIONS):
+    for one in (*PARTS, *declared_rules()):
         lines += [f"# {text}" for text in (one.help, *calls.get(one.name, ()))]
         lines += [f'#"{one.name}": "{one.check}"', ""]
     return "\n".join(lines)

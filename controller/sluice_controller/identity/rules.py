@@ -1,15 +1,15 @@
 """What may be done by whom: one rule per operation, decided by oslo.policy.
 
-* ``operations.OPERATIONS`` names every operation and its default.  A policy file puts other
-  rules in their place; ``sluice-api --sample-policy`` prints all of them.
+* Operations declare their rules with a default (:mod:`default_rules`).  A policy file puts other rules in
+  their place; ``sluice-api --sample-policy`` prints all of them.
 * A rule sees the credentials of :meth:`sluice_controller.identity.caller.Identity.credentials` and a *target*, a flat
   dictionary of texts: ``project_id`` (the project whose account the thing is in), ``level`` (tenant, container,
   object, …) and ``self_service`` (``True`` or ``False``).  What does not apply is left out, and a check of
   something that was left out fails.
-* ``about`` of an operation says who must bring the target.  ``NOTHING``: there is none, the rule is decided
-  before the view runs.  ``THING``: the view, once it knows what the request is about.  ``LIST``: the
-  rule says who may list at all; everybody's things are shown only to whom ``<rule>_all`` allows it.
-  ``sluice_controller.api.permissions`` refuses the answer of a view that forgot its part.
+* :class:`~default_rules.Rule` says who must bring the target.  A rule about nothing is decided before the view
+  runs; one about a ``THING`` by the operation, once it knows what the request is about.  That of a list
+  says who may list at all; everybody's things are shown only to whom ``<rule>_all`` allows it.
+  ``sluice_controller.api.permissions`` refuses the answer of an operation that forgot its part.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from oslo_policy import policy
 
 from sluice_controller.config import OPERATOR_ROLES
 from sluice_controller.identity.caller import Identity
+from sluice_controller.identity.default_rules import BY_NAME, PARTS, operator_check
 from sluice_controller.identity.denials import missing_rights
-from sluice_controller.identity.operations import OPERATIONS, PARTS, operator_check
 
 Target = Mapping[str, str]
 
@@ -65,7 +65,7 @@ def enforcer(policy_file: str = "", operator_roles: str = OPERATOR_ROLES) -> pol
     conf.set_override("policy_dirs", [], group="oslo_policy")
     checks = {"operator": operator_check(operator_roles)}
     found.register_defaults(
-        [policy.RuleDefault(one.name, checks.get(one.name, one.check), one.help) for one in (*PARTS, *OPERATIONS)]
+        [policy.RuleDefault(one.name, checks.get(one.name, one.check), one.help) for one in (*PARTS, *BY_NAME.values())]
     )
     if policy_file:
         _check_file(policy_file)

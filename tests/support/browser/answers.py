@@ -17,9 +17,9 @@ from tests.support.browser import (
 from tests.support.browser.code_answers import say_code
 from tests.support.browser.fake_api import FakeApi
 
-from sluice_controller.identity.operations import BY_NAME
+from sluice_controller.app.policy_sample import declared_rules
 
-OPERATIONS: Final = tuple(name.removeprefix("sluice:") for name in BY_NAME)
+OPERATIONS: Final = tuple(one.name.removeprefix("sluice:") for one in declared_rules())
 
 
 def node(name: str, **changes: Any) -> dict[str, Any]:

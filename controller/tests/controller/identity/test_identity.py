@@ -190,9 +190,7 @@ def test_keystone_that_is_away_is_503_and_health_goes_on(keystone):
 
 def test_the_answer_of_a_view_that_did_not_authorize_is_withheld(keystone, monkeypatch, caplog):
     made = create(keystone(ALICE), OWN).json()
-    monkeypatch.setattr(
-        "sluice_controller.api.views.base.View.plan_authorizer", lambda self, request: lambda plans: None
-    )
+    monkeypatch.setattr("sluice_controller.api.view.View.plan_authorizer", lambda self, request: lambda plans: None)
     client = keystone(ULF)
     answer = client.get(f"/policies/{made['id']}")
     assert answer.status_code == 500
@@ -200,36 +198,55 @@ def test_the_answer_of_a_view_that_did_not_authorize_is_withheld(keystone, monke
     assert "was never decided" in str(caplog.records[-1].exc_info or [one.exc_info for one in caplog.records])
 
 
-def test_every_view_names_a_rule_for_every_method(config):
-    from sluice_controller.app.checks import check_views
-    from sluice_controller.app.urls import urlpatterns
-    from sluice_controller.identity.operations import OPERATIONS
+def test_every_rule_is_asked_by_an_operation(config):
+    from sluice_controller.app.checks import check_operations
+    from sluice_controller.app.policy_sample import calls_by_rule, declared_rules
 
-    assert check_views() == []
-    views = [one.callback.view_class for one in urlpatterns]
-    named = {rule for one in views for rule in (*one.rules.values(), *one.further_rules)}
-    asked = {one.name for one in OPERATIONS if not one.name.endswith("_all")}
-    assert named - {"open"} == asked
+    assert check_operations() == []
+    asked = {one.name for one in declared_rules() if not one.name.endswith("_all")}
+    assert calls_by_rule().keys() - {"open"} == asked
 
 
-def test_a_view_without_a_rule_is_reported_and_refuses(keystone):
-    from sluice_controller.api.permissions import Forbidden, RulePermission, faults
-    from sluice_controller.api.views.base import View
+def test_an_operation_whose_rule_nobody_declares_is_reported_and_refuses(keystone, monkeypatch):
+    from sluice_controller.api import openapi, routes
+    from sluice_controller.api.permissions import Forbidden, RulePermission
+    from sluice_controller.api.view import View
+    from sluice_controller.app.checks import check_operations
 
-    class Bare(View):
-        http_method_names = ("get", "put")
-        rules = {"put": "sluice:none:such"}
+    monkeypatch.setattr(openapi, "OPERATIONS", known := [])
+    monkeypatch.setattr(routes, "OPERATIONS", known)
 
-        def get(self, request):
-            raise AssertionError
+    @openapi.operation("GET /bare", "sluice:none:such", None)
+    def bare(view: View, request):
+        """Nothing."""
+        raise AssertionError
 
-        put = get
+    assert [one.msg for one in check_operations()] == ["`GET /bare` names `sluice:none:such`, which is no rule"]
+    request = type("Request", (), {"user": ADA, "method": "GET"})
+    view = routes.make_view(known)()
+    view.request = request
+    with pytest.raises(Forbidden, match="is no rule of this API"):
+        RulePermission().has_permission(request, view)
 
-    assert sorted(faults([Bare])) == [
-        "view `Bare` names `sluice:none:such` for PUT, which is no rule",
-        "view `Bare` names no rule for GET",
-    ]
-    for method in ("GET", "PUT"):
-        request = type("Request", (), {"user": ADA, "method": method})
-        with pytest.raises(Forbidden, match="is no rule of this API"):
-            RulePermission().has_permission(request, Bare())
+
+def test_a_call_that_two_operations_answer_is_an_error(monkeypatch):
+    from sluice_controller.api import openapi, routes
+    from sluice_controller.api.view import View
+
+    monkeypatch.setattr(openapi, "OPERATIONS", known := [])
+    monkeypatch.setattr(routes, "OPERATIONS", known)
+
+    def twice(view: View, request):
+        """Nothing."""
+
+    for _ in range(2):
+        openapi.operation("GET /twice", "open", None)(twice)
+    with pytest.raises(ValueError, match="`GET /twice` is declared twice"):
+        routes.make_urlpatterns()
+
+
+def test_a_rule_of_two_kinds_is_an_error():
+    from sluice_controller.identity.default_rules import Rule, declare
+
+    with pytest.raises(ValueError, match="rule `sluice:nodes:list` is declared twice"):
+        declare(Rule("sluice:nodes:list", "@", "somebody else's"))

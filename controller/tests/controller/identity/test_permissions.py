@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from tests.support.controller.checked_client import CheckedClient
 
-from sluice_controller.app.policy_sample import calls_by_rule
+from sluice_controller.app.policy_sample import calls_by_rule, declared_rules
 from sluice_controller.identity.caller import IDENTITY, Identity
-from sluice_controller.identity.operations import BY_NAME, PREFIX, THING
+from sluice_controller.identity.default_rules import PREFIX, THING
 from sluice_controller.identity.projects import ProjectAccounts
 from sluice_core.errors import CallerError
 
@@ -105,7 +105,7 @@ def plain_call(call):
 @pytest.mark.parametrize("who", PEOPLE, ids=lambda who: who.name)
 def test_without_a_target_it_says_what_is_not_refused_to_ones_own(keystone, forbidden, who):
     said = permissions(keystone(who))
-    assert said.keys() == {name.removeprefix(PREFIX) for name in BY_NAME}
+    assert said.keys() == {one.name.removeprefix(PREFIX) for one in declared_rules()}
     calls = calls_by_rule()
     found = {}
     for name in said.keys() - OF_SOME_REQUESTS:
@@ -124,7 +124,7 @@ def test_without_a_target_it_says_what_is_not_refused_to_ones_own(keystone, forb
 @pytest.mark.parametrize("who", PEOPLE, ids=lambda who: who.name)
 def test_of_a_target_it_says_what_is_not_refused_there(keystone, forbidden, who, word):
     said = permissions(keystone(who), target="AUTH_acme-id/logs", filter=word, stereotype="gold")
-    assert said.keys() == {name.removeprefix(PREFIX) for name, one in BY_NAME.items() if one.about == THING}
+    assert said.keys() == {one.name.removeprefix(PREFIX) for one in declared_rules() if one.about == THING}
     found = {name: not forbidden(who, name, "AUTH_acme-id", word) for name in ABOUT_THINGS}
     assert {name: said[name] for name in found} == found
 

@@ -8,10 +8,12 @@ import pytest
 
 from sluice_controller.app.cli import main
 from sluice_controller.app.identity_checks import policy_file_faults
-from sluice_controller.app.policy_sample import calls_by_rule, sample_policy
+from sluice_controller.app.policy_sample import calls_by_rule, declared_rules, sample_policy
 from sluice_controller.identity.caller import ADMIN, Identity
-from sluice_controller.identity.operations import BY_NAME, LIST, NOTHING, OPERATIONS, PARTS, THING
+from sluice_controller.identity.default_rules import PARTS, THING
 from sluice_controller.identity.rules import Rules, enforcer
+
+RULES = declared_rules()
 
 ALICE = Identity.from_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
 RITA = Identity.from_user("u-rita", "rita", "acme-id", "acme", ("reader",))
@@ -89,7 +91,7 @@ def test_what_may_be_done_to_a_thing(rules, rule, what):
     assert rules.allows(ADMIN, rule, TARGETS[what])
 
 
-@pytest.mark.parametrize("rule", [one.name for one in OPERATIONS if one.about == NOTHING])
+@pytest.mark.parametrize("rule", [one.name for one in RULES if one.needs_no_target])
 def test_what_may_be_done_to_the_cluster(rules, rule):
     assert {who for who in PEOPLE if rules.allows(who, rule, {})} == OF_NOTHING.get(rule, set())
     assert rules.allows(CLOUD, rule, {})
@@ -98,19 +100,19 @@ def test_what_may_be_done_to_the_cluster(rules, rule):
 def test_whatever_changes_the_cluster_is_an_administrators(rules):
     calls = calls_by_rule()
     calls["sluice:policies:complete"] = []  # which has its text in a body, and changes nothing
-    for one in OPERATIONS:
-        if one.about == NOTHING and any(not call.startswith("GET ") for call in calls[one.name]):
+    for one in RULES:
+        if one.needs_no_target and any(not call.startswith("GET ") for call in calls[one.name]):
             assert one.name not in OF_NOTHING
 
 
-@pytest.mark.parametrize("rule", [one.name for one in OPERATIONS if one.about == THING])
+@pytest.mark.parametrize("rule", [one.name for one in RULES if one.about == THING])
 @pytest.mark.parametrize("what", ["foreign", "a group", "the cluster", "no project"])
 def test_nothing_may_be_done_to_what_is_not_ones_own(rules, rule, what):
     assert not any(rules.allows(who, rule, TARGETS[what]) for who in PEOPLE)
     assert rules.allows(CLOUD, rule, TARGETS[what])
 
 
-@pytest.mark.parametrize("rule", [one.name for one in OPERATIONS if one.about == LIST])
+@pytest.mark.parametrize("rule", [one.name for one in RULES if one.everybody])
 def test_a_list_shows_ones_own_unless_one_is_an_administrator(rules, rule):
     assert {who for who in PEOPLE if rules.allows(who, rule, OWN)} == {ALICE, RITA, OLGA}
     assert not any(rules.allows(who, f"{rule}_all", OWN) for who in PEOPLE)
@@ -162,9 +164,9 @@ def test_what_is_missing_is_said(rules, who, rule, target, text):
 
 
 def test_every_rule_about_a_thing_looks_at_it_and_no_other_does():
-    for one in OPERATIONS:
-        assert ("rule:own" in one.check) == (one.about in (THING, LIST)), one.name
-        assert one.about != LIST or f"{one.name}_all" in BY_NAME
+    for one in RULES:
+        assert ("rule:own" in one.check) == (one.about == THING or bool(one.everybody)), one.name
+        assert not one.everybody or f"{one.name}_all" in {other.name for other in RULES}
         assert calls_by_rule()[one.name] or one.name.endswith("_all")
 
 
@@ -191,7 +193,7 @@ def test_the_sample_names_every_rule_and_changes_nothing(tmp_path, capsys):
     assert list(policy_file_faults(str(path))) == []
     spoken = enforcer(str(path))
     assert {name: rule.check_str for name, rule in spoken.file_rules.items()} == {
-        one.name: one.check for one in itertools.chain(PARTS, OPERATIONS)
+        one.name: one.check for one in itertools.chain(PARTS, RULES)
     }
 
 

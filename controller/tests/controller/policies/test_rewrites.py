@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_controller.api.serializers.operations.rewrites import REWRITES
+from sluice_controller.api.serializers.cluster.rewrites import REWRITES
 from sluice_controller.policies import rewrites
 from sluice_core.rewrites import accounts, operations
 from sluice_core.rewrites.account_reports import (

@@ -10,7 +10,7 @@ import pytest
 from drf_spectacular.validation import validate_schema
 
 from sluice_controller.api.openapi import SENTENCES
-from sluice_controller.api.views.operations import service
+from sluice_controller.api.operations.cluster import service
 from sluice_core.messages.nodes import NodeReport
 from sluice_filters.registry import descriptions
 
@@ -93,9 +93,9 @@ def test_who_asks_for_the_schema_while_it_is_made_waits_for_it(monkeypatch):
     service._schema.cache_clear()
     monkeypatch.setattr(service, "SchemaGenerator", Generator)
     with ThreadPoolExecutor(4) as pool:
-        answers = [pool.submit(service.SchemaView().get, None)]
+        answers = [pool.submit(service.schema, None, None)]
         assert begun.wait(10)
-        answers += [pool.submit(service.SchemaView().get, None) for _ in range(3)]
+        answers += [pool.submit(service.schema, None, None) for _ in range(3)]
         assert not any(one.done() for one in answers)
         goes_on.set()
         assert [one.result(10).data for one in answers] == [{"openapi": "3.1.0"}] * 4

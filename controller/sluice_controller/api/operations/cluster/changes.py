@@ -1,0 +1,109 @@
+"""``/changes``: who changed what when, and going back."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import MARKER, WAIT, header, operation, query_flag, query_limit, query_text
+from sluice_controller.api.operations.code.base import code_authorizer
+from sluice_controller.api.resources import render_entry
+from sluice_controller.api.serializers.cluster import changes as shapes
+from sluice_controller.api.serializers.effective import StepSerializer
+from sluice_controller.api.view import View
+from sluice_controller.configuration import changes
+from sluice_controller.configuration.configuration import Transformation, configuration_at, replace_configuration
+from sluice_controller.identity.default_rules import ADMIN, Rule
+from sluice_controller.validation.times import read_since
+from sluice_core.errors import NotFound
+
+VERSION = header("ETag", "the version of the configuration, for `If-Match`", 200)
+#: What all calls have that replace the configuration.
+REPLACING = (
+    query_flag("plan", "only say what would change"),
+    query_flag("force", "even if stored objects could not be read any more"),
+    WAIT,
+    header("If-Match", "the `ETag` that the configuration must still have"),
+    VERSION,
+)
+
+
+def read_epoch(text: str) -> int:
+    """The epoch in a path.
+
+    :raises NotFound: when there can be none of it
+    """
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise NotFound(f"there is no change `{text}`, expected the number of an epoch")
+    return int(text)
+
+
+@operation(
+    "GET /changes",
+    Rule("sluice:changes:list", ADMIN, "list changes"),
+    shapes.ChangePageSerializer,
+    query_limit("changes on a page"),
+    MARKER,
+    query_text("policy", "only changes about this policy"),
+    query_text("by", "only changes by this identity"),
+    query_text("since", "only changes from this time on, ISO 8601 or unix seconds"),
+)
+def list_changes(view: View, request: Request) -> Response:
+    """List changes, newest first: who changed what when.
+
+    What actors set and take back is listed as well, by `actors@host`. Only the newest changes are kept:
+    `trimmed` says whether older ones were forgotten, `oldest` from where on they are known. With a filter a
+    page may hold few changes, or none, and still have a next one.
+    """
+    wanted = changes.ChangeFilter(view.given["policy"], view.given["by"], read_since(view.given["since"]))
+    page = changes.list_changes(view.backend, wanted, view.given["limit"], view.given["marker"])
+    return Response(shapes.ChangePageSerializer.render(page))
+
+
+@operation(
+    "GET /changes/<str:epoch>",
+    Rule("sluice:changes:show", ADMIN, "show a change"),
+    shapes.ChangeDetailSerializer,
+    header("ETag", "the epoch: a change never changes", 200),
+    errors=(404,),
+)
+def show_change(view: View, request: Request, epoch: str) -> Response:
+    """Show a change, with what it replaced.
+
+    The change.
+    """
+    found = changes.find_change(view.backend, read_epoch(epoch))
+    known = found.differences
+    differences = None if known is None else shapes.DifferenceSerializer.render_all(known)
+    catalogue = view.backend.described(view.backend.policy_cache.contents())
+    assignments = StepSerializer.render_steps(found.change.puts, catalogue)
+    data = shapes.ChangeDetailSerializer.render(found.change, assignments=assignments, differences=differences)
+    return render_entry(data, found.change.epoch)
+
+
+class ReplacingView(View):
+    """A call that replaces the configuration; its operation has the parameters :data:`REPLACING`."""
+
+    def replace(self, request: Request, wanted: Transformation) -> Response:
+        """What was changed, or with ``plan`` would be."""
+        allow = code_authorizer(request)
+        outcome = replace_configuration(self.backend, wanted, request.user.name, **self.given, allow=allow)
+        self.wait_acknowledged(outcome.epoch)
+        return render_entry(shapes.OutcomeSerializer.render(outcome, plan=self.given["plan"]), outcome.version)
+
+
+@operation(
+    "POST /changes/<str:epoch>/rollback",
+    Rule("sluice:changes:rollback", ADMIN, "go back to an earlier configuration"),
+    shapes.OutcomeSerializer,
+    *REPLACING,
+    errors=(404, 409),
+    takes=None,
+)
+def roll_back(view: ReplacingView, request: Request, epoch: str) -> Response:
+    """Go back to the configuration as it stood after a change, as a new change.
+
+    Policies, the registry and uploaded code become what they were; what is the same is not touched. Actors
+    of policies that come back begin anew. 409 when what was replaced since is not known any more.
+    """
+    return view.replace(request, configuration_at(view.backend, read_epoch(epoch)))

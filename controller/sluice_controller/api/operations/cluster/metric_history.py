@@ -1,0 +1,122 @@
+"""``/metrics/history`` and ``/metrics/{metric}/history``: what metrics were, and of which targets that is kept."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import LIST, in_path, operation, query_text, query_word
+from sluice_controller.api.permissions import visible_accounts
+from sluice_controller.api.prometheus.history import expression_of
+from sluice_controller.api.renderers import CSV, CsvRenderer, NonJSONView
+from sluice_controller.api.resources import render_page
+from sluice_controller.api.serializers import metric_history as shapes
+from sluice_controller.api.view import View
+from sluice_controller.identity.default_rules import ADMIN, READS_OWN, THING, Rule
+from sluice_controller.metric_history import reading
+from sluice_controller.metric_history.prometheus_client import PrometheusClient
+from sluice_controller.metric_history.ranges import read_range
+from sluice_controller.metric_history.selection import select
+from sluice_core.messages.policies import Target
+from sluice_core.metric_history.records import OWNED, SeriesRecord
+
+#: One client for a process, which keeps its connections.
+open_prometheus = lru_cache(maxsize=8)(PrometheusClient)
+
+
+class PointsRenderer(CsvRenderer):
+    """Points, for spreadsheets."""
+
+    field = "points"
+    titles = ("time", "mean", "min", "max", "p95")
+
+
+class MetricHistoryView(NonJSONView):
+    """One metric of one target."""
+
+    renderer_classes = (JSONRenderer, PointsRenderer)
+
+
+@operation(
+    "GET /metrics/<name:metric>/history",
+    Rule("sluice:metrics:history", READS_OWN, "show the history of a metric", about=THING),
+    {(200, "application/json"): shapes.MetricHistorySerializer, (200, CSV): OpenApiTypes.STR},
+    in_path("metric", "its name"),
+    query_text("target", "tenant, tenant/container, tenant/volume id, node, pool …; the cluster when empty"),
+    query_word("rest", "instead of a target: the sum of those of this level that are not kept one by one", OWNED),
+    query_text("from", "ISO 8601, unix seconds, or negative seconds from now on; ten minutes ago when empty"),
+    query_text("to", "the same; now when empty"),
+    query_text("step", "seconds: 1, 10, 60 or a multiple; what suits the range when empty"),
+    errors=(404,),
+)
+def show_metric_history(view: MetricHistoryView, request: Request, metric: str) -> Response:
+    """Show what a metric was.
+
+    Seconds are kept for ten minutes, tens of seconds for six hours, minutes for a week, of the busiest targets.
+    Where nothing was measured the values are null. With `Accept: text/csv` the points are rows of a table.
+    """
+    given = view.given
+    wanted = read_range(given["from"], given["to"], given["step"], view.backend.now())
+    selection = select(view.backend, metric, given["target"], given["rest"])
+    view.authorize_target(request, Target(selection.level, name=selection.path))
+    expression = expression_of(selection.series[0], view.backend.config.reseller_prefix)
+    url = view.backend.config.history_url
+    if url and expression:
+        client = open_prometheus(url)
+        found = reading.query_history(client, expression, view.backend, selection, wanted)
+    else:
+        found = reading.read_history(view.backend, selection, wanted)
+    return Response(shapes.MetricHistorySerializer.render(found))
+
+
+class MetricSeriesView(View):
+    """What is kept."""
+
+    def _row(self, series: SeriesRecord) -> dict[str, Any]:
+        label = self.backend.label(series.path) if series.key.owner else ""
+        return shapes.MetricSeriesSerializer.render(series, label=label)
+
+
+@operation(
+    "GET /metrics/history",
+    Rule(
+        "sluice:metrics:series",
+        READS_OWN,
+        "list the series of which history is kept",
+        everybody="list the series of everybody",
+    ),
+    shapes.MetricSeriesPageSerializer,
+    query_text("metric", "only of this one"),
+    query_text("target", "only of this one, as an account rather than the name of a project"),
+    *LIST,
+)
+def list_metric_series(view: MetricSeriesView, request: Request) -> Response:
+    """List the series of which history is kept.
+
+    Those of one's own project unless one may see all. What a Prometheus keeps is not among them. `prefix` and
+    `marker` are a metric, a level and a target with blanks between them.
+    """
+    accounts = visible_accounts(request, view.rule)
+    known = reading.list_series(view.backend, accounts, view.given["metric"].upper(), view.given["target"])
+    return render_page(view.given, "series", known, view._row)
+
+
+@operation(
+    "DELETE /metrics/history",
+    Rule("sluice:metrics:forget", ADMIN, "forget the history of a target"),
+    shapes.ForgottenSerializer,
+    query_text(
+        "target", "an account or its project, a container, a volume, a node, …; also what is in it", required=True
+    ),
+)
+def forget_metric_history(view: MetricSeriesView, request: Request) -> Response:
+    """Forget the history of a target, as of a project that is no more.
+
+    What goes on moving gets a new series, which begins then.
+    """
+    return Response({"series": len(reading.forget(view.backend, view.given["target"]))})

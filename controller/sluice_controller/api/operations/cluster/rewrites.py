@@ -1,0 +1,146 @@
+"""``/rewrites``: jobs that bring stored objects to what policies say."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import (
+    GONE,
+    LOCATION,
+    MARKER,
+    in_path,
+    operation,
+    query_limit,
+    query_text,
+    query_word,
+)
+from sluice_controller.api.operations.policies.policies import REPEATED
+from sluice_controller.api.resources import no_content, url_path
+from sluice_controller.api.serializers.cluster import rewrites as shapes
+from sluice_controller.api.view import View
+from sluice_controller.identity.default_rules import ADMIN, Rule
+from sluice_controller.policies import idempotency, rewrites
+from sluice_core.rewrites.messages import CANCELLED, PAUSED, RUNNING, STATES
+
+_ID: Final = in_path("rewrite", "the id of the rewrite")
+_SHAPE: Final = shapes.RewriteSerializer
+
+
+@operation(
+    "GET /rewrites",
+    Rule("sluice:rewrites:list", ADMIN, "list rewrites of stored objects"),
+    shapes.RewritePageSerializer,
+    query_limit("rewrites on a page"),
+    MARKER,
+    query_word("state", "only rewrites in this state", STATES),
+    query_text("target", "only those of this target, as it is shown"),
+)
+def list_rewrites(view: View, request: Request) -> Response:
+    """List rewrites and how far each is, oldest first.
+
+    A page of rewrites. The last 200 of those that have ended are kept.
+    """
+    return Response(shapes.RewritePageSerializer.render(rewrites.page_jobs(view.backend, **view.given)))
+
+
+@operation(
+    "POST /rewrites",
+    Rule("sluice:rewrites:create", ADMIN, "have stored objects rewritten"),
+    {201: _SHAPE},
+    REPEATED,
+    LOCATION,
+    errors=(409,),
+    takes=shapes.NewRewriteSerializer,
+    examples=shapes.REWRITES,
+)
+def create_rewrite(view: View, request: Request) -> Response:
+    """Have stored objects rewritten.
+
+    Times, ETags, sizes, types, metadata and listings stay; whatever clients write meanwhile stays as they wrote it.
+    A job whose target overlaps that of one that has not ended is refused (409).
+
+    With `Idempotency-Key`, what the same identity sent before under the same key orders nothing: the answer shows
+    the job that it became then, if that is still kept.
+    """
+    made = rewrites.create(view.backend, request.data, request.user.name, idempotency.read_key(request))
+    headers = {"Location": url_path("rewrites", made.job.id)}
+    return Response(_SHAPE.render(made), HTTPStatus.CREATED, headers=headers)
+
+
+@operation(
+    "GET /rewrites/<str:rewrite>", Rule("sluice:rewrites:show", ADMIN, "show a rewrite"), _SHAPE, _ID, errors=(404,)
+)
+def show_rewrite(view: View, request: Request, rewrite: str) -> Response:
+    """Show a rewrite and how far it is.
+
+    The rewrite.
+    """
+    return Response(_SHAPE.render(rewrites.find(view.backend, rewrite)))
+
+
+@operation(
+    "DELETE /rewrites/<str:rewrite>",
+    Rule("sluice:rewrites:delete", ADMIN, "forget a rewrite that has ended"),
+    GONE,
+    _ID,
+    errors=(404, 409),
+)
+def delete_rewrite(view: View, request: Request, rewrite: str) -> Response:
+    """Forget a rewrite that has ended.
+
+    204.
+    """
+    rewrites.delete(view.backend, rewrite)
+    return no_content()
+
+
+@operation(
+    "POST /rewrites/<str:rewrite>/pause",
+    Rule("sluice:rewrites:pause", ADMIN, "pause a rewrite"),
+    _SHAPE,
+    _ID,
+    errors=(404, 409),
+    takes=None,
+)
+def pause_rewrite(view: View, request: Request, rewrite: str) -> Response:
+    """Pause a rewrite; objects that are under way are finished.
+
+    The rewrite.
+    """
+    return Response(_SHAPE.render(rewrites.change(view.backend, rewrite, PAUSED)))
+
+
+@operation(
+    "POST /rewrites/<str:rewrite>/resume",
+    Rule("sluice:rewrites:resume", ADMIN, "let a rewrite go on"),
+    _SHAPE,
+    _ID,
+    errors=(404, 409),
+    takes=None,
+)
+def resume_rewrite(view: View, request: Request, rewrite: str) -> Response:
+    """Let a rewrite go on where it was paused.
+
+    The rewrite.
+    """
+    return Response(_SHAPE.render(rewrites.change(view.backend, rewrite, RUNNING)))
+
+
+@operation(
+    "POST /rewrites/<str:rewrite>/cancel",
+    Rule("sluice:rewrites:cancel", ADMIN, "end a rewrite"),
+    _SHAPE,
+    _ID,
+    errors=(404, 409),
+    takes=None,
+)
+def cancel_rewrite(view: View, request: Request, rewrite: str) -> Response:
+    """End a rewrite; what was rewritten stays so.
+
+    The rewrite.
+    """
+    return Response(_SHAPE.render(rewrites.change(view.backend, rewrite, CANCELLED)))

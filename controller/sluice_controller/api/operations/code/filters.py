@@ -1,0 +1,231 @@
+"""``/filters``: what can be used, and filters that are registered at run time.
+
+A filter that is installed with the software of the nodes is shown as a registered one is.  Whatever would change it is
+refused with 405 before the method of the view is called (:meth:`RegistrationView.initial`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from drf_spectacular.utils import OpenApiResponse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import ETAG, IF_MATCH, LIST, header, operation, query_flag
+from sluice_controller.api.operations.code import base
+from sluice_controller.api.permissions import authorize
+from sluice_controller.api.resources import no_content, render_entry, render_page
+from sluice_controller.api.serializers.code import uploads as shapes
+from sluice_controller.api.serializers.filters import UsableFilterPageSerializer, UsableFilterSerializer
+from sluice_controller.catalog.cluster.enforcement import Cluster
+from sluice_controller.catalog.policy_cache import CacheContents
+from sluice_controller.catalog.selectors import cluster_now
+from sluice_controller.code import filters, installed_filters
+from sluice_controller.code.revisions import IncomingCode, RegisteredCode
+from sluice_controller.code.rollout import rollout, rollout_now
+from sluice_controller.config import Config
+from sluice_controller.errors import Unchangeable
+from sluice_controller.identity.default_rules import ADMIN, READER, Rule
+from sluice_core.describe import TRIED, ActionInfo
+from sluice_core.messages.uploads import FILTER_CODE, Upload
+
+#: Asked besides the rule of the call where code is native, or filters volumes.
+_NATIVE: Final = Rule(
+    base.NATIVE_RULES[FILTER_CODE],
+    ADMIN,
+    "touch a filter that runs with all rights of Swift's processes, or filters volumes; asked besides the rule of the "
+    "call",
+)
+_URL: Final = "/filters/<str:keyword>"
+#: What can be done to an installed filter.
+_SAFE: Final = ("GET", "HEAD")
+_ALLOW: Final = header("Allow", "the methods that work here: those of an installed filter change nothing", 405)
+
+
+class RegistrationView(base.CodeView):
+    """What the views of registrations share."""
+
+    service, path = filters, ("filters",)
+    #: the installed filter that the path names, None for any other
+    installed: Upload | None = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Called by REST framework before the method.
+
+        :raises Unchangeable: when the method would change an installed filter
+        """
+        super().initial(request, *args, **kwargs)
+        keyword = kwargs.get("keyword", "")
+        self.installed = installed_filters.find_installed(self.backend, keyword) if keyword else None
+        if self.installed is None or request.method == "OPTIONS":
+            return
+        safe = [method for method in self.allowed_methods if method in _SAFE]
+        self.headers["Allow"] = ", ".join(safe)
+        if request.method not in safe:
+            raise Unchangeable(
+                f"filter `{keyword}` is installed with the software of the nodes: it cannot be changed or deleted "
+                "here, `POST /filters` registers another"
+            )
+
+    def render(self, found: RegisteredCode) -> dict[str, Any]:
+        """The registration and how far its code has come."""
+        rollout = shapes.RolloutSerializer.render(rollout_now(self.backend, found))
+        return shapes.UploadSerializer.render(found.upload, installed=False, rollout=rollout)
+
+    def authorize_native(self, request: Request, name: str) -> None:
+        """Nobody touches a native filter, or one of volumes, who may not upload native code."""
+        if filters.find(self.backend, name).upload.environment in TRIED:
+            authorize(request, _NATIVE.name, {})
+
+
+@operation("GET /filters", Rule("sluice:filters:list", READER, "list filters"), UsableFilterPageSerializer, *LIST)
+def list_filters(view: RegistrationView, request: Request) -> Response:
+    """List the filters that this cluster can run.
+
+    A page of installed and registered filters.
+    """
+    usable = installed_filters.list_usable(view.backend.catalogue)
+    show = partial(_usable, view.backend.policy_cache.contents(), cluster_now(view.backend), view.backend.config)
+    return render_page(view.given, "filters", usable, show)
+
+
+@operation(
+    "POST /filters",
+    Rule("sluice:filters:register", ADMIN, "register a filter"),
+    {201: shapes.UploadSerializer},
+    ETAG,
+    header("Location", "path of the registration", 201),
+    errors=(409,),
+    takes=shapes.RegistrationSerializer,
+    examples=shapes.REGISTRATIONS,
+    further=(_NATIVE,),
+)
+def register_filter(view: RegistrationView, request: Request) -> Response:
+    """Register a filter; its code follows.
+
+    A filter for an isolated environment is described here. A `native` one says in its code what it is:
+    `reverse`, `capabilities`, `parameters` and `help` are refused. **Native code is for administrators
+    only: it runs with all rights of Swift's processes.** So is code for `nbdkit`, shared objects that filter
+    volumes: it is described here, and the nodes that use volumes try and confine it.
+    """
+    if filters.is_administrators(request.data):
+        authorize(request, _NATIVE.name, {})
+    return view.respond(filters.register(view.backend, request.data, request.user.name), new=True)
+
+
+def _usable(contents: CacheContents, cluster: Cluster, config: Config, info: ActionInfo) -> dict[str, Any]:
+    """A filter of the list; of a registered one with the nodes that can run its newest revision."""
+    word, upload = info.keyword, contents.uploads.get(info.keyword)
+    mine = word in config.self_service_words or (upload is not None and upload.self_service)
+    more: dict[str, Any] = {
+        "installed": upload is None,
+        "self_service": mine,
+        "revision": info.version,
+        "rollout": None,
+    }
+    if upload is not None:
+        found = RegisteredCode(upload, 0, contents.upload_epochs.get(word, 0))
+        more |= {"revision": upload.revision, "rollout": shapes.RolloutSerializer.render(rollout(found, cluster))}
+    return UsableFilterSerializer.render(info, **more)
+
+
+@operation(
+    "GET /filters/<str:keyword>",
+    Rule("sluice:filters:show", READER, "show a registered filter"),
+    shapes.UploadSerializer,
+    ETAG,
+    errors=(404,),
+)
+def show_filter(view: RegistrationView, request: Request, keyword: str) -> Response:
+    """Show a filter; of a registered one its revisions, too, and how far the newest one has come.
+
+    The registration. An installed filter is shown as one without code, revisions and roll-out.
+    """
+    if view.installed is not None:
+        return render_entry(shapes.UploadSerializer.render(view.installed, installed=True, rollout=None), 0)
+    return view.respond(filters.find(view.backend, keyword))
+
+
+@operation(
+    "PUT /filters/<str:keyword>",
+    Rule("sluice:filters:update", ADMIN, "describe a filter anew"),
+    shapes.UploadSerializer,
+    IF_MATCH,
+    _ALLOW,
+    errors=(404, 405, 409),
+    takes=shapes.RegistrationSerializer,
+    further=(_NATIVE,),
+)
+def update_filter(view: RegistrationView, request: Request, keyword: str) -> Response:
+    """Change the description of a registered filter; what is not named stays.
+
+    The registration as it is now.
+    """
+    view.authorize_native(request, keyword)
+    if filters.is_administrators(request.data):
+        authorize(request, _NATIVE.name, {})
+    by = request.user.name
+    return view.respond(filters.update_description(view.backend, keyword, request.data, by, **view.given))
+
+
+@operation(
+    "DELETE /filters/<str:keyword>",
+    Rule("sluice:filters:unregister", ADMIN, "forget a filter"),
+    {204: OpenApiResponse(description="forgotten")},
+    query_flag("force", "even if stored objects need it to be read"),
+    IF_MATCH,
+    _ALLOW,
+    errors=(404, 405, 409),
+)
+def unregister_filter(view: RegistrationView, request: Request, keyword: str) -> Response:
+    """Forget a registered filter.
+
+    Nothing.
+    """
+    filters.unregister(view.backend, keyword, request.user.name, **view.given)
+    return no_content()
+
+
+class FilterDataView(RegistrationView, base.CodeDataView):
+    """The code of one registered filter."""
+
+    def put_code(self, name: str, code: IncomingCode, by: str, expected: int | None) -> tuple[RegisteredCode, bool]:
+        """A filter is registered before its code comes, so it is never new."""
+        return filters.put_code(self.backend, name, code, by, expected), False
+
+
+base.declare_download(
+    FilterDataView,
+    _URL,
+    Rule("sluice:filters:download", ADMIN, "download a filter's code"),
+    name="download_filter",
+    summary="Give the code of a registered filter",
+)
+base.declare_upload(
+    FilterDataView,
+    _URL,
+    Rule("sluice:filters:upload", ADMIN, "upload a filter's code"),
+    shapes.UploadSerializer,
+    _ALLOW,
+    name="upload_filter",
+    summary="Give a registered filter its code, or another revision of it",
+    description="A revision of a reversible filter must be able to read what earlier ones have stored. With `wait` the "
+    "answer comes when each live node can run the code, or has said why not.",
+    errors=(405,),
+    further=(_NATIVE,),
+)
+base.declare_rollback(
+    RegistrationView,
+    _URL,
+    Rule("sluice:filters:rollback", ADMIN, "give a filter an earlier code"),
+    shapes.UploadSerializer,
+    _ALLOW,
+    name="roll_back_filter",
+    summary="Give a filter the code of an earlier revision again, as a new revision",
+    description="Native code brings back what it says of itself; the description of an isolated filter stays as it is. "
+    "An earlier revision of a native filter must be able to read what newer ones have stored.",
+    errors=(405,),
+    further=(_NATIVE,),
+)

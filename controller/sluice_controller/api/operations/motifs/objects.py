@@ -1,0 +1,160 @@
+"""``/motifs``: objects with motifs, and what may be attached."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import MARKER, in_path, operation, query_flag, query_limit, query_text, query_wait
+from sluice_controller.api.permissions import authorize, thing_target, visible_accounts
+from sluice_controller.api.serializers import motifs as shapes
+from sluice_controller.api.view import View
+from sluice_controller.catalog.vocabulary import account_of
+from sluice_controller.identity.default_rules import READER, READS_OWN, THING, WRITES_OBJECTS, Rule
+from sluice_controller.motifs import objects
+from sluice_controller.validation.bodies import Body
+from sluice_core.errors import CallerError
+from sluice_core.messages.elasticity import VERIFICATIONS
+from sluice_core.messages.policies import OBJECT
+from sluice_core.motifs.messages import CONTRACT, DETACH, EXPAND
+
+_PATH = (
+    in_path("account", "an account, or the name of a project"),
+    in_path("container", "the name of a container"),
+    in_path("object_name", "the name of an object; it may hold slashes"),
+)
+_WAIT = query_wait("until it is done, if that takes longer than ten")
+
+
+@operation(
+    "GET /motifs",
+    Rule(
+        "sluice:motifs:list",
+        READS_OWN,
+        "list objects with motifs of a project",
+        everybody="list objects with motifs of everybody",
+    ),
+    shapes.ListedObjectPageSerializer,
+    query_limit("objects on a page"),
+    MARKER,
+    query_text("account", "only those of this account, or project; the token's own, for who may see no others"),
+    query_text("container", "only those of this container of that account"),
+)
+def list_motifs(view: View, request: Request) -> Response:
+    """List objects with motifs, as the daemons know them.
+
+    A page of objects.
+    """
+    accounts = visible_accounts(request, "sluice:motifs:list")
+    page = objects.page(view.backend, accounts, **view.given)
+    return Response({"objects": page.records, "next_marker": page.next_marker or None})
+
+
+@operation(
+    "GET /motifs/templates",
+    Rule("sluice:motifs:templates", READER, "list templates of motifs"),
+    shapes.TemplateListSerializer,
+)
+def list_motif_templates(view: View, request: Request) -> Response:
+    """List the templates that motifs can be made of: those that every daemon knows.
+
+    The templates, by keyword.
+    """
+    known = view.backend.motifs
+    templates = shapes.TemplateSerializer.render_all(known.templates().values() if known else ())
+    return Response({"templates": templates, "daemons": len(known.daemons()) if known else 0})
+
+
+class MotifView(View):
+    """The motifs of one object."""
+
+    def path(self, request: Request, account: str, container: str, object_name: str) -> objects.ObjectPath:
+        """The object, about which the caller may do what the method's rule guards.
+
+        :raises Forbidden: when the rule does not allow it
+        """
+        found = account_of(self.backend.native, account)
+        authorize(request, self.rule, thing_target(OBJECT, found))
+        return objects.ObjectPath(found, container, object_name)
+
+
+@operation(
+    "GET /motifs/<name:account>/<name:container>/<target:object_name>",
+    Rule("sluice:motifs:show", READS_OWN, "show the motifs of an object", about=THING),
+    shapes.MotifObjectSerializer,
+    *_PATH,
+    query_flag("why", "say whether its bytes could go now, and what stands in the way"),
+    errors=(404,),
+)
+def show_motif(view: MotifView, request: Request, **path: str) -> Response:
+    """Show the motifs of an object, and whether its bytes are there.
+
+    The object.
+    """
+    return Response(objects.show(view.backend, view.path(request, **path), view.given["why"]))
+
+
+@operation(
+    "PUT /motifs/<name:account>/<name:container>/<target:object_name>",
+    Rule("sluice:motifs:attach", WRITES_OBJECTS, "attach a motif to an object", about=THING),
+    shapes.MotifObjectSerializer,
+    *_PATH,
+    errors=(404, 409),
+    takes=shapes.NewMotifSerializer,
+    examples=shapes.MOTIFS,
+)
+def attach_motif(view: MotifView, request: Request, **path: str) -> Response:
+    """Attach a motif to an object, beside those that it has.
+
+    Its sources are read with your rights, those that you have when they are read; an administrator's read all.
+    """
+    where = view.path(request, **path)
+    body = Body(request.data, "template", "params")
+    identity = objects.identity_text(view.backend, request.user, where.account)
+    found = objects.attach(view.backend, where, body.text("template"), body.scalars("params"), identity)
+    return Response(found)
+
+
+@operation(
+    "POST /motifs/<name:account>/<name:container>/<target:object_name>",
+    Rule("sluice:motifs:act", WRITES_OBJECTS, "expand or contract an object", about=THING),
+    shapes.MotifObjectSerializer,
+    *_PATH,
+    _WAIT,
+    errors=(404, 409),
+    takes=shapes.ActionSerializer,
+    examples=shapes.MOTIF_ACTIONS,
+)
+def act_on_motif(view: MotifView, request: Request, **path: str) -> Response:
+    """Make the bytes of an object again, or give them up.
+
+    What takes longer than the answer waits goes on, and the answer is 503.
+    """
+    where = view.path(request, **path)
+    body = Body(request.data, "action", "verify")
+    action = body.one_of("action", shapes.ACTIONS)
+    if action == EXPAND:
+        if body.has("verify"):
+            raise CallerError("`verify` is said of contractions, and the action is `expand`")
+        return Response(objects.call(view.backend, EXPAND, view.seconds, item=str(where)))
+    verify = body.one_of("verify", VERIFICATIONS, "head")
+    return Response(objects.call(view.backend, CONTRACT, view.seconds, item=str(where), verify=verify))
+
+
+@operation(
+    "DELETE /motifs/<name:account>/<name:container>/<target:object_name>",
+    Rule("sluice:motifs:detach", WRITES_OBJECTS, "detach motifs from an object", about=THING),
+    shapes.MotifObjectSerializer,
+    *_PATH,
+    query_text("template", "only motifs of this template; else all"),
+    _WAIT,
+    errors=(404, 409),
+)
+def detach_motif(view: MotifView, request: Request, **path: str) -> Response:
+    """Detach motifs from an object, whose bytes are made before where they are gone.
+
+    The object as it is then.
+    """
+    where = view.path(request, **path)
+    template = view.given["template"]
+    return Response(objects.call(view.backend, DETACH, view.seconds, item=str(where), template=template))

@@ -1,0 +1,218 @@
+"""``/policies``: sentences in, policies out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from http import HTTPStatus
+
+from django.conf import settings
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import (
+    MARKER,
+    SENTENCES,
+    WAIT,
+    header,
+    operation,
+    query_flag,
+    query_limit,
+    query_text,
+    query_word,
+)
+from sluice_controller.api.permissions import visible_accounts
+from sluice_controller.api.resources import no_content, render_entry
+from sluice_controller.api.serializers import policies as shapes
+from sluice_controller.api.serializers import sentences
+from sluice_controller.api.view import View
+from sluice_controller.catalog import selectors
+from sluice_controller.catalog.policy_statuses import STATES
+from sluice_controller.identity.default_rules import READS_OWN, THING, WRITES_OWN, Rule
+from sluice_controller.policies import (
+    bandwidth_checks,
+    firings,
+    idempotency,
+    listing,
+    policy_update,
+    services,
+    standing_warnings,
+)
+from sluice_controller.registry import activations, takeovers
+from sluice_controller.validation.bodies import policy_text
+
+#: What an actor does.
+FIRING_KINDS = ("set", "changed", "taken_back")
+LOCATION = header("Location", "path of the new policy, or of the list when there are several", 201)
+REPEATED = OpenApiParameter(
+    idempotency.HEADER,
+    idempotency.FORM,
+    OpenApiParameter.HEADER,
+    description="a word of the caller's for this request, the same when it is sent again",
+)
+ETAG = header("ETag", "the policy's version, for `If-Match`; it changes with its text, not with its state", 200, 201)
+CREATED = PolymorphicProxySerializer(
+    "Creation",
+    [shapes.CreatedSerializer, shapes.CreatedListSerializer],
+    resource_type_field_name=None,
+)
+
+
+def read_text(request: Request) -> str:
+    """The sentences in the body."""
+    return policy_text(request.data, settings.SLUICE.text_limit)
+
+
+@operation(
+    "GET /policies",
+    Rule("sluice:policies:list", READS_OWN, "list policies", everybody="list the policies of everybody"),
+    shapes.PolicyPageSerializer,
+    query_limit("policies on a page"),
+    MARKER,
+    query_text("before", "`previous_marker` of the page behind, in place of `marker`"),
+    query_word("order", "which ones come first", listing.ORDERS, default=listing.OLDEST),
+    query_text("tenant", "only policies about this tenant and what is in it"),
+    query_word("state", "only policies in this state", STATES),
+    query_text("text", "only policies in whose sentence this stands, in any case"),
+)
+def list_policies(view: View, request: Request) -> Response:
+    """List policies, by age.
+
+    A page of policies.
+    """
+    accounts = visible_accounts(request, view.rule)
+    chosen = {name: view.given.pop(name) for name in ("tenant", "state", "text")}
+    page = listing.list_policies(view.backend, listing.PolicyFilter(**chosen, accounts=accounts), **view.given)
+    return Response(shapes.PolicyPageSerializer.render(page))
+
+
+@operation(
+    "POST /policies",
+    Rule("sluice:policies:create", WRITES_OWN, "create policies", about=THING),
+    {201: CREATED},
+    WAIT,
+    REPEATED,
+    LOCATION,
+    ETAG,
+    errors=(409,),
+    takes=sentences.PolicyTextSerializer,
+    examples=SENTENCES,
+)
+def create_policies(view: View, request: Request) -> Response:
+    """Create policies: all sentences of the text, or none.
+
+    With `Idempotency-Key`, a text that the same identity sent before under the same key creates nothing:
+    the answer shows, without warnings, the policies that it became then, as far as they still exist. So who
+    got no answer can ask again.
+    """
+    text, by, allow = read_text(request), request.user.name, view.plan_authorizer(request)
+    key = idempotency.read_key(request)
+    if key:
+        written = idempotency.create_once(view.backend, text, by, key, allow)
+    else:
+        written = services.create_policies(view.backend, text, by, allow)
+    view.wait_acknowledged(written.epoch)
+    views = written.views(view.backend)
+    data = [
+        shapes.CreatedSerializer.render(one, warnings=sentences.ProblemSerializer.render_all(warnings))
+        for one, warnings in zip(views, written.warnings, strict=True)
+    ]
+    if len(data) > 1:
+        return Response({"policies": data}, HTTPStatus.CREATED, headers={"Location": "/policies"})
+    return render_entry(data[0], data[0]["version"], f"/policies/{data[0]['id']}")
+
+
+@operation(
+    "GET /policies/<str:policy_id>",
+    Rule("sluice:policies:show", READS_OWN, "show a policy", about=THING),
+    shapes.ShownPolicySerializer,
+    ETAG,
+    errors=(404,),
+)
+def show_policy(view: View, request: Request, policy_id: str) -> Response:
+    """Show a policy, what its actor observes, and which nodes enforce it.
+
+    The policy.
+    """
+    found = selectors.find_policy(view.backend, policy_id)
+    view.plan_authorizer(request)([found.cached.plan])
+    calls = activations.activation_calls(found.cached.plan, view.backend.policy_cache.contents().entries)
+    status = bandwidth_checks.bandwidth_status(view.backend, found.cached)
+    status["warnings"] += standing_warnings.attribute_warnings(view.backend, found.cached)
+    status["warnings"] += takeovers.takeover_warnings(view.backend, found.cached)
+    data = shapes.ShownPolicySerializer.render(found, activations=calls, **status)
+    return render_entry(data, data["version"])
+
+
+@operation(
+    "PUT /policies/<str:policy_id>",
+    Rule("sluice:policies:update", WRITES_OWN, "give a policy another text, or switch it on or off", about=THING),
+    shapes.CreatedSerializer,
+    WAIT,
+    header("If-Match", "the `ETag` that the policy must still have"),
+    ETAG,
+    errors=(404, 409),
+    takes=shapes.RevisionSerializer,
+    examples=shapes.REVISIONS,
+)
+def update_policy(view: View, request: Request, policy_id: str) -> Response:
+    """Give a policy another text, or switch it on or off.
+
+    The id and the age stay. What the policy had set is taken back in the same change; an actor begins anew.
+    A policy that is disabled sets nothing. When nothing would change, nothing happens.
+    """
+    revision = policy_update.PolicyUpdate.read(request.data, settings.SLUICE.text_limit)
+    expected, allow = view.given["expected"], view.plan_authorizer(request)
+    written = policy_update.update_policy(view.backend, policy_id, request.user.name, revision, expected, allow)
+    view.wait_acknowledged(written.epoch)
+    (policy,) = written.views(view.backend)
+    policy = replace(policy, state=view.backend.store.state(policy_id))
+    data = shapes.CreatedSerializer.render(policy, warnings=sentences.ProblemSerializer.render_all(written.warnings[0]))
+    return render_entry(data, data["version"])
+
+
+@operation(
+    "DELETE /policies/<str:policy_id>",
+    Rule("sluice:policies:delete", WRITES_OWN, "delete a policy", about=THING),
+    {200: shapes.PolicySerializer, 204: OpenApiResponse(description="deleted")},
+    query_flag("keep", "leave what is in force, under a new static policy"),
+    WAIT,
+    header("If-Match", "the `ETag` that the policy must still have"),
+    ETAG,
+    errors=(404, 409),
+)
+def delete_policy(view: View, request: Request, policy_id: str) -> Response:
+    """Delete a policy and take back what it set.
+
+    With `keep`, what its actor has in force stays: it becomes a new static policy, which the answer shows
+    (200) and which can be deleted in turn. When nothing is in force there is none (204).
+    """
+    change = services.keep_policy if view.given["keep"] else services.delete_policy
+    allow = view.plan_authorizer(request)
+    written = change(view.backend, policy_id, request.user.name, view.given["expected"], allow)
+    view.wait_acknowledged(written.epoch)
+    views = written.views(view.backend)
+    if not views:
+        return no_content()
+    return render_entry(shapes.PolicySerializer.render(views[0]), views[0].cached.version)
+
+
+@operation(
+    "GET /policies/<str:policy_id>/firings",
+    Rule("sluice:policies:firings", READS_OWN, "show what a policy's actor did", about=THING),
+    shapes.FiringPageSerializer,
+    query_limit("firings on a page"),
+    MARKER,
+    query_word("what", "only those of this kind", FIRING_KINDS),
+    query_text("member", "only those for this member of a group or ALL"),
+    errors=(404,),
+)
+def list_firings(view: View, request: Request, policy_id: str) -> Response:
+    """List what a policy's actor did, newest first.
+
+    Actors keep the last 20 firings of a policy.
+    """
+    found = selectors.find_policy(view.backend, policy_id)
+    view.plan_authorizer(request)([found.cached.plan])
+    known = found.state.firings if found.state else ()
+    return Response(shapes.FiringPageSerializer.render(firings.page_firings(known, **view.given)))

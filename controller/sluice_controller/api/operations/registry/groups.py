@@ -1,0 +1,158 @@
+"""``/registry/gtenants``, ``gcontainers`` and ``gvolumes``: groups of tenants, containers, volumes, and their members.
+
+All kinds have the same operations, which :class:`_Groups` declares in the words of each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api import resources
+from sluice_controller.api.openapi import ETAG, FORCE, LIST, in_path, operation
+from sluice_controller.api.resources import Resource, no_content, render_entry, render_page
+from sluice_controller.api.serializers import groups as shapes
+from sluice_controller.api.serializers.base import Serializer
+from sluice_controller.api.view import View, etag
+from sluice_controller.catalog import groups
+from sluice_controller.catalog.groups import CONTAINERS, TENANTS, VOLUMES
+from sluice_controller.identity.default_rules import ADMIN, Rule
+
+_GROUP: Final = in_path("group", "the group's name")
+_LIST: Final = Rule("sluice:groups:list", ADMIN, "list groups")
+_SHOW: Final = Rule("sluice:groups:show", ADMIN, "show a group and its members")
+_CREATE: Final = Rule("sluice:groups:create", ADMIN, "make a group")
+_UPDATE: Final = Rule("sluice:groups:update", ADMIN, "change the members of a group")
+_DELETE: Final = Rule("sluice:groups:delete", ADMIN, "forget a group")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Groups(Resource):
+    """Groups of one kind, a :class:`~sluice_controller.catalog.groups.GroupKind`.
+
+    :param changes: the shape of a body that changes who is in a group
+    :param member: the part of the path that is a member
+    """
+
+    changes: type[Serializer]
+    member: OpenApiParameter
+
+    @property
+    def members_url(self) -> str:
+        """Of the members of one group."""
+        return f"{self.entry_url}/{self.service.many}"
+
+    def create(self, view: View, data: Any, by: str) -> Any:
+        """The new group."""
+        return groups.create(view.backend, self.service, data, by)
+
+    def update(self, view: View, name: str, data: Any, by: str) -> Any:
+        """The group as it is now."""
+        return groups.update(view.backend, self.service, name, data, by, **view.given)
+
+    def declare_groups(self) -> None:
+        """Declare what can be done with groups."""
+        kind, one, many = self.path[-1], self.service.level, self.service.many
+        self.declare_list(_LIST, f"list_{kind}", f"List groups of {many}")
+        self.declare_create(_CREATE, f"create_{kind}", f"Put {many} under one name")
+        self.declare_show(_SHOW, f"show_{kind}", f"Show a group's {many}")
+        update = f"Add a {one} to a group, or name all its {many} anew"
+        self.declare_update(_UPDATE, f"update_{kind}", update, takes=self.changes)
+        self.declare_delete(_DELETE, f"delete_{kind}", f"Forget a group of {many}", FORCE)
+
+    def declare_members(self) -> None:
+        """Declare GET of the members of one group."""
+        summary = f"List the {self.service.many} of a group"
+
+        @operation(
+            f"GET {self.members_url}",
+            _SHOW,
+            shapes.MemberPageSerializer,
+            self.entry,
+            ETAG,
+            *LIST,
+            errors=(404,),
+            name=f"list_{self.path[-1]}_members",
+            summary=summary,
+        )
+        def list_members(view: View, request: Request, group: str) -> Response:
+            """A page of members."""
+            found = self.service.find(view.backend, group)
+            known = {one.path: one for one in groups.members(found.record)}
+            response = render_page(view.given, "members", known, shapes.MemberSerializer.render)
+            response["ETag"] = etag(found.version)
+            return response
+
+    def declare_member(self) -> None:
+        """Declare what can be done with one member of one group."""
+        url, one, where = f"{self.members_url}/<target:member>", self.service.level, (self.entry, self.member)
+        kind, shape = f"{self.path[-1]}_member", shapes.MemberSerializer
+        texts = f"Show whether a {one} is in a group", f"Add a {one} to a group", f"Take a {one} out of a group"
+
+        @resources.show_operation(f"GET {url}", _SHOW, shape, *where, name=f"show_{kind}", summary=texts[0])
+        def show_member(view: View, request: Request, group: str, member: str) -> Response:
+            """The member."""
+            return self.render_member(view, self.service.find(view.backend, group), member)
+
+        @resources.update_operation(
+            f"PUT {url}", _UPDATE, shape, *where, takes=None, name=f"add_{kind}", summary=texts[1]
+        )
+        def add_member(view: View, request: Request, group: str, member: str) -> Response:
+            """The member, in the group now."""
+            by = request.user.name
+            found = groups.add_member(view.backend, self.service, group, member, by, **view.given)
+            return self.render_member(view, found, member)
+
+        @resources.delete_operation(f"DELETE {url}", _UPDATE, *where, name=f"remove_{kind}", summary=texts[2])
+        def remove_member(view: View, request: Request, group: str, member: str) -> Response:
+            """204."""
+            groups.remove_member(view.backend, self.service, group, member, request.user.name, **view.given)
+            return no_content()
+
+    def render_member(self, view: View, found: Any, member: str) -> Response:
+        """The answer about a member of the group that was ``found``."""
+        one = groups.find_member(self.service, found.record, member, view.backend.catalogue)
+        return render_entry(shapes.MemberSerializer.render(one), found.version)
+
+
+_GTENANTS: Final = _Groups(
+    TENANTS,
+    ("registry", "gtenants"),
+    _GROUP,
+    "Groups by name.",
+    shapes.TenantGroupSerializer,
+    shapes.NewTenantGroupSerializer,
+    shapes.GTENANT,
+    changes=shapes.TenantsSerializer,
+    member=in_path("member", "an account, or the name that it was added by"),
+)
+_GCONTAINERS: Final = _Groups(
+    CONTAINERS,
+    ("registry", "gcontainers"),
+    _GROUP,
+    "Groups by name.",
+    shapes.ContainerGroupSerializer,
+    shapes.NewContainerGroupSerializer,
+    shapes.GCONTAINER,
+    changes=shapes.ContainersSerializer,
+    member=in_path("member", "`account/container`, or the name that it was added by"),
+)
+_GVOLUMES: Final = _Groups(
+    VOLUMES,
+    ("registry", "gvolumes"),
+    _GROUP,
+    "Groups by name.",
+    shapes.VolumeGroupSerializer,
+    shapes.NewVolumeGroupSerializer,
+    shapes.GVOLUME,
+    changes=shapes.VolumesSerializer,
+    member=in_path("member", "`account/volume id`, or the name that it was added by"),
+)
+for kind in (_GTENANTS, _GCONTAINERS, _GVOLUMES):
+    kind.declare_groups()
+    kind.declare_members()
+    kind.declare_member()

@@ -1,0 +1,263 @@
+"""``/volumes``: volumes of Cinder, made, changed, attached and deleted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import MARKER, in_path, operation, query_limit, query_text
+from sluice_controller.api.operations.policies.policies import REPEATED
+from sluice_controller.api.operations.volumes.base import (
+    OPERATION_LOCATION,
+    ORDERED,
+    VOLUME_NAME,
+    WAIT,
+    VolumesBaseView,
+)
+from sluice_controller.api.permissions import current_rules, visible_accounts
+from sluice_controller.api.serializers import volumes as shapes
+from sluice_controller.identity.default_rules import ADMIN, READS_OWN, THING, USES_OWN, Rule
+from sluice_controller.policies import idempotency
+from sluice_controller.validation.bodies import Body
+from sluice_controller.volumes import attach, changes, detach, volumes
+from sluice_controller.volumes.demands import read_size
+from sluice_controller.volumes.volume_policies import asked_rates
+
+_ADOPT: Final = Rule(
+    "sluice:volumes:adopt",
+    ADMIN,
+    "attach a volume that Sluice did not make; asked besides the rule of the call, where the body says `adopt`",
+)
+_FORCE: Final = Rule(
+    "sluice:volumes:force_detach",
+    ADMIN,
+    "detach a volume although its konnector does not answer; asked besides the rule of the call, where the body says "
+    "`force`",
+)
+_SNAPSHOT: Final = in_path("snapshot", "the id of the snapshot, or its name where only one is called so")
+
+
+@operation(
+    "GET /volumes",
+    Rule(
+        "sluice:volumes:list", READS_OWN, "list the volumes of a project", everybody="list the volumes of all projects"
+    ),
+    shapes.VolumePageSerializer,
+    query_limit("volumes on a page"),
+    MARKER,
+    query_text("project", "only volumes of the project with this id"),
+    query_text("name", "only volumes that are called so"),
+    query_text("tier", "only volumes of this tier"),
+)
+def list_volumes(view: VolumesBaseView, request: Request) -> Response:
+    """List the volumes of the token's project, for an administrator those of all projects.
+
+    A page of volumes.
+    """
+    everybody = visible_accounts(request, "sluice:volumes:list") is None
+    page = volumes.page(view.backend, view.caller(request), everybody, **view.given)
+    return Response(shapes.VolumePageSerializer.render(page))
+
+
+@operation(
+    "POST /volumes",
+    Rule("sluice:volumes:create", USES_OWN, "have a volume made", about=THING),
+    ORDERED,
+    WAIT,
+    REPEATED,
+    OPERATION_LOCATION,
+    errors=(404, 409),
+    takes=shapes.NewVolumeSerializer,
+    examples=shapes.VOLUMES,
+)
+def create_volume(view: VolumesBaseView, request: Request) -> Response:
+    """Have a volume made in the project that the token is for.
+
+    Demands choose the cheapest tier that meets them now; when there is none, 409 names what no pool meets. With
+    `Idempotency-Key`, the same request under the same key makes one volume.
+    """
+    view.authorize_project(request, request.user.project_id)
+    key = idempotency.read_key(request)
+    return view.ordered(changes.create(view.backend, view.caller(request), request.data, key))
+
+
+@operation(
+    "GET /volumes/<name:volume>",
+    Rule("sluice:volumes:show", READS_OWN, "show a volume and its snapshots", about=THING),
+    shapes.VolumeDetailSerializer,
+    VOLUME_NAME,
+    errors=(404, 409),
+)
+def show_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
+    """Show a volume: where it lies, who uses it, the filters that its data pass, the rates that it is held to.
+
+    The volume.
+    """
+    found = view.volume(request, volume)
+    rates = asked_rates(view.backend, found.record) if found.record else {}
+    use = attach.read_use(view.backend, found.record) if found.record else attach.VolumeUse()
+    how = {"fault": use.fault or None, "data_path": use.data_path or None}
+    shown = {"rates": rates, "rates_in_force": use.rates, **how}
+    return Response(shapes.VolumeDetailSerializer.render(found, **shown))
+
+
+@operation(
+    "DELETE /volumes/<name:volume>",
+    Rule("sluice:volumes:delete", USES_OWN, "have a volume deleted", about=THING),
+    ORDERED,
+    VOLUME_NAME,
+    WAIT,
+    OPERATION_LOCATION,
+    errors=(404, 409),
+)
+def delete_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
+    """Have a volume deleted that is not attached and has no snapshots.
+
+    The operation.
+    """
+    return view.ordered(changes.delete(view.backend, view.caller(request), view.volume(request, volume)))
+
+
+@operation(
+    "PUT /volumes/<name:volume>/size",
+    Rule("sluice:volumes:extend", USES_OWN, "have a volume grow", about=THING),
+    ORDERED,
+    VOLUME_NAME,
+    WAIT,
+    OPERATION_LOCATION,
+    errors=(404, 409),
+    takes=shapes.NewSizeSerializer,
+)
+def extend_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
+    """Have a volume grow, attached or not.
+
+    `size_seen` in the operation's `data` says when its consumer sees the new size.
+    """
+    size = read_size(Body(request.data, "size"))
+    found = view.volume(request, volume)
+    return view.ordered(changes.extend(view.backend, view.caller(request), found, size))
+
+
+@operation(
+    "PUT /volumes/<name:volume>/tier",
+    Rule("sluice:volumes:retype", USES_OWN, "give a volume another tier", about=THING),
+    ORDERED,
+    VOLUME_NAME,
+    WAIT,
+    OPERATION_LOCATION,
+    errors=(404, 409),
+    takes=shapes.NewTierOfVolumeSerializer,
+)
+def retype_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
+    """Give a volume another tier where it lies, attached or not.
+
+    When its pool does not meet that tier, 409: volumes are not moved.
+    """
+    wanted = changes.read_tier_or_demands(request.data)
+    found = view.volume(request, volume)
+    return view.ordered(changes.retype(view.backend, view.caller(request), found, wanted))
+
+
+@operation(
+    "POST /volumes/<name:volume>/attach",
+    Rule("sluice:volumes:attach", USES_OWN, "attach a volume to a node", about=THING),
+    ORDERED,
+    VOLUME_NAME,
+    WAIT,
+    OPERATION_LOCATION,
+    errors=(404, 409),
+    takes=shapes.NewAttachmentSerializer,
+    further=(_ADOPT,),
+)
+def attach_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
+    """Have the konnector of a node attach a volume, with the filters that its data pass.
+
+    They are chosen at the first time, as policies say then, and never changed. `device` in the operation's `data`
+    is what the node shows.
+    """
+    wanted = attach.AttachRequest.read(request.data)
+    found = view.volume(request, volume)
+    may_adopt = current_rules().allows(request.user, _ADOPT.name, {})
+    return view.ordered(attach.attach(view.backend, view.caller(request), found, wanted, may_adopt))
+
+
+@operation(
+    "POST /volumes/<name:volume>/detach",
+    Rule("sluice:volumes:detach", USES_OWN, "detach a volume", about=THING),
+    ORDERED,
+    VOLUME_NAME,
+    WAIT,
+    OPERATION_LOCATION,
+    errors=(404, 409),
+    takes=shapes.DetachmentSerializer,
+    further=(_FORCE,),
+)
+def detach_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
+    """Have a volume detached from its node; refused while somebody holds its device, with who it is.
+
+    With `force`, which is an administrator's to say, a konnector that does not answer is not waited for: Cinder
+    deletes the attachment. That is refused (409) where the machine could go on to write, unless
+    `machine_is_gone`. A konnector that answers decides as without `force`.
+    """
+    wanted = detach.DetachRequest.read(request.data)
+    found = view.volume(request, volume)
+    may_force = current_rules().allows(request.user, _FORCE.name, {})
+    return view.ordered(detach.detach(view.backend, view.caller(request), found, wanted, may_force))
+
+
+@operation(
+    "GET /volumes/<name:volume>/snapshots",
+    "sluice:volumes:show",
+    shapes.SnapshotListSerializer,
+    VOLUME_NAME,
+    errors=(404, 409),
+)
+def list_snapshots(view: VolumesBaseView, request: Request, volume: str) -> Response:
+    """List the snapshots of a volume, newest first.
+
+    The snapshots.
+    """
+    found = changes.snapshots(view.backend, view.caller(request), view.volume(request, volume))
+    return Response({"snapshots": shapes.SnapshotSerializer.render_all(found)})
+
+
+@operation(
+    "POST /volumes/<name:volume>/snapshots",
+    Rule("sluice:volumes:snapshot", USES_OWN, "make and delete snapshots of a volume", about=THING),
+    ORDERED,
+    VOLUME_NAME,
+    WAIT,
+    REPEATED,
+    OPERATION_LOCATION,
+    errors=(404, 409),
+    takes=shapes.NewSnapshotSerializer,
+)
+def create_snapshot(view: VolumesBaseView, request: Request, volume: str) -> Response:
+    """Have a snapshot made of a volume as it is now, attached or not.
+
+    `snapshot` in the operation's `data` is its id.
+    """
+    name, key = changes.read_snapshot_name(request.data), idempotency.read_key(request)
+    found = view.volume(request, volume)
+    return view.ordered(changes.create_snapshot(view.backend, view.caller(request), found, name, key))
+
+
+@operation(
+    "DELETE /volumes/<name:volume>/snapshots/<name:snapshot>",
+    "sluice:volumes:snapshot",
+    ORDERED,
+    VOLUME_NAME,
+    _SNAPSHOT,
+    WAIT,
+    OPERATION_LOCATION,
+    errors=(404, 409),
+)
+def delete_snapshot(view: VolumesBaseView, request: Request, volume: str, snapshot: str) -> Response:
+    """Have a snapshot deleted.
+
+    The operation.
+    """
+    found = view.volume(request, volume)
+    return view.ordered(changes.delete_snapshot(view.backend, view.caller(request), found, snapshot))
