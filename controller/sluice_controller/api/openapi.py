@@ -139,7 +139,7 @@ def operation(
     rule: Rule | str,
     answer: Any,
     *parameters: OpenApiParameter,
-    errors: Sequence[int] = (),
+    errors: Sequence[int] | None = None,
     takes: Any = empty,
     examples: Any = None,
     name: str = "",
@@ -157,12 +157,15 @@ def operation(
     :param rule: the rule that guards it, or the name of one that another operation declares; :data:`OPEN` where it
         takes no token
     :param answer: the shape of 200, or shapes by status
-    :param errors: the errors that this operation may answer besides those that follow from the rest
+    :param errors: the errors that this operation may answer besides those that follow from the rest; when they are not
+        given 404 if its path names something, and 409 if it may change something
     :param takes: the shape of the body; None for one that must be empty, nothing when the method has none
     :param further: rules that it asks besides, of some requests
     :param view: the class of its views; that which is the type of the function's first parameter, if it is not given
     """
     method, _, path = call.partition(" /")
+    if errors is None:
+        errors = (*((404,) if "<" in path else ()), *(() if method == "GET" else (409,)))
     takes_body = takes is not empty
     names = {one.name for one in parameters}
     if "If-Match" in names:

@@ -176,14 +176,14 @@ class Resource:
 
 def show_operation(call: str, rule: Rule | str, shape: Any, *path: OpenApiParameter, **more: Any) -> Declare:
     """Declares GET of one thing."""
-    return operation(call, rule, shape, *path, ETAG, errors=(404,), **more)
+    return operation(call, rule, shape, *path, ETAG, **more)
 
 
 def update_operation(call: str, rule: Rule | str, shape: Any, *parameters: OpenApiParameter, **more: Any) -> Declare:
     """Declares PUT of one thing that is there."""
-    return operation(call, rule, shape, *parameters, IF_MATCH, errors=(404, 409), **more)
+    return operation(call, rule, shape, *parameters, IF_MATCH, **more)
 
 
 def delete_operation(call: str, rule: Rule | str, *parameters: OpenApiParameter, **more: Any) -> Declare:
     """Declares DELETE of one thing."""
-    return operation(call, rule, GONE, *parameters, IF_MATCH, errors=(404, 409), **more)
+    return operation(call, rule, GONE, *parameters, IF_MATCH, **more)

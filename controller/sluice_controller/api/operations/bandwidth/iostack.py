@@ -49,7 +49,7 @@ _CLEAR: Final = Rule("sluice:bandwidth:clear", ADMIN, "take such values back")
 def _document(call: str, shape: Any, *path: Any, more: str = "") -> Declare:
     """Declares a document about what moves now; ``more`` is said of it."""
     document = {200: OpenApiResponse(shape, "the document")}
-    return operation(call, _SHOW, document, *path, _AT, _LEFT_OUT, description=f"{_SHAPE} {more}".strip())
+    return operation(call, _SHOW, document, *path, _AT, _LEFT_OUT, errors=(), description=f"{_SHAPE} {more}".strip())
 
 
 def _promise(call: str, *path: Any, takes: Any = None, examples: Any = None, more: str = _SHORT) -> Declare:
@@ -61,7 +61,6 @@ def _promise(call: str, *path: Any, takes: Any = None, examples: Any = None, mor
         *path,
         WAIT,
         ETAG,
-        errors=(404, 409),
         takes=takes,
         examples=examples,
         description=f"{_FLOOR} {more}".strip(),

@@ -76,7 +76,6 @@ def _declare_objective(suffix: str, scope: str, *path: OpenApiParameter) -> None
         shapes.ObjectiveSerializer,
         *path,
         ETAG,
-        errors=(404,),
         name=f"show_slo{suffix}",
         summary=f"Show an objective of a tenant{scope}",
     )
@@ -94,7 +93,6 @@ def _declare_objective(suffix: str, scope: str, *path: OpenApiParameter) -> None
         *path,
         WAIT,
         ETAG,
-        errors=(404, 409),
         takes=shapes.ObjectiveValueSerializer,
         examples=shapes.VALUES,
         name=f"update_slo{suffix}",
@@ -116,7 +114,6 @@ def _declare_objective(suffix: str, scope: str, *path: OpenApiParameter) -> None
         GONE,
         *path,
         WAIT,
-        errors=(404, 409),
         name=f"delete_slo{suffix}",
         summary=f"Take an objective of a tenant{scope} back",
     )

@@ -65,7 +65,6 @@ def list_changes(view: View, request: Request) -> Response:
     Rule("sluice:changes:show", ADMIN, "show a change"),
     shapes.ChangeDetailSerializer,
     header("ETag", "the epoch: a change never changes", 200),
-    errors=(404,),
 )
 def show_change(view: View, request: Request, epoch: str) -> Response:
     """Show a change, with what it replaced.
@@ -97,7 +96,6 @@ class ReplacingView(View):
     Rule("sluice:changes:rollback", ADMIN, "go back to an earlier configuration"),
     shapes.OutcomeSerializer,
     *REPLACING,
-    errors=(404, 409),
     takes=None,
 )
 def roll_back(view: ReplacingView, request: Request, epoch: str) -> Response:

@@ -84,7 +84,6 @@ class ImportView(ReplacingView):
     Rule("sluice:configuration:import", ADMIN, "replace the configuration"),
     OutcomeSerializer,
     *REPLACING,
-    errors=(409,),
     takes={yaml_adapter.MEDIA_TYPE: OpenApiTypes.OBJECT},
     examples=[
         OpenApiExample(

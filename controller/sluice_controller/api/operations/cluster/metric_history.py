@@ -52,7 +52,6 @@ class MetricHistoryView(NonJSONView):
     query_text("from", "ISO 8601, unix seconds, or negative seconds from now on; ten minutes ago when empty"),
     query_text("to", "the same; now when empty"),
     query_text("step", "seconds: 1, 10, 60 or a multiple; what suits the range when empty"),
-    errors=(404,),
 )
 def show_metric_history(view: MetricHistoryView, request: Request, metric: str) -> Response:
     """Show what a metric was.
@@ -113,6 +112,7 @@ def list_metric_series(view: MetricSeriesView, request: Request) -> Response:
     query_text(
         "target", "an account or its project, a container, a volume, a node, …; also what is in it", required=True
     ),
+    errors=(),
 )
 def forget_metric_history(view: MetricSeriesView, request: Request) -> Response:
     """Forget the history of a target, as of a project that is no more.

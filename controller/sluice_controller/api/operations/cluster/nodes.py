@@ -45,7 +45,7 @@ def list_nodes(view: View, request: Request) -> Response:
     return Response(data)
 
 
-@operation("GET /nodes/<str:node>", Rule("sluice:nodes:show", ADMIN, "show a node"), NodeSerializer, errors=(404,))
+@operation("GET /nodes/<str:node>", Rule("sluice:nodes:show", ADMIN, "show a node"), NodeSerializer)
 def show_node(view: View, request: Request, node: str) -> Response:
     """Show a node.
 
@@ -76,6 +76,7 @@ def forget_node(view: View, request: Request, node: str) -> Response:
     Rule("sluice:nodes:adopt", ADMIN, "tell nodes to take the current history"),
     HeadSerializer,
     takes=None,
+    errors=(),
 )
 def adopt_history(view: View, request: Request) -> Response:
     """Tell all nodes to take the current history as it is.

@@ -53,7 +53,6 @@ def list_rewrites(view: View, request: Request) -> Response:
     {201: _SHAPE},
     REPEATED,
     LOCATION,
-    errors=(409,),
     takes=shapes.NewRewriteSerializer,
     examples=shapes.REWRITES,
 )
@@ -71,9 +70,7 @@ def create_rewrite(view: View, request: Request) -> Response:
     return Response(_SHAPE.render(made), HTTPStatus.CREATED, headers=headers)
 
 
-@operation(
-    "GET /rewrites/<str:rewrite>", Rule("sluice:rewrites:show", ADMIN, "show a rewrite"), _SHAPE, _ID, errors=(404,)
-)
+@operation("GET /rewrites/<str:rewrite>", Rule("sluice:rewrites:show", ADMIN, "show a rewrite"), _SHAPE, _ID)
 def show_rewrite(view: View, request: Request, rewrite: str) -> Response:
     """Show a rewrite and how far it is.
 
@@ -87,7 +84,6 @@ def show_rewrite(view: View, request: Request, rewrite: str) -> Response:
     Rule("sluice:rewrites:delete", ADMIN, "forget a rewrite that has ended"),
     GONE,
     _ID,
-    errors=(404, 409),
 )
 def delete_rewrite(view: View, request: Request, rewrite: str) -> Response:
     """Forget a rewrite that has ended.
@@ -103,7 +99,6 @@ def delete_rewrite(view: View, request: Request, rewrite: str) -> Response:
     Rule("sluice:rewrites:pause", ADMIN, "pause a rewrite"),
     _SHAPE,
     _ID,
-    errors=(404, 409),
     takes=None,
 )
 def pause_rewrite(view: View, request: Request, rewrite: str) -> Response:
@@ -119,7 +114,6 @@ def pause_rewrite(view: View, request: Request, rewrite: str) -> Response:
     Rule("sluice:rewrites:resume", ADMIN, "let a rewrite go on"),
     _SHAPE,
     _ID,
-    errors=(404, 409),
     takes=None,
 )
 def resume_rewrite(view: View, request: Request, rewrite: str) -> Response:
@@ -135,7 +129,6 @@ def resume_rewrite(view: View, request: Request, rewrite: str) -> Response:
     Rule("sluice:rewrites:cancel", ADMIN, "end a rewrite"),
     _SHAPE,
     _ID,
-    errors=(404, 409),
     takes=None,
 )
 def cancel_rewrite(view: View, request: Request, rewrite: str) -> Response:

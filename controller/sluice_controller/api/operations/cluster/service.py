@@ -31,10 +31,7 @@ _generation: Final = Lock()
 @operation(
     "GET /health",
     OPEN,
-    {
-        200: HealthSerializer,
-        503: OpenApiResponse(HealthSerializer, "Redis is away: nothing can be read or changed"),
-    },
+    {200: HealthSerializer, 503: OpenApiResponse(HealthSerializer, "Redis is away: nothing can be read or changed")},
 )
 def health(view: View, request: Request) -> Response:
     """Say whether the controller works; needs no token.

@@ -98,7 +98,7 @@ class CodeDataView(CodeView):
 
 def command_operation(call: str, rule: Rule, answer: Any, *parameters: OpenApiParameter) -> Declare:
     """Declares POST of a command about code, without a body."""
-    return operation(call, rule, answer, *parameters, WAIT, IF_MATCH, errors=(404, 409), takes=None)
+    return operation(call, rule, answer, *parameters, WAIT, IF_MATCH, takes=None)
 
 
 def declare_download(
@@ -107,15 +107,7 @@ def declare_download(
     """Declare GET of the code at ``url``."""
 
     @operation(
-        f"GET {url}/data",
-        rule,
-        BYTES_OUT,
-        *path,
-        errors=(404,),
-        name=name,
-        summary=summary,
-        description="The code.",
-        view=view,
+        f"GET {url}/data", rule, BYTES_OUT, *path, name=name, summary=summary, description="The code.", view=view
     )
     def download_code(view: CodeView, request: Request, **path: str) -> StreamingHttpResponse:
         """The code."""

@@ -161,7 +161,6 @@ base.declare_rollback(
     shapes.ControllerInstancesSerializer,
     _NAME,
     *LIST,
-    errors=(404,),
 )
 def list_controller_instances(view: View, request: Request, controller: str) -> Response:
     """List the actor hosts that run a controller: one, but while it moves.

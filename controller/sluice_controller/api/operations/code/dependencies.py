@@ -67,7 +67,6 @@ class DependencyDataView(View):
     Rule("sluice:dependencies:download", ADMIN, "download data"),
     BYTES_OUT,
     _NAME,
-    errors=(404,),
 )
 def download_dependency(view: DependencyDataView, request: Request, dependency: str) -> StreamingHttpResponse:
     """Give the data of a file.
@@ -107,6 +106,7 @@ def upload_dependency(view: DependencyDataView, request: Request, dependency: st
     shapes.DeployedDependencyPageSerializer,
     TARGET,
     *LIST,
+    errors=(),
 )
 def list_deployed_dependencies(view: View, request: Request, target: str) -> Response:
     """List the files that filters deployed at a target use.
@@ -129,7 +129,7 @@ def _attach(view: View, request: Request, change: Callable[..., UsedDependency],
 
 def _attachment(call: str, rule: Rule) -> Declare:
     shape, takes = shapes.DependencySerializer, shapes.AttachmentSerializer
-    return operation(call, rule, shape, TARGET, _NAME, WAIT, ETAG, errors=(404, 409), takes=takes)
+    return operation(call, rule, shape, TARGET, _NAME, WAIT, ETAG, takes=takes)
 
 
 @_attachment(

@@ -97,7 +97,6 @@ def list_filters(view: RegistrationView, request: Request) -> Response:
     {201: shapes.UploadSerializer},
     ETAG,
     header("Location", "path of the registration", 201),
-    errors=(409,),
     takes=shapes.RegistrationSerializer,
     examples=shapes.REGISTRATIONS,
     further=(_NATIVE,),
@@ -136,7 +135,6 @@ def _usable(contents: CacheContents, cluster: Cluster, config: Config, info: Act
     Rule("sluice:filters:show", READER, "show a registered filter"),
     shapes.UploadSerializer,
     ETAG,
-    errors=(404,),
 )
 def show_filter(view: RegistrationView, request: Request, keyword: str) -> Response:
     """Show a filter; of a registered one its revisions, too, and how far the newest one has come.

@@ -51,9 +51,7 @@ base.declare_upload(
     MetricDataView,
     _URL,
     Rule(
-        base.NATIVE_RULES[METRIC_CODE],
-        ADMIN,
-        "upload a metric's code, which runs with all rights of Swift's proxies",
+        base.NATIVE_RULES[METRIC_CODE], ADMIN, "upload a metric's code, which runs with all rights of Swift's proxies"
     ),
     {200: MeasuredSerializer, 201: MeasuredSerializer},
     _METRIC,
@@ -114,7 +112,6 @@ base.declare_rollback(
     MetricInstancesSerializer,
     _METRIC,
     *LIST,
-    errors=(404,),
 )
 def list_metric_instances(view: View, request: Request, metric: str) -> Response:
     """List the nodes with the revision of an uploaded metric that each can run.

@@ -84,7 +84,6 @@ class MotifView(View):
     shapes.MotifObjectSerializer,
     *_PATH,
     query_flag("why", "say whether its bytes could go now, and what stands in the way"),
-    errors=(404,),
 )
 def show_motif(view: MotifView, request: Request, **path: str) -> Response:
     """Show the motifs of an object, and whether its bytes are there.
@@ -99,7 +98,6 @@ def show_motif(view: MotifView, request: Request, **path: str) -> Response:
     Rule("sluice:motifs:attach", WRITES_OBJECTS, "attach a motif to an object", about=THING),
     shapes.MotifObjectSerializer,
     *_PATH,
-    errors=(404, 409),
     takes=shapes.NewMotifSerializer,
     examples=shapes.MOTIFS,
 )
@@ -121,7 +119,6 @@ def attach_motif(view: MotifView, request: Request, **path: str) -> Response:
     shapes.MotifObjectSerializer,
     *_PATH,
     _WAIT,
-    errors=(404, 409),
     takes=shapes.ActionSerializer,
     examples=shapes.MOTIF_ACTIONS,
 )
@@ -148,7 +145,6 @@ def act_on_motif(view: MotifView, request: Request, **path: str) -> Response:
     *_PATH,
     query_text("template", "only motifs of this template; else all"),
     _WAIT,
-    errors=(404, 409),
 )
 def detach_motif(view: MotifView, request: Request, **path: str) -> Response:
     """Detach motifs from an object, whose bytes are made before where they are gone.

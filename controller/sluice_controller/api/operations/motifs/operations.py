@@ -8,15 +8,7 @@ from typing import Final
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import (
-    MARKER,
-    header,
-    in_path,
-    operation,
-    query_limit,
-    query_wait,
-    query_word,
-)
+from sluice_controller.api.openapi import MARKER, header, in_path, operation, query_limit, query_wait, query_word
 from sluice_controller.api.resources import url_path
 from sluice_controller.api.serializers import motifs as shapes
 from sluice_controller.api.view import View
@@ -48,7 +40,6 @@ def list_motif_operations(view: View, request: Request) -> Response:
     Rule("sluice:motif_operations:create", ADMIN, "have all objects of an account or the cluster expanded"),
     {202: _SHAPE},
     header("Location", "path of the operation", 202),
-    errors=(409,),
     takes=shapes.NewOperationSerializer,
     examples=shapes.OPERATIONS,
 )
@@ -68,7 +59,6 @@ def expand_motifs(view: View, request: Request) -> Response:
     _SHAPE,
     _ID,
     query_wait("until it has ended"),
-    errors=(404,),
 )
 def show_motif_operation(view: View, request: Request, operation: str) -> Response:
     """Show how far an expansion of many objects is.
@@ -83,7 +73,6 @@ def show_motif_operation(view: View, request: Request, operation: str) -> Respon
     Rule("sluice:motif_operations:cancel", ADMIN, "end an expansion of many objects"),
     _SHAPE,
     _ID,
-    errors=(404, 409),
     takes=None,
 )
 def cancel_motif_operation(view: View, request: Request, operation: str) -> Response:

@@ -38,7 +38,6 @@ def list_spaces(view: View, request: Request) -> Response:
     Rule("sluice:spaces:show", READS_OWN, "show a space", about=THING),
     shapes.SpaceSerializer,
     in_path("space", "account/container, account, or CLUSTER; a project's name may stand for its account"),
-    errors=(404,),
 )
 def show_space(view: View, request: Request, space: str) -> Response:
     """Show what a space is kept at, holds and costs.

@@ -19,7 +19,12 @@ _KEYWORD = in_path("keyword", "the filter")
 
 
 @operation(
-    "GET /filters/<target:target>/deploy", "sluice:deployments:list", shapes.DeployedPageSerializer, TARGET, *LIST
+    "GET /filters/<target:target>/deploy",
+    "sluice:deployments:list",
+    shapes.DeployedPageSerializer,
+    TARGET,
+    *LIST,
+    errors=(),
 )
 def list_deployments(view: View, request: Request, target: str) -> Response:
     """List the filters that are set for just this target by policies without metrics.
@@ -43,7 +48,6 @@ def list_deployments(view: View, request: Request, target: str) -> Response:
     _KEYWORD,
     WAIT,
     ETAG,
-    errors=(404, 409),
     takes=shapes.DeploymentSerializer,
     examples=shapes.DEPLOYMENT,
 )
@@ -69,7 +73,6 @@ def deploy_filter(view: View, request: Request, target: str, keyword: str) -> Re
     TARGET,
     _KEYWORD,
     WAIT,
-    errors=(404, 409),
     takes=None,
 )
 def undeploy_filter(view: View, request: Request, target: str, keyword: str) -> Response:

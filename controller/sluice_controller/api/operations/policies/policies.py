@@ -52,9 +52,7 @@ REPEATED = OpenApiParameter(
 )
 ETAG = header("ETag", "the policy's version, for `If-Match`; it changes with its text, not with its state", 200, 201)
 CREATED = PolymorphicProxySerializer(
-    "Creation",
-    [shapes.CreatedSerializer, shapes.CreatedListSerializer],
-    resource_type_field_name=None,
+    "Creation", [shapes.CreatedSerializer, shapes.CreatedListSerializer], resource_type_field_name=None
 )
 
 
@@ -94,7 +92,6 @@ def list_policies(view: View, request: Request) -> Response:
     REPEATED,
     LOCATION,
     ETAG,
-    errors=(409,),
     takes=sentences.PolicyTextSerializer,
     examples=SENTENCES,
 )
@@ -127,7 +124,6 @@ def create_policies(view: View, request: Request) -> Response:
     Rule("sluice:policies:show", READS_OWN, "show a policy", about=THING),
     shapes.ShownPolicySerializer,
     ETAG,
-    errors=(404,),
 )
 def show_policy(view: View, request: Request, policy_id: str) -> Response:
     """Show a policy, what its actor observes, and which nodes enforce it.
@@ -151,7 +147,6 @@ def show_policy(view: View, request: Request, policy_id: str) -> Response:
     WAIT,
     header("If-Match", "the `ETag` that the policy must still have"),
     ETAG,
-    errors=(404, 409),
     takes=shapes.RevisionSerializer,
     examples=shapes.REVISIONS,
 )
@@ -179,7 +174,6 @@ def update_policy(view: View, request: Request, policy_id: str) -> Response:
     WAIT,
     header("If-Match", "the `ETag` that the policy must still have"),
     ETAG,
-    errors=(404, 409),
 )
 def delete_policy(view: View, request: Request, policy_id: str) -> Response:
     """Delete a policy and take back what it set.
@@ -205,7 +199,6 @@ def delete_policy(view: View, request: Request, policy_id: str) -> Response:
     MARKER,
     query_word("what", "only those of this kind", FIRING_KINDS),
     query_text("member", "only those for this member of a group or ALL"),
-    errors=(404,),
 )
 def list_firings(view: View, request: Request, policy_id: str) -> Response:
     """List what a policy's actor did, newest first.

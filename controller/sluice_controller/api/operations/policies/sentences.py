@@ -62,6 +62,7 @@ def check_policies(view: View, request: Request) -> Response:
     sentences.CompletionSerializer,
     takes=sentences.CompletionTextSerializer,
     examples=sentences.COMPLETIONS,
+    errors=(),
 )
 def complete_policy(view: View, request: Request) -> Response:
     """Say what may be written at a place of a text.

@@ -22,7 +22,6 @@ from sluice_controller.identity.default_rules import THING, WRITES_OWN, Rule
     WAIT,
     header("If-Match", "the `ETag` that the configuration must still have"),
     header("ETag", "the version of the configuration, for `If-Match`", 200),
-    errors=(404, 409),
     takes=None,
 )
 def undo_policy(view: View, request: Request, policy_id: str) -> Response:

@@ -75,7 +75,6 @@ class _Groups(Resource):
             self.entry,
             ETAG,
             *LIST,
-            errors=(404,),
             name=f"list_{self.path[-1]}_members",
             summary=summary,
         )

@@ -31,6 +31,7 @@ def read_policy(request: Request) -> str:
     "GET /locality/<name:account>/<name:container>/<target:object_name>",
     Rule("sluice:locality:show", ADMIN, "show where an object's replicas or fragments are, or a volume"),
     shapes.LocalitySerializer,
+    errors=(),
 )
 def show_locality(view: View, request: Request, account: str, container: str, object_name: str) -> Response:
     """Show the devices and addresses that hold an object's replicas or fragments.
@@ -86,7 +87,6 @@ def list_placements(view: View, request: Request) -> Response:
     Rule("sluice:placements:show", ADMIN, "show where a tenant's new containers go"),
     shapes.PlacementSerializer,
     VERSION,
-    errors=(404,),
 )
 def show_placement(view: View, request: Request, account: str) -> Response:
     """Show where a tenant's new containers go.
@@ -132,7 +132,6 @@ def put_placement(view: View, request: Request, account: str) -> Response:
     {204: OpenApiResponse(description="left to Swift")},
     WAIT,
     IF_MATCH,
-    errors=(404, 409),
 )
 def delete_placement(view: View, request: Request, account: str) -> Response:
     """Leave a tenant's new containers to Swift's default.

@@ -86,7 +86,6 @@ _STEREOTYPES.declare_delete(
     _NAME,
     ETAG,
     *LIST,
-    errors=(404,),
 )
 def list_stereotype_targets(view: View, request: Request, stereotype: str) -> Response:
     """List the tenants and containers that a stereotype is applied to.
@@ -149,7 +148,6 @@ def show_stereotype_target(view: StereotypeTargetView, request: Request, stereot
     _TARGET,
     WAIT,
     ETAG,
-    errors=(404, 409),
     takes=None,
 )
 def apply_stereotype(view: StereotypeTargetView, request: Request, stereotype: str, target: str) -> Response:
@@ -170,7 +168,6 @@ def apply_stereotype(view: StereotypeTargetView, request: Request, stereotype: s
     _NAME,
     _TARGET,
     WAIT,
-    errors=(404, 409),
 )
 def take_back_stereotype(view: StereotypeTargetView, request: Request, stereotype: str, target: str) -> Response:
     """Take back what a stereotype has set for a target.

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any
 
 from django.conf import settings
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import header, in_path, query_wait
+from sluice_controller.api.openapi import header, in_path, operation, query_wait
 from sluice_controller.api.permissions import authorize, thing_target
-from sluice_controller.api.resources import url_path
+from sluice_controller.api.resources import Declare, url_path
 from sluice_controller.api.serializers.volumes import VolumeOperationSerializer
 from sluice_controller.api.view import View
+from sluice_controller.identity.default_rules import Rule
 from sluice_controller.volumes import ordering, volumes
 from sluice_controller.volumes.cinder_access import Caller
 from sluice_controller.volumes.volumes import VolumeView as FoundVolume
@@ -23,6 +26,11 @@ VOLUME_NAME = in_path("volume", "the id of the volume, or its name where only on
 WAIT = query_wait("until the operation has ended")
 OPERATION_LOCATION = header("Location", "path of the operation", 202)
 ORDERED = {202: VolumeOperationSerializer}
+
+
+def order_operation(call: str, rule: Rule | str, *parameters: OpenApiParameter, **more: Any) -> Declare:
+    """Declares a call that orders an operation on a volume; its answer is the operation."""
+    return operation(call, rule, ORDERED, *parameters, WAIT, OPERATION_LOCATION, **more)
 
 
 class VolumesBaseView(View):

@@ -47,7 +47,6 @@ def list_volume_operations(view: VolumesBaseView, request: Request) -> Response:
     shapes.VolumeOperationSerializer,
     _ID,
     WAIT,
-    errors=(404,),
 )
 def show_volume_operation(view: VolumesBaseView, request: Request, operation: str) -> Response:
     """Show an operation on a volume, and bring it further.

@@ -20,7 +20,7 @@ from sluice_controller.api.openapi import (
     query_word,
 )
 from sluice_controller.api.operations.policies.policies import REPEATED
-from sluice_controller.api.operations.volumes.base import OPERATION_LOCATION, ORDERED, WAIT, VolumesBaseView
+from sluice_controller.api.operations.volumes.base import VolumesBaseView, order_operation
 from sluice_controller.api.resources import no_content, render_page, url_path
 from sluice_controller.api.serializers import volumes as shapes
 from sluice_controller.api.view import View
@@ -32,10 +32,7 @@ from sluice_volumes.tiers import FABRICS
 
 _NAME: Final = in_path("tier", "the name of the tier")
 _IOPS: Final = QueryParameter(
-    "iops",
-    OpenApiTypes.FLOAT,
-    "operations per second",
-    lambda given, name: given.number(name, 0.0, 1.0, MOST_IOPS),
+    "iops", OpenApiTypes.FLOAT, "operations per second", lambda given, name: given.number(name, 0.0, 1.0, MOST_IOPS)
 )
 _SIZE: Final = QueryParameter(
     "size",
@@ -63,7 +60,6 @@ def list_tiers(view: View, request: Request) -> Response:
     Rule("sluice:tiers:create", ADMIN, "make a tier and its volume type"),
     {201: _SHAPE},
     LOCATION,
-    errors=(409,),
     takes=shapes.NewTierSerializer,
     examples=shapes.TIERS,
 )
@@ -77,9 +73,7 @@ def create_tier(view: View, request: Request) -> Response:
     return Response(_SHAPE.render(made), HTTPStatus.CREATED, headers=headers)
 
 
-@operation(
-    "GET /volumes/tiers/<name:tier>", Rule("sluice:tiers:show", READER, "show a tier"), _SHAPE, _NAME, errors=(404,)
-)
+@operation("GET /volumes/tiers/<name:tier>", Rule("sluice:tiers:show", READER, "show a tier"), _SHAPE, _NAME)
 def show_tier(view: View, request: Request, tier: str) -> Response:
     """Show a tier, what Cinder has of its type, and the pools that meet it.
 
@@ -93,7 +87,6 @@ def show_tier(view: View, request: Request, tier: str) -> Response:
     Rule("sluice:tiers:update", ADMIN, "put a tier's volume type right"),
     _SHAPE,
     _NAME,
-    errors=(404, 409),
     takes=None,
 )
 def mend_tier(view: View, request: Request, tier: str) -> Response:
@@ -109,7 +102,6 @@ def mend_tier(view: View, request: Request, tier: str) -> Response:
     Rule("sluice:tiers:delete", ADMIN, "delete a tier and its volume type"),
     GONE,
     _NAME,
-    errors=(404, 409),
 )
 def delete_tier(view: View, request: Request, tier: str) -> Response:
     """Delete a tier that no volume is of, and its volume type.
@@ -169,15 +161,11 @@ def calibrate_pool(view: View, request: Request, pool: str) -> Response:
     return Response(shapes.CalibrationSerializer.render(found))
 
 
-@operation(
+@order_operation(
     "POST /volumes/pools/<name:pool>/calibrate",
     "sluice:pools:calibrate",
-    ORDERED,
     _POOL,
-    WAIT,
     REPEATED,
-    OPERATION_LOCATION,
-    errors=(404, 409),
     takes=shapes.NewMeasurementSerializer,
     examples=shapes.MEASUREMENTS,
 )

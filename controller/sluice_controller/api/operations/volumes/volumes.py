@@ -9,13 +9,7 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import MARKER, in_path, operation, query_limit, query_text
 from sluice_controller.api.operations.policies.policies import REPEATED
-from sluice_controller.api.operations.volumes.base import (
-    OPERATION_LOCATION,
-    ORDERED,
-    VOLUME_NAME,
-    WAIT,
-    VolumesBaseView,
-)
+from sluice_controller.api.operations.volumes.base import VOLUME_NAME, VolumesBaseView, order_operation
 from sluice_controller.api.permissions import current_rules, visible_accounts
 from sluice_controller.api.serializers import volumes as shapes
 from sluice_controller.identity.default_rules import ADMIN, READS_OWN, THING, USES_OWN, Rule
@@ -61,13 +55,10 @@ def list_volumes(view: VolumesBaseView, request: Request) -> Response:
     return Response(shapes.VolumePageSerializer.render(page))
 
 
-@operation(
+@order_operation(
     "POST /volumes",
     Rule("sluice:volumes:create", USES_OWN, "have a volume made", about=THING),
-    ORDERED,
-    WAIT,
     REPEATED,
-    OPERATION_LOCATION,
     errors=(404, 409),
     takes=shapes.NewVolumeSerializer,
     examples=shapes.VOLUMES,
@@ -103,14 +94,10 @@ def show_volume(view: VolumesBaseView, request: Request, volume: str) -> Respons
     return Response(shapes.VolumeDetailSerializer.render(found, **shown))
 
 
-@operation(
+@order_operation(
     "DELETE /volumes/<name:volume>",
     Rule("sluice:volumes:delete", USES_OWN, "have a volume deleted", about=THING),
-    ORDERED,
     VOLUME_NAME,
-    WAIT,
-    OPERATION_LOCATION,
-    errors=(404, 409),
 )
 def delete_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
     """Have a volume deleted that is not attached and has no snapshots.
@@ -120,14 +107,10 @@ def delete_volume(view: VolumesBaseView, request: Request, volume: str) -> Respo
     return view.ordered(changes.delete(view.backend, view.caller(request), view.volume(request, volume)))
 
 
-@operation(
+@order_operation(
     "PUT /volumes/<name:volume>/size",
     Rule("sluice:volumes:extend", USES_OWN, "have a volume grow", about=THING),
-    ORDERED,
     VOLUME_NAME,
-    WAIT,
-    OPERATION_LOCATION,
-    errors=(404, 409),
     takes=shapes.NewSizeSerializer,
 )
 def extend_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
@@ -140,14 +123,10 @@ def extend_volume(view: VolumesBaseView, request: Request, volume: str) -> Respo
     return view.ordered(changes.extend(view.backend, view.caller(request), found, size))
 
 
-@operation(
+@order_operation(
     "PUT /volumes/<name:volume>/tier",
     Rule("sluice:volumes:retype", USES_OWN, "give a volume another tier", about=THING),
-    ORDERED,
     VOLUME_NAME,
-    WAIT,
-    OPERATION_LOCATION,
-    errors=(404, 409),
     takes=shapes.NewTierOfVolumeSerializer,
 )
 def retype_volume(view: VolumesBaseView, request: Request, volume: str) -> Response:
@@ -160,14 +139,10 @@ def retype_volume(view: VolumesBaseView, request: Request, volume: str) -> Respo
     return view.ordered(changes.retype(view.backend, view.caller(request), found, wanted))
 
 
-@operation(
+@order_operation(
     "POST /volumes/<name:volume>/attach",
     Rule("sluice:volumes:attach", USES_OWN, "attach a volume to a node", about=THING),
-    ORDERED,
     VOLUME_NAME,
-    WAIT,
-    OPERATION_LOCATION,
-    errors=(404, 409),
     takes=shapes.NewAttachmentSerializer,
     further=(_ADOPT,),
 )
@@ -183,14 +158,10 @@ def attach_volume(view: VolumesBaseView, request: Request, volume: str) -> Respo
     return view.ordered(attach.attach(view.backend, view.caller(request), found, wanted, may_adopt))
 
 
-@operation(
+@order_operation(
     "POST /volumes/<name:volume>/detach",
     Rule("sluice:volumes:detach", USES_OWN, "detach a volume", about=THING),
-    ORDERED,
     VOLUME_NAME,
-    WAIT,
-    OPERATION_LOCATION,
-    errors=(404, 409),
     takes=shapes.DetachmentSerializer,
     further=(_FORCE,),
 )
@@ -223,15 +194,11 @@ def list_snapshots(view: VolumesBaseView, request: Request, volume: str) -> Resp
     return Response({"snapshots": shapes.SnapshotSerializer.render_all(found)})
 
 
-@operation(
+@order_operation(
     "POST /volumes/<name:volume>/snapshots",
     Rule("sluice:volumes:snapshot", USES_OWN, "make and delete snapshots of a volume", about=THING),
-    ORDERED,
     VOLUME_NAME,
-    WAIT,
     REPEATED,
-    OPERATION_LOCATION,
-    errors=(404, 409),
     takes=shapes.NewSnapshotSerializer,
 )
 def create_snapshot(view: VolumesBaseView, request: Request, volume: str) -> Response:
@@ -244,15 +211,8 @@ def create_snapshot(view: VolumesBaseView, request: Request, volume: str) -> Res
     return view.ordered(changes.create_snapshot(view.backend, view.caller(request), found, name, key))
 
 
-@operation(
-    "DELETE /volumes/<name:volume>/snapshots/<name:snapshot>",
-    "sluice:volumes:snapshot",
-    ORDERED,
-    VOLUME_NAME,
-    _SNAPSHOT,
-    WAIT,
-    OPERATION_LOCATION,
-    errors=(404, 409),
+@order_operation(
+    "DELETE /volumes/<name:volume>/snapshots/<name:snapshot>", "sluice:volumes:snapshot", VOLUME_NAME, _SNAPSHOT
 )
 def delete_snapshot(view: VolumesBaseView, request: Request, volume: str, snapshot: str) -> Response:
     """Have a snapshot deleted.
