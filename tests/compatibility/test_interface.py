@@ -27,6 +27,17 @@ def test_it_is_what_was_recorded(what):
     assert differences(RECORDED[what], getattr(collect, f"collect_{what}")()) == ""
 
 
+@pytest.mark.parametrize("method", sorted(RECORDED["client"]))
+def test_a_method_of_the_client_takes_and_sends_the_same(method, calls):
+    assert differences(RECORDED["client"][method], calls[method]) == ""
+
+
+@pytest.fixture(scope="module")
+def calls():
+    """As they would be read from the record: with lists for tuples."""
+    return json.loads(json.dumps(collect.collect_client_calls()))
+
+
 def test_the_same_programs_are_there():
     assert collect.programs().keys() == RECORDED["help"].keys()
 

@@ -20,6 +20,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from tests.compatibility.interface.client_calls import collect_client_calls
+
 ROOT: Final = Path(__file__).resolve().parents[3]
 RECORDED: Final = Path(__file__).with_name("recorded.json.gz")
 #: Swift's own daemons under other names.
@@ -140,6 +142,7 @@ def collect() -> dict[str, Any]:
         "schema": collect_schema(),
         "samples": collect_samples(),
         "commands": collect_commands(),
+        "client": collect_client_calls(),
         "help": {name: collect_help(place) for name, place in programs().items()},
         "messages": collect_messages(),
         "texts": collect_texts(),
