@@ -6,7 +6,7 @@ SHELL := /bin/bash
 # Servers and tests start from bytecode, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv everything demo demo-block up down status test lint types imports names scripts collected unit service functional probe browser-soak roles repeat debian13 \
-    faults coverage fuzz swift-suite swift-sample bench constraints clean
+    faults coverage generate fuzz swift-suite swift-sample bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
 PYTHON := $(VENV)/bin/python
@@ -87,6 +87,9 @@ coverage: everything  ## branches that unit and service tests take, by room, com
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[coverage]'
 	@$(PYTEST) $(PARALLEL) -m "unit or service" --cov --cov-report=json:.coverage.json || [ $$? = 1 ]
 	@$(PYTHON) tools/coverage-by-room .coverage.json
+
+generate: everything  ## write what is made out of the code: samples, operations.json, pages and entry points of the client
+	@$(PYTHON) tools/generate
 
 fuzz: everything  ## feed nonsense to the language and every decoder; SECONDS=… for each of them
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'

@@ -1,7 +1,6 @@
 """The reference of all commands, written out of their own tables: ``python -m docs.client_manual.describe``.
 
-It replaces what stands between two marks in ``docs/client.md``, and the manual pages in ``docs/man``.  With
-``--entry-points`` it prints instead what ``setup.cfg`` must say for ``openstack`` to know the commands.
+It replaces what stands between two marks in ``docs/client.md``, and the manual pages in ``docs/man``.
 """
 
 from __future__ import annotations
@@ -86,12 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m docs.client_manual.describe", description="Document all commands.")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to renew, default: docs/client.md")
     parser.add_argument("--man", type=Path, default=MANUAL, help="folder of the manual pages, default: docs/man")
-    parser.add_argument("--entry-points", action="store_true", help="print the entry points of the plugin instead")
     args = parser.parse_args(argv)
-    if args.entry_points:
-        for group, lines in entry_points().items():
-            print("\n    ".join([f"{group} =", *lines]))
-        return 0
     try:
         page = with_reference(args.page.read_text(encoding="utf-8"))
         args.page.write_text(page, encoding="utf-8")

@@ -91,7 +91,12 @@ def _conf(what: str, command: str, settings: object) -> str:
     return _HEAD.format(what=what, command=command) + sample_section(settings.SECTION, settings.OPTIONS)
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Write all of it."""
     for name, content in files().items():
         (HERE / name).write_text(content, encoding="utf-8")
     API_PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

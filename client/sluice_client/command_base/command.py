@@ -104,13 +104,25 @@ LONG = Argument("--long", "show more columns", {"action": "store_true"})
 
 
 class SluiceCommand(Command):
-    """A command with the client at hand."""
+    """A command with the client at hand.
+
+    A class that is one names the ``words`` that call it, and those that did earlier.
+    """
+
+    by_words: ClassVar[dict[str, type[SluiceCommand]]] = {}
+    by_earlier_words: ClassVar[dict[str, type[SluiceCommand]]] = {}
 
     #: read by ``openstack``, which logs in first
     auth_required = True
     arguments: ClassVar[tuple[Argument, ...]] = ()
     #: what may stand behind its words, for its help and its documentation
     examples: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, words: str = "", earlier: str = "", **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for known, name in ((cls.by_words, words), (cls.by_earlier_words, earlier)):
+            if name and known.setdefault(name, cls) is not cls:
+                raise ValueError(f"`{name}` is two commands")
 
     @property
     def client(self) -> Client:

@@ -73,10 +73,11 @@ class ResourceCommand(SluiceCommand):
     #: help of the argument for the key; empty: the noun
     key_help: ClassVar[str] = ""
 
-    def __init_subclass__(cls, resource: Resource | None = None) -> None:
+    def __init_subclass__(cls, resource: Resource | None = None, **options: Any) -> None:
         if resource is not None:
             cls.resource = resource
             cls.arguments = (*cls.key_arguments(), *cls.options(), *cls.arguments)
+        super().__init_subclass__(**options)
 
     @classmethod
     def key_arguments(cls) -> Arguments:
@@ -101,10 +102,10 @@ class ResourceCommand(SluiceCommand):
 class ListResources(ResourceCommand, ListCommand):
     """Lists the items."""
 
-    def __init_subclass__(cls, resource: Resource | None = None) -> None:
+    def __init_subclass__(cls, resource: Resource | None = None, **options: Any) -> None:
         if resource is not None:
             cls.columns = resource.listed
-        super().__init_subclass__(resource)
+        super().__init_subclass__(resource, **options)
 
     @classmethod
     def key_arguments(cls) -> Arguments:
@@ -119,10 +120,10 @@ class ListResources(ResourceCommand, ListCommand):
 class ShowResource(ResourceCommand, ShowCommand):
     """Shows one item."""
 
-    def __init_subclass__(cls, resource: Resource | None = None) -> None:
+    def __init_subclass__(cls, resource: Resource | None = None, **options: Any) -> None:
         if resource is not None:
             cls.columns = resource.shown
-        super().__init_subclass__(resource)
+        super().__init_subclass__(resource, **options)
 
     def fetch(self, args: Namespace) -> Data:
         """The item."""

@@ -16,53 +16,53 @@ CONTROLLER: Final = crud.Resource(
 )
 
 
-class ListControllers(crud.ListResources, resource=CONTROLLER):
+class ListControllers(crud.ListResources, resource=CONTROLLER, words="controller list"):
     """List global controllers and how they fare."""
 
 
-class ShowController(crud.ShowResource, resource=CONTROLLER):
+class ShowController(crud.ShowResource, resource=CONTROLLER, words="controller show"):
     """Show a controller: what it watches, where it runs, and why not."""
 
     examples = ("busy -f json",)
 
 
-class UploadController(code_crud.UploadCode, resource=CONTROLLER):
+class UploadController(code_crud.UploadCode, resource=CONTROLLER, words="controller upload"):
     """Bring the code of a controller, or another revision of it; a new one is stopped."""
 
     examples = ("busy busy.py", "busy busy.py --main Busy --wait 10")
 
 
-class StartController(code_crud.StartCode, resource=CONTROLLER):
+class StartController(code_crud.StartCode, resource=CONTROLLER, words="controller start"):
     """Let actor hosts run controllers."""
 
     examples = ("busy --wait 10",)
 
 
-class StopController(code_crud.StopCode, resource=CONTROLLER):
+class StopController(code_crud.StopCode, resource=CONTROLLER, words="controller stop"):
     """Stop controllers and take back what they set."""
 
     examples = ("busy",)
 
 
-class RollBackController(code_crud.RollBackCode, resource=CONTROLLER):
+class RollBackController(code_crud.RollBackCode, resource=CONTROLLER, words="controller rollback"):
     """Give a controller the code of an earlier revision again, as a new revision."""
 
     examples = ("busy", "busy --revision 1 --wait 10")
 
 
-class DeleteController(crud.DeleteResources, resource=CONTROLLER):
+class DeleteController(crud.DeleteResources, resource=CONTROLLER, words="controller delete"):
     """Forget controllers and take back what they set."""
 
     examples = ("busy",)
 
 
-class DownloadController(code_crud.DownloadCode, resource=CONTROLLER):
+class DownloadController(code_crud.DownloadCode, resource=CONTROLLER, words="controller download"):
     """Write the code of a controller into a file."""
 
     examples = ("busy busy.py",)
 
 
-class ListControllerInstances(code_crud.ListInstances, resource=CONTROLLER):
+class ListControllerInstances(code_crud.ListInstances, resource=CONTROLLER, words="controller instances"):
     """List the actor hosts that run a controller: one, but while it moves."""
 
     columns = code.CONTROLLER_INSTANCE_LIST

@@ -38,7 +38,7 @@ class JsonLines(ListFormatter):
             stdout.write(json.dumps(event, ensure_ascii=False) + "\n")
 
 
-class ListEvents(ListCommand):
+class ListEvents(ListCommand, words="event list"):
     """List events, oldest first: what went wrong anywhere, or wait for more of it."""
 
     columns = policies.EVENT_LIST

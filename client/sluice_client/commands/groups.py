@@ -54,57 +54,57 @@ _GROUP: Final = Argument("group", "the group", {"metavar": "GROUP"})
 _STEREOTYPE: Final = Argument("name", "the stereotype", {"metavar": "NAME"})
 
 
-class ListGroups(crud.ListResources, resource=GROUP):
+class ListGroups(crud.ListResources, resource=GROUP, words="group list"):
     """List groups of tenants."""
 
 
-class ShowGroup(crud.ShowResource, resource=GROUP):
+class ShowGroup(crud.ShowResource, resource=GROUP, words="group show"):
     """Show a group's tenants."""
 
     examples = ("gold",)
 
 
-class CreateGroup(crud.CreateResource, resource=GROUP):
+class CreateGroup(crud.CreateResource, resource=GROUP, words="group create"):
     """Put tenants under one name."""
 
     examples = ("gold --tenant acme --tenant AUTH_beta",)
 
 
-class SetGroup(crud.UpdateResource, resource=GROUP):
+class SetGroup(crud.UpdateResource, resource=GROUP, words="group set"):
     """Name all tenants of a group anew."""
 
     examples = ("gold --tenant acme",)
 
 
-class DeleteGroup(crud.DeleteResources, resource=GROUP):
+class DeleteGroup(crud.DeleteResources, resource=GROUP, words="group delete"):
     """Forget groups of tenants."""
 
     examples = ("gold",)
 
 
-class ListContainerGroups(crud.ListResources, resource=CONTAINER_GROUP):
+class ListContainerGroups(crud.ListResources, resource=CONTAINER_GROUP, words="container group list"):
     """List groups of containers."""
 
 
-class ShowContainerGroup(crud.ShowResource, resource=CONTAINER_GROUP):
+class ShowContainerGroup(crud.ShowResource, resource=CONTAINER_GROUP, words="container group show"):
     """Show a group's containers."""
 
     examples = ("archives",)
 
 
-class CreateContainerGroup(crud.CreateResource, resource=CONTAINER_GROUP):
+class CreateContainerGroup(crud.CreateResource, resource=CONTAINER_GROUP, words="container group create"):
     """Put containers under one name."""
 
     examples = ("archives --container AUTH_acme/logs",)
 
 
-class SetContainerGroup(crud.UpdateResource, resource=CONTAINER_GROUP):
+class SetContainerGroup(crud.UpdateResource, resource=CONTAINER_GROUP, words="container group set"):
     """Name all containers of a group anew."""
 
     examples = ("archives --container AUTH_acme/logs --container AUTH_beta/logs",)
 
 
-class DeleteContainerGroup(crud.DeleteResources, resource=CONTAINER_GROUP):
+class DeleteContainerGroup(crud.DeleteResources, resource=CONTAINER_GROUP, words="container group delete"):
     """Forget groups of containers."""
 
     examples = ("archives",)
@@ -139,61 +139,61 @@ class _Remove(_Members):
         return f"{name} is not in group {args.group} any more", None
 
 
-class AddTenant(_Add, resource=GROUP):
+class AddTenant(_Add, resource=GROUP, words="group add"):
     """Add tenants to a group."""
 
     examples = ("gold beta gamma",)
 
 
-class RemoveTenant(_Remove, resource=GROUP):
+class RemoveTenant(_Remove, resource=GROUP, words="group remove"):
     """Take tenants out of a group."""
 
     examples = ("gold beta",)
 
 
-class AddContainer(_Add, resource=CONTAINER_GROUP):
+class AddContainer(_Add, resource=CONTAINER_GROUP, words="container group add"):
     """Add containers to a group."""
 
     member = _CONTAINER
     examples = ("archives AUTH_beta/logs",)
 
 
-class RemoveContainer(_Remove, resource=CONTAINER_GROUP):
+class RemoveContainer(_Remove, resource=CONTAINER_GROUP, words="container group remove"):
     """Take containers out of a group."""
 
     member = _CONTAINER
     examples = ("archives AUTH_beta/logs",)
 
 
-class ListStereotypes(crud.ListResources, resource=STEREOTYPE):
+class ListStereotypes(crud.ListResources, resource=STEREOTYPE, words="stereotype list"):
     """List stereotypes."""
 
 
-class ShowStereotype(crud.ShowResource, resource=STEREOTYPE):
+class ShowStereotype(crud.ShowResource, resource=STEREOTYPE, words="stereotype show"):
     """Show a stereotype and how often it is applied."""
 
     examples = ("archive",)
 
 
-class CreateStereotype(crud.CreateResource, resource=STEREOTYPE):
+class CreateStereotype(crud.CreateResource, resource=STEREOTYPE, words="stereotype create"):
     """Keep sentences under a name, with {target} as the hole for a target."""
 
     examples = ("archive --text 'FOR {target} WHEN OBJECT_TYPE = DOCS DO SET compression'",)
 
 
-class SetStereotype(crud.UpdateResource, resource=STEREOTYPE):
+class SetStereotype(crud.UpdateResource, resource=STEREOTYPE, words="stereotype set"):
     """Change a stereotype; what is not named stays."""
 
     examples = ("archive --help-text 'documents are kept'",)
 
 
-class DeleteStereotype(crud.DeleteResources, resource=STEREOTYPE):
+class DeleteStereotype(crud.DeleteResources, resource=STEREOTYPE, words="stereotype delete"):
     """Forget stereotypes."""
 
     examples = ("archive",)
 
 
-class ListApplied(ListCommand):
+class ListApplied(ListCommand, words="stereotype applied"):
     """List the tenants and containers that a stereotype is applied to."""
 
     columns = registry.APPLIED_LIST
@@ -205,7 +205,7 @@ class ListApplied(ListCommand):
         return self.client.collection(STEREOTYPE.path + join_path(args.name, "tenants"), "targets").list()
 
 
-class ApplyStereotype(ShowCommand):
+class ApplyStereotype(ShowCommand, words="stereotype apply"):
     """Apply a stereotype to a tenant or a container: all of its sentences, or none."""
 
     columns = registry.APPLIED
@@ -220,7 +220,7 @@ class ApplyStereotype(ShowCommand):
         return self.client.put(STEREOTYPE.path + join_path(args.name, "tenants", args.target), wait=args.wait)
 
 
-class TakeBackStereotype(EachCommand):
+class TakeBackStereotype(EachCommand, words="stereotype take back"):
     """Take back what a stereotype has set for targets."""
 
     arguments = (_STEREOTYPE, names_argument("target", "a tenant, or account/container"))

@@ -40,72 +40,72 @@ METRIC: Final = crud.Resource(
 )
 
 
-class ListMetrics(crud.ListResources, resource=METRIC):
+class ListMetrics(crud.ListResources, resource=METRIC, words="metric list"):
     """List what policies can watch."""
 
 
-class ShowMetric(crud.ShowResource, resource=METRIC):
+class ShowMetric(crud.ShowResource, resource=METRIC, words="metric show"):
     """Show a metric."""
 
     examples = ("PUTS_SEC",)
 
 
-class CreateMetric(crud.CreateResource, resource=METRIC):
+class CreateMetric(crud.CreateResource, resource=METRIC, words="metric create"):
     """Register a metric that something else publishes; `metric upload` brings one of your own."""
 
     examples = ("CPU_BUSY --unit fraction --granularity node --period 10",)
 
 
-class SetMetric(crud.UpdateResource, resource=METRIC):
+class SetMetric(crud.UpdateResource, resource=METRIC, words="metric set"):
     """Change a registered metric; what is not named stays."""
 
     examples = ("CPU_BUSY --period 5",)
 
 
-class DeleteMetric(crud.DeleteResources, resource=METRIC):
+class DeleteMetric(crud.DeleteResources, resource=METRIC, words="metric delete"):
     """Forget registered or uploaded metrics."""
 
     examples = ("CPU_BUSY",)
 
 
-class UploadMetric(code_crud.UploadCode, resource=METRIC):
+class UploadMetric(code_crud.UploadCode, resource=METRIC, words="metric upload"):
     """Bring the code of a metric, or another revision of it; a new one is not measured before it is started."""
 
     examples = ("HEADS_SEC heads.py", "HEADS_SEC heads.py --main Heads --wait 10")
 
 
-class StartMetric(code_crud.StartCode, resource=METRIC):
+class StartMetric(code_crud.StartCode, resource=METRIC, words="metric start"):
     """Let all proxies measure uploaded metrics."""
 
     examples = ("HEADS_SEC --wait 10",)
 
 
-class StopMetric(code_crud.StopCode, resource=METRIC):
+class StopMetric(code_crud.StopCode, resource=METRIC, words="metric stop"):
     """Measure uploaded metrics no more; refused while policies watch them."""
 
     examples = ("HEADS_SEC",)
 
 
-class RollBackMetric(code_crud.RollBackCode, resource=METRIC):
+class RollBackMetric(code_crud.RollBackCode, resource=METRIC, words="metric rollback"):
     """Give an uploaded metric the code of an earlier revision again, as a new revision."""
 
     examples = ("HEADS_SEC", "HEADS_SEC --revision 1 --wait 10")
 
 
-class DownloadMetric(code_crud.DownloadCode, resource=METRIC):
+class DownloadMetric(code_crud.DownloadCode, resource=METRIC, words="metric download"):
     """Write the code of an uploaded metric into a file."""
 
     examples = ("HEADS_SEC heads.py",)
 
 
-class ListMetricInstances(code_crud.ListInstances, resource=METRIC):
+class ListMetricInstances(code_crud.ListInstances, resource=METRIC, words="metric instances"):
     """List the nodes that measure an uploaded metric, in which revision, and why not."""
 
     columns = code.METRIC_INSTANCE_LIST
     examples = ("HEADS_SEC",)
 
 
-class ShowMetricHistory(ListCommand):
+class ShowMetricHistory(ListCommand, words="metric history"):
     """Show what a metric was, step by step; empty where nothing was measured."""
 
     columns = metric_history.POINT_LIST
@@ -143,7 +143,7 @@ class ShowMetricHistory(ListCommand):
         return map(metric_history.row_of, found["points"])
 
 
-class ListMetricSeries(ListCommand):
+class ListMetricSeries(ListCommand, words="metric series list"):
     """List the metrics and targets of which history is kept."""
 
     columns = metric_history.SERIES_LIST
@@ -158,7 +158,7 @@ class ListMetricSeries(ListCommand):
         return self.client.metric_series(args.metric, args.target)
 
 
-class DeleteMetricSeries(EachCommand):
+class DeleteMetricSeries(EachCommand, words="metric series delete"):
     """Forget the history of targets and of what is in them, as of a project that is no more."""
 
     arguments = (names_argument("target", "an account or its project, a container, a volume, a node, …"),)

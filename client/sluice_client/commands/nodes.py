@@ -24,7 +24,7 @@ NODE: Final = crud.Resource(
 )
 
 
-class ListNodes(crud.ListResources, resource=NODE):
+class ListNodes(crud.ListResources, resource=NODE, words="node list"):
     """List nodes and how far each of them is."""
 
     examples = (
@@ -33,19 +33,19 @@ class ListNodes(crud.ListResources, resource=NODE):
     )
 
 
-class ShowNode(crud.ShowResource, resource=NODE):
+class ShowNode(crud.ShowResource, resource=NODE, words="node show"):
     """Show a node: what it refuses, the uploaded code that it can run, and how its isolated environments fare."""
 
     examples = ("storage-7",)
 
 
-class DeleteNode(crud.DeleteResources, resource=NODE):
+class DeleteNode(crud.DeleteResources, resource=NODE, words="node delete", earlier="node forget"):
     """Forget nodes that are no more; one that lives reports itself again."""
 
     examples = ("storage-7 storage-8",)
 
 
-class AdoptHistory(ShowCommand):
+class AdoptHistory(ShowCommand, words="node adopt"):
     """Tell all nodes to take the current history as it is, after Redis was wiped or failed over."""
 
     columns = policies.HEAD

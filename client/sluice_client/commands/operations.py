@@ -33,7 +33,7 @@ _REQUEST: Final = (
 )
 
 
-class ShowEffective(ShowCommand):
+class ShowEffective(ShowCommand, words="effective show"):
     """Show which policies decide for a request or a volume, and which are overridden and why."""
 
     columns = registry.EFFECTIVE
@@ -52,7 +52,7 @@ class ShowEffective(ShowCommand):
         return self.client.effective(args.target, args.volume, **crud.given_values(_REQUEST, args))
 
 
-class ShowOverview(ShowCommand):
+class ShowOverview(ShowCommand, words="overview show"):
     """Show whether all is well: policies, nodes and hosts by state, and floors that are not met."""
 
     columns = registry.OVERVIEW
@@ -63,7 +63,7 @@ class ShowOverview(ShowCommand):
         return self.client.overview()
 
 
-class ListPermissions(ListCommand):
+class ListPermissions(ListCommand, words="permission list"):
     """List what one may do."""
 
     columns = registry.PERMISSION_LIST
@@ -84,7 +84,7 @@ class ListPermissions(ListCommand):
         return [{"operation": name, "allowed": found[name]} for name in sorted(found)]
 
 
-class ListChanges(ListCommand):
+class ListChanges(ListCommand, words="change list"):
     """List changes, newest first: who changed what when."""
 
     columns = registry.CHANGE_LIST
@@ -100,7 +100,7 @@ class ListChanges(ListCommand):
         return self.client.changes(args.policy, args.by, args.since)
 
 
-class ShowChange(ShowCommand):
+class ShowChange(ShowCommand, words="change show"):
     """Show a change, with what it replaced."""
 
     columns = registry.CHANGE
@@ -112,7 +112,7 @@ class ShowChange(ShowCommand):
         return self.client.change(args.epoch)
 
 
-class RollBack(ShowCommand):
+class RollBack(ShowCommand, words="change rollback"):
     """Go back to the configuration as it stood after a change, as a new change."""
 
     columns = registry.OUTCOME
@@ -127,7 +127,7 @@ class RollBack(ShowCommand):
         return self.client.roll_back(args.epoch, args.plan, args.force, args.wait)
 
 
-class Export(SluiceCommand):
+class Export(SluiceCommand, words="export"):
     """Print the whole configuration as YAML."""
 
     examples = ("> cluster.yaml",)
@@ -138,7 +138,7 @@ class Export(SluiceCommand):
         return 0
 
 
-class Import(ShowCommand):
+class Import(ShowCommand, words="import"):
     """Replace the whole configuration: all of it, or nothing."""
 
     columns = registry.OUTCOME
@@ -159,7 +159,7 @@ class Import(ShowCommand):
         return self.client.import_configuration(text, args.plan, args.force, args.wait)
 
 
-class Health(ShowCommand):
+class Health(ShowCommand, words="health"):
     """Say whether the controller works."""
 
     columns = policies.HEALTH

@@ -33,7 +33,7 @@ def split(path: str, form: str) -> list[str]:
     return found
 
 
-class ShowLocality(ShowCommand):
+class ShowLocality(ShowCommand, words="locality show"):
     """Show the devices that hold the replicas or fragments of an object, as Swift's rings have it."""
 
     columns = registry.LOCALITY
@@ -45,7 +45,7 @@ class ShowLocality(ShowCommand):
         return self.client.locality(*split(args.path, "account/container/object"))
 
 
-class CreateContainer(ShowCommand):
+class CreateContainer(ShowCommand, words="container create"):
     """Create a container on a storage policy."""
 
     columns = registry.CONTAINER
@@ -58,17 +58,17 @@ class CreateContainer(ShowCommand):
         return self.client.create_container(account, container, args.storage_policy)
 
 
-class ListPlacements(crud.ListResources, resource=PLACEMENT):
+class ListPlacements(crud.ListResources, resource=PLACEMENT, words="placement list"):
     """List where the new containers of tenants go."""
 
 
-class ShowPlacement(crud.ShowResource, resource=PLACEMENT):
+class ShowPlacement(crud.ShowResource, resource=PLACEMENT, words="placement show"):
     """Show where a tenant's new containers go."""
 
     examples = ("AUTH_acme",)
 
 
-class SetPlacement(crud.ShowResource, resource=PLACEMENT):
+class SetPlacement(crud.ShowResource, resource=PLACEMENT, words="placement set"):
     """Let a tenant's new containers go to a storage policy."""
 
     arguments = (_POLICY, WAIT)
@@ -79,7 +79,7 @@ class SetPlacement(crud.ShowResource, resource=PLACEMENT):
         return self.client.place(args.account, args.storage_policy, args.wait)
 
 
-class DeletePlacement(crud.DeleteResources, resource=PLACEMENT):
+class DeletePlacement(crud.DeleteResources, resource=PLACEMENT, words="placement delete"):
     """Leave the new containers of tenants to Swift's default."""
 
     examples = ("AUTH_acme",)

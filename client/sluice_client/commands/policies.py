@@ -33,7 +33,7 @@ def warn(command: SluiceCommand, policies: Iterable[Data]) -> None:
         command.say(f"warning: line {one['line']}, column {one['column']}: {one['message']}\n{one['caret']}")
 
 
-class CreatePolicy(ListCommand):
+class CreatePolicy(ListCommand, words="policy create"):
     """Create policies: all sentences of the text, or none."""
 
     columns = resources_policies.POLICY_LIST
@@ -50,7 +50,7 @@ class CreatePolicy(ListCommand):
         return created
 
 
-class CheckPolicy(ListCommand):
+class CheckPolicy(ListCommand, words="policy check"):
     """Check sentences; changes nothing."""
 
     columns = resources_policies.CHECKED_LIST
@@ -70,7 +70,7 @@ class CheckPolicy(ListCommand):
         return checked
 
 
-class CompletePolicy(ListCommand):
+class CompletePolicy(ListCommand, words="policy complete"):
     """List what may be written next in a sentence."""
 
     columns = resources_policies.CANDIDATE_LIST
@@ -88,7 +88,7 @@ class CompletePolicy(ListCommand):
         return candidates
 
 
-class ListPolicies(ListCommand):
+class ListPolicies(ListCommand, words="policy list"):
     """List policies, by age."""
 
     columns = resources_policies.POLICY_LIST
@@ -109,7 +109,7 @@ class ListPolicies(ListCommand):
         return self.client.policies(args.tenant, args.state, args.text, order, page=1000)
 
 
-class ShowPolicy(ShowCommand):
+class ShowPolicy(ShowCommand, words="policy show"):
     """Show a policy and which nodes enforce it."""
 
     columns = resources_policies.POLICY
@@ -142,7 +142,7 @@ class _UpdatePolicy(ShowCommand):
         return self.client.update_policy(policy_id, changes, f'"{version}"', wait)
 
 
-class SetPolicy(_UpdatePolicy):
+class SetPolicy(_UpdatePolicy, words="policy set"):
     """Give a policy another sentence; its id and its age stay."""
 
     arguments = (_ID, _TEXT, WAIT)
@@ -155,7 +155,7 @@ class SetPolicy(_UpdatePolicy):
         return revised
 
 
-class EnablePolicy(_UpdatePolicy):
+class EnablePolicy(_UpdatePolicy, words="policy enable"):
     """Let a disabled policy work again."""
 
     arguments = (_ID, WAIT)
@@ -167,14 +167,14 @@ class EnablePolicy(_UpdatePolicy):
         return self.revise(args.id, {"enabled": self.enabled}, args.wait)
 
 
-class DisablePolicy(EnablePolicy):
+class DisablePolicy(EnablePolicy, words="policy disable"):
     """Take back what a policy has set, and keep the policy."""
 
     enabled = False
     examples = ("pol-1a2b3c --wait 10",)
 
 
-class DeletePolicy(EachCommand):
+class DeletePolicy(EachCommand, words="policy delete"):
     """Delete policies and take back what they set."""
 
     arguments = (
@@ -194,7 +194,7 @@ class DeletePolicy(EachCommand):
         return f"policy {name} is deleted{left}", kept
 
 
-class UndoPolicy(ShowCommand):
+class UndoPolicy(ShowCommand, words="policy undo"):
     """Undo the last change of a policy, also its deletion; undone twice, the change is there again."""
 
     columns = registry.OUTCOME
@@ -206,7 +206,7 @@ class UndoPolicy(ShowCommand):
         return self.client.undo_policy(args.id, args.plan, wait=args.wait)
 
 
-class ListFirings(ListCommand):
+class ListFirings(ListCommand, words="policy firings"):
     """List what the actor of a policy did, newest first."""
 
     columns = resources_policies.FIRING_LIST

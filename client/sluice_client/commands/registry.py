@@ -35,45 +35,45 @@ ALIAS: Final = crud.Resource(
 )
 
 
-class ListTerms(crud.ListResources, resource=TERM):
+class ListTerms(crud.ListResources, resource=TERM, words="term list"):
     """List coined terms such as DOCS."""
 
 
-class ShowTerm(crud.ShowResource, resource=TERM):
+class ShowTerm(crud.ShowResource, resource=TERM, words="term show"):
     """Show a term."""
 
     examples = ("DOCS",)
 
 
-class CreateTerm(crud.CreateResource, resource=TERM):
+class CreateTerm(crud.CreateResource, resource=TERM, words="term create"):
     """Coin a term for types of objects."""
 
     examples = ("SHEETS --pattern ods --pattern text/csv",)
 
 
-class SetTerm(crud.UpdateResource, resource=TERM):
+class SetTerm(crud.UpdateResource, resource=TERM, words="term set"):
     """Let a coined term stand for other types."""
 
     examples = ("SHEETS --pattern ods --force",)
 
 
-class DeleteTerm(crud.DeleteResources, resource=TERM):
+class DeleteTerm(crud.DeleteResources, resource=TERM, words="term delete"):
     """Forget coined terms."""
 
     examples = ("SHEETS",)
 
 
-class ListAliases(crud.ListResources, resource=ALIAS):
+class ListAliases(crud.ListResources, resource=ALIAS, words="alias list"):
     """List further words for filters, metrics and targets."""
 
 
-class ShowAlias(crud.ShowResource, resource=ALIAS):
+class ShowAlias(crud.ShowResource, resource=ALIAS, words="alias show"):
     """Show an alias."""
 
     examples = ("tight",)
 
 
-class CreateAlias(crud.CreateResource, resource=ALIAS):
+class CreateAlias(crud.CreateResource, resource=ALIAS, words="alias create"):
     """Give a filter with parameters, a metric at a level, or a target another name."""
 
     examples = (
@@ -83,13 +83,13 @@ class CreateAlias(crud.CreateResource, resource=ALIAS):
     )
 
 
-class SetAlias(crud.UpdateResource, resource=ALIAS):
+class SetAlias(crud.UpdateResource, resource=ALIAS, words="alias set"):
     """Let an alias stand for something else of its sort."""
 
     examples = ("C1 --text AUTH_acme/archive",)
 
 
-class DeleteAlias(crud.DeleteResources, resource=ALIAS):
+class DeleteAlias(crud.DeleteResources, resource=ALIAS, words="alias delete"):
     """Forget aliases."""
 
     examples = ("C1 tight",)

@@ -36,7 +36,7 @@ REWRITES: Final = crud.Resource(
 )
 
 
-class ListRewrites(crud.ListResources, resource=REWRITES):
+class ListRewrites(crud.ListResources, resource=REWRITES, words="rewrite list"):
     """List rewrites and how far each is."""
 
 
@@ -97,7 +97,7 @@ def _reasons(job: Data) -> str:
     return ", ".join(f"{count} × {printable(reason)}" for reason, count in job["failed"].items())
 
 
-class CreateRewrite(_WaitingCommand):
+class CreateRewrite(_WaitingCommand, words="rewrite create"):
     """Have stored objects rewritten: to what policies say, to plain bytes, or to the active key."""
 
     arguments = (
@@ -115,7 +115,7 @@ class CreateRewrite(_WaitingCommand):
         return self.finished(job) if args.wait else job
 
 
-class ShowRewrite(_WaitingCommand):
+class ShowRewrite(_WaitingCommand, words="rewrite show"):
     """Show a rewrite and how far it is."""
 
     arguments = (REWRITES.argument("the rewrite's id"), _WAIT)
@@ -140,25 +140,25 @@ class _OrderCommand(EachCommand):
         return f"rewrite {printable(name)} is {job['state']}", job
 
 
-class PauseRewrite(_OrderCommand):
+class PauseRewrite(_OrderCommand, words="rewrite pause"):
     """Pause rewrites; objects that are under way are finished."""
 
     verb = "pause"
 
 
-class ResumeRewrite(_OrderCommand):
+class ResumeRewrite(_OrderCommand, words="rewrite resume"):
     """Let rewrites go on where they were paused."""
 
     verb = "resume"
 
 
-class CancelRewrite(_OrderCommand):
+class CancelRewrite(_OrderCommand, words="rewrite cancel"):
     """End rewrites; what was rewritten stays so."""
 
     verb = "cancel"
 
 
-class DeleteRewrite(crud.DeleteResources, resource=REWRITES):
+class DeleteRewrite(crud.DeleteResources, resource=REWRITES, words="rewrite delete"):
     """Forget rewrites that have ended."""
 
     examples = ("01a21334e570-681b5258",)

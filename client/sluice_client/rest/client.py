@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from sluice_client.rest.auth import IDEMPOTENCY_HEADER, HttpSession, KeystoneSession, TokenSession
-from sluice_client.rest.collection import if_match, join_path, make_query
+from sluice_client.rest.auth import HttpSession, KeystoneSession, TokenSession
 from sluice_client.rest.metric_history import MetricHistoryApi
 from sluice_client.rest.motifs import MotifApi
 from sluice_client.rest.operations import OperatorApi
+from sluice_client.rest.operations_document import calls
 from sluice_client.rest.transport import Data, Retries, Transport
 from sluice_client.rest.uploads import Uploads
 from sluice_client.rest.volumes import VolumeApi
@@ -72,6 +71,7 @@ class Client(OperatorApi, VolumeApi, MotifApi, MetricHistoryApi):
         """Close all connections."""
         self._transport.close()
 
+    @calls("create_policies", text="policy")
     def create_policy(self, text: str, wait: float = 0.0) -> Data:
         """The policy that ``text``, one sentence, became.
 
@@ -79,14 +79,6 @@ class Client(OperatorApi, VolumeApi, MotifApi, MetricHistoryApi):
 
         :param wait: seconds (at most 30) to wait until all live nodes have acknowledged it
         """
-        return self._transport.call(
-            "POST",
-            "/policies",
-            body={"policy": text},
-            query=make_query(wait=wait),
-            headers={IDEMPOTENCY_HEADER: uuid.uuid4().hex},
-            patience=wait,
-        )
 
     def create_policies(self, text: str, wait: float = 0.0) -> list[Data]:
         """The policies that the sentences of ``text`` became: all of them, or an error and none."""
@@ -94,18 +86,16 @@ class Client(OperatorApi, VolumeApi, MotifApi, MetricHistoryApi):
         policies: list[Data] = created.get("policies", [created])
         return policies
 
+    @calls("check_policies", "policies", text="policy")
     def check_policy(self, text: str, replaces: str = "") -> list[Data]:
         """What the sentences of ``text`` would become, what they mean and whom they would override; changes nothing.
 
         :param replaces: the id of the policy whose text it shall be
         """
-        body = {"policy": text, **({"replaces": replaces} if replaces else {})}
-        checked: list[Data] = self._transport.call("POST", "/policies/check", body=body)["policies"]
-        return checked
 
+    @calls("complete_policy", text="policy")
     def complete_policy(self, text: str, position: int) -> Data:
         """The ``candidates`` for what stands in ``text`` from ``start`` to ``end``, which are around ``position``."""
-        return self._transport.call("POST", "/policies/complete", body={"policy": text, "position": position})
 
     def policies(
         self, tenant: str = "", state: str = "", text: str = "", order: str = "", page: int = PAGE
@@ -116,16 +106,16 @@ class Client(OperatorApi, VolumeApi, MotifApi, MetricHistoryApi):
         """
         return self.collection("/policies").list(tenant=tenant, state=state, text=text, order=order, limit=page)
 
+    @calls("list_policies", one_page=True)
     def policy_page(self, **query: Any) -> Data:
         """One page of ``policies``, with the ``total``, the ``next_marker`` and the ``previous_marker``.
 
         :param query: ``limit``, ``marker`` or ``before``, and what :meth:`policies` takes
         """
-        return self._transport.call("GET", "/policies", query=make_query(**query))
 
+    @calls("show_policy")
     def policy(self, policy_id: str) -> Data:
         """One policy, what its actor observes, and which nodes enforce it."""
-        return self.collection("/policies").get(policy_id)
 
     def delete_policy(
         self, policy_id: str, keep: bool = False, version: int | None = None, wait: float = 0.0
@@ -136,61 +126,58 @@ class Client(OperatorApi, VolumeApi, MotifApi, MetricHistoryApi):
         :param version: refuse (412) when the policy has another version meanwhile
         """
         # whoever keeps wants to know what was kept, and a second try could not say
-        return self._transport.call(
-            "DELETE",
-            join_path("policies", policy_id),
-            query=make_query(keep=keep, wait=wait),
-            headers=if_match("" if version is None else f'"{version}"'),
-            patience=wait,
-            once=keep,
+        etag = "" if version is None else f'"{version}"'
+        deleted: Data | None = self.call(
+            "delete_policy", policy_id=policy_id, keep=keep, wait=wait, etag=etag, once=keep
         )
+        return deleted
 
+    @calls("list_nodes", list)
     def nodes(self) -> list[Data]:
         """All nodes and what they reported last."""
-        return list(self._nodes.list())
 
+    @calls("show_node")
     def node(self, node: str) -> Data:
         """One node, and what it reported last."""
-        return self._nodes.get(node)
 
+    @calls("forget_node")
     def forget_node(self, node: str) -> None:
         """Forget a node that is no more."""
-        self._nodes.delete(node)
 
+    @calls("adopt_history")
     def adopt(self) -> Data:
         """Tell all nodes to take the current history as it is, after Redis was wiped or failed over."""
-        return self._transport.call("POST", "/nodes/adopt")
 
+    @calls("list_filters", list)
     def filters(self) -> list[Data]:
         """The filters that the cluster can run."""
-        return list(self._filters.list())
 
+    @calls("list_registered_filters", list)
     def known_filters(self) -> list[Data]:
         """Every keyword of DO SET, also those that the cluster cannot enforce."""
-        return list(self.collection("/registry/filters").list())
 
+    @calls("show_filter")
     def filter(self, keyword: str) -> Data:
         """A filter that was registered at run time."""
-        return self._filters.get(keyword)
 
     def filter_and_etag(self, keyword: str) -> tuple[Data, str]:
         """The same, and its ``ETag`` for :meth:`update_filter`."""
         return self._filters.get_with_etag(keyword)
 
+    @calls("register_filter", description="whole_body")
     def register_filter(self, description: Mapping[str, Any]) -> Data:
         """Register a filter for an isolated environment; without code it cannot be used yet.
 
         :param description: ``keyword``, ``environment``, ``language``, ``main``, ``reverse``,
             ``capabilities``, ``parameters``, ``help``
         """
-        return self._filters.create(description)
 
+    @calls("update_filter", changes="whole_body")
     def update_filter(self, keyword: str, changes: Mapping[str, Any], etag: str = "") -> Data:
         """Change the description of a registered filter; what is not named stays.
 
         :param etag: refuse (412) when the registration has another one meanwhile
         """
-        return self._filters.update(keyword, changes, etag)
 
     def upload_filter(self, keyword: str, code: bytes | IO[bytes], wait: float = 0.0, etag: str = "") -> Data:
         """Give a registered filter its code, or another revision of it; the digest is verified there.
@@ -221,37 +208,37 @@ class Client(OperatorApi, VolumeApi, MotifApi, MetricHistoryApi):
         """The code of global controllers; the first makes a controller, which is stopped."""
         return self.uploads("/controllers")
 
+    @calls("unregister_filter")
     def unregister_filter(self, keyword: str, force: bool = False) -> None:
         """Forget a registered filter that no policy uses.
 
         :param force: even if objects stored through it cannot be read any more
         """
-        self._filters.delete(keyword, force=force)
 
+    @calls("list_metrics", list)
     def metrics(self) -> list[Data]:
         """The workload metrics that policies can watch, built in, registered and uploaded."""
-        return list(self.collection("/registry/metrics").list())
 
+    @calls("show_metric", name="metric")
     def metric(self, name: str) -> Data:
         """One workload metric, with the revisions of its code where it is uploaded."""
-        return self.collection("/registry/metrics").get(name)
 
+    @calls("list_controllers", list)
     def controllers(self) -> list[Data]:
         """The global controllers and how they fare."""
-        return list(self._controllers.list())
 
+    @calls("show_controller", name="controller")
     def controller(self, name: str) -> Data:
         """One global controller: its state, where it runs, and the revisions of its code."""
-        return self._controllers.get(name)
 
+    @calls("delete_controller", name="controller")
     def delete_controller(self, name: str) -> None:
         """Forget a controller and take back what it set."""
-        self._controllers.delete(name)
 
+    @calls("list_terms", list)
     def terms(self) -> list[Data]:
         """The terms that sentences know for types of objects, such as DOCS."""
-        return list(self.collection("/registry/terms").list())
 
+    @calls("health", accepted=(503,))
     def health(self) -> Mapping[str, Any]:
         """How the controller and what it depends on fare; needs no token."""
-        return self._transport.call("GET", "/health", accepted=(503,))

@@ -78,10 +78,17 @@ def join_path(*parts: str) -> str:
 
     :raises ClientError: for an empty part, or one that would lead elsewhere
     """
-    for part in parts:
-        if part in ("", ".", ".."):
-            raise ClientError(f"`{part}` cannot be the name of anything")
-    return "".join("/" + quote(part, safe="") for part in parts)
+    return "".join("/" + quote_part(part) for part in parts)
+
+
+def quote_part(part: str) -> str:
+    """One part of a URL path.
+
+    :raises ClientError: for one that is empty, or would lead elsewhere
+    """
+    if part in ("", ".", ".."):
+        raise ClientError(f"`{part}` cannot be the name of anything")
+    return quote(part, safe="")
 
 
 def if_match(etag: str) -> dict[str, str]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sluice_client.rest.collection import Collection, join_path, make_query
-from sluice_client.rest.transport import Data, Transport
+from sluice_client.rest.operations_document import OperationCaller, calls
+from sluice_client.rest.transport import Data
 
 
-class MetricHistoryApi:
+class MetricHistoryApi(OperationCaller):
     """The methods of :class:`~sluice_client.Client` that are about the history of metrics."""
 
-    _transport: Transport
-
+    @calls("show_metric_history", begin="from", end="to")
     def metric_history(
         self,
         metric: str,
@@ -29,12 +28,10 @@ class MetricHistoryApi:
         :param begin: ISO 8601, unix seconds, or negative seconds from now on, as is ``end``
         :param step: seconds; 0 for what suits the range
         """
-        query = make_query(target=target, rest=rest, to=end, step=step) | make_query(**{"from": begin})
-        return self._transport.call("GET", join_path("metrics", metric, "history"), query=query)
 
+    @calls("list_metric_series")
     def metric_series(self, metric: str = "", target: str = "") -> Iterator[Data]:
         """The series of which history is kept, and that one may see."""
-        return Collection(self._transport, "/metrics/history", "series").list(metric=metric, target=target)
 
     def forget_metric_history(self, target: str) -> int:
         """Forget the history of ``target`` and of what is in it; returns how many series that were."""

@@ -34,7 +34,7 @@ def table_rows(table: Data) -> Iterator[Data]:
                 yield {"server": server, "device": device, **one, "measured": round(moved, 3)}
 
 
-class ListBandwidth(ListCommand):
+class ListBandwidth(ListCommand, words="bw list"):
     """List what tenants asked for and what object servers move for them, by device, method and storage policy."""
 
     columns = resources.LINE_LIST
@@ -46,7 +46,7 @@ class ListBandwidth(ListCommand):
         return table_rows(self.client.bandwidth(args.account or ""))
 
 
-class ShowBandwidth(ListCommand):
+class ShowBandwidth(ListCommand, words="bw show"):
     """Show the objects of a tenant that are read or written now, and how fast."""
 
     columns = resources.OBJECT_LIST
@@ -78,7 +78,7 @@ class MeasurementList(ListCommand):
             self.say(f"the cluster is too big to show all: {left_out} rows are left out")
 
 
-class ListFlows(MeasurementList):
+class ListFlows(MeasurementList, words="bw flows"):
     """List what tenants are promised, get and move, and what is missing of their floors."""
 
     name, columns = "flows", resources.FLOW_LIST
@@ -92,7 +92,7 @@ class ListFlows(MeasurementList):
     examples = ("--method GET", "--short -f json")
 
 
-class ListNodeBandwidth(MeasurementList):
+class ListNodeBandwidth(MeasurementList, words="bw nodes"):
     """List what proxies and storage nodes can move, are given and move."""
 
     name, columns = "nodes", resources.NODE_LIST
@@ -100,7 +100,7 @@ class ListNodeBandwidth(MeasurementList):
     examples = ("--side storage_node --method GET",)
 
 
-class ListParts(MeasurementList):
+class ListParts(MeasurementList, words="bw parts"):
     """List on which nodes and devices tenants move how much."""
 
     name, columns = "parts", resources.PART_LIST
@@ -108,7 +108,7 @@ class ListParts(MeasurementList):
     examples = ("--account AUTH_acme",)
 
 
-class ListDevices(MeasurementList):
+class ListDevices(MeasurementList, words="bw devices"):
     """List what the devices of storage nodes move."""
 
     name, columns = "devices", resources.DEVICE_LIST
@@ -116,7 +116,7 @@ class ListDevices(MeasurementList):
     examples = ("--node storage-7",)
 
 
-class SetBandwidth(ShowCommand):
+class SetBandwidth(ShowCommand, words="bw set"):
     """Let each object server give a tenant at least so much; `slo set` promises over the whole cluster."""
 
     columns = resources.PROMISED
@@ -130,7 +130,7 @@ class SetBandwidth(ShowCommand):
         return made
 
 
-class ClearBandwidth(SluiceCommand):
+class ClearBandwidth(SluiceCommand, words="bw clear"):
     """Take back what `bw set` has set: for a tenant, or with `--all` for everybody."""
 
     arguments = (

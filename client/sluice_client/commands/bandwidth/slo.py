@@ -25,13 +25,13 @@ SLO: Final = crud.Resource(
 )
 
 
-class ListSlos(crud.ListResources, resource=SLO):
+class ListSlos(crud.ListResources, resource=SLO, words="slo list"):
     """List the service level objectives of tenants; what policies promise besides is among the policies."""
 
     examples = ("--account AUTH_acme",)
 
 
-class SetSlo(ShowCommand):
+class SetSlo(ShowCommand, words="slo set"):
     """Promise a tenant a rate over the whole cluster, or hold it to one."""
 
     columns = resources.SLO
@@ -55,7 +55,7 @@ class SetSlo(ShowCommand):
         return made
 
 
-class DeleteSlo(EachCommand):
+class DeleteSlo(EachCommand, words="slo delete"):
     """Take objectives of a tenant back; its others stay."""
 
     arguments = (

@@ -30,17 +30,17 @@ ACTIVATION: Final = crud.Resource(
 )
 
 
-class ListActivations(crud.ListResources, resource=ACTIVATION):
+class ListActivations(crud.ListResources, resource=ACTIVATION, words="activation list"):
     """List the activation URL of every filter; by default it is our own deploy call, which nobody makes."""
 
 
-class ShowActivation(crud.ShowResource, resource=ACTIVATION):
+class ShowActivation(crud.ShowResource, resource=ACTIVATION, words="activation show"):
     """Show the activation URL of a filter."""
 
     examples = ("compression",)
 
 
-class CreateActivation(crud.CreateResource, resource=ACTIVATION):
+class CreateActivation(crud.CreateResource, resource=ACTIVATION, words="activation create"):
     """Name the service that a filter is activated by, or register the filter of a third party."""
 
     examples = (
@@ -50,7 +50,7 @@ class CreateActivation(crud.CreateResource, resource=ACTIVATION):
     )
 
 
-class SetActivation(crud.UpdateResource, resource=ACTIVATION):
+class SetActivation(crud.UpdateResource, resource=ACTIVATION, words="activation set"):
     """Name another service, or another time-out; what is not named stays."""
 
     examples = ("scan --timeout 5",)
@@ -62,7 +62,7 @@ class SetActivation(crud.UpdateResource, resource=ACTIVATION):
         return {**kept, **{name: found[name] for name in ("help", "parameters")}} if before["service"] else kept
 
 
-class DeleteActivation(crud.DeleteResources, resource=ACTIVATION):
+class DeleteActivation(crud.DeleteResources, resource=ACTIVATION, words="activation delete"):
     """Forget the services of filters: our own call is theirs again."""
 
     examples = ("scan",)

@@ -24,47 +24,47 @@ _NAME: Final = Argument("name", "the dependency", {"metavar": "NAME"})
 _FILTERS: Final = repeated_option("--filter", "a filter, in place of those that are deployed at the target", "filters")
 
 
-class ListDependencies(crud.ListResources, resource=DEPENDENCY):
+class ListDependencies(crud.ListResources, resource=DEPENDENCY, words="dependency list"):
     """List files that registered filters may need, and which filters use them."""
 
 
-class ShowDependency(crud.ShowResource, resource=DEPENDENCY):
+class ShowDependency(crud.ShowResource, resource=DEPENDENCY, words="dependency show"):
     """Show a file and the filters that use it."""
 
     examples = ("commons-io.jar",)
 
 
-class CreateDependency(crud.CreateResource, resource=DEPENDENCY):
+class CreateDependency(crud.CreateResource, resource=DEPENDENCY, words="dependency create"):
     """Describe a file that filters need; its data follow with `dependency upload`."""
 
     examples = ("commons-io.jar --help-text 'what the parser needs'",)
 
 
-class SetDependency(crud.UpdateResource, resource=DEPENDENCY):
+class SetDependency(crud.UpdateResource, resource=DEPENDENCY, words="dependency set"):
     """Describe a file anew."""
 
     examples = ("commons-io.jar --help-text 'version 2'",)
 
 
-class UploadDependency(code_crud.UploadCode, resource=DEPENDENCY):
+class UploadDependency(code_crud.UploadCode, resource=DEPENDENCY, words="dependency upload"):
     """Bring the data of a file; all filters that use it have them with one change."""
 
     examples = ("commons-io.jar target/commons-io-2.16.jar --wait 10",)
 
 
-class DownloadDependency(code_crud.DownloadCode, resource=DEPENDENCY):
+class DownloadDependency(code_crud.DownloadCode, resource=DEPENDENCY, words="dependency download"):
     """Write the data of a dependency into a file."""
 
     examples = ("commons-io.jar copy.jar",)
 
 
-class DeleteDependency(crud.DeleteResources, resource=DEPENDENCY):
+class DeleteDependency(crud.DeleteResources, resource=DEPENDENCY, words="dependency delete"):
     """Forget files that filters needed."""
 
     examples = ("commons-io.jar",)
 
 
-class ListDeployedDependencies(ListCommand):
+class ListDeployedDependencies(ListCommand, words="dependency deployed"):
     """List the files that filters deployed at a target use."""
 
     columns = code.DEPLOYED_DEPENDENCY_LIST
@@ -76,7 +76,7 @@ class ListDeployedDependencies(ListCommand):
         return self.client.deployed_dependencies(args.target)
 
 
-class DeployDependency(ShowCommand):
+class DeployDependency(ShowCommand, words="dependency deploy"):
     """Attach a file to filters; one upload serves all tenants, so they have it for everybody."""
 
     columns = code.DEPENDENCY
@@ -88,7 +88,7 @@ class DeployDependency(ShowCommand):
         return self.client.deploy_dependency(args.target, args.name, args.filters or (), args.wait)
 
 
-class UndeployDependency(ShowCommand):
+class UndeployDependency(ShowCommand, words="dependency undeploy"):
     """Detach a file from filters."""
 
     columns = code.DEPENDENCY

@@ -62,7 +62,7 @@ FILTER: Final = crud.Resource(
 )
 
 
-class ListFilters(ListCommand):
+class ListFilters(ListCommand, words="filter list"):
     """List filters that policies can set."""
 
     columns = policies.FILTER_LIST
@@ -76,14 +76,14 @@ class ListFilters(ListCommand):
         return self.client.known_filters() if args.all else self.client.filters()
 
 
-class ShowFilter(crud.ShowResource, resource=FILTER):
+class ShowFilter(crud.ShowResource, resource=FILTER, words="filter show"):
     """Show a filter: one that is installed with the software, or was registered at run time."""
 
     key_help = _WORD
     examples = ("compression", "rot13 -f json")
 
 
-class CreateFilter(crud.CreateResource, resource=FILTER):
+class CreateFilter(crud.CreateResource, resource=FILTER, words="filter create"):
     """Register a filter; native code says itself what `--reverse`, `--capability` and `--parameter` would."""
 
     key_help = _WORD
@@ -105,7 +105,7 @@ class CreateFilter(crud.CreateResource, resource=FILTER):
         return {**fields_of(args), "keyword": args.keyword}
 
 
-class RegisterFilter(CreateFilter):
+class RegisterFilter(CreateFilter, earlier="filter register"):
     """Register a filter as a file describes it."""
 
     arguments = (
@@ -119,7 +119,7 @@ class RegisterFilter(CreateFilter):
         return read_description(args.description)
 
 
-class SetFilter(crud.UpdateResource, resource=FILTER):
+class SetFilter(crud.UpdateResource, resource=FILTER, words="filter set"):
     """Change the description of a registered filter; what is not named stays."""
 
     key_help = _WORD
@@ -130,13 +130,13 @@ class SetFilter(crud.UpdateResource, resource=FILTER):
         return fields_of(args)
 
 
-class UploadFilter(code_crud.UploadCode, resource=FILTER):
+class UploadFilter(code_crud.UploadCode, resource=FILTER, words="filter upload"):
     """Give a registered filter its code, or another revision of it."""
 
     examples = ("rot13 rot13.py --wait 20",)
 
 
-class RollBackFilter(code_crud.RollBackCode, resource=FILTER):
+class RollBackFilter(code_crud.RollBackCode, resource=FILTER, words="filter rollback"):
     """Give a registered filter the code of an earlier revision again, as a new revision."""
 
     examples = (
@@ -145,13 +145,13 @@ class RollBackFilter(code_crud.RollBackCode, resource=FILTER):
     )
 
 
-class DownloadFilter(code_crud.DownloadCode, resource=FILTER):
+class DownloadFilter(code_crud.DownloadCode, resource=FILTER, words="filter download"):
     """Write the code of a registered filter into a file."""
 
     examples = ("rot13 rot13.py",)
 
 
-class ShowRollout(ShowCommand):
+class ShowRollout(ShowCommand, words="filter rollout show"):
     """Show which nodes have the newest revision of a filter, and which go on with another one and why."""
 
     columns = code.ROLLOUT
@@ -174,7 +174,7 @@ class ShowRollout(ShowCommand):
         return found
 
 
-class DeleteFilter(crud.DeleteResources, resource=FILTER):
+class DeleteFilter(crud.DeleteResources, resource=FILTER, words="filter delete", earlier="filter unregister"):
     """Forget registered filters that no policy uses."""
 
     key_help = "a registered filter"
@@ -184,7 +184,7 @@ class DeleteFilter(crud.DeleteResources, resource=FILTER):
     )
 
 
-class ListDeployed(ListCommand):
+class ListDeployed(ListCommand, words="filter deployed"):
     """List the filters that are set for just this target by policies without metrics."""
 
     columns = registry.DEPLOYED_LIST
@@ -196,7 +196,7 @@ class ListDeployed(ListCommand):
         return self.client.deployments(args.target)
 
 
-class DeployFilter(ShowCommand):
+class DeployFilter(ShowCommand, words="filter deploy"):
     """Set a filter for a target; the same again changes nothing, other parameters replace it."""
 
     columns = registry.DEPLOYED
@@ -208,7 +208,7 @@ class DeployFilter(ShowCommand):
         return self.client.deploy_filter(args.target, args.keyword, crud.given_values(_HOW, args), args.wait)
 
 
-class UndeployFilter(EachCommand):
+class UndeployFilter(EachCommand, words="filter undeploy"):
     """Take back what deploying filters for a target has set."""
 
     arguments = (_TARGET, names_argument("keyword", "a filter"), WAIT)

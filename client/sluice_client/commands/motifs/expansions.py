@@ -18,7 +18,7 @@ _BUSY: Final = 503
 _LINES: Final = 10.0
 
 
-class ExpandMotif(ShowCommand):
+class ExpandMotif(ShowCommand, words="motif expand"):
     """Make the bytes of an object again, or with `--all` those of all contracted objects of a target, or of the
     cluster."""
 

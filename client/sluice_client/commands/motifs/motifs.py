@@ -50,7 +50,7 @@ def object_path(text: str) -> tuple[str, str, str]:
     return parts[0], parts[1], parts[2]
 
 
-class ListMotifs(ListCommand):
+class ListMotifs(ListCommand, words="motif list"):
     """List objects with motifs."""
 
     columns = OBJECT_LIST
@@ -65,7 +65,7 @@ class ListMotifs(ListCommand):
         return self.client.motifs(account, container)
 
 
-class ListMotifTemplates(ListCommand):
+class ListMotifTemplates(ListCommand, words="motif template list"):
     """List the templates that motifs can be made of; a `?` is behind parameters that may be left out."""
 
     columns = TEMPLATE_LIST
@@ -75,7 +75,7 @@ class ListMotifTemplates(ListCommand):
         return self.client.motif_templates()
 
 
-class CreateMotif(ShowCommand):
+class CreateMotif(ShowCommand, words="motif create"):
     """Have a motif attached to each object that is stored in a container, or by a tenant, from now on.
 
     That is a policy, whose sentence it shows; delete it to end it. A value `meta:NAME` is taken from each object's
@@ -106,7 +106,7 @@ def _quoted(value: Any) -> str:
     return f'"{text}"'
 
 
-class AttachMotif(ShowCommand):
+class AttachMotif(ShowCommand, words="motif attach"):
     """Attach a motif to an object."""
 
     columns = OBJECT
@@ -118,7 +118,7 @@ class AttachMotif(ShowCommand):
         return self.client.attach_motif(*object_path(args.object), args.template, args.params)
 
 
-class DetachMotif(EachCommand):
+class DetachMotif(EachCommand, words="motif detach"):
     """Detach motifs from objects, or with `--all` from all objects of targets, or of the cluster.
 
     Bytes that are gone are made before.
@@ -157,7 +157,7 @@ class DetachMotif(EachCommand):
         return f"object {printable(name)} has {len(found['motifs'])} motifs", found
 
 
-class ShowMotif(ShowCommand):
+class ShowMotif(ShowCommand, words="motif show"):
     """Show the motifs of an object, and whether its bytes are there."""
 
     columns = OBJECT
@@ -169,7 +169,7 @@ class ShowMotif(ShowCommand):
         return self.client.motif(*object_path(args.object))
 
 
-class ExplainMotif(ShowCommand):
+class ExplainMotif(ShowCommand, words="motif why"):
     """Show whether the bytes of an object could go now, and what stands in the way."""
 
     columns = WHY
@@ -181,7 +181,7 @@ class ExplainMotif(ShowCommand):
         return self.client.motif(*object_path(args.object), why=True)
 
 
-class ContractMotif(EachCommand):
+class ContractMotif(EachCommand, words="motif contract"):
     """Give up the bytes of objects that can be made again."""
 
     arguments = (
@@ -200,11 +200,11 @@ class ContractMotif(EachCommand):
 SPACES: Final = crud.Resource("space", "/spaces", SPACE_LIST, SPACE)
 
 
-class ListSpaces(crud.ListResources, resource=SPACES):
+class ListSpaces(crud.ListResources, resource=SPACES, words="space list"):
     """List spaces: what they are kept at, hold and cost."""
 
 
-class ShowSpace(crud.ShowResource, resource=SPACES):
+class ShowSpace(crud.ShowResource, resource=SPACES, words="space show"):
     """Show what a space is kept at, holds and costs."""
 
     key_help = "account or project/container, account or project, or CLUSTER"

@@ -93,7 +93,7 @@ class OrderEachCommand(WaitingCommand, EachCommand):
         return f"{found['what']} of {printable(name)} is {found['state']}, operation {found['id']}", found
 
 
-class ListVolumeOperations(crud.ListResources, resource=OPERATIONS):
+class ListVolumeOperations(crud.ListResources, resource=OPERATIONS, words="volume operation list"):
     """List operations on volumes, oldest first."""
 
     def fetch(self, args: Namespace) -> Iterable[Data]:
@@ -101,7 +101,7 @@ class ListVolumeOperations(crud.ListResources, resource=OPERATIONS):
         return self.client.volume_operations(args.state or "", args.volume or "")
 
 
-class ShowVolumeOperation(OrderCommand):
+class ShowVolumeOperation(OrderCommand, words="volume operation show"):
     """Show an operation on a volume, and bring it further."""
 
     arguments = (OPERATIONS.argument("the operation's id"), WAIT)

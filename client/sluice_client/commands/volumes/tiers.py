@@ -23,23 +23,23 @@ TIERS: Final = crud.Resource(
 )
 
 
-class ListTiers(crud.ListResources, resource=TIERS):
+class ListTiers(crud.ListResources, resource=TIERS, words="volume tier list"):
     """List tiers, and what Cinder has of their volume types."""
 
 
-class ShowTier(crud.ShowResource, resource=TIERS):
+class ShowTier(crud.ShowResource, resource=TIERS, words="volume tier show"):
     """Show a tier, what Cinder has of its volume type, and the pools that meet it."""
 
     examples = ("gold",)
 
 
-class CreateTier(crud.CreateResource, resource=TIERS):
+class CreateTier(crud.CreateResource, resource=TIERS, words="volume tier create"):
     """Make a tier, and its volume type in Cinder."""
 
     examples = ("gold --resiliency 2 --bandwidth 50MBps --fabric rbd --cost 5",)
 
 
-class MendTier(EachCommand):
+class MendTier(EachCommand, words="volume tier mend"):
     """Put the volume types of tiers right that were changed or deleted in Cinder."""
 
     arguments = (names_argument("name", "the tier"),)
@@ -51,13 +51,13 @@ class MendTier(EachCommand):
         return f"tier {printable(name)} is {found['state']}", found
 
 
-class DeleteTier(crud.DeleteResources, resource=TIERS):
+class DeleteTier(crud.DeleteResources, resource=TIERS, words="volume tier delete"):
     """Delete tiers that no volume is of, and their volume types."""
 
     examples = ("gold",)
 
 
-class MatchTier(ShowCommand):
+class MatchTier(ShowCommand, words="volume tier match"):
     """Find the cheapest tier that meets demands now; without one, say which demand no pool meets."""
 
     columns = MATCH
@@ -69,7 +69,7 @@ class MatchTier(ShowCommand):
         return self.client.match_tier(**crud.given_values(self.arguments, args))
 
 
-class ListPools(ListCommand):
+class ListPools(ListCommand, words="volume pool list"):
     """List Cinder's pools as they reported themselves last."""
 
     columns = POOL_LIST
@@ -82,7 +82,7 @@ class ListPools(ListCommand):
 _POOL: Final = Argument("pool", "host@backend#pool", {"metavar": "POOL"})
 
 
-class MeasurePool(OrderCommand):
+class MeasurePool(OrderCommand, words="volume calibrate"):
     """Have a node measure with fio what a pool carries; `volume pool calibrate` says such figures by hand.
 
     A volume is made in the pool for it, and deleted afterwards. Other volumes of the pool that are busy meanwhile make
@@ -113,7 +113,7 @@ class MeasurePool(OrderCommand):
         return found
 
 
-class CalibratePool(ShowCommand):
+class CalibratePool(ShowCommand, words="volume pool calibrate"):
     """Say by hand what a pool carries, as you measured it; `volume calibrate` measures it.
 
     It counts before what the pool claims, and floors divide it.

@@ -38,18 +38,18 @@ VOLUMES: Final = crud.Resource(
 )
 
 
-class ListVolumes(crud.ListResources, resource=VOLUMES):
+class ListVolumes(crud.ListResources, resource=VOLUMES, words="volume list"):
     """List volumes: those of the project, for an administrator those of all projects."""
 
 
-class ShowVolume(crud.ShowResource, resource=VOLUMES):
+class ShowVolume(crud.ShowResource, resource=VOLUMES, words="volume show"):
     """Show a volume: where it lies, who uses it, the filters that its data pass, the rates that it is held to."""
 
     key_help = "id of the volume, or its name where only one is called so"
     examples = ("data1",)
 
 
-class ShowVolumeLocality(ShowCommand):
+class ShowVolumeLocality(ShowCommand, words="volume locality show"):
     """Show a volume's pool, host and back end, who uses it, and in Ceph the OSDs that hold its objects."""
 
     columns = LOCALITY
@@ -61,7 +61,7 @@ class ShowVolumeLocality(ShowCommand):
         return self.client.volume_locality(args.volume)
 
 
-class CreateVolume(OrderCommand):
+class CreateVolume(OrderCommand, words="volume create"):
     """Have a volume made: of a tier, of the cheapest tier that meets demands, or of Cinder's default type."""
 
     arguments = (_SIZE, Argument("--name", "its name, which others may have, too"), _TIER, *DEMANDS, WAIT)
@@ -72,7 +72,7 @@ class CreateVolume(OrderCommand):
         return self.client.create_volume(args.size, **crud.given_values(self.arguments[1:-1], args))
 
 
-class ExtendVolume(OrderCommand):
+class ExtendVolume(OrderCommand, words="volume extend"):
     """Have a volume grow, attached or not; the operation says when its consumer sees the new size."""
 
     arguments = (_VOLUME, _SIZE, WAIT)
@@ -83,7 +83,7 @@ class ExtendVolume(OrderCommand):
         return self.client.extend_volume(args.volume, args.size)
 
 
-class RetypeVolume(OrderCommand):
+class RetypeVolume(OrderCommand, words="volume retype"):
     """Give a volume another tier where it lies, attached or not; it is not moved."""
 
     arguments = (_VOLUME, _TIER, *DEMANDS, WAIT)
@@ -94,7 +94,7 @@ class RetypeVolume(OrderCommand):
         return self.client.retype_volume(args.volume, **crud.given_values(self.arguments[1:-1], args))
 
 
-class AttachVolume(OrderCommand):
+class AttachVolume(OrderCommand, words="volume attach"):
     """Have a node attach a volume; the operation has the device that the node shows."""
 
     arguments = (
@@ -114,7 +114,7 @@ class AttachVolume(OrderCommand):
         return self.client.attach_volume(args.volume, args.node, **how, **({"adopt": True} if args.adopt else {}))
 
 
-class DetachVolume(OrderEachCommand):
+class DetachVolume(OrderEachCommand, words="volume detach"):
     """Have volumes detached from their nodes; refused while somebody holds the device, with who it is."""
 
     arguments = (
@@ -135,7 +135,7 @@ class DetachVolume(OrderEachCommand):
         return self.client.detach_volume(name, **{word: True for word, is_said in said.items() if is_said})
 
 
-class DeleteVolume(OrderEachCommand):
+class DeleteVolume(OrderEachCommand, words="volume delete"):
     """Have volumes deleted that are not attached and have no snapshots."""
 
     arguments = (_VOLUMES, WAIT)
@@ -146,7 +146,7 @@ class DeleteVolume(OrderEachCommand):
         return self.client.delete_volume(name)
 
 
-class ListSnapshots(ListCommand):
+class ListSnapshots(ListCommand, words="volume snapshot list"):
     """List the snapshots of a volume, newest first."""
 
     columns = SNAPSHOT_LIST
@@ -158,7 +158,7 @@ class ListSnapshots(ListCommand):
         return self.client.snapshots(args.volume)
 
 
-class CreateSnapshot(OrderCommand):
+class CreateSnapshot(OrderCommand, words="volume snapshot create"):
     """Have a snapshot made of a volume as it is now, attached or not."""
 
     arguments = (_VOLUME, Argument("--name", "its name, which others may have, too"), WAIT)
@@ -169,7 +169,7 @@ class CreateSnapshot(OrderCommand):
         return self.client.create_snapshot(args.volume, args.name or "")
 
 
-class DeleteSnapshot(OrderEachCommand):
+class DeleteSnapshot(OrderEachCommand, words="volume snapshot delete"):
     """Have snapshots of a volume deleted."""
 
     arguments = (_VOLUME, names_argument("snapshot", "id of the snapshot, or its name"), WAIT)
