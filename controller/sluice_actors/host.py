@@ -83,7 +83,7 @@ class Host:
     def _wire(self, settings: Mapping[str, Any]) -> None:
         """Build the services from the bottom up; the last lines list them in the order in which they start."""
         clock = self._clock
-        self.router = MetricRouter(self.system, settings["close_delay_ms"] / 1000, clock)
+        self.router = MetricRouter(self.system, clock)
         self.receiver = BatchReceiver(settings["amqp_url"], self.router.aggregators)
         self.cluster = ClusterServices(settings, self.router, self.receiver, clock)
         ownership = self.cluster.team
@@ -99,7 +99,6 @@ class Host:
             f"{ACTORS}{self.name}",
             ownership,
             self.activations.committed,
-            settings["commit_size"],
             log_event=self.events.add,
         )
         context = Context(

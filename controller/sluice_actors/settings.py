@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_actors.policies.decision_writer import BATCH
 from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
-from sluice_core.options import Option, OptionError, read_file
+from sluice_core.options import Option, OptionError, read_file, retired_option
 from sluice_volumes.cinder.options import OPTIONS as CINDER_OPTIONS
 
 SECTION: Final = "actors"
@@ -27,12 +26,10 @@ OPTIONS: Final = (
     Option("cinder_exchange", "openstack", "the exchange of its notifications, Cinder's control_exchange"),
     Option("cinder_exchange_durable", False, "whether Cinder declares it durable, as with quorum queues"),
     Option("transient_windows", 2, "false windows in a row after which a TRANSIENT action is taken back"),
-    Option("close_delay_ms", 250, "how long after its end a window waits for the batches of all nodes"),
-    Option("divide_delay_ms", 180, "how long after its end a second waits for all nodes before bandwidth is divided"),
+    *map(retired_option, ("close_delay_ms", "divide_delay_ms", "commit_size")),
     Option("history_redis_url", "", "where the history of metrics is kept; redis_url when empty"),
     Option("history_megabytes", 200, "what the history of metrics may take of that Redis; 0 to keep none"),
     Option("node_timeout", 15.0, "seconds without a report after which an event says that a node is away"),
-    Option("commit_size", BATCH, "assignments and states written in one change at most"),
     Option(
         "activation_hosts",
         "",
@@ -48,9 +45,6 @@ OPTIONS: Final = (
 
 _AT_LEAST: Final = {
     "transient_windows": 1,
-    "close_delay_ms": 0,
-    "divide_delay_ms": 0,
-    "commit_size": 1,
     "history_megabytes": 0,
     "node_timeout": 1,
     "heartbeat_ms": 50,

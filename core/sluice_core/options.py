@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import configparser
 import difflib
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 from sluice_core.errors import SluiceError
 
+log = logging.getLogger(__name__)
 _TRUTH = configparser.ConfigParser.BOOLEAN_STATES
 
 
@@ -24,11 +26,15 @@ class OptionError(SluiceError):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option; ``type`` is the type of ``default`` unless given (str, int, float, bool)."""
+    """One option, of the type of its ``default`` (str, int, float, bool).
+
+    :param is_retired: whether it means nothing any more: it is accepted with a warning, and has no value
+    """
 
     name: str
     default: str | int | float | bool
     help: str
+    is_retired: bool = False
 
     def parse(self, text: str) -> str | int | float | bool:
         """``text`` in the option's type.
@@ -47,6 +53,11 @@ class Option:
         return text.strip()
 
 
+def retired_option(name: str) -> Option:
+    """An option that had no user; the next release but one refuses its name."""
+    return Option(name, "", "0.3 refuses it", is_retired=True)
+
+
 def read_options(
     options: Iterable[Option], given: Mapping[str, str], where: str, ignored: Iterable[str] = ()
 ) -> dict[str, Any]:
@@ -57,10 +68,12 @@ def read_options(
     :raises OptionError: all unknown names and bad values at once
     """
     known = {option.name: option for option in options}
-    values: dict[str, Any] = {name: option.default for name, option in known.items()}
+    values: dict[str, Any] = {name: option.default for name, option in known.items() if not option.is_retired}
     faults = []
     for name, text in given.items():
-        if name in known:
+        if name in known and known[name].is_retired:
+            log.warning("%s: option `%s` means nothing any more; remove it, since %s", where, name, known[name].help)
+        elif name in known:
             try:
                 values[name] = known[name].parse(text)
             except ValueError as error:
@@ -93,6 +106,8 @@ def sample_section(section: str, options: Iterable[Option]) -> str:
     """A sample ini section: every option commented out, at its default, below its help."""
     lines = [f"[{section}]"]
     for option in options:
+        if option.is_retired:
+            continue
         value = str(option.default).lower() if isinstance(option.default, bool) else option.default
         lines += [f"# {option.help}", f"#{option.name} = {value}".rstrip(), ""]
     return "\n".join(lines)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_core.options import Option, OptionError, read_file, read_options, sample_section
+from sluice_core.options import Option, OptionError, read_file, read_options, retired_option, sample_section
 
 OPTIONS = (
     Option("name", "here", "a word"),
@@ -15,6 +15,16 @@ DEFAULTS = {"name": "here", "count": 3, "pause": 0.5, "quiet": False}
 
 def test_what_is_not_given_has_its_default():
     assert read_options(OPTIONS, {}, "test") == DEFAULTS
+
+
+def test_an_option_that_is_retired_is_accepted_with_a_warning_and_has_no_value(caplog):
+    options = (*OPTIONS, retired_option("old"))
+    assert read_options(options, {}, "test") == DEFAULTS
+    assert not caplog.records
+    assert read_options(options, {"old": "any", "count": "4"}, "test") == {**DEFAULTS, "count": 4}
+    (record,) = caplog.records
+    assert record.getMessage() == "test: option `old` means nothing any more; remove it, since 0.3 refuses it"
+    assert "old" not in sample_section("s", options)
 
 
 def test_values_have_the_type_of_their_default():

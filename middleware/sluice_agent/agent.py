@@ -18,7 +18,7 @@ from sluice_agent.metrics import collectd, usage
 from sluice_agent.metrics.accounts import NodeAccounts
 from sluice_agent.metrics.publisher import MetricPublisher
 from sluice_agent.metrics.worker_server import WorkerServer
-from sluice_agent.settings import Settings
+from sluice_agent.settings import PUBLISH_DELAY, Settings
 from sluice_agent.snapshot.capabilities import Capabilities
 from sluice_agent.snapshot.follower import SnapshotFollower
 from sluice_agent.snapshot.reporter import NodeReporter
@@ -90,13 +90,11 @@ class Agent:
             yield partial(service.serve, settings)
         if self.bus is not None:
             publisher = MetricPublisher(
-                settings.node, self._totals, self.bus, settings.publish_delay, objects=settings.busiest_objects
+                settings.node, self._totals, self.bus, PUBLISH_DELAY, objects=settings.busiest_objects
             )
             yield publisher.run
             if settings.collectd:
-                yield partial(
-                    collectd.serve, settings.node, settings.amqp_url, publisher.publish, settings.publish_delay
-                )
+                yield partial(collectd.serve, settings.node, settings.amqp_url, publisher.publish, PUBLISH_DELAY)
             if settings.storage_confs:
                 accounts = NodeAccounts(settings.node, self.store)
                 yield partial(usage.serve, settings, self._swift, self.bus, accounts)

@@ -11,7 +11,7 @@ from sluice_agent.capacity import OPTIONS as CAPACITY_OPTIONS
 from sluice_agent.capacity import read_capacity
 from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.code.swift_code_store import SwiftCodeStoreSettings
-from sluice_core.options import Option, OptionError
+from sluice_core.options import Option, OptionError, retired_option
 
 SECTION: Final = "agent"
 
@@ -44,7 +44,7 @@ OPTIONS: Final = (
         "space are measured, see docs/stored.md; empty: not measured",
     ),
     Option("usage_period", 60, "seconds between two measurements of what is stored"),
-    Option("publish_delay_ms", 60, "milliseconds after each second at which its metrics are published"),
+    retired_option("publish_delay_ms"),
     Option("busiest_objects", 1000, "objects whose metrics are published, the busiest; 0 for none"),
     Option("replace_wait", 3.0, "seconds to wait for workers to open a replaced snapshot"),
     Option("cache_dir", "", "the proxy's folder of cached objects, to hear of writes for it; empty for none"),
@@ -72,6 +72,10 @@ OPTIONS: Final = (
 )
 
 
+#: Seconds after the end of each second at which its metrics are published.
+PUBLISH_DELAY: Final = 0.06
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The options' values; see :data:`OPTIONS`."""
@@ -87,7 +91,6 @@ class Settings:
     batch: int = 500
     adopt: str = ASK
     report_interval: float = 5.0
-    publish_delay: float = 0.06
     busiest_objects: int = 1000
     collectd: bool = False
     storage_confs: tuple[str, ...] = ()
@@ -116,9 +119,6 @@ class Settings:
             mode = int(values["worker_mode"], 8)
         except ValueError as error:
             raise OptionError(f"option `worker_mode` is `{values['worker_mode']}`, expected octal like 0660") from error
-        delay = values["publish_delay_ms"] / 1000
-        if not 0 <= delay < 1:
-            raise OptionError(f"option `publish_delay_ms` is `{values['publish_delay_ms']}`, expected 0 to 999")
         if values["batch"] < 1:
             raise OptionError(f"option `batch` is `{values['batch']}`, expected at least 1")
         if values["adopt"] not in (ASK, FAILOVER):
@@ -131,7 +131,6 @@ class Settings:
         derived = {
             "node": values["node"] or socket.gethostname(),
             "worker_mode": mode,
-            "publish_delay": delay,
             "storage_confs": _words(values["storage_confs"]),
             "storage_daemons": _words(values["storage_daemons"]),
             "code_store": SwiftCodeStoreSettings.from_options(values),

@@ -13,6 +13,8 @@ from typing import Final
 
 from sluice_actors.bandwidth.loads.node_loads import Node
 
+#: Seconds after the end of a second at which its round is made at the latest.
+DELAY: Final = 0.18
 #: A node that reported within so many seconds is waited for.
 _RECENT_SECONDS: Final = 2.5
 #: The seconds of two rounds end at least so far apart, however the wall clock is set meanwhile.
@@ -20,13 +22,11 @@ _MIN_DISTANCE: Final = 0.5
 
 
 class RoundTimer:
-    """:param delay: seconds after the end of a second at which its round is made at the latest
-    :param clock: Unix time
+    """:param clock: Unix time
     :param monotonic: seconds of a clock that never jumps
     """
 
-    def __init__(self, delay: float, clock: Callable[[], float], monotonic: Callable[[], float]) -> None:
-        self._delay = delay
+    def __init__(self, clock: Callable[[], float], monotonic: Callable[[], float]) -> None:
         self._clock = clock
         self._monotonic = monotonic
         self._boundary = -math.inf
@@ -37,13 +37,13 @@ class RoundTimer:
     def start(self, nodes: Collection[Node]) -> float:
         """Wait for reports of the second that ends next; returns for how many seconds at most."""
         now, there = self._clock(), self._monotonic()
-        boundary = there + math.floor(now - self._delay) + 1 - now
+        boundary = there + math.floor(now - DELAY) + 1 - now
         if boundary - self._boundary < _MIN_DISTANCE:
             boundary += 1.0
         self._boundary = boundary
         self._awaited = {node.name for node in nodes if -_RECENT_SECONDS < node.arrived - boundary < 0.0}
         self.complete.clear()
-        return boundary + self._delay - there
+        return boundary + DELAY - there
 
     def reported(self, node: str, now: float) -> None:
         """A report of ``node`` arrived at ``now``."""

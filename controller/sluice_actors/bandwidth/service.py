@@ -4,7 +4,7 @@ One host of the cluster does this, the one that owns :data:`NAME`.
 
 * Reports are received only while we own it, and nothing is published after that.  Each round carries the term of our
   ownership, so nodes know the shares of a former owner as older.
-* A round is made when all nodes have reported the last second, at the latest ``divide_delay_ms`` after its end.
+* A round is made when all nodes have reported the last second, at the latest 180 ms after its end.
 * A new owner publishes nothing before the objectives are read and nodes were heard for :data:`LISTEN_SECONDS`.
 * A round is computed in a thread, so that the event loop goes on.  What arrives meanwhile waits until it is done:
   nothing else touches the allocator then.
@@ -94,7 +94,7 @@ class AllocationService(Service):
         url = settings["amqp_url"]
         self._publisher = Publisher(url, BANDWIDTH_EXCHANGE, limit=_MAX_UNSENT, window=_MAX_UNSENT)
         self._consumer = Consumer(url, self.receive, (), BANDWIDTH_EXCHANGE, max_length=_MAX_QUEUED, ttl=_TTL)
-        self._timer = RoundTimer(settings["divide_delay_ms"] / 1000, clock, monotonic)
+        self._timer = RoundTimer(clock, monotonic)
         self._writer = ReportWriter(store, lambda: self._owns)
         self._allocator: Allocator | None = None
         self._log_event = log_event

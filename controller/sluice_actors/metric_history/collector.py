@@ -60,16 +60,11 @@ class Collector:
     """:param room: series in all
     :param now: unix time at which it begins to hear everything
     :param known: the series in the directory
-    :param close_delay: seconds after its end at which a window is closed at the latest
     """
 
-    def __init__(
-        self, room: int, now: float, known: Collection[SeriesRecord] = (), close_delay: float = CLOSE_DELAY
-    ) -> None:
+    def __init__(self, room: int, now: float, known: Collection[SeriesRecord] = ()) -> None:
         self.changes = Changes()
         self.room = room
-        #: Seconds after the end of a second at which it is finished.
-        self.delay = close_delay + MARGIN
         self._buffer = SampleBuffer(room)
         self._free = list(range(room - 1, -1, -1))
         self._columns: dict[SeriesKey, int] = {}
@@ -106,7 +101,7 @@ class Collector:
 
     def rows(self, now: float) -> Iterator[Row]:
         """What is due, in the order of time; afterwards it is never due again."""
-        newest = int(now - self.delay) - 1
+        newest = int(now - CLOSE_DELAY - MARGIN) - 1
         if newest - self._finished > _LONGEST_SLEEP:
             self._buffer.clear()
             self._since = int(now) + 1

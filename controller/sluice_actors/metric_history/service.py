@@ -17,7 +17,7 @@ from sluice_actors.metric_history.collector import MARGIN, Changes, Collector, R
 from sluice_actors.metric_history.samples import of_report, of_window
 from sluice_actors.metrics.aggregator_pool import AggregatorPool
 from sluice_actors.metrics.backlog import Backlog
-from sluice_actors.metrics.windows import ClosedWindow
+from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.connections.consumer import Consumer
@@ -55,7 +55,6 @@ class MetricHistory(Service):
         self._name = name
         self._clock = clock
         self._room = int(settings["history_megabytes"] * 1e6 / SERIES_BYTES)
-        self._close_delay: float = settings["close_delay_ms"] / 1000
         url = settings["history_redis_url"] or settings["redis_url"]
         self._store = AsyncStore(url, settings["redis_prefix"], _TIMEOUT)
         self._consumer = Consumer(settings["amqp_url"], self.receive, max_length=_MAX_QUEUED, ttl=_TTL)
@@ -99,7 +98,7 @@ class MetricHistory(Service):
             await asyncio.sleep(_OWNERSHIP_CHECK_SECONDS)
             return
         await self.enter()
-        await asyncio.sleep(1.0 - (self._clock() - self._close_delay - MARGIN) % 1.0)
+        await asyncio.sleep(1.0 - (self._clock() - CLOSE_DELAY - MARGIN) % 1.0)
         await self.write_due()
 
     async def enter(self) -> None:
@@ -111,7 +110,7 @@ class MetricHistory(Service):
             return
         known = await self._store.run(read_directory(self._store.keys))
         now = self._looked = self._clock()
-        self._collector = Collector(self._room, now, known.values(), self._close_delay)
+        self._collector = Collector(self._room, now, known.values())
         self._consumer.bind(_BATCHES)
         log.info("keeping the history of metrics from now on, %d series so far", len(known))
 
@@ -174,7 +173,7 @@ class MetricHistory(Service):
     # -- windows
 
     def _new_pool(self) -> AggregatorPool:
-        return AggregatorPool(self._closed, self._close_delay, self._clock, Backlog())
+        return AggregatorPool(self._closed, self._clock, Backlog())
 
     def receive(self, routing_key: str, body: bytes) -> None:
         """Take the batch of a node."""

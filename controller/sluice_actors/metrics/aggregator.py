@@ -61,8 +61,8 @@ class Aggregator(WindowHistory):
     :param now: unix time at which it begins to listen
     """
 
-    def __init__(self, metric: str, now: float, close_delay: float = CLOSE_DELAY) -> None:
-        super().__init__(metric, close_delay)
+    def __init__(self, metric: str, now: float) -> None:
+        super().__init__(metric)
         self.counts = AggregatorCounts()
         self._since = now
         self._nodes: dict[str, _Node] = {}
@@ -121,7 +121,7 @@ class Aggregator(WindowHistory):
 
     def _deadline(self, window: _Open) -> float:
         end = window.window + window.period
-        return max(end + self.close_delay(window.period), window.first + min(GRACE, self._delay))
+        return max(end + self.close_delay(window.period), window.first + min(GRACE, CLOSE_DELAY))
 
     def _complete(self, window: _Open) -> bool:
         if window.window < self._learning_until:

@@ -45,7 +45,6 @@ class AggregatorPool:
     """
 
     on_closed: Callable[[ClosedWindow], None]
-    close_delay: float
     clock: Callable[[], float]
     backlog: Backlog
     undecodable: int = 0  #: messages that were no metric batches
@@ -96,7 +95,7 @@ class AggregatorPool:
         if metric in self._aggregators:
             return
         now = self.clock()
-        aggregator = self._aggregators[metric] = Aggregator(metric, now, self.close_delay)
+        aggregator = self._aggregators[metric] = Aggregator(metric, now)
         self._decoded = frozenset(map(routing_name, self._aggregators))
         # the last window of a slow metric began up to two periods ago, and holds until the next one closes
         aggregator.period = SLOW_PERIODS.get(metric, aggregator.period)

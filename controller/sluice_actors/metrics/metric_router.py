@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from sluice_actors.metrics.aggregator_pool import AggregatorPool
 from sluice_actors.metrics.backlog import Backlog
 from sluice_actors.metrics.subscription import MetricSubscription
-from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow, WindowHistory
+from sluice_actors.metrics.windows import ClosedWindow, WindowHistory
 from sluice_actors.runtime.actor import Delivery
 from sluice_actors.runtime.system import ActorSystem
 from sluice_core.metrics.reading import Reading
@@ -28,16 +28,14 @@ class MetricRouter:
     :param clock: unix seconds
     """
 
-    def __init__(
-        self, system: ActorSystem, close_delay: float = CLOSE_DELAY, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, system: ActorSystem, clock: Callable[[], float] = time.time) -> None:
         #: Set after windows were handed to the actors; whoever waits clears it.
         self.delivered = asyncio.Event()
         #: Called with a metric's name and True when somebody begins to need it, False when nobody does.
         self.on_use: Callable[[str, bool], None] = lambda metric, used: None
         #: The batches of all metrics in use by the team.
         self.backlog = Backlog()
-        self.aggregators = AggregatorPool(self._window_closed, close_delay, clock, self.backlog)
+        self.aggregators = AggregatorPool(self._window_closed, clock, self.backlog)
         self._system = system
         self._subscriptions: dict[tuple[tuple[Reading, ...], str], MetricSubscription] = {}
         self._active: dict[str, list[MetricSubscription]] = {}

@@ -35,10 +35,9 @@ class ClosedWindow:
 class WindowHistory:
     """The last closed windows of one metric."""
 
-    def __init__(self, metric: str, close_delay: float = CLOSE_DELAY) -> None:
+    def __init__(self, metric: str) -> None:
         self.metric = metric
         self.period = 1.0
-        self._delay = close_delay
         #: The window closed last.
         self.through: int | None = None
         self._closed: dict[int, ClosedWindow] = {}
@@ -69,4 +68,4 @@ class WindowHistory:
 
     def close_delay(self, period: float) -> float:
         """Seconds after the end of a window at which it is closed whoever lacks."""
-        return max(self._delay, period * _CLOSE_SHARE)
+        return max(CLOSE_DELAY, period * _CLOSE_SHARE)

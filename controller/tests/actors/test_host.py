@@ -70,11 +70,12 @@ def test_one_window_of_many_policies_is_one_change(story):
     run_scenario(test())
 
 
-def test_changes_are_no_bigger_than_the_option_says(story):
+def test_changes_are_no_bigger_than_a_batch(story):
     async def test():
         for number in range(7):
             await story.policy(f"p{number}", plan_of(BUSY, f"AUTH_{number}", lives=(TRANSIENT,) * 2))
-        async with story.host(commit_size=6) as host:
+        async with story.host() as host:
+            host.writer.batch = 6
             await story.ready(host, *(f"p{number}" for number in range(7)))
             before = (await story.store.head()).epoch
             await story.feed(host, {f"AUTH_{number}": 8 for number in range(7)})

@@ -17,7 +17,7 @@ from sluice_agent.bandwidth.server import CreditServer
 from sluice_agent.bandwidth.shares import SUFFIX, ShareReceiver
 from sluice_agent.bandwidth.volume_shares import VolumeShareFile
 from sluice_agent.metrics.publisher import Bus, call_each_second
-from sluice_agent.settings import Settings
+from sluice_agent.settings import PUBLISH_DELAY, Settings
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import (
     BANDWIDTH_EXCHANGE,
@@ -82,7 +82,7 @@ class BandwidthService:
 
     def tick(self) -> None:
         """Close the last second, unless that is done: publish its load, send priorities and rates to the workers."""
-        load = self._loads.close_window(self._limiter.is_limiting, self.settings.publish_delay)
+        load = self._loads.close_window(self._limiter.is_limiting, PUBLISH_DELAY)
         if load is not None and self.bus is not None and time.monotonic() >= self._reports_from:
             self.bus.publish(load_routing_key(self.settings.node), load.encode())
         sides = self._levels.update(self.shares.last, disk_traffic(self._loads.rows))
@@ -110,4 +110,4 @@ async def serve(settings: Settings) -> None:
             publisher.start()
             consumer.start()
         resources.callback(service.server.close)
-        await call_each_second(service.tick, settings.publish_delay)
+        await call_each_second(service.tick, PUBLISH_DELAY)

@@ -19,7 +19,7 @@ from sluice_core.cache.write_marks import BEGUN, ENDED, WriteMarks, object_diges
 from sluice_core.describe import Scalar
 from sluice_core.errors import PeerError
 from sluice_core.messages.predicate import Facts
-from sluice_core.options import Option, OptionError
+from sluice_core.options import Option, OptionError, retired_option
 from sluice_filters.visits import Call, Visit
 from sluice_middleware.cache.prefetch import Prefetcher
 from sluice_middleware.cache.store import POLICIES, CacheStore, open_store
@@ -33,10 +33,11 @@ OPTIONS: Final = (
     Option("cache_dir", "", "folder of cached objects, on a fast disk; empty for none; all proxies or no proxy"),
     Option("cache_size", 10 << 30, "bytes that cached objects may take"),
     Option("cache_policy", "lru", "which object goes first: lru, the one used longest ago, or lfu, the one used least"),
-    Option("cache_window", 60.0, "seconds in which requests are counted before an object is admitted"),
     Option("cache_alone", False, "true when no other node has a proxy, so that no agent need vouch for the others"),
-    Option("cache_buffer", 64 << 20, "bytes of bodies that a worker collects at the same time"),
+    *map(retired_option, ("cache_window", "cache_buffer")),
 )
+#: Bytes of bodies that a worker collects at the same time.
+BUFFER: Final = 64 << 20
 
 _WRITES: Final = frozenset({"PUT", "POST", "DELETE"})
 #: Answers that say what was written; after any other the timestamp is of no use.
@@ -60,7 +61,7 @@ class NodeCache:
         self._options = options
         self._logger = logger
         self._alone: bool = options["cache_alone"]
-        self._free: int = options["cache_buffer"]
+        self._free = BUFFER
         self._folder = Path(options["cache_dir"])
         self._marks: WriteMarks | None = None
         self._journal: WriteJournal | None = None
@@ -138,9 +139,9 @@ class NodeCache:
         if not self._is_time("store"):
             return False
         assert self._marks is not None
-        limit, policy, window = (self._options[f"cache_{name}"] for name in ("size", "policy", "window"))
+        limit, policy = self._options["cache_size"], self._options["cache_policy"]
         try:
-            self._store = open_store(self._folder, self._marks, limit, policy, window, self._logger)
+            self._store = open_store(self._folder, self._marks, limit, policy, self._logger)
         except PeerError as error:
             self._logger.error("sluice: %s", error)
             return False
@@ -237,8 +238,8 @@ def open_cache(options: Mapping[str, Any], logger: Logger) -> NodeCache | None:
     if options["cache_policy"] not in POLICIES:
         names = " or ".join(POLICIES)
         raise OptionError(f"option `cache_policy` is `{options['cache_policy']}`, expected {names}")
-    if options["cache_size"] < 0 or options["cache_window"] <= 0:
-        raise OptionError("options `cache_size` and `cache_window` must not be negative, the window not zero")
+    if options["cache_size"] < 0:
+        raise OptionError(f"option `cache_size` is `{options['cache_size']}`, expected 0 or more")
     return NodeCache(options, logger) if options["cache_dir"] else None
 
 

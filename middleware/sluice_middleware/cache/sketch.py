@@ -25,14 +25,15 @@ _PARTS: Final = struct.Struct("<4H")
 _WORD: Final = struct.Struct("<Q")
 _NOW_AT: Final = 8
 _MOST: Final = 255
+#: Of a window; an object is admitted by the requests of the present one and the one before.
+SECONDS: Final = 60.0
 
 
 class CountMinSketch:
-    """Counts per window of ``window`` seconds."""
+    """Counts per window of :data:`SECONDS`."""
 
-    def __init__(self, memory: mmap.mmap, window: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, memory: mmap.mmap, clock: Callable[[], float] = time.time) -> None:
         self._memory = memory
-        self._window = window
         self._clock = clock
 
     def add(self, key: bytes) -> int:
@@ -57,7 +58,7 @@ class CountMinSketch:
 
     def _turn(self) -> int:
         """The present window; whoever sees a new one first clears its counts."""
-        now = int(self._clock() / self._window)
+        now = int(self._clock() / SECONDS)
         seen: int = _WORD.unpack_from(self._memory, _NOW_AT)[0]
         if seen != now:
             _WORD.pack_into(self._memory, _NOW_AT, now)
@@ -76,9 +77,9 @@ class CountMinSketch:
         return [first + row * _WIDTH + part for row, part in enumerate(_PARTS.unpack_from(key))]
 
 
-def open_sketch(path: Path, window: float) -> CountMinSketch:
+def open_sketch(path: Path) -> CountMinSketch:
     """The sketch at ``path``.
 
     :raises OSError: when there is no room for it, or no right to it
     """
-    return CountMinSketch(map_file(path, _HEADER + 2 * _WINDOW, _MAGIC), window)
+    return CountMinSketch(map_file(path, _HEADER + 2 * _WINDOW, _MAGIC))

@@ -209,7 +209,7 @@ class CacheStore:
                 self.table.age()
 
 
-def open_store(folder: Path, marks: WriteMarks, limit: int, policy: str, window: float, logger: Logger) -> CacheStore:
+def open_store(folder: Path, marks: WriteMarks, limit: int, policy: str, logger: Logger) -> CacheStore:
     """The store in ``folder``, made when there is none.
 
     :raises PeerError: when it can be neither opened nor made
@@ -219,7 +219,7 @@ def open_store(folder: Path, marks: WriteMarks, limit: int, policy: str, window:
         objects.mkdir(exist_ok=True)
         places = min(_MOST, max(_FEWEST, limit // _BYTES_PER_PLACE))
         table = open_table(folder / "table", places, policy)
-        sketch = open_sketch(folder / "sketch", window)
+        sketch = open_sketch(folder / "sketch")
     except OSError as error:
         raise PeerError(f"no cache in `{folder}`: {error}") from error
     return CacheStore(marks, table, DataFiles(objects), sketch, limit, logger)

@@ -198,7 +198,7 @@ def test_a_slow_metric_waits_longer_for_its_nodes():
 def test_the_last_value_of_a_slow_metric_holds_on_a_host_that_needs_it_later(now, found):
     async def story():
         clock = Clock(1020.1)
-        pool = AggregatorPool(lambda closed: None, 0.25, clock, Backlog())
+        pool = AggregatorPool(lambda closed: None, clock, Backlog())
         body = MetricBatch("n1", "STORED", 960, 1, {"tenant": {"A": 7.0}}, 60.0).encode()
         pool.receive(metric_routing_key("STORED", "n1"), body)
         clock.now = now

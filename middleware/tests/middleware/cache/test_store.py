@@ -29,7 +29,7 @@ def key(number):
 
 
 def opened(folder, limit=1 << 20, policy=LRU):
-    return open_store(folder, open_write_marks(folder), limit, policy, 60.0, log)
+    return open_store(folder, open_write_marks(folder), limit, policy, log)
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ WORKER = textwrap.dedent(
     from sluice_middleware.cache.store import open_store
 
     folder = pathlib.Path(sys.argv[1])
-    store = open_store(folder, open_write_marks(folder), 300_000, "lru", 60.0, logging.getLogger())
+    store = open_store(folder, open_write_marks(folder), 300_000, "lru", logging.getLogger())
     chance = random.Random(int(sys.argv[2]))
     hits = 0
     for turn in range(1500):

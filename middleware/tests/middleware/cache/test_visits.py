@@ -6,6 +6,7 @@ import pytest
 from tests.support.middleware.cache import PATH, Disks, Stored, Worker
 
 from sluice_core.cache.write_marks import object_digest
+from sluice_middleware.cache import node_cache
 
 BODY = bytes(range(256)) * 40
 KEY = object_digest(b"AUTH_a/c/o")
@@ -346,8 +347,9 @@ def test_an_object_is_admitted_after_enough_requests(disks, tmp_path):
     assert asked(disks) == ["GET"] * 3
 
 
-def test_a_worker_buffers_no_more_than_its_limit(disks, tmp_path):
-    worker = Worker(disks, tmp_path, cache_buffer="1000")
+def test_a_worker_buffers_no_more_than_its_limit(disks, tmp_path, monkeypatch):
+    monkeypatch.setattr(node_cache, "BUFFER", 1000)
+    worker = Worker(disks, tmp_path)
     worker.request("PUT", body=b"x" * 1001)
     assert worker.cache.store.table.find(KEY) is None
     worker.request("PUT", body=b"x" * 1000)
