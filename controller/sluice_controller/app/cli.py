@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
 from collections.abc import Sequence
 
-from sluice_controller.config import OPTIONS, SECTION, Config
+from sluice_controller.config import CONFIG_VARIABLE, OPTIONS, SECTION, Config
 from sluice_core.options import OptionError, sample_section
 
 
@@ -37,18 +39,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OptionError as error:
         print(f"sluice-api: {error}", file=sys.stderr)
         return 1
-    if not usable(config):
-        return 1
     if given.check:
-        return 0
+        return 0 if usable(config) else 1
+    if not can_start(config):
+        return 1
     from sluice_controller.app.server import Server
 
     Server(config).run()
     return 0
 
 
+def can_start(config: Config) -> bool:
+    """The same as :func:`usable`; a policy file is checked in a process of its own.
+
+    Its names are those of the rules of all operations, and gunicorn's workers would inherit what these import, before
+    they know where their counters are kept.
+    """
+    if not config.policy_file:
+        return usable(config)
+    command = [sys.executable, "-m", "sluice_controller", "--config", config.source, "--check"]
+    return subprocess.run(command, check=False).returncode == 0
+
+
 def usable(config: Config) -> bool:
     """Whether the system checks pass; their errors are written to standard error."""
+    os.environ[CONFIG_VARIABLE] = config.source
     from sluice_controller.app.checks import faults
 
     found = list(faults(config))

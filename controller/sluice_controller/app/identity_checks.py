@@ -14,6 +14,7 @@ from django.core.checks import CheckMessage, Error
 from keystoneauth1.exceptions import ClientException
 from oslo_config import cfg
 
+from sluice_controller.app.policy_sample import declared_rules
 from sluice_controller.config import Config
 from sluice_controller.identity import rules
 from sluice_controller.identity.default_rules import PREFIX
@@ -80,9 +81,7 @@ def rule_faults(config: Config) -> Iterator[CheckMessage]:
 
 def policy_file_faults(path: str) -> Iterator[CheckMessage]:
     """Errors of a file of rules: unreadable, a name that no rule has, a rule that cannot be resolved."""
-    from sluice_controller.api.routes import load_operations  # needs Django's settings
-
-    load_operations()
+    declared_rules()
     try:
         found = rules.enforcer(path)
         whole = found.check_rules()

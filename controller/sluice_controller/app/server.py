@@ -99,7 +99,7 @@ def load_application(config: Config) -> Callable[..., Any]:
     from django.core.wsgi import get_wsgi_application  # after the settings are named
 
     application: Callable[..., Any] = get_wsgi_application()
-    refuse_faulty_views()
+    refuse_faulty_operations()  # which loads the rules of all operations, too
     report_takeovers()
     if config.auth == KEYSTONE:
         from sluice_controller.api.permissions import load_rules
@@ -113,15 +113,15 @@ def load_application(config: Config) -> Callable[..., Any]:
     return BearerToken(application)
 
 
-def refuse_faulty_views() -> None:
-    """Refuse to start with a view that names no rule, which would refuse every request.
+def refuse_faulty_operations() -> None:
+    """Refuse to start with an operation whose rule nobody declares, which would refuse every request.
 
     :raises ImproperlyConfigured: naming it; gunicorn ends with a worker that does not come up
     """
     from django.core.checks import run_checks
     from django.core.exceptions import ImproperlyConfigured
 
-    found = run_checks(tags=["views"])
+    found = run_checks(tags=["operations"])
     if found:
         raise ImproperlyConfigured("; ".join(str(one.msg) for one in found))
 

@@ -58,6 +58,8 @@ def enforcer(policy_file: str = "", operator_roles: str = OPERATOR_ROLES) -> pol
 
     :raises ValueError, OSError, oslo_config.cfg.Error: when the file cannot be used
     """
+    if not BY_NAME:
+        raise RuntimeError("the operations, which declare the rules, are not loaded yet")
     conf = cfg.ConfigOpts()
     # no file and no folder of anybody else
     conf([], project="sluice", default_config_files=[], default_config_dirs=[])
