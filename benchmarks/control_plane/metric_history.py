@@ -26,8 +26,8 @@ from sluice_aio.base.setup import Setup
 from sluice_aio.cluster.cluster import Cluster
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.metric_history.resolutions import SERIES_BYTES
 from sluice_core.store.store import Store
+from sluice_metric_history.resolutions import SERIES_BYTES
 
 METRICS: Final = (
     "GETS_SEC",

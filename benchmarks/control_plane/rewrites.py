@@ -31,9 +31,9 @@ from sluice_aio.cluster.components import DEFAULT
 from sluice_aio.conf.common import USERS
 from sluice_client import Client
 from sluice_core.errors import PeerError
-from sluice_core.rewrites import operations
-from sluice_core.rewrites.messages import PLAIN, POLICIES
 from sluice_core.store.store import Store
+from sluice_rewrites import operations
+from sluice_rewrites.messages import PLAIN, POLICIES
 
 #: What a rewrite must reach of the rate of plain clients.
 LIMIT: Final = 0.8

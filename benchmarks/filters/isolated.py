@@ -20,7 +20,7 @@ from benchmarks.harness.figures import Figure, at_most
 from benchmarks.harness.scale import Scale, say
 from tests.support.sandbox.process import NOOP, compiled, jailed, supervisor, uploaded
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.errors import PeerError
 from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import chain_reader

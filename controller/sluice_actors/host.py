@@ -46,8 +46,7 @@ from sluice_actors.volumes.services import VolumeServices
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Change
-from sluice_core.store.cancellation import cancel_tasks
-from sluice_core.store.store import AsyncStore
+from sluice_core.store.store import AsyncStore, cancel_tasks
 
 #: What is ours is compared with what Redis says so often, should a message about it get lost.
 _LOOK_AGAIN: Final = 2.0

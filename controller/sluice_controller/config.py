@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
-from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
+from sluice_code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.options import Option, read_file
 from sluice_volumes.cinder.options import OPTIONS as CINDER_OPTIONS
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_core.code.plugins import load_plugins
+from sluice_code.plugins import load_plugins
 from sluice_core.describe import ActionInfo
 from sluice_filters.api import Filter, HostServices
 from sluice_filters.basic.bitrev import BitReverse

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from sluice_client import Client
-from sluice_dashboard.units import rate
+from sluice_dashboard.charts.units import rate
 
 OK: Final = "ok"
 WARNING: Final = "warning"

@@ -23,7 +23,7 @@ from horizon import exceptions, views
 
 from sluice_client import Client, ClientError
 from sluice_dashboard import api
-from sluice_dashboard.plots import Plot, TimeRange
+from sluice_dashboard.charts.plots import Plot, TimeRange
 
 #: The parameter of a page's URL that asks for one section of it.
 SECTION: Final = "section"

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sluice_dashboard.plots import Mark, Plot, Series, TimeRange
+from sluice_dashboard.charts.plots import Mark, Plot, Series, TimeRange
 
 NOW = 1_800_000_000.0
 

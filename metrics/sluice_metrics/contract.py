@@ -1,6 +1,6 @@
 """Checks that hold a metric against the contract of ``sluice_metrics.api``, for uploads and for the contract suite.
 
-Each raises :class:`~sluice_core.code.code_store.BadUpload` with what the metric does wrong.
+Each raises :class:`~sluice_code.code_store.BadUpload` with what the metric does wrong.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from math import isfinite
 from operator import methodcaller
 from typing import Final
 
-from sluice_core.code.code_store import BadUpload
-from sluice_core.code.loader import refuse_failures
+from sluice_code.code_store import BadUpload
+from sluice_code.loader import refuse_failures
 from sluice_metrics.api import HIT, MISS, Metric, Response
 from sluice_metrics.meter.meter import Meter
 

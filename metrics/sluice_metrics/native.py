@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, Final
 
-from sluice_core.code.code_store import BadUpload
-from sluice_core.code.loader import load_class, refuse_failures
+from sluice_code.code_store import BadUpload
+from sluice_code.loader import load_class, refuse_failures
 from sluice_core.describe import MetricInfo
 from sluice_core.messages.policies import CLUSTER, OBJECT
 from sluice_core.messages.uploads import Upload

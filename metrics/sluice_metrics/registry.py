@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_core.code.plugins import load_plugins
+from sluice_code.plugins import load_plugins
 from sluice_core.describe import MetricInfo
 from sluice_core.metrics.usage_metrics import AGENT_METRICS
 from sluice_metrics.api import Metric

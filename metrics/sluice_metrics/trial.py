@@ -1,13 +1,13 @@
 """``python -I -m sluice_metrics.trial``: holds an uploaded metric against the contract of ``sluice_metrics.api``.
 
-It runs in a child (``sluice_core.code.native_trial``), with Swift's interpreter on nodes.
+It runs in a child (``sluice_code.native_trial``), with Swift's interpreter on nodes.
 """
 
 from __future__ import annotations
 
-from sluice_core.code.code_store import BadUpload
-from sluice_core.code.loader import load_class, refuse_failures
-from sluice_core.code.native_trial import Trial, Verdict, serve_trial
+from sluice_code.code_store import BadUpload
+from sluice_code.loader import load_class, refuse_failures
+from sluice_code.native_trial import Trial, Verdict, serve_trial
 from sluice_metrics.api import Metric
 from sluice_metrics.contract import check_contract
 from sluice_metrics.native import describe_metric, refusal_reason

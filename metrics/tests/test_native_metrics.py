@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
-from sluice_core.code.code_store import BadUpload, CodeStore
-from sluice_core.code.native_trial import Trial, try_code
+from sluice_code.code_store import BadUpload, CodeStore
+from sluice_code.native_trial import Trial, try_code
 from sluice_core.describe import MetricInfo
 from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.messages.policies import CONTAINER, TENANT

@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from sluice_core.code import plugins
+from sluice_code import plugins
 from sluice_core.describe import MetricInfo
 from sluice_metrics import registry
 from sluice_metrics.api import Metric

@@ -23,17 +23,16 @@ from sluice_agent.snapshot.capabilities import Capabilities
 from sluice_agent.snapshot.follower import SnapshotFollower
 from sluice_agent.snapshot.reporter import NodeReporter
 from sluice_agent.snapshot.storage_daemons import StorageDaemons
-from sluice_core.code.code_store import CodeStore
-from sluice_core.code.software import software
-from sluice_core.code.swift_code_store import SwiftCodeStore
+from sluice_code.code_store import CodeStore
+from sluice_code.software import software
+from sluice_code.swift_code_store import SwiftCodeStore
 from sluice_core.connections.publisher import Publisher
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import Hello, NodeReport
 from sluice_core.messages.uploads import Upload
 from sluice_core.metrics.totals import Totals
 from sluice_core.snapshot.reader import SnapshotWriter
-from sluice_core.store.cancellation import cancel_tasks
-from sluice_core.store.store import AsyncStore
+from sluice_core.store.store import AsyncStore, cancel_tasks
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from typing import Any, Final, Self
 
 from sluice_agent.capacity import OPTIONS as CAPACITY_OPTIONS
 from sluice_agent.capacity import read_capacity
-from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
-from sluice_core.code.swift_code_store import SwiftCodeStoreSettings
+from sluice_code.swift_code_store import OPTIONS as CODE_OPTIONS
+from sluice_code.swift_code_store import SwiftCodeStoreSettings
 from sluice_core.options import Option, OptionError, retired_option
 
 SECTION: Final = "agent"

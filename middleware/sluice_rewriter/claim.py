@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sluice_core.errors import PeerError
-from sluice_core.rewrites.messages import RUNNING, RewriteCounts, RewriteUnit, UnitSize
-from sluice_core.rewrites.operations import LEASE, report_unit
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
+from sluice_rewrites.messages import RUNNING, RewriteCounts, RewriteUnit, UnitSize
+from sluice_rewrites.operations import LEASE, report_unit
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ Theory of operation.  Any number of rewriters run, each with a Swift proxy appli
 authorization, and with the snapshot of its node's agent.  They meet in Redis alone.  A job waits until the snapshot
 stands where policies were when the job was ordered.  Without a snapshot nothing is rewritten: that no policy is known
 does not mean that there is none.  A job for the cluster runs when all accounts are known, which any rewriter sees
-(``sluice_core.rewrites.account_reports``).
+(``sluice_rewrites.account_reports``).
 
 A rewriter works at one job for :data:`TURN` seconds and then at the next, so that one that is limited to a low rate, or
 is large, does not hold back the others.
@@ -19,9 +19,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sluice_core.errors import PeerError
-from sluice_core.rewrites import operations
-from sluice_core.rewrites.account_reports import read_collection
-from sluice_core.rewrites.messages import COLLECTING, RUNNING, RewriteJob, RewriteUnit
 from sluice_core.store.store import Store
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift import green
@@ -31,6 +28,9 @@ from sluice_middleware.wsgi.worker_context import WorkerContext
 from sluice_rewriter.claim import Claim
 from sluice_rewriter.object_rewriter import ObjectRewriter
 from sluice_rewriter.unit_worker import UnitWorker
+from sluice_rewrites import operations
+from sluice_rewrites.account_reports import read_collection
+from sluice_rewrites.messages import COLLECTING, RUNNING, RewriteJob, RewriteUnit
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ Theory of operation.
 * The object is read as it is stored, below everything that interprets it: manifests, links and versions are objects
   like others.  What its metadata name is undone while it is read; the filters of the policies in force run while it
   is written, or none; or encryption alone is done anew (:mod:`key_change`).
-* The PUT goes to the timestamp of the data that were read, with a new offset (``sluice_core.rewrites.offsets``).
+* The PUT goes to the timestamp of the data that were read, with a new offset (``sluice_rewrites.offsets``).
   Whatever a client writes meanwhile wins; Swift then answers 202, and the object is judged again.
 * All headers that belong to the object are sent with it: type, user and system metadata, expiry, and the values that
   the container listing shows.  The check of the ETag, which is that of the plain bytes, decides whether the body
@@ -22,8 +22,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_core.errors import SluiceError
-from sluice_core.rewrites.accounts import is_copies_account
-from sluice_core.rewrites.messages import KEY, PLAIN
 from sluice_filters.api import CorruptData
 from sluice_filters.key_ring import MissingKey
 from sluice_middleware.proxy.object_handler import ObjectHandler
@@ -39,6 +37,8 @@ from sluice_middleware.wsgi.response import Env, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject, carry_listing_values, describe_upload
 from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_rewriter.key_change import describe_encrypted_upload, has_old_key
+from sluice_rewrites.accounts import is_copies_account
+from sluice_rewrites.messages import KEY, PLAIN
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class ObjectRewriter:
         self._pace = pace
 
     def rewrite(self, target: Target, goal: str) -> Outcome:
-        """Bring one object to ``goal``, one of ``sluice_core.rewrites.messages.GOALS``."""
+        """Bring one object to ``goal``, one of ``sluice_rewrites.messages.GOALS``."""
         outcome = Outcome(FAILED, "not tried")
         for _ in range(_TRIES):
             try:

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sluice_core.rewrites.accounts import accounts_after, copies_account, is_copies_account
-from sluice_core.rewrites.messages import RewriteCounts, RewriteJob, UnitSize
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
 from sluice_middleware.wsgi.swift_client import Row, SwiftClient
 from sluice_rewriter.claim import Claim
 from sluice_rewriter.object_rewriter import FAILED, GONE, REWRITTEN, SKIPPED, STOPPED, UNCHANGED, Outcome
+from sluice_rewrites.accounts import accounts_after, copies_account, is_copies_account
+from sluice_rewrites.messages import RewriteCounts, RewriteJob, UnitSize
 
 VERSIONS: Final = "\0versions\0"
 SEGMENTS: Final = "+segments"

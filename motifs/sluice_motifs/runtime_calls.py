@@ -1,4 +1,4 @@
-"""The calls of the API on a runtime, over any shim; implements ``sluice_core.motifs.calls.MotifCalls``."""
+"""The calls of the API on a runtime, over any shim; implements ``sluice_motif_control.calls.MotifCalls``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError, NotFound, PeerError
-from sluice_core.motifs.messages import MotifTemplate
+from sluice_motif_control.messages import MotifTemplate
 from sluice_motifs.contraction.preparation import VERIFICATIONS
 from sluice_motifs.dependencies.freshness import Templates
 from sluice_motifs.runtime import Runtime

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sluice_core.errors import CallerError
-from sluice_core.motifs.messages import SpaceStatus
+from sluice_motif_control.messages import SpaceStatus
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.controller import SpaceController
 from sluice_motifs.space.keeper import SpaceConfig

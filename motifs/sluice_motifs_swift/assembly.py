@@ -12,8 +12,6 @@ from typing import Final
 from sluice_core.describe import PROXY
 from sluice_core.errors import PeerError
 from sluice_core.logs import start_logging
-from sluice_core.motifs.announcements import ContractionGuard
-from sluice_core.motifs.spaces import write_spaces
 from sluice_core.options import OptionError
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_core.store.store import Store
@@ -25,6 +23,8 @@ from sluice_middleware.wsgi.internal_daemon import final_app, load_app
 from sluice_middleware.wsgi.response import App
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
+from sluice_motif_control.announcements import ContractionGuard
+from sluice_motif_control.spaces import write_spaces
 from sluice_motifs.contraction.copies import CopySweeper
 from sluice_motifs.contraction.outdated import OutdatedContractor
 from sluice_motifs.expansion.opening import ExpansionConfig

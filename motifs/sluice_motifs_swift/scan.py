@@ -10,12 +10,12 @@ import logging
 from typing import Final
 
 from sluice_core.errors import SluiceError
-from sluice_core.rewrites.account_reports import close_request, new_request, open_request, read_collection
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
 from sluice_motifs.runtime import Runtime
 from sluice_motifs_swift.cluster.known_items import is_complete, set_complete
 from sluice_motifs_swift.daemon import GreenService
+from sluice_rewrites.account_reports import close_request, new_request, open_request, read_collection
 
 log = logging.getLogger(__name__)
 

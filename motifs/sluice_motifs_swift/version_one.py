@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from sluice_core.errors import SluiceError
-from sluice_core.rewrites.accounts import accounts_after
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
 from sluice_middleware.wsgi.swift_client import SwiftClient
@@ -22,6 +21,7 @@ from sluice_motifs.storage.records import ItemView
 from sluice_motifs.storage.shim import Leases, Shim
 from sluice_motifs_swift.daemon import GreenService
 from sluice_motifs_swift.objects.containers import Containers
+from sluice_rewrites.accounts import accounts_after
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from sluice_core.code.code_store import BadUpload, CodeStore, WrongDigest
+from sluice_code.code_store import BadUpload, CodeStore, WrongDigest
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter, FilterEnvironment, FilterError, GroupEncoder, Hint, Record, Stream
 from sluice_sandbox import guard

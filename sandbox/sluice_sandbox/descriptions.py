@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from sluice_core.code.code_store import BadUpload
+from sluice_code.code_store import BadUpload
 from sluice_core.describe import FILTER, PLACES, PROCESS, PROXY, STORLET, WASM, ActionInfo, Parameter
 from sluice_core.messages.uploads import Upload
 from sluice_filters.trial.native import contradictions

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_core.code.code_store import CodeStore
-from sluice_core.code.proven import ProvenCode
+from sluice_code.code_store import CodeStore
+from sluice_code.proven import ProvenCode
 from sluice_core.describe import PROCESS, STORLET, TRIED, WASM
 from sluice_core.errors import CallerError, NotFound, SluiceError
 from sluice_core.messages.uploads import FILTER_CODE, Upload

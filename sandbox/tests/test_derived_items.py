@@ -9,7 +9,7 @@ import pytest
 from tests.support.sandbox.faults import FAULTS, faulty
 from tests.support.sandbox.process import SORT, XOR, supervisor, upload
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.errors import CallerError, NotFound, SluiceError
 from sluice_filters.registry import load_filters
 from sluice_motifs.api import ExpansionError, NotContractible

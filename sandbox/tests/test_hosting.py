@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from tests.support.sandbox.process import compiled, upload
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Hint, HostServices
 from sluice_filters.basic.noop import Noop

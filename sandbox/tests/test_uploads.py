@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from sluice_core.code.code_store import BadUpload, CodeStore, WrongDigest
+from sluice_code.code_store import BadUpload, CodeStore, WrongDigest
 from sluice_core.describe import PLACES, PROXY, STORAGE_NODE
 from sluice_core.errors import NotFound, SluiceError
 from sluice_core.messages.uploads import Upload

@@ -6,7 +6,7 @@ import hashlib
 import pytest
 from tests.compatibility.conftest import read
 
-from sluice_core.code.loader import load_class
+from sluice_code.loader import load_class
 from sluice_core.control import Controller
 from sluice_filters.api import Filter
 from sluice_metrics.api import Metric

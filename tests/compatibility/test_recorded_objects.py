@@ -10,7 +10,7 @@ from swift.obj.diskfile import write_metadata
 from tests.compatibility.conftest import read
 from tests.support.middleware.object_server import StorageNode, swift_conf
 
-from sluice_core.code.loader import load_class
+from sluice_code.loader import load_class
 from sluice_filters.api import Filter
 from sluice_middleware.testing import FakeObject, ProxyStack
 

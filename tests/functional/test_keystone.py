@@ -24,9 +24,9 @@ from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import KeystoneHttp, swift_client
 from sluice_aio.keystone.seed import BELIEVED
 from sluice_client import ApiError, Client
-from sluice_core.metric_history.operations import forget_series, write_series
-from sluice_core.metric_history.records import SeriesRecord
 from sluice_core.store.store import Store
+from sluice_metric_history.operations import forget_series, write_series
+from sluice_metric_history.records import SeriesRecord
 
 OWN = "FOR CONTAINER acme/logs DO SET compression"
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))

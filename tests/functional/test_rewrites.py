@@ -13,12 +13,12 @@ from tests.support.cluster.people import swift_as
 from tests.support.cluster.rewrites import rewrite, wait_rewrite
 
 from sluice_aio.base.setup import EC21
-from sluice_core.rewrites.accounts import add_accounts
 from sluice_core.store.store import Store
 from sluice_filters.encryption.keys.key_file import KeyFile, render_ring
 from sluice_filters.encryption.keys.ring import Ring
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 from sluice_middleware.wsgi.sysmeta import CHAIN, NODE
+from sluice_rewrites.accounts import add_accounts
 
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))
 BODIES = {

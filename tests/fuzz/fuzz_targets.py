@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, is_dataclass
 
-from sluice_core.code.loader import check_source
+from sluice_code.loader import check_source
 from sluice_core.errors import CallerError, DecodeError
 from sluice_core.messages import policies, registry, uploads
 from sluice_core.messages.base import Message
@@ -39,7 +39,7 @@ _MODULES = (
     "sluice_actors.hosts.metric_usage",
     "sluice_agent.cache.write_notice",
     "sluice_core.control",
-    "sluice_core.code.native_trial",
+    "sluice_code.native_trial",
     "sluice_dsl.plan",
 )
 

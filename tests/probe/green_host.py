@@ -13,7 +13,7 @@ monkey_patch(all=False, socket=True, select=True, thread=True)
 
 from tests.support.sandbox.process import uploaded  # noqa: E402
 
-from sluice_core.code.code_store import CodeStore  # noqa: E402
+from sluice_code.code_store import CodeStore  # noqa: E402
 from sluice_filters.api import Hint  # noqa: E402  patched first, as in Swift
 from sluice_sandbox.limits import Limits  # noqa: E402
 from sluice_sandbox.process.session import ProcessTeam  # noqa: E402

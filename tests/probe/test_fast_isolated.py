@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.support.sandbox.process import NOOP, XOR, jailed, supervisor, uploaded
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_filters.api import FilterError, Hint
 from sluice_filters.testing import cut, run
 from sluice_sandbox.limits import Limits

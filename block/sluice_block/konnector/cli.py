@@ -29,7 +29,7 @@ from sluice_block.stack.build import build
 from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.refusals import REFUSALS, Refusals
 from sluice_block.uploaded.sandbox import Confinement
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.errors import SluiceError
 from sluice_core.logs import start_logging
 from sluice_core.messages.uploads import Upload

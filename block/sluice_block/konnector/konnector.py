@@ -21,7 +21,7 @@ from sluice_block.konnector.volume import AttachedVolume
 from sluice_block.stack.filters import FILTERS
 from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.refusals import REFUSALS, Refusals
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.errors import Conflict, NotFound, SluiceError
 from sluice_volumes.messages import StackStep
 

@@ -1,6 +1,6 @@
 """The uploaded filters that this node can use: found by keyword, with verified code and checked parameters.
 
-The node's agent fetches the code, tries it and puts a mark beside it (:mod:`sluice_core.code.code_store`); the newest
+The node's agent fetches the code, tries it and puts a mark beside it (:mod:`sluice_code.code_store`); the newest
 revision that has one counts.  A revision that failed here is refused, and no older one is used in its place: it might
 not read what the newer one has stored.
 """
@@ -16,8 +16,8 @@ from typing import Final
 from sluice_block.stack.filters import FILTERS
 from sluice_block.uploaded.refusals import Refusals
 from sluice_block.uploaded.sandbox import Confinement
-from sluice_core.code.code_store import CodeStore
-from sluice_core.code.volume_filters import describe_volume_filter
+from sluice_code.code_store import CodeStore
+from sluice_code.volume_filters import describe_volume_filter
 from sluice_core.describe import NBDKIT, ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.uploads import FILTER_CODE, Upload

@@ -13,7 +13,7 @@ from typing import Final
 
 from sluice_block.konnector.datapath.processes import run
 from sluice_block.uploaded.nbd_client import NbdClient, RequestFailed
-from sluice_core.code.code_store import BadUpload
+from sluice_code.code_store import BadUpload
 from sluice_core.errors import SluiceError
 
 #: Bytes of the volume.

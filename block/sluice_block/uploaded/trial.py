@@ -1,6 +1,6 @@
 """Tries an uploaded filter before it is used: over a volume in memory, confined as it will be.
 
-Run as a program by a node's agent (:mod:`sluice_core.code.native_trial`).  nbdkit refuses a filter that was built for
+Run as a program by a node's agent (:mod:`sluice_code.native_trial`).  nbdkit refuses a filter that was built for
 another version of it; the rest is what a volume expects: its size, its bytes, and an end when one is asked for.
 """
 
@@ -31,9 +31,9 @@ from sluice_block.uploaded.content_checks import (
     write_here_and_there,
 )
 from sluice_block.uploaded.nbd_client import NbdClient
-from sluice_core.code.code_store import BadUpload
-from sluice_core.code.native_trial import Trial, Verdict
-from sluice_core.code.volume_filters import describe_volume_filter
+from sluice_code.code_store import BadUpload
+from sluice_code.native_trial import Trial, Verdict
+from sluice_code.volume_filters import describe_volume_filter
 from sluice_core.describe import NBDKIT, ActionInfo, Parameter, Scalar
 from sluice_core.errors import PeerError, SluiceError
 from sluice_core.messages.uploads import Upload

@@ -15,7 +15,7 @@ from sluice_block.konnector.records import VolumeAttachment
 from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.refusals import Refusals
 from sluice_block.uploaded.sandbox import Confinement
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.describe import NBDKIT
 from sluice_core.messages.uploads import FILTER_CODE, Upload
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_core.code.native_trial import Trial, try_code
+from sluice_code.native_trial import Trial, try_code
 from sluice_core.describe import NBDKIT
 from sluice_core.messages.uploads import FILTER_CODE, Revision
 

@@ -18,13 +18,13 @@ from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever, wait_at_most
 from sluice_core.messages.policies import GROUP, Assignment, Change
-from sluice_core.rewrites import operations
-from sluice_core.rewrites.account_reports import close_request, new_request, open_request
-from sluice_core.rewrites.messages import CANCELLED, COLLECTING, FAILED, POLICIES, RUNNING, RewriteJob
 from sluice_core.store import fencing
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, decoded, nothing, read_documents, read_message
 from sluice_core.store.store import AsyncStore
+from sluice_rewrites import operations
+from sluice_rewrites.account_reports import close_request, new_request, open_request
+from sluice_rewrites.messages import CANCELLED, COLLECTING, FAILED, POLICIES, RUNNING, RewriteJob
 
 #: Seconds after which it is looked whether something is to be ordered, should nobody say so.
 _INTERVAL: Final = 5.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from sluice_core.code.code_store import CodeStore
-from sluice_core.code.swift_code_store import SwiftCodeStore
+from sluice_code.code_store import CodeStore
+from sluice_code.swift_code_store import SwiftCodeStore
 from sluice_core.errors import SluiceError
 
 

@@ -21,7 +21,7 @@ from itertools import islice
 from typing import Any, BinaryIO, Final
 
 from sluice_actors.controllers import ipc
-from sluice_core.code.loader import describe_error, load_class
+from sluice_code.loader import describe_error, load_class
 from sluice_core.control import Assign, Controller, ControllerInfo, Observation
 from sluice_core.errors import SluiceError
 from sluice_core.messages.controller_rates import MOST_RATES, Rate

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from sluice_core.code.code_store import BadUpload
-from sluice_core.code.volume_filters import describe_volume_filter
+from sluice_code.code_store import BadUpload
+from sluice_code.volume_filters import describe_volume_filter
 from sluice_core.describe import FILTER, NBDKIT, PLACES, PROXY, STORLET, ActionInfo, Parameter
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Change

@@ -23,9 +23,9 @@ from sluice_actors.metric_history.sample_buffer import SampleBuffer, finest_step
 from sluice_actors.metric_history.samples import GroupKey, Sample, silent
 from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow
 from sluice_core.messages.policies import CLUSTER
-from sluice_core.metric_history.bandwidth import FAMILIES
-from sluice_core.metric_history.records import OWNED, SeriesKey, SeriesRecord
-from sluice_core.metric_history.resolutions import RESOLUTIONS, Resolution
+from sluice_metric_history.bandwidth import FAMILIES
+from sluice_metric_history.records import OWNED, SeriesKey, SeriesRecord
+from sluice_metric_history.resolutions import RESOLUTIONS, Resolution
 
 RANK_SECONDS: Final = 10
 #: Seconds behind the close delay of windows after which those of a second are all there.

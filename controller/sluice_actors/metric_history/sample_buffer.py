@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice_core.metric_history.resolutions import FRACTIONS, RESOLUTIONS, Resolution, invert
+from sluice_metric_history.resolutions import FRACTIONS, RESOLUTIONS, Resolution, invert
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.intp]

@@ -24,9 +24,9 @@ from sluice_core.connections.consumer import Consumer
 from sluice_core.errors import DecodeError, PeerError
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.metric_history.operations import forget_series, read_directory, write_row, write_series
-from sluice_core.metric_history.resolutions import RESOLUTIONS, SERIES_BYTES
 from sluice_core.store.store import AsyncStore
+from sluice_metric_history.operations import forget_series, read_directory, write_row, write_series
+from sluice_metric_history.resolutions import RESOLUTIONS, SERIES_BYTES
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.connections.publisher import Publisher
-from sluice_core.motifs.metrics import REPORTER, space_batches
-from sluice_core.motifs.spaces import read_spaces
 from sluice_core.store.store import AsyncStore
+from sluice_motif_control.metrics import REPORTER, space_batches
+from sluice_motif_control.spaces import read_spaces
 
 #: What the publishing host owns.
 NAME: Final = "motifs/spaces"

@@ -55,7 +55,7 @@ SPECTACULAR_SETTINGS = {
         "EnvironmentEnum": "sluice_core.describe.ENVIRONMENTS",
         "MetricInstanceEnum": "sluice_controller.code.rollout.METRIC_STATES",
         "ControllerStateEnum": "sluice_controller.code.controllers.STATES",
-        "RewriteStateEnum": "sluice_core.rewrites.messages.STATES",
+        "RewriteStateEnum": "sluice_rewrites.messages.STATES",
         "TierStateEnum": "sluice_controller.volumes.tiers.STATES",
         "VolumeOperationStateEnum": "sluice_controller.api.serializers.volumes.OPERATION_STATES",
         "MotifOperationStateEnum": "sluice_controller.api.serializers.motifs.OPERATION_STATES",

@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 
 from django.conf import settings
 
+from sluice_code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_controller.catalog.counters import CountedStore
 from sluice_controller.catalog.motif_daemons import KnownMotifs
 from sluice_controller.catalog.policy_cache import CacheContents, PolicyCache
@@ -23,7 +24,6 @@ from sluice_controller.catalog.vocabulary import (
 )
 from sluice_controller.config import KEYSTONE, Config
 from sluice_controller.identity.projects import ListedProjects
-from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.errors import NotFound
 from sluice_core.store.store import Store
 from sluice_dsl.catalogue.base import Catalogue

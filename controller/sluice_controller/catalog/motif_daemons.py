@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from sluice_core.describe import ActionInfo
-from sluice_core.motifs.daemons import live_daemons
-from sluice_core.motifs.messages import MotifDaemon, MotifTemplate
 from sluice_core.store.store import Store
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.motifs import with_motifs
+from sluice_motif_control.daemons import live_daemons
+from sluice_motif_control.messages import MotifDaemon, MotifTemplate
 
 log = logging.getLogger(__name__)
 

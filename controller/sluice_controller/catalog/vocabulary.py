@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from sluice_code.volume_filters import describe_volume_filter
 from sluice_controller.config import Config
 from sluice_controller.identity.projects import ProjectAccounts, Session
-from sluice_core.code.volume_filters import describe_volume_filter
 from sluice_core.describe import NATIVE, NBDKIT, STORLET, ActionInfo
 from sluice_core.errors import CallerError, PeerError, SluiceError
 from sluice_core.messages.policies import Target

@@ -10,12 +10,12 @@ import ast
 import tempfile
 from dataclasses import replace
 
+from sluice_code.code_store import BadUpload, CodeStore, WrongDigest
+from sluice_code.loader import check_source
+from sluice_code.native_trial import Trial, try_code
+from sluice_code.swift_code_store import SwiftCodeStore
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.events import add_event
-from sluice_core.code.code_store import BadUpload, CodeStore, WrongDigest
-from sluice_core.code.loader import check_source
-from sluice_core.code.native_trial import Trial, try_code
-from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.errors import NotFound, PeerError
 from sluice_core.messages.events import TRIAL_FAILED
 from sluice_core.messages.uploads import Revision, Upload

@@ -17,15 +17,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import IO, Any, Final
 
+from sluice_code.shared_objects import check_shared_object
+from sluice_code.swift_code_store import SwiftCodeStore
+from sluice_code.volume_filters import ENTRY, LARGEST
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.code import code_trial
 from sluice_controller.code.upload_receiver import receive_upload
 from sluice_controller.errors import check_version
 from sluice_controller.validation.bodies import Body
-from sluice_core.code.shared_objects import check_shared_object
-from sluice_core.code.swift_code_store import SwiftCodeStore
-from sluice_core.code.volume_filters import ENTRY, LARGEST
 from sluice_core.describe import NATIVE, NBDKIT
 from sluice_core.errors import Conflict, NotFound, PeerError
 from sluice_core.messages.uploads import REVISIONS, Revision, Upload, upload_key

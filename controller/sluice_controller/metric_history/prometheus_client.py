@@ -10,7 +10,7 @@ from keystoneauth1 import exceptions as ksa
 from keystoneauth1 import session
 
 from sluice_core.errors import PeerError
-from sluice_core.metric_history.resolutions import Point
+from sluice_metric_history.resolutions import Point
 
 _TIMEOUT: Final = 10.0
 #: Values that are looked at within a step.

@@ -12,7 +12,7 @@ from typing import Final
 
 from sluice_controller.validation.times import read_time
 from sluice_core.errors import CallerError
-from sluice_core.metric_history.resolutions import RESOLUTIONS, Resolution
+from sluice_metric_history.resolutions import RESOLUTIONS, Resolution
 
 #: Points of an answer.
 MOST_POINTS: Final = 3000

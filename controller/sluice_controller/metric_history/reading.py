@@ -10,9 +10,9 @@ from sluice_controller.metric_history.prometheus_client import PrometheusClient
 from sluice_controller.metric_history.ranges import HistoryRange, Span
 from sluice_controller.metric_history.selection import Selection
 from sluice_core.errors import CallerError, NotFound
-from sluice_core.metric_history.operations import find_series, forget_series, read_directory, read_points
-from sluice_core.metric_history.records import SeriesRecord
-from sluice_core.metric_history.resolutions import Point, combine
+from sluice_metric_history.operations import find_series, forget_series, read_directory, read_points
+from sluice_metric_history.records import SeriesRecord
+from sluice_metric_history.resolutions import Point, combine
 
 
 @dataclass(frozen=True, slots=True)

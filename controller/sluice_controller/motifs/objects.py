@@ -12,11 +12,11 @@ from sluice_controller.catalog.vocabulary import account_of
 from sluice_controller.identity.caller import Identity
 from sluice_core.describe import ActionInfo, Scalar
 from sluice_core.errors import CallerError, Forbidden, NotFound, PeerError
-from sluice_core.motifs import messages as verbs
-from sluice_core.motifs.actions import VERSIONS
-from sluice_core.motifs.calls import MotifClient
 from sluice_dsl.diagnostics import closest_match
 from sluice_dsl.syntax.units import UnitError, read_parameter
+from sluice_motif_control import messages as verbs
+from sluice_motif_control.actions import VERSIONS
+from sluice_motif_control.calls import MotifClient
 
 #: Seconds for which an answer is waited for.
 PATIENCE: Final = 10.0

@@ -13,8 +13,8 @@ from sluice_controller.catalog.entries import Page
 from sluice_controller.catalog.vocabulary import account_of
 from sluice_controller.validation.bodies import Body
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
-from sluice_core.motifs.messages import CANCELLED, MotifOperation
-from sluice_core.motifs.operations import (
+from sluice_motif_control.messages import CANCELLED, MotifOperation
+from sluice_motif_control.operations import (
     cancel_operation,
     create_operation,
     forget_operations,

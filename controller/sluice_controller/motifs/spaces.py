@@ -11,8 +11,8 @@ from sluice_controller.catalog.entries import Page
 from sluice_controller.catalog.vocabulary import account_of
 from sluice_core.errors import NotFound
 from sluice_core.messages.elasticity import WHOLE_CLUSTER
-from sluice_core.motifs.messages import SpaceStatus
-from sluice_core.motifs.spaces import read_spaces
+from sluice_motif_control.messages import SpaceStatus
+from sluice_motif_control.spaces import read_spaces
 
 #: How the space of the whole cluster is called in paths and answers.
 CLUSTER: Final = "CLUSTER"

@@ -1,7 +1,7 @@
 """Rewrites: jobs that bring stored objects to what policies say, to plain bytes, or to the active key.
 
 Jobs lie in Redis beside the configuration and not in it: they are orders, which no export and no roll back knows.
-Rewriters claim their units (``sluice_core.rewrites``); the API writes orders and shows how far they are.
+Rewriters claim their units (``sluice_rewrites``); the API writes orders and shows how far they are.
 
 Two jobs that overlap may be ordered at once, and Redis does not compare targets.  So a job is written as paused, which
 no rewriter claims, and all jobs are read again.  When one that overlaps was written before, the new one is withdrawn.
@@ -25,15 +25,16 @@ from sluice_controller.catalog.vocabulary import account_of
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.rates import read_rate
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.rewrites import operations
-from sluice_core.rewrites.account_reports import (
+from sluice_core.store.operation import Operation
+from sluice_rewrites import operations
+from sluice_rewrites.account_reports import (
     AccountCollection,
     close_request,
     new_request,
     open_request,
     read_collection,
 )
-from sluice_core.rewrites.messages import (
+from sluice_rewrites.messages import (
     CANCELLED,
     COLLECTING,
     FAILED,
@@ -44,7 +45,6 @@ from sluice_core.rewrites.messages import (
     RewriteJob,
     RewriteProgress,
 )
-from sluice_core.store.operation import Operation
 
 #: How a target that is all accounts is written.
 CLUSTER: Final = "CLUSTER"
@@ -69,7 +69,7 @@ class RewriteView:
 
     @property
     def state(self) -> str:
-        """One of ``sluice_core.rewrites.messages.STATES``."""
+        """One of ``sluice_rewrites.messages.STATES``."""
         return self.job.state
 
     @property

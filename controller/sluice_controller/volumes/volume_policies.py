@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from sluice_code.volume_filters import describe_volume_filter
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents
-from sluice_core.code.volume_filters import describe_volume_filter
 from sluice_core.describe import FILTER, NBDKIT, THROTTLE, Scalar
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import (

@@ -1,6 +1,6 @@
 """Metric batches through a pipe: from the usage reader to the agent, which passes them on as they are.
 
-A frame of the name :data:`ACCOUNTS` holds no batch (``sluice_core.rewrites.account_reports``).
+A frame of the name :data:`ACCOUNTS` holds no batch (``sluice_rewrites.account_reports``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from sluice_core.store.cancellation import cancel_tasks
+from sluice_core.store.store import cancel_tasks
 
 
 async def loses(cancellations):

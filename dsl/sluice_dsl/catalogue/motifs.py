@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sluice_core.describe import ActionInfo
-from sluice_core.motifs.actions import MOTIF_ACTIONS, TEMPLATE
-from sluice_core.motifs.metrics import MOTIF_METRICS
 from sluice_dsl.catalogue.base import Catalogue
+from sluice_motif_control.actions import MOTIF_ACTIONS, TEMPLATE
+from sluice_motif_control.metrics import MOTIF_METRICS
 
 
 def with_motifs(catalogue: Catalogue, templates: Mapping[str, ActionInfo]) -> Catalogue:

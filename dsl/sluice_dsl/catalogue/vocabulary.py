@@ -24,10 +24,10 @@ from sluice_core.describe import (
 )
 from sluice_core.messages.bandwidth import CLASSES
 from sluice_core.metrics.usage_metrics import AGENT_METRICS
-from sluice_core.motifs.actions import MOTIF_ACTIONS
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.builtin_words import BUILTIN_FILTERS, BUILTIN_METRICS
 from sluice_dsl.catalogue.parameter_checks import find_parameter_checks
+from sluice_motif_control.actions import MOTIF_ACTIONS
 from sluice_volumes.actions import VOLUME_ACTIONS
 
 

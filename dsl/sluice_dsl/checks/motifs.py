@@ -10,11 +10,11 @@ from sluice_core.describe import REQUEST_ATTRIBUTES, ActionInfo, Parameter
 from sluice_core.errors import CallerError
 from sluice_core.messages.elasticity import ATTACH, ELASTICITY
 from sluice_core.messages.policies import OBJECT, Target
-from sluice_core.motifs.actions import TEMPLATE, check_parameters
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.placement import Step
 from sluice_dsl.diagnostics import VALUE, Reporter
 from sluice_dsl.syntax import ast
+from sluice_motif_control.actions import TEMPLATE, check_parameters
 
 _ATTRIBUTES: Final = frozenset(one.name for one in REQUEST_ATTRIBUTES)
 

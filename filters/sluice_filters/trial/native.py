@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from typing import Any, Final
 
-from sluice_core.code.code_store import BadUpload
-from sluice_core.code.loader import load_class
+from sluice_code.code_store import BadUpload
+from sluice_code.loader import load_class
 from sluice_core.describe import (
     FILTER,
     NATIVE,

@@ -1,6 +1,6 @@
 """``python -I -m sluice_filters.trial.trial``: holds an uploaded native filter against ``sluice_filters.api``.
 
-It runs in a child (``sluice_core.code.native_trial``), with Swift's interpreter on nodes.  What is looked at: what
+It runs in a child (``sluice_code.native_trial``), with Swift's interpreter on nodes.  What is looked at: what
 the class says
 of itself, that it can be made, and what it does to a few samples.  For a reversible filter that is a proof that
 matters: what it stores comes back, whole and by ranges, however it is cut; what is cut off or appended is noticed; and
@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_core.code.code_store import BadUpload
-from sluice_core.code.loader import load_class, refuse_failures
-from sluice_core.code.native_trial import Trial, Verdict, serve_trial
+from sluice_code.code_store import BadUpload
+from sluice_code.loader import load_class, refuse_failures
+from sluice_code.native_trial import Trial, Verdict, serve_trial
 from sluice_core.describe import NATIVE
 from sluice_core.errors import SluiceError
 from sluice_core.messages.uploads import Revision

@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from sluice_core.code import plugins
+from sluice_code import plugins
 from sluice_core.describe import FILTER, ActionInfo
 from sluice_filters import registry
 from sluice_filters.api import Filter, Hint, HostServices

@@ -12,9 +12,9 @@ from django.utils.translation import gettext_lazy as _
 from sluice_client import Client
 from sluice_dashboard.bandwidth.names import METHODS, SIDES, SOURCES, name_of
 from sluice_dashboard.bandwidth.stacks import Stack, stacked_series
-from sluice_dashboard.plots import Plot, Threshold, TimeRange
+from sluice_dashboard.charts.plots import Plot, Threshold, TimeRange
+from sluice_dashboard.charts.units import rate
 from sluice_dashboard.templatetags.sluice import url_in_panel
-from sluice_dashboard.units import rate
 from sluice_dashboard.views import PageView, PlotView, Section
 
 #: Rows that are shown.

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from sluice_dashboard.bandwidth.names import FLOORS, MOVES, name_of, owner_name
-from sluice_dashboard.units import rate
+from sluice_dashboard.charts.units import rate
 
 Row = Mapping[str, Any]
 

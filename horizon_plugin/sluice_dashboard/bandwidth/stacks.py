@@ -10,8 +10,8 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from sluice_client import Client
-from sluice_dashboard.history import mean_series
-from sluice_dashboard.plots import Point, Series, TimeRange
+from sluice_dashboard.charts.history import mean_series
+from sluice_dashboard.charts.plots import Point, Series, TimeRange
 
 #: Parts that have a colour of their own.
 LARGEST: Final = 7

@@ -12,8 +12,8 @@ from django.utils.translation import gettext_lazy as _
 from sluice_client import Client
 from sluice_dashboard.bandwidth.listing import flow_row, objective_row, objectives_of
 from sluice_dashboard.bandwidth.names import METHODS, QUANTITIES, name_of
-from sluice_dashboard.history import mean_series
-from sluice_dashboard.plots import Plot, TimeRange
+from sluice_dashboard.charts.history import mean_series
+from sluice_dashboard.charts.plots import Plot, TimeRange
 from sluice_dashboard.views import PageView, PlotView, Section
 
 #: What tenants do; replication is nobody's.

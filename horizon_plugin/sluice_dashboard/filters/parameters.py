@@ -8,7 +8,7 @@ from typing import Any, Final
 from django import forms
 from django.utils.translation import gettext as _
 
-from sluice_dashboard.units import rate, size
+from sluice_dashboard.charts.units import rate, size
 
 #: Begins the names of these fields, since a parameter may be called like a field of the form.
 PREFIX: Final = "param_"

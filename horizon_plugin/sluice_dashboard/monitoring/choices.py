@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from sluice_client import ApiError, Client
-from sluice_dashboard.plots import TimeRange
+from sluice_dashboard.charts.plots import TimeRange
 
 #: Lines of a plot: as many as can be told apart.
 LINES: Final = 8

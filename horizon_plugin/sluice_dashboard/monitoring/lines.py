@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sluice_client import Client
-from sluice_dashboard.history import mean_series
+from sluice_dashboard.charts.history import mean_series
+from sluice_dashboard.charts.plots import Plot, Series, TimeRange
 from sluice_dashboard.monitoring.names import metric_title
-from sluice_dashboard.plots import Plot, Series, TimeRange
 
 
 def plot_targets(client: Client, metric: str, targets: Mapping[str, str], wanted: TimeRange) -> Plot:

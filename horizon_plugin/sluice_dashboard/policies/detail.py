@@ -11,13 +11,13 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import ApiError, Client
 from sluice_dashboard import api
-from sluice_dashboard.history import MEAN, column, fetch_history
-from sluice_dashboard.plots import Mark, Plot, Series, Threshold, TimeRange
+from sluice_dashboard.charts.history import MEAN, column, fetch_history
+from sluice_dashboard.charts.plots import Mark, Plot, Series, Threshold, TimeRange
+from sluice_dashboard.charts.units import quantity
 from sluice_dashboard.policies import checking
 from sluice_dashboard.policies.listing import policy_row
 from sluice_dashboard.policies.names import FIRINGS, name_of
 from sluice_dashboard.policies.observation import measured_targets, node_rows, readings, target_name
-from sluice_dashboard.units import quantity
 from sluice_dashboard.views import PageView, PlotView, Section
 
 #: Lines of a plot: as many as can be told apart.

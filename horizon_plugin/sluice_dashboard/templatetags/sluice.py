@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from sluice_dashboard import api
-from sluice_dashboard.plots import RANGES, STEPS, TimeRange
-from sluice_dashboard.units import quantity, rate, size
+from sluice_dashboard.charts.plots import RANGES, STEPS, TimeRange
+from sluice_dashboard.charts.units import quantity, rate, size
 
 register = template.Library()
 register.filter(quantity)

@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from sluice_client import Client
-from sluice_dashboard.history import mean_series
-from sluice_dashboard.plots import Plot, Threshold, TimeRange
-from sluice_dashboard.units import rate
+from sluice_dashboard.charts.history import mean_series
+from sluice_dashboard.charts.plots import Plot, Threshold, TimeRange
+from sluice_dashboard.charts.units import rate
 from sluice_dashboard.volumes import operations
 
 AVAILABLE: Final = "available"

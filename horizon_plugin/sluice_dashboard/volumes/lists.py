@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from sluice_client import Client
-from sluice_dashboard.units import rate, size
+from sluice_dashboard.charts.units import rate, size
 from sluice_dashboard.volumes import operations
 from sluice_dashboard.volumes.operations import Wanted
 

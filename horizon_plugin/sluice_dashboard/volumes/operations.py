@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from sluice_client import Client
-from sluice_dashboard.units import rate
+from sluice_dashboard.charts.units import rate
 
 UNDER_WAY: Final = "under_way"
 FAILED: Final = "failed"

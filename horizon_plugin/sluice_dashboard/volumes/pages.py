@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import ApiError, Client, ClientError
 from sluice_dashboard import api
-from sluice_dashboard.plots import Plot, TimeRange
+from sluice_dashboard.charts.plots import Plot, TimeRange
 from sluice_dashboard.views import PageView, PlotView, Section
 from sluice_dashboard.volumes import detail, lists, operations
 from sluice_dashboard.volumes.operations import Wanted

@@ -1,4 +1,4 @@
-from sluice_dashboard.plots import TimeRange
+from sluice_dashboard.charts.plots import TimeRange
 from sluice_dashboard.volumes.detail import rate_texts, volume_plot
 
 WANTED = TimeRange(100.0, 120.0, 10)

@@ -2,7 +2,7 @@
 
 One task: once a second it reads the uploads in the snapshot, fetches missing files one after the other, and runs the
 contract suite on native code that was not validated yet, one trial at a time, each in a child of Swift's interpreter
-(``sluice_core.code.native_trial``).  Workers find the files in the folder by their digest, verify the digest, and load
+(``sluice_code.native_trial``).  Workers find the files in the folder by their digest, verify the digest, and load
 native code only when it is marked as proven.
 
 Rules:
@@ -27,9 +27,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sluice_agent.code.validation import validate_code
-from sluice_core.code.code_store import CodeStore
-from sluice_core.code.native_trial import Interpreter, Trial, Verdict
-from sluice_core.code.swift_code_store import SwiftCodeStore
+from sluice_code.code_store import CodeStore
+from sluice_code.native_trial import Interpreter, Trial, Verdict
+from sluice_code.swift_code_store import SwiftCodeStore
 from sluice_core.describe import NBDKIT, TRIED
 from sluice_core.errors import NotFound, SluiceError
 from sluice_core.messages.uploads import CONTROLLER_CODE, Revision, Upload

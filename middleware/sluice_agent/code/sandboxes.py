@@ -19,7 +19,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from sluice_agent.code.validation import import_error
-from sluice_core.code.native_trial import Interpreter
+from sluice_code.native_trial import Interpreter
 from sluice_core.describe import PROCESS, STORLET, WASM
 from sluice_core.errors import PeerError
 

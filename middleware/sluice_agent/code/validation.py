@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import Final
 
-from sluice_core.code.native_trial import Interpreter, Trial, Verdict, trial_module, try_code
+from sluice_code.native_trial import Interpreter, Trial, Verdict, trial_module, try_code
 from sluice_core.errors import PeerError
 from sluice_core.options import OptionError
 

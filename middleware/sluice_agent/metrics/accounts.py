@@ -15,15 +15,15 @@ from typing import Final
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import TENANT
-from sluice_core.rewrites.account_reports import (
+from sluice_core.store.store import AsyncStore
+from sluice_rewrites.account_reports import (
     AccountReport,
     AccountsFound,
     open_requests,
     write_reading,
     write_report,
 )
-from sluice_core.rewrites.accounts import add_accounts
-from sluice_core.store.store import AsyncStore
+from sluice_rewrites.accounts import add_accounts
 
 log = logging.getLogger(__name__)
 

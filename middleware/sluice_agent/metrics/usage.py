@@ -16,13 +16,13 @@ from typing import Any, Final
 from sluice_agent.metrics.accounts import NodeAccounts
 from sluice_agent.metrics.publisher import Bus
 from sluice_agent.settings import Settings
-from sluice_core.code.native_trial import Interpreter
+from sluice_code.native_trial import Interpreter
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.batch_frame import ACCOUNTS, HEAD, decode_head
 from sluice_core.metrics.usage_metrics import STORED
-from sluice_core.rewrites.account_reports import AccountsFound
+from sluice_rewrites.account_reports import AccountsFound
 
 log = logging.getLogger(__name__)
 

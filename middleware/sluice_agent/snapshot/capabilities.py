@@ -24,8 +24,8 @@ from sluice_core.messages.nodes import Hello
 from sluice_core.messages.policies import GROUP, LEVELS, Assignment
 from sluice_core.messages.predicate import compile_predicate
 from sluice_core.messages.uploads import Upload
-from sluice_core.motifs.announcements import MOTIF_STATES, READY
 from sluice_core.snapshot.registry import MEMBER_LEVELS
+from sluice_motif_control.announcements import MOTIF_STATES, READY
 from sluice_volumes.actions import stack_filter
 
 #: What nodes accept.  Services are called and tiers changed by the actor hosts: nothing is left to do for a node.

@@ -19,7 +19,6 @@ from typing import Final
 
 from sluice_core.describe import MOTIF
 from sluice_core.messages.elasticity import ATTACH as MOTIF_KEYWORD
-from sluice_core.motifs.actions import attachments
 from sluice_core.resolve import Candidates
 from sluice_middleware.motifs.attachments import HEADER_ENV, parse_attachments
 from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient
@@ -37,6 +36,7 @@ from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.backend_headers import SOURCE
 from sluice_middleware.wsgi.policy_lookup import Target, content_length, is_interpreted, is_version, upload_facts
 from sluice_middleware.wsgi.response import App, Env, RefusedRequest, UpstreamResponse
+from sluice_motif_control.actions import attachments
 from sluice_motifs.api import Template
 
 log = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sluice_core.code.code_store import CodeStore
-from sluice_core.code.proven import ProvenCode
+from sluice_code.code_store import CodeStore
+from sluice_code.proven import ProvenCode
 from sluice_core.messages.uploads import METRIC_CODE, Upload
 from sluice_metrics.api import Metric
 from sluice_metrics.meter.meter import Meter

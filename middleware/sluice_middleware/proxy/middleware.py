@@ -21,7 +21,6 @@ from typing import Any, Final
 
 from sluice_core.describe import PROXY
 from sluice_core.errors import SluiceError
-from sluice_core.motifs.announcements import MOTIF_STATES
 from sluice_core.options import Option, read_options
 from sluice_filters.registry import load_filters
 from sluice_metrics.meter.busiest import LIMIT
@@ -45,6 +44,7 @@ from sluice_middleware.wsgi.policy_lookup import LOOKED_UP, Env, logical_object,
 from sluice_middleware.wsgi.response import Headers
 from sluice_middleware.wsgi.sysmeta import find_header
 from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
+from sluice_motif_control.announcements import MOTIF_STATES
 
 StartResponse = Callable[..., Any]
 

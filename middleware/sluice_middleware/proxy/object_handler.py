@@ -23,7 +23,6 @@ from sluice_core.describe import FILTER, PROXY
 from sluice_core.errors import PeerError, SluiceError
 from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
-from sluice_core.rewrites.accounts import owner_account
 from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import ChainEncoder, chain_reader
 from sluice_filters.visits import Reply
@@ -59,6 +58,7 @@ from sluice_middleware.wsgi.policy_lookup import (
 from sluice_middleware.wsgi.request_filters import FilterHost, RequestFilters
 from sluice_middleware.wsgi.response import App, DecodedBody, Env, RetryRequest, UpstreamResponse
 from sluice_motifs.templates.registry import load_templates
+from sluice_rewrites.accounts import owner_account
 
 #: Set in the environment of requests that passed :mod:`read_filters`.
 PASSED_READ_FILTERS: Final = "sluice.reads"

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from sluice_core.errors import CallerError, DecodeError, PeerError
-from sluice_core.rewrites.offsets import NEW_CONTENT, next_offset
 from sluice_filters import chain
 from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.swift.proxy_api import header_to_environ_key
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import Env, Headers
 from sluice_motifs.storage.records import Record
+from sluice_rewrites.offsets import NEW_CONTENT, next_offset
 
 #: The shortest distance of two timestamps.
 TICK: Final = 1e-5

@@ -9,15 +9,15 @@ import pytest
 from tests.support.recordings.redis_answers import redis_away
 
 from sluice_core.resolve import Candidates
-from sluice_core.rewrites import account_reports, operations
-from sluice_core.rewrites.account_reports import AccountReport, open_request, write_report
-from sluice_core.rewrites.accounts import add_accounts
-from sluice_core.rewrites.messages import COLLECTING, DONE, FAILED, PAUSED, PLAIN, RUNNING, RewriteJob
 from sluice_core.store.records import Head
 from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.wsgi import sysmeta
 from sluice_rewriter import daemon
 from sluice_rewriter.daemon import Rewriter, in_turn
+from sluice_rewrites import account_reports, operations
+from sluice_rewrites.account_reports import AccountReport, open_request, write_report
+from sluice_rewrites.accounts import add_accounts
+from sluice_rewrites.messages import COLLECTING, DONE, FAILED, PAUSED, PLAIN, RUNNING, RewriteJob
 
 NAMES = [f"o{number}" for number in range(5)]
 #: What says that storage nodes have filters to undo.

@@ -6,9 +6,6 @@ import random
 import pytest
 
 from sluice_core.describe import FILTER, PROXY, ActionInfo
-from sluice_core.rewrites.accounts import copies_account
-from sluice_core.rewrites.messages import KEY, PLAIN, POLICIES
-from sluice_core.rewrites.offsets import RANDOM_BITS
 from sluice_core.testing import assignment
 from sluice_filters.api import Filter, Stream
 from sluice_filters.chain import ChainEncoder
@@ -21,6 +18,9 @@ from sluice_middleware.wsgi.stored_object import StoredObject, describe_upload
 from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_middleware.wsgi.sysmeta import CHAIN
 from sluice_rewriter.object_rewriter import FAILED, GONE, REWRITTEN, SKIPPED, UNCHANGED, ObjectRewriter, Outcome
+from sluice_rewrites.accounts import copies_account
+from sluice_rewrites.messages import KEY, PLAIN, POLICIES
+from sluice_rewrites.offsets import RANDOM_BITS
 
 PATH = "/v1/AUTH_a/c/o"
 TARGET = ("AUTH_a", "c", "o")

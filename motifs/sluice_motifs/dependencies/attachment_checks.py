@@ -13,7 +13,7 @@ from typing import Final
 
 from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError
-from sluice_core.motifs.actions import VERSIONS
+from sluice_motif_control.actions import VERSIONS
 from sluice_motifs.api import DERIVED, Template
 from sluice_motifs.dependencies.availability import DEEPEST
 from sluice_motifs.dependencies.freshness import (

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, Final
 
 from sluice_core.errors import PeerError
-from sluice_core.motifs.messages import SpaceStatus
+from sluice_motif_control.messages import SpaceStatus
 from sluice_motifs.items import ItemState
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Finished, JobThreads
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two looks at all spaces.
 PERIOD: Final = 1.0
-#: Seconds after which it is reported again that nothing has changed; below ``sluice_core.motifs.spaces.LIFE``.
+#: Seconds after which it is reported again that nothing has changed; below ``sluice_motif_control.spaces.LIFE``.
 REPORT_AGAIN: Final = 5.0
 #: States in which more bytes than before change nothing.
 _STUCK: Final = (ABOVE, THRASHING, SUSPENDED)

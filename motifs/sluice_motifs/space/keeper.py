@@ -24,7 +24,7 @@ from typing import Final
 
 from sluice_core.describe import Scalar
 from sluice_core.messages.events import MOTIF_CONTRACTED, MOTIF_THRASHING
-from sluice_core.motifs.messages import SpaceStatus
+from sluice_motif_control.messages import SpaceStatus
 from sluice_motifs.contraction.contractor import CONTRACTED
 from sluice_motifs.expansion.observers import Tell
 from sluice_motifs.items import ItemState

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from sluice_core.messages.elasticity import Space, SpacePart
-from sluice_core.motifs.messages import SpaceStatus
+from sluice_motif_control.messages import SpaceStatus
 from sluice_motifs.space.part_items import PartItems
 from sluice_motifs.space.partition import Member, partition
 from sluice_motifs.space.thrashing import ThrashingGuard

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_core.code.plugins import load_plugins
+from sluice_code.plugins import load_plugins
 from sluice_core.describe import MOTIF, ActionInfo
 from sluice_motifs.api import PRESERVING, RELATIONS, RESOURCES, Template
 from sluice_motifs.context import TemplateContext

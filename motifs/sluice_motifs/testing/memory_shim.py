@@ -2,7 +2,7 @@
 
 * A *data file* has a time and an offset; the greatest wins, a tombstone is one without content.  A PUT that is not
   newer than what is there changes nothing.  A client's PUT has the time at which it began, and the offset 0.
-* Our PUTs in the place of a judged version have its time and a higher offset (``sluice_core.rewrites.offsets``).  Two
+* Our PUTs in the place of a judged version have its time and a higher offset (``sluice_rewrites.offsets``).  Two
   of them that judged the same state may both succeed, and the higher one stays.  New content has its own version.
 * *Posted metadata* have a time of their own and are seen while they are newer than the data file.  A POST replaces all
   of them.  A record of motifs lies in them (transient) or in the data file (kept).  A client's POST carries over the
@@ -23,11 +23,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sluice_core.errors import NotFound
-from sluice_core.rewrites.offsets import NEW_CONTENT, next_offset
 from sluice_motifs.api import COPY, ExpansionError, SourceGone
 from sluice_motifs.storage.copies import CopyView, Reference
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
 from sluice_motifs.storage.shim import Shim
+from sluice_rewrites.offsets import NEW_CONTENT, next_offset
 
 #: Bytes that are read at once.
 PIECE: Final = 4

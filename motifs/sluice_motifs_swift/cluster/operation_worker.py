@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Final
 
 from sluice_core.errors import NotFound, PeerError, SluiceError
-from sluice_core.motifs.calls import MotifCalls
-from sluice_core.motifs.messages import DONE, RUNNING, MotifOperation
-from sluice_core.motifs.operations import claim_operation, report_operation
 from sluice_core.store.store import Store
+from sluice_motif_control.calls import MotifCalls
+from sluice_motif_control.messages import DONE, RUNNING, MotifOperation
+from sluice_motif_control.operations import claim_operation, report_operation
 
 log = logging.getLogger(__name__)
 

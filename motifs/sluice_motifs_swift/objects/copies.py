@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from sluice_core.errors import PeerError
-from sluice_core.rewrites.accounts import accounts_after, add_accounts, copies_account, is_copies_account
 from sluice_core.store.store import Store
 from sluice_middleware.motifs.object_views import ObjectViews, target_of
 from sluice_middleware.swift.direct_api import Timestamp
@@ -27,6 +26,7 @@ from sluice_motifs_swift.objects.object_proofs import ObjectProofs
 from sluice_motifs_swift.objects.reads import ObjectReads
 from sluice_motifs_swift.objects.reference_rows import ReferenceRows
 from sluice_motifs_swift.objects.writes import ObjectWrites
+from sluice_rewrites.accounts import accounts_after, add_accounts, copies_account, is_copies_account
 
 _LISTED: Final = 500
 #: What the names of containers of copies begin with; no storage policy can be called so.  Copies of version 1, which

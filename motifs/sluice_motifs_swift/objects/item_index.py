@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from sluice_core.rewrites.accounts import accounts_after
 from sluice_core.store.store import Store
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs.dependencies.freshness import Templates, derived_from
 from sluice_motifs.items import ItemTable
 from sluice_motifs.storage.records import Record
 from sluice_motifs_swift.cluster import known_items
+from sluice_rewrites.accounts import accounts_after
 
 _LISTED: Final = 500
 

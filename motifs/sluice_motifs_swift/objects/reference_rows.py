@@ -19,7 +19,6 @@ from typing import Any, Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from sluice_core.errors import PeerError
-from sluice_core.rewrites.accounts import references_account
 from sluice_middleware.swift import green
 from sluice_middleware.swift.direct_api import (
     ClientException,
@@ -32,6 +31,7 @@ from sluice_middleware.swift.direct_api import (
     majority_size,
 )
 from sluice_motifs.storage.copies import Reference
+from sluice_rewrites.accounts import references_account
 
 #: Seconds to reach a server, and to have its answer.
 _PATIENCE: Final = {"conn_timeout": 2.0, "response_timeout": 10.0}

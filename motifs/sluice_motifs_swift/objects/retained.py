@@ -11,12 +11,12 @@ import hashlib
 from typing import Final
 
 from sluice_core.errors import PeerError
-from sluice_core.rewrites.accounts import copies_account
 from sluice_middleware.motifs.rights import OPERATOR
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi.response import UpstreamResponse
 from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment
 from sluice_motifs.storage.shim import Shim
+from sluice_rewrites.accounts import copies_account
 
 _CONTAINER: Final = "retained"
 

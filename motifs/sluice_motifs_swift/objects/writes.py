@@ -1,6 +1,6 @@
 """The writes of the shim: what replaces an object, or its metadata, exactly as it was seen.
 
-All of them go to the timestamp of what they replace with an offset of their own (``sluice_core.rewrites.offsets``), so
+All of them go to the timestamp of what they replace with an offset of their own (``sluice_rewrites.offsets``), so
 that whatever a client wrote meanwhile wins, also an upload that began before and has not ended.  New content says in
 its metadata when it was made.  Everything else that clients see is sent again.
 """

@@ -4,7 +4,7 @@ import pytest
 
 from sluice_core.errors import CallerError, NotFound, PeerError
 from sluice_core.messages.elasticity import POLICIES, VERIFICATIONS
-from sluice_core.motifs.messages import MotifDaemon
+from sluice_motif_control.messages import MotifDaemon
 from sluice_motifs.contraction import preparation
 from sluice_motifs.replacement.registry import BUILT_IN
 from sluice_motifs.runtime import Runtime

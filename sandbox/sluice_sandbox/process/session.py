@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from sluice_core.code.code_store import BadUpload, CodeStore
+from sluice_code.code_store import BadUpload, CodeStore
 from sluice_core.describe import PROCESS
 from sluice_core.errors import PeerError, SluiceError
 from sluice_core.messages.uploads import Upload

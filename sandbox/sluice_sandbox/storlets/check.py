@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.describe import STORLET
 from sluice_core.errors import PeerError
 from sluice_core.messages.uploads import Upload

@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from sluice_core.code.archives import unpack
+from sluice_code.archives import unpack
 from sluice_core.errors import PeerError
 from sluice_sandbox.files import create_folder
 

@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.errors import CallerError
 from sluice_sandbox.docker import image
 from sluice_sandbox.docker.locations import cache_folder, state_folder

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.describe import STORLET, Scalar
 from sluice_filters.api import Filter, FilterError, Hint, Stream
 from sluice_sandbox.api import SandboxTeam

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import wasmtime
 
-from sluice_core.code.code_store import BadUpload, CodeStore
+from sluice_code.code_store import BadUpload, CodeStore
 from sluice_sandbox.limits import SandboxFault
 
 #: Larger modules take seconds to compile.

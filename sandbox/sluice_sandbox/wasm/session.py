@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final
 
 import wasmtime
 
-from sluice_core.code.code_store import BadUpload, CodeStore
+from sluice_code.code_store import BadUpload, CodeStore
 from sluice_core.describe import WASM
 from sluice_core.errors import SluiceError
 from sluice_core.messages.uploads import Upload

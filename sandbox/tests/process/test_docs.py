@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.sandbox.process import supervisor, uploaded
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_filters.testing import FilterContract
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.process.session import ProcessTeam

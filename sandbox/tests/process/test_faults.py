@@ -7,7 +7,7 @@ import collections
 import pytest
 from tests.support.sandbox.process import NOOP, supervisor, uploaded
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_filters.api import FilterError, Hint
 from sluice_filters.chain import chain_reader
 from sluice_filters.testing import run

@@ -8,7 +8,7 @@ import secrets
 import pytest
 from tests.support.sandbox.process import NOOP, XOR, supervisor, upload, uploaded
 
-from sluice_core.code.code_store import BadUpload, CodeStore
+from sluice_code.code_store import BadUpload, CodeStore
 from sluice_filters.api import FilterError, Hint
 from sluice_filters.chain import ChainEncoder, chain_decoder, chain_reader
 from sluice_filters.testing import FilterContract, cut, run

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.support.sandbox.process import CACHE, jailed, supervisor, uploaded
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.errors import PeerError
 from sluice_filters.api import FilterError, Hint
 from sluice_filters.testing import run

@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.errors import CallerError, PeerError
 from sluice_sandbox import cli
 from sluice_sandbox.docker import image

@@ -6,7 +6,7 @@ import pytest
 import wasmtime
 from tests.support.sandbox.process import compiled, uploaded
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_filters.api import Hint
 from sluice_filters.testing import run
 from sluice_sandbox.limits import Limits, SandboxFault

@@ -9,7 +9,7 @@ import pytest
 import wasmtime
 from tests.support.sandbox.process import compiled, upload, uploaded
 
-from sluice_core.code.code_store import BadUpload, CodeStore
+from sluice_code.code_store import BadUpload, CodeStore
 from sluice_filters.api import Hint
 from sluice_filters.chain import ChainEncoder, chain_decoder, chain_reader
 from sluice_filters.testing import FilterContract, cut, run

@@ -23,9 +23,9 @@ from tests.support.cluster.people import acl_entry
 from tests.support.cluster.uninstall import named_on_disks, token
 
 from sluice_aio.base.setup import EC21
-from sluice_core.rewrites.accounts import copies_account
 from sluice_middleware.motifs.attachments import HEADER
 from sluice_middleware.wsgi.response import RefusedRequest
+from sluice_rewrites.accounts import copies_account
 
 #: Differ between two answers by nature.
 MOMENTS = {"date", "x-trans-id", "x-openstack-request-id", "connection"}

@@ -17,9 +17,9 @@ from sluice_core.connections.exchanges import load_routing_key, shares_routing_k
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, NodeLoad, Shares
 from sluice_core.messages.bandwidth_report import BandwidthReport
-from sluice_core.store.cancellation import cancel_tasks
 from sluice_core.store.fencing import slot_of
 from sluice_core.store.records import Draft
+from sluice_core.store.store import cancel_tasks
 from sluice_core.testing import FakeBus, fits
 
 #: How many seconds of the host pass in a real one.

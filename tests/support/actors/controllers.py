@@ -13,7 +13,7 @@ from typing import Any, Final
 from tests.support.actors.host import HostScenario, run_scenario, wait_until
 
 from sluice_actors.host import Host
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.messages.uploads import CONTROLLER_CODE, Revision, Upload
 from sluice_core.store.records import Draft
 

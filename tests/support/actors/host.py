@@ -15,9 +15,8 @@ from sluice_actors.testing import batch_of, plan_of
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.connections.publisher import Publisher
 from sluice_core.messages.policies import Assignment, Policy, PolicyState
-from sluice_core.store.cancellation import cancel_tasks
 from sluice_core.store.records import Draft
-from sluice_core.store.store import AsyncStore
+from sluice_core.store.store import AsyncStore, cancel_tasks
 from sluice_dsl.plan import Plan
 
 T = TypeVar("T")

@@ -11,7 +11,6 @@ import pytest
 from tests.support.cluster import motif_shim_cases as cases
 
 from sluice_core.describe import PROXY
-from sluice_core.rewrites.accounts import add_accounts
 from sluice_core.store.store import Store
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.proxy.object_handler import ObjectHandler
@@ -33,6 +32,7 @@ from sluice_motifs_swift.objects.retained import RetainedSources
 from sluice_motifs_swift.objects.shim import SwiftShim
 from sluice_motifs_swift.settings import read_settings
 from sluice_motifs_swift.version_one import VersionOne
+from sluice_rewrites.accounts import add_accounts
 
 BYTES = b"what a client wrote\n" * 1000
 MARK = {"HTTP_X_CONTAINER_SYSMETA_SLUICE_MOTIF_SOURCES": "1700000000.000"}

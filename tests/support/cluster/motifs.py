@@ -7,11 +7,11 @@ from contextlib import contextmanager, suppress
 from tests.support.cluster.object_files import file_metadata, object_files
 
 from sluice_aio.cluster.disks import data_files
-from sluice_core.rewrites.accounts import copies_account
 from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient
 from sluice_middleware.motifs.daemon_protocol import CONTRACT, EXPAND, WorkerCall
 from sluice_middleware.wsgi.response import RefusedRequest
 from sluice_middleware.wsgi.sysmeta import CONTRACTED
+from sluice_rewrites.accounts import copies_account
 
 #: Two sources, and what `concat` makes of them.
 FIRST = b"".join(b"%d: the quick brown fox\n" % n for n in range(40_000))

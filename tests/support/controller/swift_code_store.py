@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.support.controller.swift import serving
 
-from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
+from sluice_code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 
 
 class FakeCodeSwift(ThreadingHTTPServer):

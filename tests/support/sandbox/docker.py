@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from tests.support.sandbox.storlets import registered
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter
 from sluice_sandbox.api import load_filter

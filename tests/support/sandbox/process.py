@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import wasmtime
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter
 from sluice_sandbox.api import SandboxTeam, load_filter

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.describe import STORLET
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter, Hint

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from sluice_core.metric_history.operations import write_row, write_series
-from sluice_core.metric_history.records import SeriesRecord
-from sluice_core.metric_history.resolutions import RESOLUTIONS, invert
+from sluice_metric_history.operations import write_row, write_series
+from sluice_metric_history.records import SeriesRecord
+from sluice_metric_history.resolutions import RESOLUTIONS, invert
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from sluice_client.commands.motifs.motifs import object_path
 from sluice_client.errors import ClientError
 from sluice_core.errors import NotFound, PeerError
-from sluice_core.motifs.messages import MotifTemplate, SpaceStatus
-from sluice_core.motifs.spaces import write_spaces
+from sluice_motif_control.messages import MotifTemplate, SpaceStatus
+from sluice_motif_control.spaces import write_spaces
 from sluice_motifs.templates.duplicate_of import DuplicateOf
 from sluice_motifs_swift.cluster import call_server
 from sluice_motifs_swift.cluster.call_server import CallServer

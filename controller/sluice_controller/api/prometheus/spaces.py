@@ -16,8 +16,8 @@ from prometheus_client.registry import Collector
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.motifs.spaces import account_of_space, space_name
-from sluice_core.motifs.messages import SpaceStatus
-from sluice_core.motifs.spaces import read_spaces
+from sluice_motif_control.messages import SpaceStatus
+from sluice_motif_control.spaces import read_spaces
 
 #: Value of a family's last label, empty where it has none → the number in a report.
 Numbers = Mapping[str, Callable[[SpaceStatus], float]]

@@ -9,7 +9,7 @@ from rest_framework import serializers as s
 from sluice_controller.api.serializers.base import Serializer, UnixTimeField, computed, page_of
 from sluice_controller.metric_history.reading import History
 from sluice_controller.validation.times import iso_time
-from sluice_core.metric_history.resolutions import Point
+from sluice_metric_history.resolutions import Point
 
 _TARGET: Final = "account, account/container, account/volume id, node, node/side, node/device, pool …; empty: cluster"
 #: Points are floats of 32 bits, which have no more digits.

@@ -9,7 +9,7 @@ from rest_framework import serializers as s
 from sluice_controller.api.serializers.base import Serializer, UnixTimeField, computed, examples, page_of
 from sluice_controller.motifs.spaces import space_name
 from sluice_core.messages.elasticity import POLICIES, VERIFICATIONS
-from sluice_core.motifs.messages import CANCELLED, DONE, RUNNING, WAITING
+from sluice_motif_control.messages import CANCELLED, DONE, RUNNING, WAITING
 
 OPERATION_STATES: Final = (WAITING, RUNNING, DONE, CANCELLED)
 SPACE_STATES: Final = ("kept", "contracting", "filling", "above", "thrashing", "suspended")

@@ -8,11 +8,11 @@ from tests.support.actors.host import BUSY, HostScenario, run_scenario, wait_unt
 from sluice_actors.testing import plan_of
 from sluice_core.messages.policies import ALL, GROUP, TENANT, Entry, Target
 from sluice_core.messages.registry import TENANT_MEMBER
-from sluice_core.rewrites import operations
-from sluice_core.rewrites.account_reports import open_requests
 from sluice_core.store.records import Draft
 from sluice_dsl.assignments import static_assignments
 from sluice_dsl.plan import PERSISTENT
+from sluice_rewrites import operations
+from sluice_rewrites.account_reports import open_requests
 
 
 def existing(plan):

@@ -9,9 +9,9 @@ import pytest
 from tests.support.actors.controllers import Uploads
 from tests.support.actors.host import HostScenario, run_scenario, wait_until
 
-from sluice_core.code.code_store import CodeStore
-from sluice_core.code.loader import check_source
-from sluice_core.code.native_trial import Trial, try_code
+from sluice_code.code_store import CodeStore
+from sluice_code.loader import check_source
+from sluice_code.native_trial import Trial, try_code
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.uploads import CONTROLLER_CODE, Upload
 from sluice_core.store.records import Draft

@@ -6,8 +6,8 @@ from sluice_actors.metric_history.collector import Changes, Collector
 from sluice_actors.metric_history.samples import of_report, of_window
 from sluice_actors.metrics.windows import ClosedWindow
 from sluice_core.messages.bandwidth_report import BandwidthReport
-from sluice_core.metric_history.records import SeriesKey, SeriesRecord
-from sluice_core.metric_history.resolutions import RESOLUTIONS
+from sluice_metric_history.records import SeriesKey, SeriesRecord
+from sluice_metric_history.resolutions import RESOLUTIONS
 
 SECONDS, TENS, MINUTES = RESOLUTIONS
 START = 1_200_000_000

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sluice_actors.metric_history.sample_buffer import SampleBuffer
-from sluice_core.metric_history.resolutions import RESOLUTIONS
+from sluice_metric_history.resolutions import RESOLUTIONS
 
 SECONDS, TENS, MINUTES = RESOLUTIONS
 START = 1_200_000_000

@@ -8,10 +8,10 @@ from tests.support.actors.host import settings
 from sluice_actors.metric_history.service import MetricHistory
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.metric_history.operations import find_series, forget_series, read_directory, read_points
-from sluice_core.metric_history.records import SeriesKey
-from sluice_core.metric_history.resolutions import RESOLUTIONS
 from sluice_core.store.store import AsyncStore
+from sluice_metric_history.operations import find_series, forget_series, read_directory, read_points
+from sluice_metric_history.records import SeriesKey
+from sluice_metric_history.resolutions import RESOLUTIONS
 
 START = 1_200_000_000
 PUTS = SeriesKey("PUTS_SEC", "tenant", "AUTH_a")

@@ -6,9 +6,9 @@ from tests.support.actors.ownership import SingleHost
 
 from sluice_actors.metrics.space_metrics import SpaceMetrics
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.motifs.messages import SpaceStatus
-from sluice_core.motifs.spaces import write_spaces
 from sluice_core.store.store import AsyncStore
+from sluice_motif_control.messages import SpaceStatus
+from sluice_motif_control.spaces import write_spaces
 
 
 def test_what_spaces_hold_is_published(redis_server, monkeypatch):

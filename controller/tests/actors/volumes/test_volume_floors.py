@@ -14,9 +14,8 @@ from sluice_core.messages.bandwidth import Shares
 from sluice_core.messages.events import FLOOR_SHORT
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import NAME, VOLUME, Assignment, Change, Target
-from sluice_core.store.cancellation import cancel_tasks
 from sluice_core.store.records import Draft
-from sluice_core.store.store import AsyncStore
+from sluice_core.store.store import AsyncStore, cancel_tasks
 from sluice_core.testing import FakeBus
 from sluice_volumes import operations
 from sluice_volumes.messages import PoolCalibration, VolumeRecord

@@ -39,7 +39,7 @@ def test_each_command_of_the_page_works(api, send_code):
 
 @pytest.mark.parametrize("kind", ["filter", "metric", "controller"])
 def test_the_page_names_what_code_may_import(kind):
-    from sluice_core.code.loader import OFFERED
+    from sluice_code.loader import OFFERED
 
     sentence = re.sub(r"\s+", " ", PAGE)
     (told,) = re.findall(r"what the role's extra brings: ([^.]*)\.", sentence)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.support.controller.swift_code_store import fake_code_swift
 
-from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
+from sluice_code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.errors import PeerError
 
 CODE = b"\0asm" + bytes(range(256)) * 100

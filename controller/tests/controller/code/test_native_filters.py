@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from sluice_core.code.swift_code_store import SwiftCodeStore
+from sluice_code.swift_code_store import SwiftCodeStore
 
 INVERT = """
 from sluice_core.describe import FILTER, ActionInfo, Parameter

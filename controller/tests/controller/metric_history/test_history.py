@@ -9,10 +9,10 @@ from tests.support.controller.checked_client import CheckedClient
 
 from sluice_controller.identity.caller import IDENTITY, Identity
 from sluice_controller.identity.projects import ListedProjects
-from sluice_core.metric_history.operations import write_row, write_series
-from sluice_core.metric_history.records import SeriesRecord
-from sluice_core.metric_history.resolutions import RESOLUTIONS, invert
 from sluice_core.store.store import Store
+from sluice_metric_history.operations import write_row, write_series
+from sluice_metric_history.records import SeriesRecord
+from sluice_metric_history.resolutions import RESOLUTIONS, invert
 
 SECONDS, TENS, MINUTES = RESOLUTIONS
 NOW = 1_200_000_000

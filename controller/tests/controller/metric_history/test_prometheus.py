@@ -10,8 +10,8 @@ import pytest
 from sluice_controller.api.prometheus.history import expression_of
 from sluice_controller.metric_history.prometheus_client import PrometheusClient
 from sluice_core.errors import PeerError
-from sluice_core.metric_history.records import SeriesKey
-from sluice_core.metric_history.resolutions import Point
+from sluice_metric_history.records import SeriesKey
+from sluice_metric_history.resolutions import Point
 
 FLOW, NODE = "sluice_bandwidth_flow_bytes_per_second", "sluice_bandwidth_bytes_per_second"
 

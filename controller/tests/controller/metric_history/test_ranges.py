@@ -4,7 +4,7 @@ import pytest
 
 from sluice_controller.metric_history.ranges import MOST_POINTS, Span, read_range
 from sluice_core.errors import CallerError
-from sluice_core.metric_history.resolutions import RESOLUTIONS
+from sluice_metric_history.resolutions import RESOLUTIONS
 
 SECONDS, TENS, MINUTES = RESOLUTIONS
 NOW = 1_200_000_000

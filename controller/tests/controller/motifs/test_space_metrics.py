@@ -4,8 +4,8 @@ import pytest
 from tests.support.controller.exposition import families, labelled, series
 
 from sluice_core.messages.elasticity import WHOLE_CLUSTER
-from sluice_core.motifs.messages import SpaceStatus
-from sluice_core.motifs.spaces import write_spaces
+from sluice_motif_control.messages import SpaceStatus
+from sluice_motif_control.spaces import write_spaces
 
 THUMBS = SpaceStatus(
     "AUTH_a/thumbs", "container", 1000, 800, 200, items=8, contracted_items=2, hits=30, misses=10, expansions=5,

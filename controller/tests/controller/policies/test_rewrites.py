@@ -7,15 +7,16 @@ import pytest
 
 from sluice_controller.api.serializers.cluster.rewrites import REWRITES
 from sluice_controller.policies import rewrites
-from sluice_core.rewrites import accounts, operations
-from sluice_core.rewrites.account_reports import (
+from sluice_core.store.operation import Operation
+from sluice_rewrites import accounts, operations
+from sluice_rewrites.account_reports import (
     AccountReport,
     open_request,
     open_requests,
     read_collection,
     write_report,
 )
-from sluice_core.rewrites.messages import (
+from sluice_rewrites.messages import (
     CANCELLED,
     PLAIN,
     POLICIES,
@@ -24,7 +25,6 @@ from sluice_core.rewrites.messages import (
     RewriteJob,
     RewriteProgress,
 )
-from sluice_core.store.operation import Operation
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_core.code.code_store import BadUpload, CodeStore
-from sluice_core.code.native_trial import Trial, try_code
+from sluice_code.code_store import BadUpload, CodeStore
+from sluice_code.native_trial import Trial, try_code
 from sluice_core.messages.uploads import Revision, Upload
 from sluice_filters.api import FilterError, Hint, HostServices
 from sluice_filters.chain import ChainEncoder, chain_decoder

@@ -6,8 +6,8 @@ import hashlib
 import pytest
 
 from sluice_agent.code.fetcher import CodeFetcher
-from sluice_core.code.code_store import CodeStore
-from sluice_core.code.native_trial import Verdict
+from sluice_code.code_store import CodeStore
+from sluice_code.native_trial import Verdict
 from sluice_core.describe import NBDKIT
 from sluice_core.errors import NotFound, PeerError
 from sluice_core.messages.uploads import Upload

@@ -12,9 +12,9 @@ from sluice_agent.agent import Agent
 from sluice_agent.code import validation
 from sluice_agent.code.fetcher import CodeFetcher
 from sluice_agent.settings import Settings
-from sluice_core.code.code_store import CodeStore
-from sluice_core.code.native_trial import Interpreter, Trial, Verdict
-from sluice_core.code.swift_code_store import SwiftCodeStoreSettings
+from sluice_code.code_store import CodeStore
+from sluice_code.native_trial import Interpreter, Trial, Verdict
+from sluice_code.swift_code_store import SwiftCodeStoreSettings
 from sluice_core.errors import PeerError
 from sluice_core.messages.uploads import Upload
 from sluice_core.options import OptionError

@@ -17,7 +17,7 @@ from sluice_agent.code.sandboxes import (
     check_wasm,
     sandbox_checks,
 )
-from sluice_core.code.native_trial import Interpreter
+from sluice_code.native_trial import Interpreter
 
 
 def serving(server):

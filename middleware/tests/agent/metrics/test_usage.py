@@ -8,11 +8,11 @@ import pytest
 
 from sluice_agent.metrics import usage
 from sluice_agent.settings import OPTIONS, Settings
-from sluice_core.code.native_trial import Interpreter
+from sluice_code.native_trial import Interpreter
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.batch_frame import encode_frame
 from sluice_core.options import OptionError, read_options
-from sluice_core.rewrites.account_reports import AccountsFound
+from sluice_rewrites.account_reports import AccountsFound
 
 LIMIT = 20
 STORED = MetricBatch("n.1", "STORED", 60, 1, {"tenant": {"AUTH_a": 5.0, "AUTH_b": 0.0}, "container": {"AUTH_c/c": 1.0}})

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from sluice_core.code.code_store import CodeStore
+from sluice_code.code_store import CodeStore
 from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.messages.uploads import Upload
 from sluice_metrics.builtin.requests import PutsSec

@@ -9,10 +9,10 @@ from swift.account.backend import AccountBroker
 from swift.common.ring import RingBuilder
 from swift.common.utils import Timestamp
 
-from sluice_core.rewrites.accounts import copies_account
 from sluice_middleware.usage import accounts
 from sluice_middleware.usage.accounts import AccountReader
 from sluice_middleware.usage.space import StorageConf
+from sluice_rewrites.accounts import copies_account
 
 HERE, ELSEWHERE = "127.0.0.1", "203.0.113.7"
 

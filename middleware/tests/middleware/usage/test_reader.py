@@ -14,11 +14,11 @@ from swift.container.backend import ContainerBroker
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.batch_frame import ACCOUNTS, HEAD, decode_head
 from sluice_core.metrics.merge import MergedBatches
-from sluice_core.rewrites.account_reports import AccountsFound
 from sluice_middleware.usage import batches as usage_batches
 from sluice_middleware.usage.batches import UsageBatches
 from sluice_middleware.usage.databases import Pass, Usage
 from sluice_middleware.usage.space import Space, StorageConf, all_devices, measure_space
+from sluice_rewrites.account_reports import AccountsFound
 
 pytestmark = pytest.mark.service
 

@@ -6,12 +6,12 @@ import time
 import pytest
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
-from sluice_core.motifs import calls as wire
-from sluice_core.motifs.calls import MotifClient
-from sluice_core.motifs.daemons import announce, live_daemons
-from sluice_core.motifs.messages import CANCELLED, DONE, MotifAnswer, MotifCall, MotifDaemon, MotifOperation
-from sluice_core.motifs.operations import cancel_operation, claim_operation, create_operation, read_operation
 from sluice_core.store.store import Store
+from sluice_motif_control import calls as wire
+from sluice_motif_control.calls import MotifClient
+from sluice_motif_control.daemons import announce, live_daemons
+from sluice_motif_control.messages import CANCELLED, DONE, MotifAnswer, MotifCall, MotifDaemon, MotifOperation
+from sluice_motif_control.operations import cancel_operation, claim_operation, create_operation, read_operation
 from sluice_motifs_swift.cluster import call_server, operation_worker
 from sluice_motifs_swift.cluster.call_server import CallServer
 

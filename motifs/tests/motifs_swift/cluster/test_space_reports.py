@@ -2,11 +2,11 @@
 
 import pytest
 
-from sluice_core.motifs.messages import SpaceStatus
-from sluice_core.motifs.spaces import read_spaces, write_spaces
 from sluice_core.resolve import Candidates
 from sluice_core.store.records import Head
 from sluice_core.testing import assignment
+from sluice_motif_control.messages import SpaceStatus
+from sluice_motif_control.spaces import read_spaces, write_spaces
 from sluice_motifs_swift.cluster.snapshot_rules import SnapshotRules
 
 pytestmark = pytest.mark.service

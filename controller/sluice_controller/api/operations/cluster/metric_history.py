@@ -23,7 +23,7 @@ from sluice_controller.metric_history.prometheus_client import PrometheusClient
 from sluice_controller.metric_history.ranges import read_range
 from sluice_controller.metric_history.selection import select
 from sluice_core.messages.policies import Target
-from sluice_core.metric_history.records import OWNED, SeriesRecord
+from sluice_metric_history.records import OWNED, SeriesRecord
 
 #: One client for a process, which keeps its connections.
 open_prometheus = lru_cache(maxsize=8)(PrometheusClient)

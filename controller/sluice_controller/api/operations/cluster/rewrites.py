@@ -24,7 +24,7 @@ from sluice_controller.api.serializers.cluster import rewrites as shapes
 from sluice_controller.api.view import View
 from sluice_controller.identity.default_rules import ADMIN, Rule
 from sluice_controller.policies import idempotency, rewrites
-from sluice_core.rewrites.messages import CANCELLED, PAUSED, RUNNING, STATES
+from sluice_rewrites.messages import CANCELLED, PAUSED, RUNNING, STATES
 
 _ID: Final = in_path("rewrite", "the id of the rewrite")
 _SHAPE: Final = shapes.RewriteSerializer

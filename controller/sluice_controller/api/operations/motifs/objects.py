@@ -16,7 +16,7 @@ from sluice_controller.validation.bodies import Body
 from sluice_core.errors import CallerError
 from sluice_core.messages.elasticity import VERIFICATIONS
 from sluice_core.messages.policies import OBJECT
-from sluice_core.motifs.messages import CONTRACT, DETACH, EXPAND
+from sluice_motif_control.messages import CONTRACT, DETACH, EXPAND
 
 _PATH = (
     in_path("account", "an account, or the name of a project"),

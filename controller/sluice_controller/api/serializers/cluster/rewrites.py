@@ -14,7 +14,7 @@ from sluice_controller.api.serializers.base import (
     examples,
     page_of,
 )
-from sluice_core.rewrites.messages import GOALS, STATES
+from sluice_rewrites.messages import GOALS, STATES
 
 _COUNTS: Final = s.IntegerField
 

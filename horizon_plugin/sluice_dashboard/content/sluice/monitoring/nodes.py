@@ -9,11 +9,11 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
+from sluice_dashboard.charts.plots import Plot, TimeRange
 from sluice_dashboard.content.sluice.monitoring.reports import node_row, node_rows
 from sluice_dashboard.forms import ConfirmView
 from sluice_dashboard.monitoring.choices import time_link
 from sluice_dashboard.monitoring.lines import plot_metrics
-from sluice_dashboard.plots import Plot, TimeRange
 from sluice_dashboard.templatetags.sluice import url_in_panel
 from sluice_dashboard.views import PageView, PlotView, Section
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from sluice_client import Client
+from sluice_dashboard.charts.plots import Plot, TimeRange
 from sluice_dashboard.monitoring.choices import (
     LINES,
     ChoiceForm,
@@ -22,7 +23,6 @@ from sluice_dashboard.monitoring.choices import (
 )
 from sluice_dashboard.monitoring.lines import plot_targets
 from sluice_dashboard.monitoring.names import metric_choices, metric_title
-from sluice_dashboard.plots import Plot, TimeRange
 from sluice_dashboard.views import PageView, PlotView
 
 _LEVELS: Final = frozenset({"tenant", "container"})

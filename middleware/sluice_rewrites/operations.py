@@ -1,0 +1,217 @@
+"""Rewrite jobs in Redis: how they are ordered, how rewriters share them, and how far they are.
+
+Theory of operation.
+
+* A job has a list of *units* to do.  The first is the listing of its account, which adds a unit for each container; of
+  a job for the cluster it is the list of accounts, which adds a listing for each.
+* A job for the cluster begins as *collecting*: nothing of it is claimed until all accounts are known.  It fails when
+  they will not be (:mod:`account_reports`).
+* A rewriter claims a unit for :data:`LEASE` seconds and renews that with each report.  A lease that ended is claimed
+  again, from the last name that was reported: a rewriter that is killed costs no more than one page done twice, and
+  an object that was rewritten twice is the same object.
+* Each claim has a number, greater than any before in the job.  A report names it; one of an older claim is refused.
+  So a rewriter that was only asleep counts nothing twice.
+* What a container says that it holds is added to what was found, and kept with its unit.  What is looked at there
+  counts against that: what it holds more adds up at once, what it holds less is taken off at its end.  So no job does
+  more than it has found, and in the end it has done what it found.
+* A job has ended when nothing is to do and nothing is leased.
+* Rates hold over all rewriters: each piece of work reserves its place on one time line (generic cell rate algorithm).
+
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from sluice_core.store.keys import Keys
+from sluice_core.store.operation import Operation, decoded, read_messages, scripted
+from sluice_rewrites.messages import (
+    CANCELLED,
+    FAILED,
+    OPEN_STATES,
+    PAUSED,
+    RUNNING,
+    RewriteCounts,
+    RewriteJob,
+    RewriteProgress,
+    RewriteUnit,
+    UnitSize,
+)
+from sluice_rewrites.scripts import CLAIM, CREATE, ORDER, REPORT, RESERVE, SETTLE
+
+#: Seconds for which a unit belongs to a rewriter after it claimed it or reported.
+LEASE: Final = 30.0
+#: Seconds by which rates may be exceeded for a moment.
+BURST: Final = 0.5
+_MAX_EXAMPLES: Final = 20
+_SEPARATOR: Final = "\0"
+_NO_COUNTS: Final = RewriteCounts()
+_NO_UNITS: Final[Mapping[str, UnitSize | None]] = {}
+
+
+class _Reply(Protocol):
+    def __getitem__(self, index: int) -> bytes: ...
+
+
+def create_job(keys: Keys, job: RewriteJob) -> Operation[bool]:
+    """Order ``job``; False when there is one of this id already."""
+    names = (keys.rewrites, keys.rewrite(job.id, "units"), keys.rewrite(job.id, "progress"))
+    return scripted(CREATE, names, (job.id, job.encode()), bool)
+
+
+def read_jobs(keys: Keys) -> Operation[dict[str, RewriteJob]]:
+    """Id → job, all of them."""
+    return read_messages(RewriteJob, keys.rewrites)
+
+
+def order(keys: Keys, job_id: str, state: str) -> Operation[RewriteJob | None]:
+    """Have a job paused, running again or cancelled; None when it cannot be, or there is none.
+
+    A job that is in this state already stays so.  One for the cluster collects the accounts before it runs.
+    """
+    if state not in (PAUSED, RUNNING, CANCELLED):
+        raise ValueError(f"`{state}` is nothing that a job is told, expected {PAUSED}, {RUNNING} or {CANCELLED}")
+    names, arguments = (*_names(keys, job_id), keys.account_requests), (job_id, state, *OPEN_STATES)
+    return scripted(ORDER, names, arguments, lambda reply: decoded(RewriteJob, job_id, reply))
+
+
+def begin_collected(keys: Keys, job: RewriteJob, accounts: int) -> Operation[bool]:
+    """Let a job run that was collecting, since all accounts are known; False when it was not collecting."""
+    return _settle(keys, job, RUNNING, "accounts", str(accounts))
+
+
+def fail_collecting(keys: Keys, job: RewriteJob, reason: str) -> Operation[bool]:
+    """End a job that was collecting, since not all accounts will be known; False when it was not collecting."""
+    return _settle(keys, job, FAILED, "reason", reason)
+
+
+def _settle(keys: Keys, job: RewriteJob, state: str, name: str, value: str) -> Operation[bool]:
+    names = (keys.rewrites, keys.rewrite(job.id, "progress"), keys.account_requests)
+    return scripted(SETTLE, names, (job.id, job.request, state, name, value), bool)
+
+
+def delete_job(keys: Keys, job_id: str) -> Operation[bool]:
+    """Forget a job and all that is known of it; False when there is none."""
+    rest = (*_names(keys, job_id)[1:], keys.rewrite(job_id, "pace"), keys.rewrite(job_id, "failures"))
+    commands = (("HDEL", keys.rewrites, job_id), ("DEL", *rest))
+    return Operation(commands, lambda replies: bool(replies[0]), atomic=True)
+
+
+def claim_unit(keys: Keys, job_id: str, lease: float = LEASE) -> Operation[RewriteUnit | None]:
+    """A unit of a running job; None when there is nothing to do."""
+
+    def parse(reply: _Reply | None) -> RewriteUnit | None:
+        if reply is None:
+            return None
+        return RewriteUnit(job_id, _text(reply[0]), _text(reply[1]), int(reply[2]))
+
+    return scripted(CLAIM, _names(keys, job_id), (job_id, str(lease), RUNNING), parse)
+
+
+def report_unit(
+    keys: Keys,
+    unit: RewriteUnit,
+    marker: str,
+    counts: RewriteCounts = _NO_COUNTS,
+    units: Mapping[str, UnitSize | None] = _NO_UNITS,
+    more: Mapping[str, int] | None = None,
+    lease: float = LEASE,
+    failures: Sequence[tuple[str, str]] = (),
+) -> Operation[str | None]:
+    """Report that everything of a unit up to the name ``marker`` is done, and keep it for ``lease`` seconds more.
+
+    :param marker: empty: no more than was reported before
+    :param units: paths of units that were found, with what they hold if that is among the objects and bytes found
+    :param more: further counters of :class:`RewriteProgress`
+    :param lease: 0 when the unit is done, -1 to give it back
+    :param failures: objects that failed, with the reason; the last twenty are kept as examples
+    :returns: the state that the job is told to be in; None when the unit is not ours any more
+    """
+    added: list[str | bytes] = []
+    for path, size in units.items():
+        added += [_raw(path), *(("", "") if size is None else (str(size.objects), str(size.bytes)))]
+    counters = {**_counters(counts), **(more or {})}
+    words = [str(word) for pair in counters.items() for word in pair]
+    rows = [json.dumps(row) for row in failures][-_MAX_EXAMPLES:]
+    head = (unit.job, _raw(unit.path), str(unit.token), str(lease), _raw(marker), str(_MAX_EXAMPLES))
+    arguments: list[str | bytes | int] = [*head, str(len(added)), *added, str(len(rows)), *rows, *words]
+    names = (*_names(keys, unit.job), keys.rewrite(unit.job, "failures"))
+    return scripted(REPORT, names, arguments, lambda reply: None if reply is None else _text(reply))
+
+
+def reserve(keys: Keys, job_id: str, seconds: float, burst: float = BURST) -> Operation[float]:
+    """Reserve a place for work that takes ``seconds`` at the job's rate; seconds to wait for it.
+
+    With ``-seconds`` a place is given back that is not used after all.
+    """
+    return scripted(RESERVE, (keys.rewrite(job_id, "pace"),), (f"{seconds:.6f}", str(burst)), float)
+
+
+def read_progress(keys: Keys, job_id: str, now: float | None = None) -> Operation[RewriteProgress]:
+    """How far a job is.
+
+    :param now: unix seconds, to tell the claims that still hold
+    """
+    moment = time.time() if now is None else now
+
+    def parse(replies: list[Any]) -> RewriteProgress:
+        found = {_text(name): value for name, value in replies[0].items()}
+        numbers = {name: int(float(found.get(name, 0))) for name in _NUMBERS}
+        counts = RewriteCounts(
+            **{name: numbers[name] for name in _COUNTS},
+            skipped=_reasons(found, "skipped"),
+            failed=_reasons(found, "failed"),
+        )
+        return RewriteProgress(
+            counts,
+            numbers["containers"],
+            numbers["containers_done"],
+            numbers["objects"],
+            numbers["bytes"],
+            numbers["listings"],
+            int(replies[1]),
+            float(found.get("started", 0.0)),
+            float(found.get("ended", 0.0)),
+            float(found.get("paused", 0.0)),
+            tuple((path, reason) for path, reason in map(json.loads, replies[2])),
+            numbers["accounts"],
+            _text(found.get("reason", b"")),
+        )
+
+    commands = (
+        ("HGETALL", keys.rewrite(job_id, "progress")),
+        ("ZCOUNT", keys.rewrite(job_id, "leases"), f"({moment:.3f}", "+inf"),
+        ("LRANGE", keys.rewrite(job_id, "failures"), 0, -1),
+    )
+    return Operation(commands, parse)
+
+
+_COUNTS: Final = ("seen", "rewritten", "rewritten_bytes", "seen_bytes", "unchanged")
+_NUMBERS: Final = (*_COUNTS, "containers", "containers_done", "objects", "bytes", "listings", "accounts")
+
+
+def _counters(counts: RewriteCounts) -> dict[str, int]:
+    found = {name: getattr(counts, name) for name in _COUNTS}
+    for name in ("skipped", "failed"):
+        found |= {f"{name}{_SEPARATOR}{reason}": number for reason, number in getattr(counts, name).items()}
+    return {name: number for name, number in found.items() if number}
+
+
+def _reasons(found: Mapping[str, Any], name: str) -> dict[str, int]:
+    begin = f"{name}{_SEPARATOR}"
+    return {key.removeprefix(begin): int(value) for key, value in sorted(found.items()) if key.startswith(begin)}
+
+
+def _names(keys: Keys, job_id: str) -> tuple[str, ...]:
+    return (keys.rewrites, *(keys.rewrite(job_id, part) for part in ("units", "leases", "markers", "progress")))
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")

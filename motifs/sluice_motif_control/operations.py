@@ -1,0 +1,120 @@
+"""Expansions of everything, in Redis: ordered by the API, worked at by one daemon at a time.
+
+A daemon claims an operation for :data:`LEASE` seconds and renews that with each report.  When it dies another one
+claims it and begins anew: what was expanded already costs a look each.  Time is that of Redis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sluice_core.store.keys import Keys
+from sluice_core.store.operation import Operation, decoded, nothing, read_message, read_messages, scripted
+from sluice_core.store.scripts import Script
+from sluice_motif_control.messages import CANCELLED, MotifOperation
+
+#: Seconds for which an operation belongs to the daemon that claimed it or reported.
+LEASE: Final = 15.0
+#: Operations that have ended and are kept.
+KEPT: Final = 100
+
+_NOW: Final = """
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+"""
+
+#: KEYS: operations, leases, owners.  ARGV: seconds of a lease, daemon.  Answers the document; or nothing.
+_CLAIM: Final = Script(
+    _NOW
+    + """
+local id = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1)[1]
+if not id then return false end
+local document = redis.call('HGET', KEYS[1], id)
+if not document then
+  redis.call('ZREM', KEYS[2], id)
+  return false
+end
+redis.call('ZADD', KEYS[2], now + tonumber(ARGV[1]), id)
+redis.call('HSET', KEYS[3], id, ARGV[2])
+return document
+"""
+)
+
+#: KEYS: operations, leases, owners.  ARGV: id, daemon, document, seconds of a lease, whether it has ended.
+#: Answers whether it is still ours.
+_REPORT: Final = Script(
+    _NOW
+    + """
+if redis.call('HGET', KEYS[3], ARGV[1]) ~= ARGV[2] or not redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+if ARGV[5] == '1' then
+  redis.call('ZREM', KEYS[2], ARGV[1])
+  redis.call('HDEL', KEYS[3], ARGV[1])
+else
+  redis.call('ZADD', KEYS[2], now + tonumber(ARGV[4]), ARGV[1])
+end
+return 1
+"""
+)
+
+#: KEYS: as above.  ARGV: id, document of the cancelled operation.  Answers whether it had not ended.
+_CANCEL: Final = Script("""
+if redis.call('ZREM', KEYS[2], ARGV[1]) == 0 then return 0 end
+redis.call('HDEL', KEYS[3], ARGV[1])
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+return 1
+""")
+
+
+def create_operation(keys: Keys, operation: MotifOperation) -> Operation[None]:
+    """Order an operation."""
+    operations, leases, _ = _names(keys)
+    commands = (("HSET", operations, operation.id, operation.encode()), ("ZADD", leases, 0, operation.id))
+    return Operation(commands, nothing, atomic=True)
+
+
+def read_operation(keys: Keys, operation_id: str) -> Operation[MotifOperation | None]:
+    """One operation; None when there is none."""
+    return read_message(MotifOperation, keys.motif_operations, operation_id)
+
+
+def read_operations(keys: Keys) -> Operation[dict[str, MotifOperation]]:
+    """Id → operation, those that have ended included."""
+    return read_messages(MotifOperation, keys.motif_operations)
+
+
+def claim_operation(keys: Keys, daemon: str, lease: float = LEASE) -> Operation[MotifOperation | None]:
+    """An operation that nobody works at, now ours."""
+    return scripted(
+        _CLAIM, _names(keys), (str(lease), daemon), lambda reply: decoded(MotifOperation, "operation", reply or None)
+    )
+
+
+def report_operation(
+    keys: Keys, operation: MotifOperation, daemon: str, ended: bool = False, lease: float = LEASE
+) -> Operation[bool]:
+    """Say how far it is and keep it; False when it was cancelled, or another daemon has it."""
+    arguments = (operation.id, daemon, operation.encode(), str(lease), int(ended))
+    return scripted(_REPORT, _names(keys), arguments, bool)
+
+
+def cancel_operation(keys: Keys, cancelled: MotifOperation) -> Operation[bool]:
+    """End an operation; False when it has ended.
+
+    :param cancelled: as it is to be shown, in the state CANCELLED
+    """
+    if cancelled.state != CANCELLED:
+        raise ValueError(f"operation `{cancelled.id}` is {cancelled.state}, expected {CANCELLED}")
+    return scripted(_CANCEL, _names(keys), (cancelled.id, cancelled.encode()), bool)
+
+
+def forget_operations(keys: Keys, known: Mapping[str, MotifOperation], kept: int = KEPT) -> Operation[None]:
+    """Forget all but the last ``kept`` of the operations that have ended."""
+    ended = sorted((one.ended, name) for name, one in known.items() if one.ended)
+    names = [name for _, name in ended[: max(len(ended) - kept, 0)]]
+    return Operation((("HDEL", keys.motif_operations, *names),) if names else (), nothing)
+
+
+def _names(keys: Keys) -> tuple[str, str, str]:
+    return keys.motif_operations, keys.motif_operation_leases, keys.motif_operation_owners
