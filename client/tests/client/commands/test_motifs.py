@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from sluice_client.commands.motifs.motifs import object_path
+from sluice_client.commands.motifs import object_path
 from sluice_client.errors import ClientError
 from sluice_core.errors import NotFound, PeerError
 from sluice_motif_control.messages import MotifTemplate, SpaceStatus

@@ -16,7 +16,7 @@ from sluice_controller.api.serializers.base import (
     page_of,
     params_text,
 )
-from sluice_controller.api.serializers.code.uploads import RolloutSerializer
+from sluice_controller.api.serializers.code import RolloutSerializer
 from sluice_controller.policies.deployments import Deployment
 from sluice_controller.registry.dependencies import UsedDependency
 from sluice_core.describe import ALL_PLACES, ENVIRONMENTS, KINDS, PARAMETER_TYPES, PLACES, RESOURCE_TYPES

@@ -7,7 +7,7 @@ from typing import Any, Final
 from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import EntrySerializer, Serializer, computed, examples
-from sluice_controller.api.serializers.code.uploads import CodeSerializer
+from sluice_controller.api.serializers.code import CodeSerializer
 from sluice_controller.api.serializers.filters import FilterSerializer
 from sluice_controller.registry.activations import FilterActivation
 from sluice_controller.registry.aliases import OF

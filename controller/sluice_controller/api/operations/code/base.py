@@ -18,7 +18,7 @@ from sluice_controller.api.openapi import IF_MATCH, WAIT, header, operation, que
 from sluice_controller.api.parsers import RawParser
 from sluice_controller.api.permissions import authorize
 from sluice_controller.api.resources import Declare, render_entry, url_path
-from sluice_controller.api.serializers.code.uploads import ROLLBACKS, RollbackSerializer
+from sluice_controller.api.serializers.code import ROLLBACKS, RollbackSerializer
 from sluice_controller.api.view import View
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.code import revisions

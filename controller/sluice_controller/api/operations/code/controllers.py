@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import LIST, LOCATION, in_path, operation, query_word
 from sluice_controller.api.operations.code import base
 from sluice_controller.api.resources import delete_operation, no_content, render_page, show_operation
-from sluice_controller.api.serializers.code import controllers as shapes
+from sluice_controller.api.serializers import code as shapes
 from sluice_controller.api.view import View
 from sluice_controller.code import controllers
 from sluice_controller.code.revisions import RegisteredCode

@@ -17,7 +17,7 @@ from sluice_controller.api.openapi import ETAG, IF_MATCH, LIST, header, operatio
 from sluice_controller.api.operations.code import base
 from sluice_controller.api.permissions import authorize
 from sluice_controller.api.resources import no_content, render_entry, render_page
-from sluice_controller.api.serializers.code import uploads as shapes
+from sluice_controller.api.serializers import code as shapes
 from sluice_controller.api.serializers.filters import UsableFilterPageSerializer, UsableFilterSerializer
 from sluice_controller.catalog.cluster.enforcement import Cluster
 from sluice_controller.catalog.policy_cache import CacheContents

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import LIST, LOCATION, in_path, operation, query_flag
 from sluice_controller.api.operations.code import base
 from sluice_controller.api.resources import render_page
-from sluice_controller.api.serializers.code.controllers import MetricInstancesSerializer
+from sluice_controller.api.serializers.code import MetricInstancesSerializer
 from sluice_controller.api.serializers.registry import MeasuredSerializer
 from sluice_controller.api.view import View
 from sluice_controller.code import metrics as code_metrics

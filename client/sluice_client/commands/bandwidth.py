@@ -1,4 +1,4 @@
-"""``bw``: what tenants, nodes and devices move and may, and what each object server gives to a tenant."""
+"""``bw``: what tenants, nodes and devices move and may; ``slo``: what tenants are promised over the whole cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Final
 
-from sluice_client.command_base.command import WAIT, Argument, ListCommand, ShowCommand, SluiceCommand
+from sluice_client.command_base import crud
+from sluice_client.command_base.command import WAIT, Argument, EachCommand, ListCommand, ShowCommand, SluiceCommand
 from sluice_client.commands.policies import warn
 from sluice_client.errors import ClientError
 from sluice_client.resources import bandwidth as resources
@@ -151,3 +152,63 @@ class ClearBandwidth(SluiceCommand, words="bw clear"):
         gone = self.client.clear_bandwidth(account, parsed_args.storage_policy, parsed_args.wait)
         self.app.stdout.write(f"{len(gone)} taken back\n")
         return 0
+
+
+NAMES: Final = ("get_bw", "put_bw", "max_get_bw", "max_put_bw")
+SLO: Final = crud.Resource(
+    "objective",
+    "/bw/slo",
+    resources.SLO_LIST,
+    name="slos",
+    filters=(
+        Argument("--account", "only of this account"),
+        Argument("--name", "only of this name", {"choices": NAMES}),
+    ),
+)
+
+
+class ListSlos(crud.ListResources, resource=SLO, words="slo list"):
+    """List the service level objectives of tenants; what policies promise besides is among the policies."""
+
+    examples = ("--account AUTH_acme",)
+
+
+class SetSlo(ShowCommand, words="slo set"):
+    """Promise a tenant a rate over the whole cluster, or hold it to one."""
+
+    columns = resources.SLO
+    arguments = (
+        ACCOUNT,
+        Argument(
+            "name",
+            "get_bw and put_bw are promised, max_get_bw and max_put_bw are not exceeded",
+            {"choices": NAMES, "metavar": "NAME"},
+        ),
+        VALUE,
+        STORAGE_POLICY,
+        WAIT,
+    )
+    examples = ("AUTH_acme get_bw 30MBps --wait 10", "AUTH_acme max_put_bw 20 --storage-policy gold")
+
+    def fetch(self, args: Namespace) -> Data:
+        """The objective as it is now."""
+        made = self.client.set_slo(args.account, args.name, args.value, args.storage_policy, args.wait)
+        warn(self, [made])
+        return made
+
+
+class DeleteSlo(EachCommand, words="slo delete"):
+    """Take objectives of a tenant back; its others stay."""
+
+    arguments = (
+        ACCOUNT,
+        Argument("name", f"{', '.join(NAMES[:-1])} or {NAMES[-1]}", {"nargs": "+", "metavar": "NAME"}),
+        STORAGE_POLICY,
+        WAIT,
+    )
+    examples = ("AUTH_acme get_bw put_bw",)
+
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
+        """Take one back."""
+        self.client.delete_slo(args.account, name, args.storage_policy, args.wait)
+        return f"objective {name} of {args.account} is deleted", None

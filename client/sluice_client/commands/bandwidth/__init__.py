@@ -1,1 +1,0 @@
-"""``bw`` and ``slo``: what tenants move, and what they are promised of bandwidth."""

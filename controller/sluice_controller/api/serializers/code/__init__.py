@@ -1,1 +1,0 @@
-"""Shapes of uploaded code and of uploaded controllers."""
