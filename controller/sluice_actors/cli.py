@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import logging
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sluice_actors.host import Host
 from sluice_actors.settings import OPTIONS, SECTION, read
-from sluice_core.errors import SluiceError
+from sluice_core.command_line import run_daemon
 from sluice_core.logs import start_logging
 from sluice_core.options import sample_section
 
@@ -22,23 +20,22 @@ log = logging.getLogger(__name__)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; answers its exit status."""
-    parser = argparse.ArgumentParser(prog="sluice-actors", description=__doc__)
-    parser.add_argument("--config", metavar="FILE", help="ini file with a section [actors]")
-    parser.add_argument("--sample-config", action="store_true", help="print a sample of that file and exit")
-    given = parser.parse_args(argv)
-    if given.sample_config:
-        print(sample_section(SECTION, OPTIONS))
-        return 0
-    if given.config is None:
-        parser.error("--config FILE is needed")
-    try:
-        settings = read(given.config)
-        _set_up_logging(settings["log_level"])
-        asyncio.run(_run(settings))
-    except SluiceError as error:
-        print(f"sluice-actors: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_daemon(
+        argv,
+        _serve,
+        lambda: sample_section(SECTION, OPTIONS),
+        prog="sluice-actors",
+        description=__doc__,
+        config="ini file with a section [actors]",
+        sample_config="print a sample of that file and exit",
+        missing="--config FILE is needed",
+    )
+
+
+def _serve(config: str) -> None:
+    settings = read(config)
+    _set_up_logging(settings["log_level"])
+    asyncio.run(_run(settings))
 
 
 def _set_up_logging(level: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 import signal
@@ -12,6 +11,7 @@ from collections.abc import Sequence
 from sluice_agent.agent import Agent
 from sluice_agent.calibrate import cli
 from sluice_agent.settings import OPTIONS, SECTION, Settings
+from sluice_core.command_line import run_daemon
 from sluice_core.errors import SluiceError
 from sluice_core.logs import start_logging
 from sluice_core.options import read_file, sample_section
@@ -24,34 +24,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["calibrate"]:
         return cli.main(argv[1:])
-    parser = argparse.ArgumentParser(
+    return run_daemon(
+        argv,
+        _run,
+        lambda: sample_section(SECTION, OPTIONS),
         prog="sluice-agent",
         description="the process beside Swift on every node",
+        config="the configuration, an ini file with a section [agent]",
         epilog="`sluice-agent calibrate --help`: measure what this node can move",
     )
-    parser.add_argument("--config", metavar="FILE", help="the configuration, an ini file with a section [agent]")
-    parser.add_argument("--sample-config", action="store_true", help="print all options with their defaults")
-    given = parser.parse_args(argv)
-    if given.sample_config:
-        print(sample_section(SECTION, OPTIONS))
-        return 0
-    if given.config is None:
-        parser.error("--config FILE is needed, see --sample-config")
+
+
+def _run(config: str) -> None:
+    values = read_file(OPTIONS, config, SECTION)
+    settings = Settings.from_options(values)
+    _start_logging(values["log_level"])
     try:
-        values = read_file(OPTIONS, given.config, SECTION)
-        settings = Settings.from_options(values)
-        _start_logging(values["log_level"])
         asyncio.run(_serve(settings))
-    except SluiceError as error:
-        print(f"sluice-agent: {error}", file=sys.stderr)
-        return 1
     except ExceptionGroup as group:
         ours, others = group.split(SluiceError)
         if others is not None or ours is None:
             raise
-        print(f"sluice-agent: {_first(ours)}", file=sys.stderr)
-        return 1
-    return 0
+        raise _first(ours) from group
 
 
 def _first(group: BaseException) -> BaseException:

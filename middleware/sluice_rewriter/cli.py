@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import signal
-import sys
 from collections.abc import Sequence
 
-from sluice_core.errors import SluiceError
+from sluice_core.command_line import run_daemon
 from sluice_middleware.swift import internal_api
 from sluice_rewriter.settings import sample_file
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; 0 when it left in order."""
-    parser = argparse.ArgumentParser(
-        prog="sluice-rewriter", description="brings stored objects to what policies say, see docs/rewrites.md"
+    return run_daemon(
+        argv,
+        _run,
+        sample_file,
+        prog="sluice-rewriter",
+        description="brings stored objects to what policies say, see docs/rewrites.md",
+        config="an ini file: [rewriter], and a proxy application",
     )
-    parser.add_argument("--config", metavar="FILE", help="an ini file: [rewriter], and a proxy application")
-    parser.add_argument("--sample-config", action="store_true", help="print all options with their defaults")
-    given = parser.parse_args(argv)
-    if given.sample_config:
-        print(sample_file(), end="")
-        return 0
-    if given.config is None:
-        parser.error("--config FILE is needed, see --sample-config")
+
+
+def _run(config: str) -> None:
     internal_api.eventlet_monkey_patch()
     from sluice_rewriter.assembly import make_rewriter
 
-    try:
-        rewriter = make_rewriter(given.config)
-    except SluiceError as error:
-        print(f"sluice-rewriter: {error}", file=sys.stderr)
-        return 1
+    rewriter = make_rewriter(config)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, rewriter.stop)
     logging.getLogger(__name__).info("rewriter starts")
     rewriter.run()
-    return 0

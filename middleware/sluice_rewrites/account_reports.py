@@ -28,7 +28,7 @@ from sluice_core.messages.base import Message, PackedMessage
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, decode_all, nothing, scripted
-from sluice_core.store.scripts import Script
+from sluice_core.store.scripts import timed_script
 
 #: Seconds after which nobody is waited for who has not begun to read.
 PATIENCE: Final = 30.0
@@ -38,23 +38,15 @@ _FORGOTTEN: Final = 7 * 86400.0
 _NAMED: Final = 5
 _WHAT_TO_SET: Final = "set `storage_confs` in the agent.conf there, have agent and devices up, and order it again"
 
-_NOW: Final = """
-local time = redis.call('TIME')
-local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-"""
-
 #: KEYS: requests.  ARGV: name, seconds after which others are forgotten.
-_OPEN: Final = Script(
-    _NOW
-    + """
+_OPEN: Final = timed_script("""
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 return ARGV[1]
-"""
-)
+""")
 
 #: KEYS: readers.  ARGV: node.
-_READING: Final = Script(_NOW + "return redis.call('ZADD', KEYS[1], now, ARGV[1])")
+_READING: Final = timed_script("return redis.call('ZADD', KEYS[1], now, ARGV[1])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,29 +7,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_core.store.scripts import Script
-
-_NOW: Final = """
-local time = redis.call('TIME')
-local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-"""
+from sluice_core.store.scripts import timed_script
 
 #: KEYS: jobs, units to do of the job, progress.  ARGV: id, document.
-CREATE: Final = Script(
-    _NOW
-    + """
+CREATE: Final = timed_script("""
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 redis.call('RPUSH', KEYS[2], '')
 redis.call('HSET', KEYS[3], 'started', string.format('%.3f', now), 'listings', 1)
 return 1
-"""
-)
+""")
 
 #: KEYS: jobs, progress, requests.  ARGV: id, request, the new state, counter or field to set, its value.
 #: Answers whether the job was collecting.
-SETTLE: Final = Script(
-    _NOW
-    + """
+SETTLE: Final = timed_script("""
 redis.call('ZREM', KEYS[3], ARGV[2])
 local document = redis.call('HGET', KEYS[1], ARGV[1])
 if not document or cjson.decode(document).state ~= 'collecting' then return 0 end
@@ -37,14 +27,11 @@ redis.call('HSET', KEYS[1], ARGV[1], (string.gsub(document, '"state":"%a+"', '"s
 redis.call('HSET', KEYS[2], ARGV[4], ARGV[5])
 if ARGV[3] == 'failed' then redis.call('HSET', KEYS[2], 'ended', string.format('%.3f', now)) end
 return 1
-"""
-)
+""")
 
 #: KEYS: jobs, to do, leases, markers, progress.  ARGV: id, seconds of a lease, what a running job's document holds.
 #: Answers path, marker, token; or nothing.
-CLAIM: Final = Script(
-    _NOW
-    + """
+CLAIM: Final = timed_script("""
 local document = redis.call('HGET', KEYS[1], ARGV[1])
 if not document or cjson.decode(document).state ~= ARGV[3] then return false end
 local unit = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 1)[1] or redis.call('LPOP', KEYS[2])
@@ -56,8 +43,7 @@ known = known and cjson.decode(known) or {marker = ''}
 known.token = token
 redis.call('HSET', KEYS[4], unit, cjson.encode(known))
 return {unit, known.marker, string.format('%.0f', token)}
-"""
-)
+""")
 
 #: KEYS: jobs, to do, leases, markers, progress, failures.  ARGV: id, path of the unit, token, seconds of a lease
 #: (0: the unit is done, -1: it is given back), marker (empty: as it is), failures that are kept, number of words on
@@ -65,9 +51,7 @@ return {unit, known.marker, string.format('%.0f', token)}
 #: counter and what to add to it.
 #: Answers the state that the job was told to be in, or nothing when the claim is not valid any more.  A job of which
 #: nothing is left is done.
-REPORT: Final = Script(
-    _NOW
-    + """
+REPORT: Final = timed_script("""
 local id, unit, seconds, at = ARGV[1], ARGV[2], tonumber(ARGV[4]), 7
 local function take()
   local list, count = {}, tonumber(ARGV[at])
@@ -118,15 +102,12 @@ if redis.call('LLEN', KEYS[2]) == 0 and redis.call('ZCARD', KEYS[3]) == 0 then
   redis.call('HSET', KEYS[1], id, (string.gsub(document, '"state":"%a+"', '"state":"done"', 1)))
 end
 return cjson.decode(document).state
-"""
-)
+""")
 
 #: KEYS: jobs, to do, leases, markers, progress, requests for accounts.  ARGV: id, the new state, the states from which
 #: that can be.  Answers the document, or nothing when there is no such job or it is in another state or has ended.  One
 #: that is to run and does not know all accounts yet collects them.
-ORDER: Final = Script(
-    _NOW
-    + """
+ORDER: Final = timed_script("""
 local document = redis.call('HGET', KEYS[1], ARGV[1])
 if not document or redis.call('HGET', KEYS[5], 'ended') then return false end
 local job, fits = cjson.decode(document), false
@@ -149,15 +130,11 @@ if ARGV[2] == 'cancelled' then
   redis.call('HSET', KEYS[5], 'ended', string.format('%.3f', now))
 end
 return changed
-"""
-)
+""")
 
 #: KEYS: the time line.  ARGV: seconds that the work takes at the rate, seconds of burst.  Answers seconds to wait.
-RESERVE: Final = Script(
-    _NOW
-    + """
+RESERVE: Final = timed_script("""
 local at = math.max(now - tonumber(ARGV[2]), tonumber(redis.call('GET', KEYS[1]) or '0'))
 redis.call('SET', KEYS[1], string.format('%.6f', at + tonumber(ARGV[1])), 'EX', 86400)
 return string.format('%.6f', math.max(0, at - now))
-"""
-)
+""")

@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, PeerError
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, decoded, scripted
-from sluice_core.store.scripts import Script
+from sluice_core.store.scripts import Script, timed_script
 from sluice_core.store.store import Store
 from sluice_motif_control.daemons import LIFE
 from sluice_motif_control.messages import MotifAnswer, MotifCall
@@ -37,9 +37,7 @@ _ERRORS: Final = {403: Forbidden, 404: NotFound, 409: Conflict}
 
 #: KEYS: when daemons were seen, calls.  ARGV: seconds of a daemon's life, document, most calls, seconds to wait.
 #: Answers 1, 0 without a daemon, or -1 when too many calls are waiting.
-_SEND: Final = Script("""
-local time = redis.call('TIME')
-local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+_SEND: Final = timed_script("""
 if redis.call('ZCOUNT', KEYS[1], now - tonumber(ARGV[1]), '+inf') == 0 then return 0 end
 if redis.call('LLEN', KEYS[2]) >= tonumber(ARGV[3]) then return -1 end
 redis.call('LPUSH', KEYS[2], string.format('%.3f ', now + tonumber(ARGV[4])) .. ARGV[2])

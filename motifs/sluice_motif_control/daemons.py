@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, decoded, scripted
-from sluice_core.store.scripts import Script
+from sluice_core.store.scripts import timed_script
 from sluice_motif_control.messages import MotifDaemon
 
 #: Seconds after which a daemon that says nothing is gone.
@@ -14,25 +14,15 @@ LIFE: Final = 10.0
 #: Seconds between two announcements.
 PERIOD: Final = 2.0
 
-_NOW: Final = """
-local time = redis.call('TIME')
-local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-"""
-
 #: KEYS: when daemons were seen, what they said.  ARGV: name, document.
-_ANNOUNCE: Final = Script(
-    _NOW
-    + """
+_ANNOUNCE: Final = timed_script("""
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
 return 1
-"""
-)
+""")
 
 #: KEYS: as above.  ARGV: seconds of a life, whether those that are gone are wanted.  Answers name, document, ….
-_FIND: Final = Script(
-    _NOW
-    + """
+_FIND: Final = timed_script("""
 local first, last = now - tonumber(ARGV[1]), '+inf'
 if ARGV[2] == '1' then first, last = '-inf', '(' .. string.format('%.6f', now - tonumber(ARGV[1])) end
 local found = {}
@@ -41,8 +31,7 @@ for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], first, last)) do
   found[#found + 1] = redis.call('HGET', KEYS[2], name) or ''
 end
 return found
-"""
-)
+""")
 
 
 def announce(keys: Keys, daemon: MotifDaemon) -> Operation[bool]:

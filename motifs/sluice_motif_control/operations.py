@@ -11,7 +11,7 @@ from typing import Final
 
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, decoded, nothing, read_message, read_messages, scripted
-from sluice_core.store.scripts import Script
+from sluice_core.store.scripts import Script, timed_script
 from sluice_motif_control.messages import CANCELLED, MotifOperation
 
 #: Seconds for which an operation belongs to the daemon that claimed it or reported.
@@ -19,15 +19,8 @@ LEASE: Final = 15.0
 #: Operations that have ended and are kept.
 KEPT: Final = 100
 
-_NOW: Final = """
-local time = redis.call('TIME')
-local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-"""
-
 #: KEYS: operations, leases, owners.  ARGV: seconds of a lease, daemon.  Answers the document; or nothing.
-_CLAIM: Final = Script(
-    _NOW
-    + """
+_CLAIM: Final = timed_script("""
 local id = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1)[1]
 if not id then return false end
 local document = redis.call('HGET', KEYS[1], id)
@@ -38,14 +31,11 @@ end
 redis.call('ZADD', KEYS[2], now + tonumber(ARGV[1]), id)
 redis.call('HSET', KEYS[3], id, ARGV[2])
 return document
-"""
-)
+""")
 
 #: KEYS: operations, leases, owners.  ARGV: id, daemon, document, seconds of a lease, whether it has ended.
 #: Answers whether it is still ours.
-_REPORT: Final = Script(
-    _NOW
-    + """
+_REPORT: Final = timed_script("""
 if redis.call('HGET', KEYS[3], ARGV[1]) ~= ARGV[2] or not redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 if ARGV[5] == '1' then
@@ -55,8 +45,7 @@ else
   redis.call('ZADD', KEYS[2], now + tonumber(ARGV[4]), ARGV[1])
 end
 return 1
-"""
-)
+""")
 
 #: KEYS: as above.  ARGV: id, document of the cancelled operation.  Answers whether it had not ended.
 _CANCEL: Final = Script("""

@@ -7,7 +7,7 @@ from typing import Final
 
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, decoded, scripted
-from sluice_core.store.scripts import Script
+from sluice_core.store.scripts import timed_script
 from sluice_motif_control.messages import SpaceStatus
 
 #: Seconds for which a report is shown; it is written every second or two.
@@ -15,15 +15,8 @@ LIFE: Final = 15.0
 #: Spaces that are shown; those that were reported longest ago go first.
 MOST: Final = 10_000
 
-_NOW: Final = """
-local time = redis.call('TIME')
-local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-"""
-
 #: KEYS: when spaces were reported, reports.  ARGV: seconds of a life, most reports, then path, document, ….
-_WRITE: Final = Script(
-    _NOW
-    + """
+_WRITE: Final = timed_script("""
 for i = 3, #ARGV, 2 do
   redis.call('ZADD', KEYS[1], now, ARGV[i])
   redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
@@ -39,20 +32,16 @@ end
 redis.call('EXPIRE', KEYS[1], 3600)
 redis.call('EXPIRE', KEYS[2], 3600)
 return 1
-"""
-)
+""")
 
 #: KEYS: as above.  ARGV: seconds of a life.  Answers reports.
-_READ: Final = Script(
-    _NOW
-    + """
+_READ: Final = timed_script("""
 local found = {}
 for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], now - tonumber(ARGV[1]), '+inf')) do
   found[#found + 1] = redis.call('HGET', KEYS[2], name) or nil
 end
 return found
-"""
-)
+""")
 
 
 def write_spaces(keys: Keys, statuses: Iterable[SpaceStatus]) -> Operation[bool]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import logging
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from ipaddress import ip_address
@@ -30,7 +28,7 @@ from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.refusals import REFUSALS, Refusals
 from sluice_block.uploaded.sandbox import Confinement
 from sluice_code.code_store import CodeStore
-from sluice_core.errors import SluiceError
+from sluice_core.command_line import run_daemon
 from sluice_core.logs import start_logging
 from sluice_core.messages.uploads import Upload
 from sluice_core.options import OptionError, read_file, sample_section
@@ -44,26 +42,20 @@ _LONGEST: Final = 107 - len("/00000000-0000-0000-0000-000000000000/luks/stack-0.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; volumes stay attached. 0 when it left in order."""
-    parser = argparse.ArgumentParser(
+    return run_daemon(
+        argv,
+        _run,
+        lambda: sample_section(SECTION, OPTIONS),
         prog="sluice-konnector",
         description="attaches volumes to this machine through their filters, see docs/volumes.md",
+        config="the configuration, an ini file with a section [konnector]",
     )
-    parser.add_argument("--config", metavar="FILE", help="the configuration, an ini file with a section [konnector]")
-    parser.add_argument("--sample-config", action="store_true", help="print all options with their defaults")
-    given = parser.parse_args(argv)
-    if given.sample_config:
-        print(sample_section(SECTION, OPTIONS))
-        return 0
-    if given.config is None:
-        parser.error("--config FILE is needed, see --sample-config")
-    try:
-        values = read_file(OPTIONS, given.config, SECTION)
-        start_logging(values["log_level"])
-        serve(values, Path(given.config))
-    except SluiceError as error:
-        print(f"sluice-konnector: {error}", file=sys.stderr)
-        return 1
-    return 0
+
+
+def _run(config: str) -> None:
+    values = read_file(OPTIONS, config, SECTION)
+    start_logging(values["log_level"])
+    serve(values, Path(config))
 
 
 def serve(values: dict[str, Any], source: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any, Final
@@ -18,7 +17,8 @@ from sluice_client.command_base.command import (
     pair_option,
     seconds_option,
 )
-from sluice_client.errors import ApiError, ClientError, Unreachable
+from sluice_client.command_base.jobs import PAUSE, wait_for_job
+from sluice_client.errors import ApiError, ClientError
 from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.motifs import (
     OBJECT,
@@ -214,12 +214,6 @@ class ShowSpace(crud.ShowResource, resource=SPACES, words="space show"):
     examples = ("acme/thumbs", "CLUSTER")
 
 
-_POLL: Final = 1.0
-_BUSY: Final = 503
-#: Seconds between two lines where there is no terminal.
-_LINES: Final = 10.0
-
-
 class ExpandMotif(ShowCommand, words="motif expand"):
     """Make the bytes of an object again, or with `--all` those of all contracted objects of a target, or of the
     cluster."""
@@ -255,31 +249,13 @@ class ExpandMotif(ShowCommand, words="motif expand"):
             return self.client.act_on_motif(*object_path(args.target), "expand", wait=args.wait)
         account, _, container = args.target.partition("/")
         operation = self.client.expand_all(account, container)
-        return operation if args.background else self._finished(operation)
-
-    def _finished(self, operation: Data) -> Data:
-        shown = 0.0
-        terminal = self.app.stderr if self.app.stderr.isatty() else None
-        while not operation["ended_at"]:
-            now = time.monotonic()
-            if terminal is not None or now - shown >= _LINES:
-                line = printable(operation_line(operation))
-                self.app.stderr.write(f"\r\x1b[K{line}" if terminal is not None else f"{line}\n")
-                self.app.stderr.flush()
-                shown = now
-            operation = self._again(operation)
-        if terminal is not None:
-            terminal.write(f"\r\x1b[K{printable(operation_line(operation))}\n")
-        return operation
-
-    def _again(self, operation: Data) -> Data:
-        try:
-            return self.client.motif_operation(operation["id"], _POLL)
-        except (ApiError, Unreachable) as error:
-            if isinstance(error, ApiError) and error.status != _BUSY:
-                raise
-            time.sleep(_POLL)  # away for a moment
+        if args.background:
             return operation
+
+        def fetch() -> Data:
+            return self.client.motif_operation(operation["id"], PAUSE)
+
+        return wait_for_job(operation, fetch, lambda found: bool(found["ended_at"]), operation_line, self.app.stderr)
 
 
 def _refuse_failed(operation: Data) -> None:

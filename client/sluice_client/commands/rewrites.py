@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from sluice_client.command_base import crud
 from sluice_client.command_base.command import Argument, EachCommand, ShowCommand, names_argument
-from sluice_client.errors import ApiError, ClientError, Unreachable
+from sluice_client.command_base.jobs import wait_for_job
+from sluice_client.errors import ClientError
 from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.rewrites import REWRITE, REWRITE_LIST, progress_line
 
@@ -18,10 +19,6 @@ STATES: Final = (*_OPEN, "cancelled", "done", "failed")
 GOALS: Final = ("policies", "plain", "key")
 _WAIT: Final = Argument("--wait", "show how far it is until it has ended", {"action": "store_true"})
 _POLL: Final = 1.0
-#: Redis is away for a moment.
-_BUSY: Final = 503
-#: Seconds between two lines where there is no terminal.
-_LINES: Final = 10.0
 
 REWRITES: Final = crud.Resource(
     "rewrite",
@@ -57,31 +54,20 @@ class _WaitingCommand(ShowCommand):
 
     def finished(self, job: Data) -> Data:
         """``job`` when it has ended; it is shown on standard error how far it is."""
-        shown, seen, since = 0.0, job["bytes_done"], time.monotonic()
-        terminal = self.app.stderr if self.app.stderr.isatty() else None
-        while job["state"] in _OPEN:
-            now = time.monotonic()
-            if terminal is not None or now - shown >= _LINES:
-                rate = (job["bytes_done"] - seen) / (now - since) if now > since else None
-                line = printable(progress_line(job, rate) + (f", {job['warning']}" if job["warning"] else ""))
-                self.app.stderr.write(f"\r\x1b[K{line}" if terminal is not None else f"{line}\n")
-                self.app.stderr.flush()
-                shown = now
-            time.sleep(_POLL)
-            job = self._again(job)
-        if terminal is not None:
-            terminal.write(f"\r\x1b[K{printable(progress_line(job, None))}\n")
-        return job
+        seen, since = job["bytes_done"], time.monotonic()
 
-    def _again(self, job: Data) -> Data:
-        try:
+        def fetch() -> Data:
+            time.sleep(_POLL)
             return self.client.rewrite(job["id"])
-        except Unreachable:  # for a moment
-            return job
-        except ApiError as error:
-            if error.status != _BUSY:
-                raise
-            return job
+
+        def line(found: Data) -> str:
+            if found["state"] not in _OPEN:
+                return progress_line(found, None)
+            passed = time.monotonic() - since
+            rate = (found["bytes_done"] - seen) / passed if passed else None
+            return progress_line(found, rate) + (f", {found['warning']}" if found["warning"] else "")
+
+        return wait_for_job(job, fetch, lambda found: found["state"] not in _OPEN, line, self.app.stderr)
 
 
 def _refuse_failed(job: Data) -> None:

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+from sluice_actors.runtime.ownership import Ownership
 from sluice_core.errors import PeerError
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,19 @@ async def repeat_forever(what: str, step: Callable[[], Coroutine[Any, Any, None]
             pause = min(pause * 2, _LONGEST_PAUSE)
         else:
             pause = _FIRST_PAUSE
+
+
+async def repeat_while_owned(
+    what: str, ownership: Ownership, name: str, step: Callable[[], Coroutine[Any, Any, None]], seconds: float
+) -> None:
+    """Repeat ``step`` every few ``seconds`` while this host acts for ``name``."""
+
+    async def owned() -> None:
+        if ownership.owns(name):
+            await step()
+        await asyncio.sleep(seconds)
+
+    await repeat_forever(what, owned)
 
 
 async def wait_at_most(event: asyncio.Event, seconds: float) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 from sluice_actors.events.event_log import LogEvent
 from sluice_actors.events.node_problems import is_away
 from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_while_owned
 from sluice_core.errors import CallerError, NotFound, PeerError
 from sluice_core.messages.events import VOLUME_FAILED
 from sluice_core.messages.nodes import NodeReport
@@ -63,12 +63,7 @@ class Confirmations(Service):
         self._log_event = log_event
 
     def start(self, spawn: Spawn) -> None:
-        spawn(repeat_forever("confirm attachments of volumes", self._step))
-
-    async def _step(self) -> None:
-        if self._ownership.owns(NAME):
-            await self.answer_all()
-        await asyncio.sleep(_INTERVAL)
+        spawn(repeat_while_owned("confirm attachments of volumes", self._ownership, NAME, self.answer_all, _INTERVAL))
 
     async def answer_all(self) -> None:
         """Answer each konnector that asks; nodes do not wait for each other.

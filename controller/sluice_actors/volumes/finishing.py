@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_while_owned
 from sluice_core.errors import CallerError, PeerError
 from sluice_core.store.store import AsyncStore
 from sluice_volumes import operations
@@ -59,12 +59,7 @@ class OperationFinisher(Service):
         self._clock = clock
 
     def start(self, spawn: Spawn) -> None:
-        spawn(repeat_forever("finish operations on volumes", self._step))
-
-    async def _step(self) -> None:
-        if self._ownership.owns(NAME):
-            await self.finish_all()
-        await asyncio.sleep(INTERVAL)
+        spawn(repeat_while_owned("finish operations on volumes", self._ownership, NAME, self.finish_all, INTERVAL))
 
     async def finish_all(self) -> None:
         """Bring each operation further that nobody works at.

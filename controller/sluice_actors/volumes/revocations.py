@@ -16,7 +16,7 @@ from typing import Final
 from sluice_actors.events.event_log import LogEvent
 from sluice_actors.events.node_problems import is_away
 from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_while_owned
 from sluice_core.errors import CallerError, NotFound, PeerError
 from sluice_core.messages.events import VOLUME_FAILED
 from sluice_core.store.store import AsyncStore
@@ -57,12 +57,7 @@ class Revocations(Service):
         self._log_event = log_event
 
     def start(self, spawn: Spawn) -> None:
-        spawn(repeat_forever("revoke volumes", self._step))
-
-    async def _step(self) -> None:
-        if self._ownership.owns(NAME):
-            await self.notify_konnectors()
-        await asyncio.sleep(_INTERVAL)
+        spawn(repeat_while_owned("revoke volumes", self._ownership, NAME, self.notify_konnectors, _INTERVAL))
 
     async def notify_konnectors(self) -> None:
         """Tell each konnector that is there what it does not know yet.

@@ -95,7 +95,7 @@ class QueryParameter(OpenApiParameter):
 class Operation:
     """What is declared of a call: who may send it, and what it may bring.
 
-    :param answer: the function that answers requests, a method of a class of ``view``
+    :param handler: the function that answers requests, a method of a class of ``view``
     :param rule: the name of its rule
     :param further: names of rules that it asks besides, of some requests
     :param bodiless: whether there must be no body
@@ -106,7 +106,7 @@ class Operation:
     method: str
     path: str
     view: type[Any]
-    answer: Callable[..., Any]
+    handler: Callable[..., Any]
     rule: str
     further: tuple[str, ...]
     query: tuple[QueryParameter, ...]
@@ -210,10 +210,10 @@ def operation(
 def _copy(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of its own for each declaration, to which drf-spectacular attaches it."""
 
-    def answer(view: Any, request: Any, **path: str) -> Any:
+    def handler(view: Any, request: Any, **path: str) -> Any:
         return function(view, request, **path)
 
-    return answer
+    return handler
 
 
 def _declare_rule(rule: Rule | str) -> str:

@@ -57,14 +57,14 @@ def make_urlpatterns() -> list[URLPattern]:
 def make_view(declared: Iterable[Operation]) -> type[View]:
     """The view of one path: of the classes that its operations need, with a method for each of them.
 
-    Where an operation is :data:`OPEN`, so are the others of its path.
+    It asks for no token where all of them are :data:`OPEN`.
     """
     by_method = {one.method: one for one in declared}
     classes = dict.fromkeys(one.view for one in by_method.values())
     bases = [one for one in classes if not any(one is not other and issubclass(other, one) for other in classes)]
     name = "".join(word.title() for word in next(iter(by_method.values())).name.split("_"))
-    attributes: dict[str, Any] = {method: one.answer for method, one in by_method.items()}
-    if any(one.rule == OPEN for one in by_method.values()):
+    attributes: dict[str, Any] = {method: one.handler for method, one in by_method.items()}
+    if all(one.rule == OPEN for one in by_method.values()):
         attributes |= {"authentication_classes": (), "permission_classes": (AllowAny,)}
     return type(f"{name}View", tuple(bases), {**attributes, "operations": by_method})
 

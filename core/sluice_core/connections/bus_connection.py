@@ -26,8 +26,8 @@ _LONGEST_PAUSE: Final = 2.0
 class BusConnection:
     """One connection with one channel, kept up; the base of publisher and consumer.
 
-    Subclasses override :meth:`_opened`, which gets a channel on which the exchange is declared and calls
-    :meth:`_ready` when messages can flow, and :meth:`_lost`.
+    Subclasses override :meth:`_on_channel_open`, which gets a channel on which the exchange is declared and calls
+    :meth:`_ready` when messages can flow, and :meth:`_on_closed`.
     """
 
     def __init__(self, url: str, exchange: str, durable: bool = True) -> None:
@@ -40,7 +40,7 @@ class BusConnection:
         self._failures = 0
         self._retry: asyncio.TimerHandle | None = None
         self._closing = False
-        self._gone = asyncio.Event()
+        self._closed = asyncio.Event()
         #: The host of this connection, or of the attempt under way.
         self.host = self._link.place
         #: Set while messages can flow.
@@ -57,14 +57,14 @@ class BusConnection:
 
     def _connect(self) -> None:
         self._retry = None
-        self._gone.clear()
+        self._closed.clear()
         chosen = next(self._turns)
         self.host = f"{chosen.host}:{chosen.port}"
         self._connection = AsyncioConnection(
             chosen,
             on_open_callback=self._connection_open,
-            on_open_error_callback=lambda _, error: self._connection_lost(error),
-            on_close_callback=lambda _, error: self._connection_lost(error),
+            on_open_error_callback=lambda _, error: self._connection_closed(error),
+            on_close_callback=lambda _, error: self._connection_closed(error),
             custom_ioloop=asyncio.get_running_loop(),
         )
 
@@ -75,7 +75,10 @@ class BusConnection:
         self._channel = channel
         channel.add_on_close_callback(self._channel_closed)
         channel.exchange_declare(
-            self._exchange, exchange_type="topic", durable=self._durable, callback=lambda _: self._opened(channel)
+            self._exchange,
+            exchange_type="topic",
+            durable=self._durable,
+            callback=lambda _: self._on_channel_open(channel),
         )
 
     def _channel_closed(self, channel: Any, reason: Exception) -> None:
@@ -84,11 +87,11 @@ class BusConnection:
             log.error("bus at %s closed our channel: %s", self.host, reason)
             self._connection.close()
 
-    def _connection_lost(self, error: BaseException) -> None:
+    def _connection_closed(self, error: BaseException) -> None:
         self.connected.clear()
         self._channel = None
-        self._lost()
-        self._gone.set()
+        self._on_closed()
+        self._closed.set()
         if self._closing:
             return
         pause = self._next_pause()
@@ -109,11 +112,11 @@ class BusConnection:
         self._failures = 0
         self.connected.set()
 
-    def _opened(self, channel: Any) -> None:
+    def _on_channel_open(self, channel: Any) -> None:
         self._ready()
 
-    def _lost(self) -> None:
-        """The connection is gone; nothing to do by default."""
+    def _on_closed(self) -> None:
+        """Called when the connection was closed; nothing to do by default."""
 
     async def close(self, timeout: float = 2.0) -> None:
         """Leave the broker in order, or after ``timeout`` seconds without its consent."""
@@ -127,6 +130,6 @@ class BusConnection:
             self._connection.close()
         try:
             async with asyncio.timeout(timeout):
-                await self._gone.wait()
+                await self._closed.wait()
         except TimeoutError:
             log.warning("bus at %s did not say goodbye within %g s", self.host, timeout)

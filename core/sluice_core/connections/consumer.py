@@ -85,7 +85,7 @@ class Consumer(BusConnection):
                 self._ready()
             self._settled.set()
 
-    def _opened(self, channel: Any) -> None:
+    def _on_channel_open(self, channel: Any) -> None:
         channel.queue_declare(
             "", exclusive=True, auto_delete=True, arguments=self._arguments, callback=self._queue_declared
         )
@@ -106,7 +106,7 @@ class Consumer(BusConnection):
             self.failed += 1
             log.exception("a message with routing key `%s` was not digested", method.routing_key)
 
-    def _lost(self) -> None:
+    def _on_closed(self) -> None:
         self._queue = ""
         self._unsettled = 0
         self._settled.clear()

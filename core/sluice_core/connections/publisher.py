@@ -87,7 +87,7 @@ class Publisher(BusConnection):
         self._blocked = blocked
         self._flush()
 
-    def _opened(self, channel: Any) -> None:
+    def _on_channel_open(self, channel: Any) -> None:
         self._number = 0
         channel.confirm_delivery(self._confirmed, callback=lambda _: self._confirming())
 
@@ -95,7 +95,7 @@ class Publisher(BusConnection):
         self._ready()
         self._flush()
 
-    def _lost(self) -> None:
+    def _on_closed(self) -> None:
         self._waiting.extendleft(reversed(self._sent.values()))
         self._sent.clear()
 

@@ -22,6 +22,16 @@ class Script:
         object.__setattr__(self, "sha", hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest())
 
 
+def timed_script(source: str) -> Script:
+    """A script that knows ``now``, unix seconds of Redis' clock: who uses it runs on many machines."""
+    return Script(
+        f"""
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+{source.lstrip()}"""
+    )
+
+
 #: Apply one draft.
 #:
 #: ARGV: id for a new history, expected history (empty: any), whether the epoch moves (0, 1), stream

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from sluice_client.command_base import crud
 from sluice_client.command_base.command import Argument, EachCommand, ShowCommand, SluiceCommand
-from sluice_client.errors import ApiError, ClientError, Unreachable
+from sluice_client.command_base.jobs import wait_for_job
+from sluice_client.errors import ClientError
 from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.volumes import OPERATION, OPERATION_LIST
 
@@ -18,9 +19,6 @@ STATES: Final = ("under_way", "done", "failed")
 WAIT: Final = Argument("--wait", "wait until it has ended", {"action": "store_true"})
 #: Seconds that one request waits.
 _PATIENCE: Final = 5.0
-#: What is behind the controller is away for a moment.
-_BUSY: Final = 503
-_PAUSE: Final = 1.0
 
 OPERATIONS: Final = crud.Resource(
     "operation",
@@ -43,26 +41,19 @@ class WaitingCommand(SluiceCommand):
 
         :raises ClientError: when it has failed
         """
-        began, told = time.monotonic(), 0
-        while wait and operation["state"] == STATES[0]:
-            operation = self._again(operation)
-            seconds = int(time.monotonic() - began)
-            if seconds > told:
-                told = seconds
-                self.say(f"{operation['what']} of {printable(str(operation['volume'] or 'a volume'))}: {seconds} s")
+        began, name = time.monotonic(), operation["id"]
+        if wait:
+            operation = wait_for_job(
+                operation,
+                lambda: self.client.volume_operation(name, _PATIENCE),
+                lambda found: bool(found["state"] != STATES[0]),
+                lambda found: f"{found['what']} of {found['volume'] or 'a volume'}: {time.monotonic() - began:.0f} s",
+                self.app.stderr,
+                seconds=1.0,
+                at_once=False,
+            )
         if operation["state"] == STATES[2]:
             raise ClientError(f"operation {operation['id']} has failed: {printable(operation['reason'])}")
-        return operation
-
-    def _again(self, operation: Data) -> Data:
-        try:
-            return self.client.volume_operation(operation["id"], _PATIENCE)
-        except Unreachable:  # for a moment
-            pass
-        except ApiError as error:
-            if error.status != _BUSY:
-                raise
-        time.sleep(_PAUSE)
         return operation
 
 
