@@ -11,14 +11,13 @@ from typing import Final
 
 from sluice_core.describe import FILTER, KONNECTOR, THROTTLE, TIER, VOLUMES, ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError
+from sluice_volumes.tiers import FABRICS
 
 #: Bytes and operations per second beyond which no volume is limited.
 MOST_BANDWIDTH: Final = 1e12
 MOST_IOPS: Final = 1e9
 THROTTLING: Final = "throttling"
 TIER_KEYWORD: Final = "tier"
-#: How volumes are reached.
-FABRICS: Final = ("nbd", "iscsi", "rbd", "nfs", "fc")
 #: Keyword of a sentence → filter of a volume's stack, where these differ.
 STACK_FILTERS: Final = {"encryption": "luks"}
 

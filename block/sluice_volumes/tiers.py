@@ -18,6 +18,7 @@ from sluice_volumes.messages import Pool, PoolCalibration, Tier
 
 NO_RESILIENCY: Final = "none"
 RAID: Final = "raid"
+#: How volumes are reached.
 FABRICS: Final = ("nbd", "iscsi", "rbd", "nfs", "fc")
 #: More replicas nobody keeps.
 MOST_REPLICAS: Final = 9
