@@ -80,7 +80,7 @@ VOLUME_ACTIONS: Final = (
 
 
 def check_parameters(keyword: str, params: Mapping[str, Scalar]) -> None:
-    """Refuse what no single parameter is wrong with.
+    """Check the parameters of an action together: that there is one, and that they do not exclude each other.
 
     :raises CallerError: when nothing is said, or things that do not go together
     """

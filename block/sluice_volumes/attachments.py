@@ -48,7 +48,7 @@ Konnectors = Callable[[str], Konnector]
 
 
 class Attachments:
-    """Ends attachments and detachments.
+    """Finishes attach and detach operations.
 
     :param cinder: with our service user's rights
     :param now: unix seconds
@@ -60,7 +60,7 @@ class Attachments:
         self._now = now
 
     def advance_attach(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
-        """Whoever attached it died, or lost the konnector on the way: find out which, and clear up."""
+        """Finish an attach that nobody works at: complete it if the konnector serves the volume, or undo it."""
         konnector = self._konnectors(str(operation.data["node"]))
         try:
             shown = konnector.volume(operation.volume)
@@ -76,7 +76,7 @@ class Attachments:
     def complete_attach(
         self, operation: VolumeOperation, record: VolumeRecord | None, shown: Mapping[str, Any]
     ) -> Outcome:
-        """End an attachment well.
+        """Complete the attachment in Cinder, and record where the volume is attached.
 
         :param shown: the konnector's answer about the volume
         """
@@ -90,7 +90,7 @@ class Attachments:
         return Outcome(done(operation, self._now(), device=str(shown.get("device") or "")), found)
 
     def undo_attach(self, operation: VolumeOperation, record: VolumeRecord | None, reason: str) -> Outcome:
-        """Take an attachment back, at the konnector first.
+        """Detach the volume at the konnector, delete its attachment in Cinder, and fail the operation with ``reason``.
 
         A stack that was chosen for it is chosen anew next time when the konnector never had the volume.
         """
@@ -111,7 +111,7 @@ class Attachments:
         return Outcome(failed(operation, self._now(), reason), record)
 
     def shows_size(self, record: VolumeRecord) -> bool:
-        """Whether the user of a volume that has grown sees its size now; otherwise after the next attach."""
+        """Have the konnector show the new size of a volume; False when its user sees it after the next attach."""
         try:
             return self._konnectors(record.node).resize(record.id, record.size * GIB)
         except (CallerError, PeerError) as error:
@@ -122,7 +122,7 @@ class Attachments:
         return self.detach(operation, record, self._cinder)
 
     def detach(self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder) -> Outcome:
-        """Have the konnector let a volume go, then Cinder.
+        """Detach a volume at its konnector, then delete its attachment in Cinder.
 
         :param cinder: with whose rights
         :raises PeerError: when the konnector or Cinder does not answer: it is to be repeated
@@ -157,7 +157,7 @@ class Attachments:
         return self.complete_detach(replace(operation, data=said), record, cinder)
 
     def complete_detach(self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder) -> Outcome:
-        """End a detachment that the konnector is done with.
+        """Delete the attachment in Cinder of a volume that its konnector has detached.
 
         :param cinder: with whose rights
         """

@@ -75,7 +75,7 @@ class OperationReconciler:
         }
 
     def advance(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
-        """The operation as far as it has come; unchanged while Cinder is at work.
+        """Bring an operation as far as Cinder and the konnector are; it is unchanged while Cinder works at it.
 
         :param record: what is known of its volume
         :raises PeerError: when Cinder or the konnector is away; it is to be repeated then
@@ -108,7 +108,7 @@ class OperationReconciler:
         return found[0] if found else None
 
     def _unless_patient(self, operation: VolumeOperation, reason: str) -> VolumeOperation:
-        """Failed, unless somebody may be about to ask."""
+        """The operation as failed, or unchanged while the request that ordered it may still ask Cinder."""
         if operation.step != ASKED and self._now() - operation.created < PATIENCE:
             return operation
         return failed(operation, self._now(), reason)

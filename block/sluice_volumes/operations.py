@@ -67,7 +67,7 @@ def read_pools(keys: Keys) -> Operation[dict[str, Pool]]:
 
 
 def write_pools(keys: Keys, pools: Iterable[Pool]) -> Operation[None]:
-    """Put ``pools`` in the place of all that were known."""
+    """Replace all known pools by ``pools``."""
     words = [word for one in pools for word in (one.name, one.encode())]
     commands: tuple[Command, ...] = (("DEL", keys.pools), *((("HSET", keys.pools, *words),) if words else ()))
     return Operation(commands, nothing, atomic=True)
@@ -119,7 +119,7 @@ def create_record(keys: Keys, record: VolumeRecord) -> Operation[bool]:
 
 
 def replace_record(keys: Keys, before: VolumeRecord, after: VolumeRecord) -> Operation[bool]:
-    """Put ``after`` in the place of ``before``; False when it is another one meanwhile."""
+    """Replace ``before`` by ``after``; False when it has changed meanwhile."""
     return scripted(_REPLACE, (keys.volumes,), (before.id, before.encode(), after.encode()), bool)
 
 
@@ -170,23 +170,23 @@ def is_free(operation: VolumeOperation, now: float) -> bool:
 
 
 def is_untold(operation: VolumeOperation) -> bool:
-    """Whether a volume was taken from a konnector that does not know it yet."""
+    """Whether a volume was detached by force from a konnector that has not been told yet."""
     return operation.state == DONE and operation.data.get(KONNECTOR_TOLD) is False
 
 
 def claim(keys: Keys, operation: VolumeOperation, now: float) -> tuple[VolumeOperation, Operation[bool]]:
-    """The operation as whoever runs the second has it; False of that: somebody else was faster."""
+    """The operation as claimed, and the command that writes it, which gives False when another process was faster."""
     claimed = replace(operation, claimed=now)
     return claimed, replace_operation(keys, operation, claimed)
 
 
 def release(keys: Keys, claimed: VolumeOperation, found: VolumeOperation) -> Operation[bool]:
-    """Write what was found of a claimed operation, for anybody to go on; False when the claim was lost."""
+    """Write what a claimed operation has become, and give up the claim; False when the claim was lost."""
     return replace_operation(keys, claimed, replace(found, claimed=0.0))
 
 
 def replace_operation(keys: Keys, before: VolumeOperation, after: VolumeOperation) -> Operation[bool]:
-    """Put ``after`` in the place of ``before``; False when it is another one meanwhile."""
+    """Replace ``before`` by ``after``; False when it has changed meanwhile."""
     return scripted(_REPLACE, (keys.volume_operations,), (before.id, before.encode(), after.encode()), bool)
 
 

@@ -57,5 +57,5 @@ class SeriesRecord(Message):
 
     @property
     def key(self) -> SeriesKey:
-        """What it is of."""
+        """The metric, the level and the path of the series."""
         return SeriesKey(self.metric, self.level, self.path, self.rest)

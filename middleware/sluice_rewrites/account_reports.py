@@ -120,7 +120,7 @@ class AccountCollection:
 
     @property
     def problem(self) -> str:
-        """Why it will not become complete; empty while it may."""
+        """Why the list will not become complete; empty while it still may."""
         if self.age is None:
             return "redis has lost the request for the accounts; order it again"
         answered = {report.node for report in self.reports}
@@ -145,7 +145,7 @@ def open_request(keys: Keys, request: str) -> Operation[None]:
 
 
 def close_request(keys: Keys, request: str) -> Operation[None]:
-    """Nobody waits for its answers any more."""
+    """Close a request, whose answers nobody waits for any more."""
     return Operation((("ZREM", keys.account_requests, request),), nothing)
 
 

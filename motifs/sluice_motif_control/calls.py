@@ -56,7 +56,7 @@ return 1
 
 
 class MotifCalls(Protocol):
-    """What a daemon does when it is asked; whatever it raises of ``SluiceError`` is raised at the caller."""
+    """The calls that a daemon answers; a ``SluiceError`` that it raises is raised at the caller."""
 
     def attach(self, item: str, template: str, params: Mapping[str, Any], identity: str) -> Mapping[str, Any]:
         """Attach a motif to an item; what the item is then, as of :meth:`show`."""
@@ -139,7 +139,7 @@ def _wait_for_answer(keys: Keys, call_id: str, seconds: float) -> Operation[byte
 
 
 def claim_call(keys: Keys, daemon: str, seconds: float) -> Operation[tuple[bytes, bool] | None]:
-    """A call as it waits, now in the hand of ``daemon``, and whether its caller has given up; None when none came.
+    """Claim the call that waits longest: its bytes, and whether its caller has given up; None without one.
 
     :param seconds: to wait for one
     """
@@ -159,7 +159,7 @@ def claim_call(keys: Keys, daemon: str, seconds: float) -> Operation[tuple[bytes
 
 
 def taken_call(taken: bytes) -> MotifCall:
-    """The call in what :func:`take` answered.
+    """Decode what :func:`claim_call` has claimed.
 
     :raises DecodeError: when it is none
     """
@@ -167,12 +167,12 @@ def taken_call(taken: bytes) -> MotifCall:
 
 
 def calls_in_hand(keys: Keys, daemon: str) -> Operation[list[bytes]]:
-    """The calls that a daemon has taken and not answered."""
+    """The calls that a daemon has claimed and not answered."""
     return Operation((("LRANGE", keys.motif_calls_taken(daemon), 0, -1),), lambda replies: list(replies[0]))
 
 
 def answer_call(keys: Keys, daemon: str, taken: bytes, call_id: str, answer: MotifAnswer) -> Operation[bool]:
-    """Answer a call; False when somebody else has answered it for us."""
+    """Answer a call; False when another daemon has answered it."""
     names = (keys.motif_calls_taken(daemon), keys.motif_answer(call_id))
     return scripted(_ANSWER, names, (taken, answer.encode(), ANSWER_LIFE), bool)
 

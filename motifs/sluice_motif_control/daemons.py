@@ -35,12 +35,12 @@ return found
 
 
 def announce(keys: Keys, daemon: MotifDaemon) -> Operation[bool]:
-    """Say that a daemon runs."""
+    """Announce a daemon that runs."""
     return scripted(_ANNOUNCE, _names(keys), (daemon.name, daemon.encode()), bool)
 
 
 def withdraw(keys: Keys, name: str) -> Operation[bool]:
-    """A daemon runs no more."""
+    """Withdraw the announcement of a daemon that ends."""
     seen, said = _names(keys)
     commands = (("ZREM", seen, name), ("HDEL", said, name))
     return Operation(commands, lambda replies: bool(replies[0]), atomic=True)

@@ -38,7 +38,7 @@ class MotifTemplate(Message):
 
     @property
     def info(self) -> ActionInfo:
-        """What it is to the language.
+        """How the language describes the template.
 
         :raises TypeError: when a newer daemon describes parameters that this version does not know
         """

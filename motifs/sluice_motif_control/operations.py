@@ -74,7 +74,7 @@ def read_operations(keys: Keys) -> Operation[dict[str, MotifOperation]]:
 
 
 def claim_operation(keys: Keys, daemon: str, lease: float = LEASE) -> Operation[MotifOperation | None]:
-    """An operation that nobody works at, now ours."""
+    """Claim an operation that no daemon works at; None without one."""
     return scripted(
         _CLAIM, _names(keys), (str(lease), daemon), lambda reply: decoded(MotifOperation, "operation", reply or None)
     )
@@ -83,7 +83,7 @@ def claim_operation(keys: Keys, daemon: str, lease: float = LEASE) -> Operation[
 def report_operation(
     keys: Keys, operation: MotifOperation, daemon: str, ended: bool = False, lease: float = LEASE
 ) -> Operation[bool]:
-    """Say how far it is and keep it; False when it was cancelled, or another daemon has it."""
+    """Write how far a claimed operation is, and renew its lease; False when it was cancelled or claimed again."""
     arguments = (operation.id, daemon, operation.encode(), str(lease), int(ended))
     return scripted(_REPORT, _names(keys), arguments, bool)
 

@@ -81,7 +81,7 @@ class TooDeep(CallerError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something that a template reads.
+    """A source that a template reads.
 
     :param external: it lies outside of the store (a URL, another cluster), is not watched, and is no item of ours
     :param owned: it is a copy that the storage keeps for the runtime alone, which no client can see or change
@@ -95,7 +95,7 @@ class Source:
 
 
 class TemplateCall(Protocol):
-    """What a template is given for one expansion or contraction of ``item``."""
+    """The arguments of a template for one expansion or contraction of ``item``."""
 
     @property
     def item(self) -> str:
@@ -111,7 +111,7 @@ class TemplateCall(Protocol):
 
     @property
     def identity(self) -> str:
-        """Who attached the motif."""
+        """The user who attached the motif."""
 
     def read(self, source: str) -> Iterator[bytes]:
         """The plain bytes of a source that ``Template.sources`` names; expands it when it is contracted.
@@ -134,7 +134,7 @@ class TemplateCall(Protocol):
         """
 
     def check(self) -> None:
-        """To be called now and then by what computes for long without reading or yielding: it keeps the lease."""
+        """Renew the lease; a template calls it now and then while it computes without reading or yielding."""
 
 
 class Template(ABC):

@@ -47,7 +47,7 @@ class ItemState:
 
 
 class ItemWatcher(Protocol):
-    """Who is told what becomes of items, in the order in which it does; must not block."""
+    """Is told how items change, in that order; must not block."""
 
     def changed(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
         """An item is new (``before`` is None), gone (``after`` is None), or something else than before."""
@@ -94,14 +94,14 @@ class ItemTable:
         return self._names[slot] if 0 <= slot < len(self._names) else None
 
     def names(self, under: str = "", marker: str = "", limit: int | None = None) -> list[str]:
-        """Those that begin with ``under`` and come behind ``marker``, in their order, ``limit`` of them."""
+        """The names that begin with ``under`` behind ``marker``, in order, ``limit`` at most."""
         with self._mutex:
             known = list(self._slots)
         found = [name for name in known if name > marker and name.startswith(under)]
         return sorted(found) if limit is None else heapq.nsmallest(limit, found)
 
     def watch(self, watcher: ItemWatcher) -> None:
-        """Tell somebody what there is, and from now on what becomes of it."""
+        """Tell a watcher of all items, and from now on of each change."""
         with self._mutex:
             self._watchers.append(watcher)
             for name, slot in self._slots.items():
@@ -181,7 +181,7 @@ class ItemTable:
                     watcher.made(slot, name, seconds)
 
     def statistics(self, name: str) -> ItemStatistics | None:
-        """What is known of an item; None when it is not known."""
+        """The statistics of an item; None when the table does not have it."""
         with self._mutex:
             self._count()
             slot = self._slots.get(name)

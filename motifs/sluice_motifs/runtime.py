@@ -159,7 +159,7 @@ class Runtime:
     def notify_open(
         self, name: str, chain: tuple[str, ...] = (), needed: bool = False, sources: Sequence[str] = ()
     ) -> Opened:
-        """Somebody reads an item; as ``Openings.open``."""
+        """Note that an item is read, as ``Openings.open`` does."""
         opened = self._openings.open(name, chain, needed=needed, sources=sources)
         self.items.note_open(name, self._around.clock())
         return opened

@@ -84,7 +84,7 @@ class _Loader(importlib.abc.InspectLoader):
 
 @contextlib.contextmanager
 def refuse_failures(what: str) -> Iterator[None]:
-    """Whatever uploaded code raises meanwhile makes it unfit.
+    """Turn what uploaded code raises into :class:`BadUpload`.
 
     :param what: what failed, as the reason begins
     :raises BadUpload: with the exception and its text

@@ -76,7 +76,7 @@ class Verdict(Message):
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """Who tries: Swift's Python, and the user and group to become (only root can); empty for ours."""
+    """The Python that runs trials, and the user and group that it becomes (only root can); empty: our own."""
 
     python: str = ""
     user: str = ""
@@ -89,7 +89,7 @@ def trial_module(trial: Trial) -> str:
 
 
 def try_code(trial: Trial, interpreter: Interpreter | None = None) -> Verdict:
-    """What a child says of the code; waits for it, at most :data:`_TIME_LIMIT` seconds.
+    """Try code in a child process; its verdict, which is waited for :data:`_TIME_LIMIT` seconds at most.
 
     :raises PeerError: when no child can be had, which says nothing about the code
     """
@@ -136,7 +136,7 @@ def _verdict(code: int, raw: bytes) -> Verdict:
 
 
 def serve_trial(judge: Callable[[Trial, bytes], Verdict]) -> None:
-    """Judge the code of the trial on standard input, and say it on standard output."""
+    """Read a trial from standard input, run it, and write its verdict to standard output."""
     answers = os.dup(1)
     os.dup2(2, 1)  # what the code prints is no answer
     _limit()
@@ -154,7 +154,7 @@ def serve_trial(judge: Callable[[Trial, bytes], Verdict]) -> None:
 
 
 def _limit() -> None:
-    """Bound what a mistake can cost; hard limits that are lower already stay."""
+    """Lower the resource limits of this process; hard limits that are lower already stay."""
     for what, wanted in (
         (resource.RLIMIT_CPU, int(_TIME_LIMIT)),
         (resource.RLIMIT_AS, _MEMORY),

@@ -121,7 +121,7 @@ class ProvenCode(Generic[T]):
 
 
 def _essence(upload: Upload) -> Upload:
-    """``upload`` without what makes no difference to who runs it."""
+    """``upload`` without the fields that do not matter to a process that runs it."""
     return replace(
         upload, revisions=(), earlier=(), created=0, created_by="", self_service=False, running=True, reverse=False
     )

@@ -38,7 +38,7 @@ def software() -> str:
 
 
 def code_digest(files: Iterable[tuple[str, str]]) -> str:
-    """One digest of many.
+    """The digest of the digests of all files.
 
     :param files: path below the packages → digest of its content
     """

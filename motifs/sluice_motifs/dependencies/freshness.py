@@ -270,7 +270,7 @@ class _Search:
         return self._known[name]
 
     def versions(self) -> dict[str, str]:
-        """Those of all items that were viewed and exist."""
+        """The versions of all items that were viewed and exist."""
         return {name: one.plain.version for name, one in self._known.items() if one is not None}
 
     def _has_changed(self, source: str, made_from: str | None) -> bool:

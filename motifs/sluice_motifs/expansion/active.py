@@ -23,7 +23,7 @@ class ActiveExpansion:
     users: int = 2
 
     def serves(self, view: ItemView, state: SourceState) -> bool:
-        """Whether it makes what somebody needs who has just looked: nothing has changed since it began."""
+        """Whether a reader who has just looked may join it: nothing has changed since it began."""
         same = self.view.plain.version == view.plain.version and self.view.record.motifs == view.record.motifs
         return same and self.state.closure == state.closure and not self.stream.failed
 
@@ -54,7 +54,7 @@ class ActiveExpansions:
             self._active[active.view.name] = active
 
     def end(self, active: ActiveExpansion) -> None:
-        """Its maker has finished: who opens the item from now on looks at it anew."""
+        """Mark it as finished: who opens the item from now on looks at it anew."""
         self.forget(active)
         self.leave(active)
 
@@ -71,7 +71,7 @@ class ActiveExpansions:
             self._mutex.wait_for(lambda: self._active.get(active.view.name) is not active)
 
     def leave(self, active: ActiveExpansion) -> None:
-        """One who makes or reads it less; the last one closes it."""
+        """Take away one user; the last one closes it."""
         with self._mutex:
             active.users -= 1
             last = active.users == 0

@@ -81,7 +81,7 @@ class LinkedLists:
         self._after[end], self._before[first] = first, end
 
     def slots(self, number: int = 0) -> Iterator[int]:
-        """Those of a list in order; the ones that were yielded may be removed meanwhile."""
+        """The slots of a list in order; those that were yielded may be removed meanwhile."""
         slot = self._first[number]
         if slot == NONE:
             return

@@ -114,7 +114,7 @@ class SpaceController:
         self._told.put(self._keeper.scanned)
 
     def closed(self, name: str) -> None:
-        """Somebody has closed an item; may be called in any thread."""
+        """Note that an item was closed; may be called in any thread."""
         slot = self._runtime.items.slot(name)
         if slot is not None:
             self._told.put(partial(self._close, slot))
@@ -136,7 +136,7 @@ class SpaceController:
         return True
 
     def step(self) -> None:
-        """Take in what policies say, look at all spaces, and report those that are owned here.
+        """Read the policies, check all spaces, and report those that this daemon owns.
 
         :raises PeerError: when Redis is away
         """

@@ -91,7 +91,7 @@ class Jobs:
         return self._by_slot.get(slot)
 
     def of(self, place: Place, fills: bool) -> Iterator[Job]:
-        """Those of a part that fill it, or contract."""
+        """The jobs of a part that fill it, or contract."""
         return (one for one in self._by_slot.values() if one.place is place and one.fills == fills)
 
     def begin(self, job: Job) -> None:
@@ -100,7 +100,7 @@ class Jobs:
         self._run(job)
 
     def end(self, job: Job) -> None:
-        """What came of a job is taken note of."""
+        """Record what a job did."""
         self._by_slot.pop(job.slot, None)
 
 
@@ -165,7 +165,7 @@ class Parking:
         self._refusals.pop(slot, None)
 
     def due(self, now: float) -> Iterator[tuple[int, str, Place]]:
-        """Those that have waited long enough."""
+        """The items that have waited long enough."""
         while self._waiting and self._waiting[0][0] <= now:
             _, count, slot, name, place = heapq.heappop(self._waiting)
             if self._counts.get(slot) == count:

@@ -56,7 +56,7 @@ def _not_in_use(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SpaceConfig:
-    """What spaces are kept in.
+    """The collaborators and limits of a keeper of spaces.
 
     :param guard: why nothing may be contracted now; empty when it may
     :param in_use: whether somebody has an item open, whose bytes stay for that long
@@ -177,7 +177,7 @@ class SpaceKeeper:
         self._conclude(space, look, str(limit))
 
     def finish(self, finished: Finished) -> SpaceItems | None:
-        """Take note of what came of a job; the space that is to be looked at again at once, if any."""
+        """Record what a job did; the space to check again at once, if any."""
         job = finished.job
         self.jobs.end(job)
         if not self._is_same(job.slot, job.name, job.place):

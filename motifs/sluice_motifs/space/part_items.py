@@ -60,7 +60,7 @@ class PartItems:
         return number
 
     def remove(self, number: int, item: ItemState) -> None:
-        """An item is gone, or belongs elsewhere."""
+        """Remove an item that is gone, or belongs to another space."""
         self.usage.count(item, -1)
         self._leave(number, evicted=False)
         self._state[number] = _FREE
@@ -71,7 +71,7 @@ class PartItems:
         return self._slots[number]
 
     def change(self, number: int, before: ItemState, after: ItemState, as_victim: bool) -> None:
-        """An item is another one; what somebody contracted by hand is not filled again before it is read.
+        """Replace what is known of an item; one that was contracted by hand is not filled again before it is read.
 
         :param as_victim: whether it was contracted in its turn
         """

@@ -104,7 +104,7 @@ class SpaceIndex:
             self._enter(slot, name, after, now)
 
     def update(self, now: float) -> None:
-        """Take in what policies say now, and sort the items anew of which they say something else."""
+        """Read what policies say now, and move the items whose space is another one."""
         version = self._rules.refresh()
         if version == self._version:
             return

@@ -48,7 +48,7 @@ class SpaceItems:
         return found
 
     def use_rule(self, rule: Space) -> None:
-        """Something else is said of it now."""
+        """Keep it by another rule from now on."""
         self.rule = rule
         for part in self.parts.values():
             part.use_policy(rule.policy)
@@ -82,11 +82,11 @@ class SpaceItems:
         yield from zip(parts, partition(self.rule.target_size, members), strict=True)
 
     def note_open(self, now: float) -> None:
-        """Somebody opened an item."""
+        """Count a read of an item."""
         self._hour.add(now, 1, 0)
 
     def note_expansion(self, name: str, seconds: float, now: float) -> None:
-        """Somebody waited for the bytes of an item."""
+        """Count an expansion that a reader waited for."""
         self._hour.add(now, 0, 1)
         self._lately.add(now, 1, seconds)
         self._expansions += 1
@@ -94,7 +94,7 @@ class SpaceItems:
         self.thrashing.expanded(name, seconds, now)
 
     def status(self, now: float, at: float, owner: str) -> SpaceStatus:
-        """What it is reported as.
+        """The report about the space.
 
         :param now: seconds of the clock that counts are kept by
         :param at: unix seconds

@@ -162,7 +162,7 @@ class ThrashingGuard:
         self._cohorts.setdefault(self._number, _Cohort()).contracted += size
 
     def expanded(self, item: str, seconds: float, now: float) -> None:
-        """Somebody opened a contracted item and waited so long; not to be called for a refill."""
+        """Count an expansion that a reader waited for so long; refills do not count."""
         if not self._bounded:
             return
         self._advance(now)

@@ -48,7 +48,7 @@ class Copies(Protocol):
     """The copies of a storage; all methods raise ``PeerError`` when it is away."""
 
     def name(self, item: str, placement: str, digest: str) -> str:
-        """What a copy for an item is called.
+        """The name of the copy for an item.
 
         :param placement: as of ``TemplateCall.keep_copy``
         :param digest: SHA-256 of its bytes, in hexadecimal

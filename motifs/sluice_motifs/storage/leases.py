@@ -70,7 +70,7 @@ class HeldLeases:
         return frozenset(self._held)
 
     def acquire(self, items: Iterable[str]) -> bool:
-        """Hold these, too; False when one of them is not to be had, and those that are held stay."""
+        """Acquire these leases, too; False when one of them is not free, and those that are held stay."""
         for item in sorted(set(items) - self._held.keys()):
             self._since = self._since if self._held else self._clock()
             lease = self._leases.acquire(item)

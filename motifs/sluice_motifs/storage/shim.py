@@ -127,7 +127,7 @@ class Lease:
 
 
 class Leases(Protocol):
-    """Who works at which item, in the whole cluster; raises ``PeerError`` when that cannot be known.
+    """Leases of items in the whole cluster; they raise ``PeerError`` when those cannot be known.
 
     Expansions save work by them, and go on without.  Contractions of items that are made from each other need them:
     what forgets its leases (a lost Redis) grants none before those that it may have granted have ended.
@@ -140,10 +140,10 @@ class Leases(Protocol):
         """
 
     def renew(self, lease: Lease) -> bool:
-        """False when it is over, and somebody else may have begun."""
+        """Renew a lease; False when it has ended, and another process may have one."""
 
     def release(self, *leases: Lease) -> None:
-        """Give them back; nothing happens to those that are over."""
+        """Release leases; those that have ended are left alone."""
 
 
 class Derivations(Protocol):

@@ -130,7 +130,7 @@ class _AllowedAddresses(httpcore.NetworkBackend):
         raise failure
 
     def _limit(self, seconds: float) -> float:
-        """So many seconds, or those that are left."""
+        """The seconds that are given, or those that are left."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise httpcore.ReadTimeout

@@ -32,7 +32,7 @@ class Containers:
         return "x-container-sync-to" in self._headers(account, container)
 
     def read_acl(self, account: str, container: str) -> str:
-        """Its list of who may read it, as it is now."""
+        """Its read ACL as it is now."""
         return self._headers(account, container, fresh=True).get("x-container-read", "")
 
     def is_marked(self, account: str, container: str) -> bool:
