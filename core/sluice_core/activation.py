@@ -68,7 +68,7 @@ def fill_url(template: str, target: str, keyword: str) -> str:
 
 
 def call_body(params: Mapping[str, Scalar], place: str = PROXY) -> bytes:
-    """What is sent: the same as our own deploy call takes."""
+    """The body of a call, as our own deploy call takes it."""
     return json.dumps({"params": dict(params), "place": place}, separators=(",", ":"), sort_keys=True).encode()
 
 

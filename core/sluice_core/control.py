@@ -113,7 +113,7 @@ class NodeCapacity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Observation(PackedMessage):
-    """What is known at one moment.
+    """The values of metrics, and the bandwidth, at one moment.
 
     ``at`` is the unix second at which the newest complete window began.  ``metrics`` maps a metric to
     granularity → path → value in the metric's unit, of its newest window that is not older than three of its

@@ -56,7 +56,7 @@ class ChangeObserver:
     _not_ours: deque[_News] = field(default_factory=lambda: deque(maxlen=_MOST_REMEMBERED))
 
     async def reread(self, history: str) -> None:
-        """Read everything; in the same history what differs from what was known happened meanwhile.
+        """Read everything; in the same history a difference from what was known is a change that happened meanwhile.
 
         Another history says nothing of that, and nodes go on with what they had until it is adopted.
 
@@ -105,7 +105,7 @@ class ChangeObserver:
             self._tell(one, undo=False)
 
     async def reconcile(self) -> None:
-        """Make the calls to services of third parties that nobody made, or that were not accepted.
+        """Make the calls to federated services that no host made, or that were not accepted.
 
         States of filters that are registered no more, whose services nobody can call, are forgotten.
 
@@ -141,7 +141,7 @@ class ChangeObserver:
                 self.activations.call(gone, undo=gone.verb == "set")
 
     def slots_gained(self, slots: Collection[str]) -> None:
-        """These became ours: what happened to them lately may have been nobody's business."""
+        """Take over slots: no host may have handled their latest changes."""
         self._unchecked.update(slots)
         since = self.clock() - _REMEMBERED
         for news in self._not_ours:

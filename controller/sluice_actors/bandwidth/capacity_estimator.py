@@ -102,7 +102,7 @@ class _Suspect:
 
 @dataclass(slots=True)
 class FloorViolations:
-    """Finds the flows whose floors are violated: something else than us holds them back."""
+    """Finds the flows whose floors are violated by something other than our limits."""
 
     _suspects: dict[Flow, _Suspect] = field(default_factory=dict)
     _excused: dict[Flow, float] = field(default_factory=dict)

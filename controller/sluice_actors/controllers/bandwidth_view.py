@@ -46,7 +46,7 @@ class BandwidthView:
 
 
 async def read_bandwidth(store: AsyncStore) -> BandwidthView | None:
-    """What was measured and assigned in the last second; None when nobody allocates.
+    """The measurements and shares of the last second; None when no host allocates.
 
     :raises PeerError: when Redis is away
     """

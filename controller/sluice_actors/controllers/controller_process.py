@@ -73,7 +73,7 @@ class ControllerProcess:
         return self._process.pid
 
     async def observe(self, observation: Observation, seconds: float) -> ControllerAnswer:
-        """What it wants to be in force now.
+        """The assignments that the controller wants to be in force now.
 
         :raises ControllerError: when it raised an exception, or :class:`ControllerEnded`; then it must be closed
         """

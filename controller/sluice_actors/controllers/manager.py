@@ -99,7 +99,7 @@ class ControllerManager(Service):
             self.review(name)
 
     def review_all(self) -> None:
-        """What is ours may be something else now."""
+        """Review all controllers, since this host may own others now."""
         for name in (*self._uploads.controllers, *self._running):
             self.review(name)
 

@@ -215,7 +215,7 @@ class ControllerRunner:
         writer.committed(puts, [stored[name] for name in drops])
 
     async def _read(self) -> Assignments:
-        """What is in force by this controller's will."""
+        """The assignments in force that this controller has set."""
         store, version = self._context.writer.store, self._version
         names = await store.run(fencing.hash_fields(store.keys.assignments))
         mine = fencing.assignments_of_policies(names, {policy_id(self.name)})

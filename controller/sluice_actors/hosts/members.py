@@ -95,7 +95,7 @@ class Members:
 
     @property
     def fresh(self) -> bool:
-        """False when the others may take us for dead, whatever we were told last."""
+        """False when the other hosts may count this one as dead."""
         return self.silence < self._beat * BEATS
 
     def _run(self) -> None:
@@ -113,7 +113,7 @@ class Members:
             self._ended.wait(pause)
 
     def _stay(self) -> None:
-        """Be a member until the end, or until something goes wrong."""
+        """Stay a member until the end, or until the connection fails."""
         driver: Any = self._make()
         try:
             driver.start()

@@ -85,7 +85,7 @@ class MetricUsageExchange:
             self._rebind()
 
     def tick(self, alone: bool) -> None:
-        """Tell the others each second, and forget what nobody says any more; to be called several times a second."""
+        """Tell the other hosts each second, and forget metrics that none uses; called several times a second."""
         now = self.clock()
         if not alone and now - self._told >= RENEW:
             self._told = now

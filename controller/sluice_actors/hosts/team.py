@@ -42,7 +42,7 @@ class SlotChanges:
 
 
 class OwnerRing:
-    """Who should own what, among some members."""
+    """Which of some members owns which slot."""
 
     def __init__(self, members: Iterable[str]) -> None:
         self.members = tuple(members)
@@ -98,7 +98,7 @@ class Team:
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Who is there; nobody while we are cut off."""
+        """The live members; none while this host is cut off."""
         return self._ring.members
 
     @property
@@ -143,7 +143,7 @@ class Team:
         self.on_change()
 
     async def release_slots(self) -> None:
-        """At the end: own nothing any more, so that nobody has to wonder.
+        """Release all slots at the end, so that no host waits for them.
 
         :raises PeerError: when Redis is away
         """

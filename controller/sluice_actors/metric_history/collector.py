@@ -100,7 +100,7 @@ class Collector:
     # -- what is written
 
     def rows(self, now: float) -> Iterator[Row]:
-        """What is due, in the order of time; afterwards it is never due again."""
+        """The rows that are due, in the order of time; each is given once."""
         newest = int(now - CLOSE_DELAY - MARGIN) - 1
         if newest - self._finished > _LONGEST_SLEEP:
             self._buffer.clear()

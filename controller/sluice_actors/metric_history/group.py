@@ -64,5 +64,5 @@ class Group:
             buffer.put(sample.window, sample.period, np.array(columns), np.array(found))
 
     def _rest(self, values: Mapping[str, float], kept: list[float]) -> float:
-        """What is left of all; rounding must not make it negative."""
+        """The sum of the targets that are not kept one by one; rounding must not make it negative."""
         return max(math.fsum(values.values()) - math.fsum(kept), 0.0) if self.of else 0.0

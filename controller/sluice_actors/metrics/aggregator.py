@@ -116,7 +116,7 @@ class Aggregator(WindowHistory):
 
     @property
     def nodes(self) -> int:
-        """How many nodes were heard of in the last minute."""
+        """How many nodes have sent batches in the last minute."""
         return len(self._nodes)
 
     def _deadline(self, window: _Open) -> float:

@@ -87,7 +87,7 @@ class AggregatorPool:
             self._arm(metric, max(0.0, deadline - now), self._time_is_over)
 
     def get(self, metric: str) -> Aggregator | None:
-        """The aggregator of ``metric``; None when nobody here uses it."""
+        """The aggregator of ``metric``; None when this host does not use it."""
         return self._aggregators.get(metric)
 
     def start(self, metric: str) -> None:

@@ -74,7 +74,7 @@ class MetricRouter:
         return None if here is None else here.last()
 
     def _settle(self, metric: str) -> None:
-        """Have an aggregator of ``metric`` if somebody needs it, and none otherwise."""
+        """Keep an aggregator of ``metric`` while a subscription needs it."""
         used = metric in self._active or metric in self._taps
         if used:
             self.aggregators.start(metric)

@@ -67,5 +67,5 @@ class WindowHistory:
         return next(reversed(self._closed.values()), None)
 
     def close_delay(self, period: float) -> float:
-        """Seconds after the end of a window at which it is closed whoever lacks."""
+        """Seconds after the end of a window at which it is closed, whichever nodes are missing."""
         return max(CLOSE_DELAY, period * _CLOSE_SHARE)

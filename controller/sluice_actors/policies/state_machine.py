@@ -113,12 +113,12 @@ class StateMachine:
         return self.kept if life == PERSISTENT else union(self.recent)
 
     def outputs(self) -> tuple[Predicate, Predicate]:
-        """What is in force for PERSISTENT and for TRANSIENT actions."""
+        """What PERSISTENT and what TRANSIENT actions apply to now, as :meth:`in_force`."""
         return (self.kept, union(self.recent))
 
     @property
     def ending(self) -> bool:
-        """True while something TRANSIENT is in force although the last window was false."""
+        """True while TRANSIENT actions are in force although the last window was false."""
         return bool(self.recent) and self.recent[-1] is False
 
     @property

@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Ownership(Protocol):
-    """Who acts for what."""
+    """Which host acts for a name."""
 
     def owns(self, name: str) -> bool:
         """True when this host is to run the actor of this policy now; must be cheap."""

@@ -20,7 +20,7 @@ HEALTHY_AFTER: Final = 60.0
 
 @dataclass(slots=True)
 class RestartState:
-    """What is kept of an actor that failed since it was spawned."""
+    """The failures of an actor since it was spawned."""
 
     mailbox: deque[Any]
     failures: int = 0

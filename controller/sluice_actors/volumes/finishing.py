@@ -62,7 +62,7 @@ class OperationFinisher(Service):
         spawn(repeat_while_owned("finish operations on volumes", self._ownership, NAME, self.finish_all, INTERVAL))
 
     async def finish_all(self) -> None:
-        """Bring each operation further that nobody works at.
+        """Advance each operation that no process works at.
 
         :raises PeerError: when Redis is away
         """

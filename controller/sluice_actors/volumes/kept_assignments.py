@@ -21,7 +21,7 @@ class KeptAssignments:
         self._changes: list[Change] | None = None
 
     def values(self) -> Collection[Assignment]:
-        """Those that are in force, as far as is known."""
+        """The assignments in force, as far as they are known."""
         return self._by_id.values()
 
     def reload(self) -> None:

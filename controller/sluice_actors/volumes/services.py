@@ -60,7 +60,7 @@ class VolumeServices:
             self.services.append(self._notifications)
 
     def reload(self) -> None:
-        """What was known of the store may not hold any more."""
+        """Read the store anew, since what was known may not hold any more."""
         self._floors.reload()
         if self._tiers is not None:
             self._tiers.reload()

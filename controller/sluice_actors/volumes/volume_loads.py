@@ -41,7 +41,7 @@ class VolumeLoads:
             known.arrived, known.window, known.rates = now, batch.window, batch.values.get(VOLUME, {})
 
     def machines(self, now: float) -> set[str]:
-        """The machines that were heard lately."""
+        """The machines that have reported lately."""
         self._forget(now)
         return {node for node, _ in self._machines}
 

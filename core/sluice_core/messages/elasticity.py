@@ -49,7 +49,7 @@ class SpacePart:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What is kept below a size.
+    """A space: items that are kept below a target size.
 
     :param path: ``account/container``, ``account``, or :data:`WHOLE_CLUSTER`
     :param target_size: plain bytes of expanded items

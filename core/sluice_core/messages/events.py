@@ -96,7 +96,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Event(Message):
-    """Something that went wrong, or is well again.
+    """A failure, or the end of one.
 
     ``at``: unix time when it was noticed.  ``source`` is whose events it counts among, when the rate of each source is
     bounded: a node, an actor host, ``api`` or ``bandwidth``.  ``subject`` says what it is about beside ``node`` and

@@ -14,5 +14,5 @@ class Reading(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What it is called in a sentence."""
+        """The metric as a sentence names it."""
         return f"{self.metric} AT {self.path}" if self.path else self.metric

@@ -129,5 +129,5 @@ def chunks(wanted: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def assignments_of_policies(assignments: Iterable[str], policies: Collection[str]) -> list[str]:
-    """Those assignment ids that belong to ``policies``."""
+    """The ids of assignments that belong to ``policies``."""
     return [name for name in assignments if policy_of_assignment(name) in policies]

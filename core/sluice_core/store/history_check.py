@@ -65,7 +65,7 @@ class HistoryCheck:
         self._known = (position, digest) if digest else None
 
     def digest(self, position: Head) -> str:
-        """What is known of the change at ``position``; empty for nothing."""
+        """The digest of the change at ``position``; empty when it is not known."""
         return self._known[1] if self._known is not None and self._known[0] == position else ""
 
     def broken(self, position: Head, found: str) -> bool:

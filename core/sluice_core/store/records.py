@@ -38,7 +38,7 @@ class Draft:
 
     @property
     def moves(self) -> bool:
-        """True when agents or actor hosts must hear of it."""
+        """Whether agents or actor hosts must follow the change."""
         agents = self.puts or self.drops or self.uploads or self.upload_drops or self.entries or self.entry_drops
         return bool(agents or self.policies or self.policy_drops)
 

@@ -49,7 +49,7 @@ def overcommitment(
 def floor_shortfall(
     allocations: Mapping[str, MethodAllocation], idle: Mapping[str, IdleFloors], lacking: Mapping[str, float]
 ) -> Shortfall:
-    """What is missing, now or if all floors were demanded at once, whichever is more.
+    """The bandwidth that is missing now, or would be if all floors were demanded at once, whichever is more.
 
     :param lacking: method → :func:`overcommitment`
     """
