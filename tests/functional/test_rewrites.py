@@ -215,7 +215,9 @@ def know_one_account(cluster, account):
 
 
 @pytest.mark.probe
-def test_a_job_for_the_cluster_fails_while_a_storage_node_says_nothing(rewriter, api):
+def test_a_job_for_the_cluster_fails_while_a_storage_node_says_nothing(rewriter, api, swift):
+    for user in (swift, swift_as(rewriter, "test2:tester2")):
+        put(user, "rw-silent")
     know_one_account(rewriter, "AUTH_test")
     rewriter.kill("agent")
     try:
