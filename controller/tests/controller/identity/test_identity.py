@@ -250,3 +250,20 @@ def test_a_rule_of_two_kinds_is_an_error():
 
     with pytest.raises(ValueError, match="rule `sluice:nodes:list` is declared twice"):
         declare(Rule("sluice:nodes:list", "@", "somebody else's"))
+
+
+def test_a_path_asks_for_no_token_only_where_all_its_operations_are_open(monkeypatch):
+    from sluice_controller.api import openapi, routes
+    from sluice_controller.api.permissions import OPEN
+    from sluice_controller.api.view import View
+
+    monkeypatch.setattr(openapi, "OPERATIONS", known := [])
+
+    def shown(view: View, request):
+        """Nothing."""
+
+    openapi.operation("GET /both", OPEN, None)(shown)
+    assert routes.make_view(known).permission_classes == (routes.AllowAny,)
+    openapi.operation("PUT /both", "sluice:nodes:adopt", None, name="changed")(shown)
+    assert routes.make_view(known).permission_classes == View.permission_classes
+    assert routes.make_view(known).authentication_classes == View.authentication_classes
