@@ -122,7 +122,7 @@ def calls(operation: str, answer: Callable[[Any], Any] | str = "", **names: Any)
                 parameter = signature.parameters[name]
                 if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                     given |= value
-                elif value != parameter.default:
+                elif (tuple(value) if isinstance(value, list) else value) != parameter.default:
                     given[renamed.get(name, name)] = value
             found = client.call(operation, **options, **given)
             return answer(found) if callable(answer) else found[answer] if answer else found

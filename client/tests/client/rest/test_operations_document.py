@@ -41,6 +41,10 @@ class Caller(OperationCaller):
     def create(self, size, **wanted):
         """A volume."""
 
+    @calls("deploy_dependency", name="dependency")
+    def deploy(self, target, name, filters=()):
+        """A dependency."""
+
     @calls("list_nodes", list)
     def nodes(self):
         """All nodes."""
@@ -98,6 +102,15 @@ def test_a_method_sends_what_is_not_its_default_under_the_names_of_the_operation
     assert (caller.sent.body, caller.sent.query) == ({"name": "weekly"}, {"wait": 1.0})
     caller.create(5, tier="gold")
     assert caller.sent.body == {"size": 5, "tier": "gold"}
+
+
+@pytest.mark.parametrize("filters", [(), []])
+def test_an_empty_list_is_as_good_as_none(filters):
+    caller = Caller()
+    caller.deploy("AUTH_a", "io.jar", filters)
+    assert (caller.sent.path, caller.sent.body) == ("/filters/dependencies/AUTH_a/deploy/io.jar", {})
+    caller.deploy("AUTH_a", "io.jar", [*filters, "parse"])
+    assert caller.sent.body == {"filters": ["parse"]}
 
 
 def test_a_method_answers_with_a_field_or_what_is_made_of_the_answer():
