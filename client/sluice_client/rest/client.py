@@ -57,9 +57,6 @@ class Client(OperatorApi, VolumeApi, MotifApi, MetricHistoryApi):
 
     def _use(self, session: HttpSession, retries: Retries | None) -> None:
         self._transport = Transport(session, retries or Retries())
-        self._nodes = self.collection("/nodes")
-        self._filters = self.collection("/filters")
-        self._controllers = self.collection("/controllers")
 
     def __enter__(self) -> Self:
         return self
@@ -162,7 +159,7 @@ class Client(OperatorApi, VolumeApi, MotifApi, MetricHistoryApi):
 
     def filter_and_etag(self, keyword: str) -> tuple[Data, str]:
         """The same, and its ``ETag`` for :meth:`update_filter`."""
-        return self._filters.get_with_etag(keyword)
+        return self.collection("/filters").get_with_etag(keyword)
 
     @calls("register_filter", description="whole_body")
     def register_filter(self, description: Mapping[str, Any]) -> Data:
