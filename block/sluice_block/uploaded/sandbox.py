@@ -190,7 +190,8 @@ def _checked(pid: int, outer: int, listening: Path, log: Path) -> ProcessRecord:
         NbdClient(listening, _START).close()
         status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text("utf-8").splitlines())
     except (PeerError, ProcessLookupError, FileNotFoundError) as error:
-        ended = wait_until(lambda: not Path(f"/proc/{pid}").exists(), _END)  # its last log line comes before its end
+        # Its last log line comes before its end.  Without a pid the caller kills bubblewrap, which is not reaped here.
+        ended = pid != 0 and wait_until(lambda: not Path(f"/proc/{pid}").exists(), _END)
         reason = last_lines(log) or (how_it_ended(outer) if ended else error)
         raise PeerError(f"the filter does not serve: {reason}") from error
     if (status["Seccomp"].strip(), status["NoNewPrivs"].strip()) != ("2", "1"):
