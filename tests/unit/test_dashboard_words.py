@@ -1,6 +1,6 @@
 """The dashboard has a name for each word that the API answers about policies."""
 
-from sluice_controller.catalog.policy_statuses import STATES
+from sluice_controller.catalog.policy_cache import STATES
 from sluice_controller.configuration.configuration import HOWS
 from sluice_controller.policies.effective import REASONS
 from sluice_dashboard.policies import names

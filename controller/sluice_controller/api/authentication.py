@@ -12,8 +12,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from sluice_controller.config import KEYSTONE
-from sluice_controller.identity.caller import ADMIN, AWAY, CHALLENGE, IDENTITY, Identity
-from sluice_controller.identity.tokens import known_token, token_matches
+from sluice_controller.identity.caller import ADMIN, AWAY, CHALLENGE, IDENTITY, Identity, known_token, token_matches
 from sluice_core.errors import PeerError
 
 

@@ -22,9 +22,9 @@ from rest_framework.fields import empty
 from sluice_controller.api.permissions import OPEN
 from sluice_controller.api.serializers.base import examples
 from sluice_controller.api.serializers.sentences import ErrorSerializer
-from sluice_controller.catalog.cluster.waiting import LONGEST
 from sluice_controller.catalog.entries import LARGEST_PAGE
-from sluice_controller.identity.default_rules import Rule, declare
+from sluice_controller.catalog.nodes import LONGEST_WAIT
+from sluice_controller.identity.rules import Rule, declare
 from sluice_controller.validation.bodies import empty_body
 from sluice_controller.validation.parameters import Query
 
@@ -257,8 +257,8 @@ def query_wait(text: str) -> QueryParameter:
     return QueryParameter(
         "wait",
         OpenApiTypes.FLOAT,
-        f"seconds (at most {LONGEST:g}) to wait {text}",
-        lambda given, name: given.number(name, 0.0, 0.0, LONGEST),
+        f"seconds (at most {LONGEST_WAIT:g}) to wait {text}",
+        lambda given, name: given.number(name, 0.0, 0.0, LONGEST_WAIT),
     )
 
 

@@ -18,8 +18,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from sluice_controller.identity.caller import Identity
-from sluice_controller.identity.default_rules import BY_NAME, PREFIX, THING, Rule
-from sluice_controller.identity.rules import Rules, Target
+from sluice_controller.identity.rules import BY_NAME, PREFIX, THING, Rule, Rules, Target
 from sluice_core.errors import Forbidden
 from sluice_core.messages.policies import CONTAINER, NAME
 from sluice_core.messages.uploads import Upload

@@ -20,7 +20,7 @@ from sluice_controller.api.openapi import ETAG, GONE, IF_MATCH, LIST, LOCATION, 
 from sluice_controller.api.serializers.base import Serializer, page_of
 from sluice_controller.api.view import View, etag
 from sluice_controller.catalog import entries
-from sluice_controller.identity.default_rules import Rule
+from sluice_controller.identity.rules import Rule
 
 T = TypeVar("T")
 Declare = Callable[[Any], Any]

@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 from sluice_controller.api.openapi import Operation
 from sluice_controller.api.permissions import authorize, plan_target, undecided_rule
 from sluice_controller.catalog.backend import Backend, current_backend
-from sluice_controller.catalog.cluster.waiting import wait_acknowledged
+from sluice_controller.catalog.nodes import wait_acknowledged
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Target
 from sluice_dsl.plan import Plan

@@ -14,8 +14,8 @@ from django.core.checks import CheckMessage, Error, register
 from sluice_controller.app import identity_checks
 from sluice_controller.app.logs import FORMATS
 from sluice_controller.config import KEYSTONE, STATIC, Config
-from sluice_controller.identity.default_rules import BY_NAME
-from sluice_controller.identity.tokens import read_token
+from sluice_controller.identity.caller import read_token
+from sluice_controller.identity.rules import BY_NAME
 from sluice_core.options import OptionError
 from sluice_core.store.redis_urls import RedisAddress
 from sluice_volumes.cinder.options import CinderSettings

@@ -17,7 +17,7 @@ from oslo_config import cfg
 from sluice_controller.app.policy_sample import declared_rules
 from sluice_controller.config import Config
 from sluice_controller.identity import rules
-from sluice_controller.identity.default_rules import PREFIX
+from sluice_controller.identity.rules import PREFIX
 
 #: What a rule can say as ``role:…``.
 _ROLE: Final = re.compile(r"[\w.@-]+")

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.encoding import escape_uri_path
 
 from sluice_controller.app.logs import current_request, request_id
-from sluice_controller.catalog.counters import count_request
+from sluice_controller.catalog.backend import count_request
 from sluice_controller.errors import error_response
 
 log = logging.getLogger("sluice_controller.requests")

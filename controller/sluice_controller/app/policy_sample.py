@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import django
 from django.apps import apps
 
-from sluice_controller.identity.default_rules import BY_NAME, PARTS, Rule
+from sluice_controller.identity.rules import BY_NAME, PARTS, Rule
 
 if TYPE_CHECKING:
     from sluice_controller.api.openapi import Operation

@@ -47,7 +47,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
-        "PolicyStateEnum": "sluice_controller.catalog.policy_statuses.STATES",
+        "PolicyStateEnum": "sluice_controller.catalog.policy_cache.STATES",
         "NodeStateEnum": "sluice_controller.api.serializers.cluster.nodes.NODE_STATES",
         "HealthEnum": "sluice_controller.api.serializers.cluster.nodes.HEALTH",
         "PlaceEnum": "sluice_core.describe.PLACES",

@@ -1,4 +1,4 @@
-"""The store, policy cache, catalogue and clock that requests work with, made once per process."""
+"""The store, policy cache, catalogue and clock that requests work with, made once per process, and what it counts."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
+from typing import Final, TypeVar
 
 from django.conf import settings
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from sluice_code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
-from sluice_controller.catalog.counters import CountedStore
-from sluice_controller.catalog.motif_daemons import KnownMotifs
-from sluice_controller.catalog.policy_cache import CacheContents, PolicyCache
-from sluice_controller.catalog.policy_statuses import PolicyStatuses
+from sluice_controller.catalog.policy_cache import CacheContents, PolicyCache, PolicyStatuses
 from sluice_controller.catalog.vocabulary import (
+    KnownMotifs,
     KnownVolumes,
     build_catalogue,
     session_opener,
@@ -24,13 +24,51 @@ from sluice_controller.catalog.vocabulary import (
 )
 from sluice_controller.config import KEYSTONE, Config
 from sluice_controller.identity.projects import ListedProjects
-from sluice_core.errors import NotFound
+from sluice_core.errors import DecodeError, NotFound, PeerError
+from sluice_core.store.operation import Operation
 from sluice_core.store.store import Store
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_volumes.cinder.options import CinderSettings, service_session
 from sluice_volumes.cinder.service import CinderService
 from sluice_volumes.konnector_client import TIMEOUT, Konnector, NodeKonnectors, konnector_urls
 from sluice_volumes.messages import VolumeRecord, is_volume_id
+
+T = TypeVar("T")
+
+# What each worker process counts; ``sluice_controller.api.prometheus.cluster`` shows it.  It is counted in files that
+# all workers share where ``PROMETHEUS_MULTIPROC_DIR`` is set before this is imported (``sluice_controller.app.server``
+# does, before it forks), else in memory.
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
+OWN: Final = CollectorRegistry()
+REQUESTS: Final = Counter("sluice_api_requests", "answers given", ["method", "route", "status"], registry=OWN)
+SECONDS: Final = Histogram(
+    "sluice_api_request_seconds",
+    "time that answers took",
+    ["method", "route"],
+    buckets=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0),
+    registry=OWN,
+)
+REDIS_ERRORS: Final = Counter("sluice_redis_errors", "commands that Redis did not answer", registry=OWN)
+
+
+def count_request(method: str, route: str, status: int, seconds: float) -> None:
+    """One answer; ``route`` is that of the call, not the path of the request."""
+    known = method if method in _METHODS else "other"
+    REQUESTS.labels(known, route, str(status)).inc()
+    SECONDS.labels(known, route).observe(seconds)
+
+
+class CountedStore(Store):
+    """A store whose faults are counted."""
+
+    def run(self, operation: Operation[T]) -> T:
+        try:
+            return super().run(operation)
+        except DecodeError:
+            raise
+        except PeerError:
+            REDIS_ERRORS.inc()
+            raise
 
 
 @dataclass(frozen=True, slots=True)

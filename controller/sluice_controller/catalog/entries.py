@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from sluice_controller.catalog import reference_guards, usage
+from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.errors import check_version
@@ -157,7 +157,9 @@ class RecordKind(Generic[TT]):
 
         :raises InUse: naming some of them
         """
-        usage.refuse_used(f"{self.title} `{record.name}`", self.users(backend.policy_cache.contents(), record), force)
+        reference_guards.refuse_used(
+            f"{self.title} `{record.name}`", self.users(backend.policy_cache.contents(), record), force
+        )
 
     def drop(
         self, backend: Backend, old: StoredRecord[TT], by: str, seen: Mapping[str, int] | None = None

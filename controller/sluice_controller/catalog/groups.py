@@ -15,7 +15,7 @@ from typing import Any, Final
 from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
-from sluice_controller.catalog.usage import policies_about_group
+from sluice_controller.catalog.reference_guards import policies_about_group
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import new_name, refuse_clash, target_meanings
 from sluice_core.errors import CallerError, Conflict, NotFound

@@ -1,4 +1,4 @@
-"""The catalogue of this cluster: installed and uploaded filters and metrics, and the built-in words."""
+"""The catalogue of this cluster: installed and uploaded filters and metrics, built-in words, motifs and volumes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from sluice_core.messages.uploads import FILTER_CODE, METRIC_CODE, Upload
 from sluice_core.store.operation import read_messages
 from sluice_core.store.store import Store
 from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.motifs import with_motifs
 from sluice_dsl.catalogue.vocabulary import base_catalogue
 from sluice_dsl.catalogue.volumes import VolumeIndex, with_volumes
 from sluice_dsl.diagnostics import closest_match
@@ -26,6 +27,8 @@ from sluice_filters import registry as filters
 from sluice_filters.trial.native import native_info
 from sluice_metrics import registry as metrics
 from sluice_metrics.native import metric_info
+from sluice_motif_control.daemons import live_daemons
+from sluice_motif_control.messages import MotifDaemon, MotifTemplate
 from sluice_sandbox.descriptions import describe_upload
 from sluice_sandbox.storlets.invocation import StorletInvocation
 from sluice_volumes.messages import VolumeRecord
@@ -183,3 +186,57 @@ def account_of(native: Catalogue, tenant: str) -> str:
         hint = f"did you mean `{near}`" if near else f"expected one, or an account `{native.account_prefix}…`"
         raise CallerError(f"there is no project `{tenant}`, {hint}")
     return account
+
+
+class KnownMotifs:
+    """Reads Redis at most once in :data:`REMEMBERED` seconds, and each time while no daemon is known."""
+
+    def __init__(self, store: Store, now: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._now = now
+        self._lock = threading.Lock()
+        self._daemons: list[MotifDaemon] = []
+        self._read_at = float("-inf")
+
+    def daemons(self) -> Sequence[MotifDaemon]:
+        """Those that run.
+
+        :raises PeerError: when Redis is away
+        """
+        with self._lock:
+            now = self._now()
+            if not self._daemons or now - self._read_at >= REMEMBERED:
+                self._daemons = self._store.run(live_daemons(self._store.keys))
+                self._read_at = now
+            return self._daemons
+
+    def templates(self) -> dict[str, MotifTemplate]:
+        """The templates that every daemon knows, by keyword: any of them may have to make an object again.
+
+        :raises PeerError: when Redis is away
+        """
+        daemons = self.daemons()
+        if not daemons:
+            return {}
+        known = [{one.keyword: one for one in daemon.templates} for daemon in daemons]
+        common = set.intersection(*map(set, known))
+        return {keyword: known[0][keyword] for keyword in sorted(common)}
+
+    def extend(self, native: Catalogue) -> Catalogue:
+        """``native`` with motifs, when a daemon runs.
+
+        :raises PeerError: when Redis is away
+        """
+        if not self.daemons():
+            return native
+        return with_motifs(native, _infos(self.templates()))
+
+
+def _infos(templates: dict[str, MotifTemplate]) -> dict[str, ActionInfo]:
+    found = {}
+    for keyword, template in templates.items():
+        try:
+            found[keyword] = template.info
+        except TypeError as error:  # of a daemon that knows more
+            log.error("left out template `%s`: %s", keyword, error)
+    return found

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.cluster.liveness import is_alive
-from sluice_controller.catalog.cluster.waiting import wait_until
+from sluice_controller.catalog.nodes import is_alive, wait_until
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.code import revisions
 from sluice_controller.code.revisions import CodeKind, IncomingCode, RegisteredCode

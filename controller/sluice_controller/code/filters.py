@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.usage import InUse, name_some
+from sluice_controller.catalog.reference_guards import InUse, name_some
 from sluice_controller.catalog.vocabulary import filter_info
 from sluice_controller.code import revisions
 from sluice_controller.code.revisions import CodeKind, IncomingCode, RegisteredCode

@@ -10,11 +10,10 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from sluice_controller.catalog import reference_guards, usage
+from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.cluster.enforcement import AWAY
+from sluice_controller.catalog.nodes import AWAY, cluster_now
 from sluice_controller.catalog.policy_cache import CacheContents
-from sluice_controller.catalog.selectors import cluster_now
 from sluice_controller.code import revisions, rollout
 from sluice_controller.code.revisions import CodeKind, IncomingCode, RegisteredCode
 from sluice_controller.code.rollout import STOPPED, NodeInstance
@@ -110,7 +109,7 @@ def metric_users(contents: CacheContents, name: str) -> list[str]:
         for one in revisions.uploads_of_kind(contents, CONTROLLER_CODE).values()
         if one.running and name in one.info.get("metrics", ())
     )
-    return [*usage.policies_watching(contents, name), *running]
+    return [*reference_guards.policies_watching(contents, name), *running]
 
 
 def refuse_used(backend: Backend, name: str, what: str, force: bool = False) -> None:
@@ -120,7 +119,9 @@ def refuse_used(backend: Backend, name: str, what: str, force: bool = False) -> 
     """
     found = [] if force else metric_users(backend.policy_cache.contents(), name)
     if found:
-        raise usage.InUse(f"metric `{name}` cannot {what} while {usage.name_some(found)} watch it")
+        raise reference_guards.InUse(
+            f"metric `{name}` cannot {what} while {reference_guards.name_some(found)} watch it"
+        )
 
 
 def start(backend: Backend, name: str, by: str, expected: int | None = None) -> RegisteredCode:

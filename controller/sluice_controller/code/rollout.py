@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.cluster.enforcement import AWAY, OK, Cluster, Enforcement
-from sluice_controller.catalog.cluster.waiting import wait_until
-from sluice_controller.catalog.selectors import cluster_now
+from sluice_controller.catalog.nodes import AWAY, OK, Cluster, Enforcement, cluster_now, wait_until
 from sluice_controller.code.revisions import RegisteredCode
 from sluice_core.describe import NBDKIT
 from sluice_core.messages.nodes import NodeReport

@@ -15,7 +15,7 @@ from typing import Any, Final
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.code.controllers import policy_of_controller
 from sluice_controller.errors import check_version
-from sluice_controller.policies.freeze import static_puts
+from sluice_controller.policies.services import static_puts
 from sluice_core.errors import Conflict, NotFound
 from sluice_core.messages.base import Message
 from sluice_core.messages.policies import Entry, Policy

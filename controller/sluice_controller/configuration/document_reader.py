@@ -10,7 +10,7 @@ from typing import Any, Final
 from sluice_controller.code.manifest import check_manifest
 from sluice_controller.configuration.configuration import Configuration
 from sluice_controller.configuration.export import CODE_SECTIONS, POLICY_FIELDS
-from sluice_controller.policies.freeze import KEPT
+from sluice_controller.policies.services import KEPT
 from sluice_controller.registry.group_documents import check_group_document
 from sluice_controller.validation.bodies import ANY_LENGTH, Body
 from sluice_controller.validation.parameters import refuse_unknown

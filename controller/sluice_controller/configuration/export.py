@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sluice_controller.configuration.configuration import Configuration
-from sluice_controller.policies.freeze import KEPT
+from sluice_controller.policies.services import KEPT
 from sluice_controller.registry.group_documents import fold_members
 from sluice_core.messages.policies import Entry, Policy
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload

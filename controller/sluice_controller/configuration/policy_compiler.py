@@ -9,7 +9,7 @@ from dataclasses import replace
 from sluice_controller.configuration.configuration import Configuration
 from sluice_controller.configuration.document_reader import Faults
 from sluice_controller.configuration.export import policy_document
-from sluice_controller.policies.freeze import KEPT
+from sluice_controller.policies.services import KEPT
 from sluice_core.errors import CallerError, SluiceError
 from sluice_core.messages.policies import Assignment, Policy
 from sluice_dsl.catalogue.base import Catalogue

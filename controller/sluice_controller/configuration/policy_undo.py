@@ -13,8 +13,7 @@ from typing import Final
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.configuration.configuration import POLICY, Configuration, Transformation
 from sluice_controller.policies.bandwidth_checks import check_bandwidth
-from sluice_controller.policies.freeze import KEPT
-from sluice_controller.policies.services import Authorize, allow_all
+from sluice_controller.policies.services import KEPT, Authorize, allow_all
 from sluice_core.errors import NotFound
 from sluice_core.messages.policies import Policy
 from sluice_core.store.undo_log import replaced_before

@@ -1,10 +1,20 @@
-"""Who asks: what the rest of the API knows of it, whoever vouched for it."""
+"""Who asks: what the rest of the API knows of it, whoever vouched for it.
+
+The static admin token of a development machine (``auth = token``) lies in a file that must be readable by its owner
+alone: whoever holds the token can change how all objects are stored.
+"""
 
 from __future__ import annotations
 
+import hmac
+import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Final, Self
+
+from sluice_core.options import OptionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +61,34 @@ CHALLENGE: Final = "sluice.challenge"
 
 #: The holder of the static token.
 ADMIN: Final = Identity("admin", roles=frozenset({"admin", "manager", "member", "reader"}), is_admin=True)
+#: Characters of the static token; shorter ones are guessed.
+SHORTEST = 16
+
+
+def read_token(path: str) -> bytes:
+    """The token in the file at ``path``.
+
+    :raises OptionError: when the file is missing, readable by others, empty or too short
+    """
+    try:
+        with open(path, "rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            token = file.read(4097).strip()
+    except OSError as error:
+        raise OptionError(f"token file `{path}` cannot be read: {error.strerror}") from error
+    if mode & 0o077:
+        raise OptionError(f"token file `{path}` has mode {mode:04o}, expected 0600: others may read it")
+    if not SHORTEST <= len(token) <= 4096:
+        raise OptionError(f"token file `{path}` holds {len(token)} characters, expected {SHORTEST} to 4096")
+    return token
+
+
+@lru_cache(maxsize=8)
+def known_token(path: str) -> bytes:
+    """The token of a running worker, read once."""
+    return read_token(path)
+
+
+def token_matches(given: str, expected: bytes) -> bool:
+    """Whether ``given`` is the token, in a time that does not say how much of it is right."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), expected)

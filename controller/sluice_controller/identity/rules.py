@@ -1,30 +1,139 @@
 """What may be done by whom: one rule per operation, decided by oslo.policy.
 
-* Operations declare their rules with a default (:mod:`default_rules`).  A policy file puts other rules in
-  their place; ``sluice-api --sample-policy`` prints all of them.
+* Operations (``sluice_controller.api.operations``) declare their rules with a default.  A policy file puts other rules
+  in their place; ``sluice-api --sample-policy`` prints all of them.
 * A rule sees the credentials of :meth:`sluice_controller.identity.caller.Identity.credentials` and a *target*, a flat
   dictionary of texts: ``project_id`` (the project whose account the thing is in), ``level`` (tenant, container,
   object, …) and ``self_service`` (``True`` or ``False``).  What does not apply is left out, and a check of
   something that was left out fails.
-* :class:`~default_rules.Rule` says who must bring the target.  A rule about nothing is decided before the view
+* :class:`Rule` says who must bring the target.  A rule about nothing is decided before the view
   runs; one about a ``THING`` by the operation, once it knows what the request is about.  That of a list
   says who may list at all; everybody's things are shown only to whom ``<rule>_all`` allows it.
   ``sluice_controller.api.permissions`` refuses the answer of an operation that forgot its part.
+* A refused request is told the parts of its rule that failed (:func:`missing_rights`).  A rule is a tree of AND, OR
+  and named rules.  Of AND, all failed parts are missing; of OR, each alternative would do.  A named rule in
+  :data:`WORDS` is explained by its text, any other by its parts.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 from oslo_config import cfg
 from oslo_policy import policy
 
 from sluice_controller.config import OPERATOR_ROLES
 from sluice_controller.identity.caller import Identity
-from sluice_controller.identity.default_rules import BY_NAME, PARTS, operator_check
-from sluice_controller.identity.denials import missing_rights
+
+#: Of the names of all operations.
+PREFIX: Final = "sluice:"
+NOTHING: Final = "nothing"
+THING: Final = "thing"
+
+
+def operator_check(roles: str) -> str:
+    """The check of the rule ``operator``, of the value of Swift's option ``operator_roles``."""
+    return " or ".join(f"role:{one.strip()}" for one in roles.split(",") if one.strip()) or "!"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of oslo.policy.
+
+    :param check: who may do it by default
+    :param help: what it guards
+    :param about: whether the rule must know the :data:`THING` that the request is about
+    :param everybody: of a list: help of the rule ``<name>_all``, by which administrators are shown everybody's things
+    """
+
+    name: str
+    check: str
+    help: str
+    about: str = NOTHING
+    everybody: str = ""
+
+    @property
+    def needs_no_target(self) -> bool:
+        """Whether it can be decided before anything is known of the request but who sends it."""
+        return self.about == NOTHING and not self.everybody
+
+
+ADMIN: Final = "rule:admin"
+READER: Final = "rule:admin or role:reader"
+READS_OWN: Final = "rule:admin or (role:reader and rule:own)"
+#: An agent of the compute cluster: a role of its own for each stereotype, in the projects that it looks after.
+APPLIES: Final = "rule:admin or (rule:own and role:stereotype-%(stereotype)s)"
+USES_OWN: Final = "rule:admin or (role:member and rule:own)"
+#: As Swift takes an object from a project's own users.
+WRITES_OBJECTS: Final = "rule:admin or (rule:operator and rule:own)"
+WRITES_OWN: Final = "rule:admin or (role:member and rule:own and rule:in_container and rule:self_service)"
+
+#: What the rules of operations are made of.
+PARTS: Final = (
+    Rule("admin", "role:admin", "administrators of the whole cluster"),
+    Rule("operator", operator_check(OPERATOR_ROLES), "Swift lets them write objects; see option operator_roles"),
+    Rule("own", "project_id:%(project_id)s", "the thing is in the account of the token's project"),
+    Rule("in_container", "'container':%(level)s or 'object':%(level)s", "it is about one container or object"),
+    Rule("self_service", "'True':%(self_service)s", "all that it sets or deletes is marked self-service"),
+)
+
+#: By name, those of operations alone; filled as these are declared.
+BY_NAME: Final[dict[str, Rule]] = {}
+
+
+def declare(rule: Rule) -> None:
+    """Make ``rule`` known, and of a list the one about everybody's things.
+
+    :raises ValueError: when there is another one of its name
+    """
+    if BY_NAME.setdefault(rule.name, rule) != rule:
+        raise ValueError(f"rule `{rule.name}` is declared twice")
+    if rule.everybody:
+        declare(Rule(f"{rule.name}_all", ADMIN, rule.everybody))
+
+
+#: Part of a rule → what to bring for it; ``{…}`` are keys of the target.
+WORDS: Final = {
+    "own": "a target in the account of the token's own project",
+    "in_container": "one container or object by its name as target, which `{level}` is not",
+    "self_service": "only filters that the administrator has marked self-service, which {not_self_service} is not",
+}
+
+
+class _Unknown(dict[str, Any]):
+    """What a target does not say."""
+
+    def __missing__(self, key: str) -> str:
+        return "something else"
+
+
+def missing_rights(enforcer: policy.Enforcer, rule: str, target: Mapping[str, str], creds: Mapping[str, Any]) -> str:
+    """What ``creds`` lack for ``rule`` on ``target``; empty when nothing is."""
+    check = enforcer.rules.get(rule)
+    return _lack(check, enforcer, _Unknown(target), dict(creds)) if check is not None else "a rule of this name"
+
+
+def _lack(check: Any, enforcer: policy.Enforcer, target: _Unknown, creds: dict[str, Any]) -> str:
+    if enforcer.enforce(check, dict(target), dict(creds)):
+        return ""
+    if isinstance(check, policy.RuleCheck):
+        words = WORDS.get(check.match)
+        if words is not None:
+            return words.format_map(target)
+        inner = enforcer.rules.get(check.match)
+        return f"`{check}`" if inner is None else _lack(inner, enforcer, target, creds)
+    if isinstance(check, policy.AndCheck):
+        lacking = [_lack(one, enforcer, target, creds) for one in check.rules]
+        return " and ".join(filter(None, lacking))
+    if isinstance(check, policy.OrCheck):
+        return ", or ".join(_lack(one, enforcer, target, creds) for one in check.rules)
+    text = str(check)
+    return f"role `{text.removeprefix('role:')}`" if text.startswith("role:") else f"`{text}`"
+
 
 Target = Mapping[str, str]
 

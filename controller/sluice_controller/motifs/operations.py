@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.cluster.waiting import wait_until
 from sluice_controller.catalog.entries import Page
+from sluice_controller.catalog.nodes import wait_until
 from sluice_controller.catalog.vocabulary import account_of
 from sluice_controller.validation.bodies import Body
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.bandwidth_report import current_report, shortfall
+from sluice_controller.catalog.nodes import current_report, shortfall
 from sluice_controller.catalog.policy_cache import CachedPolicy
 from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_dsl import bandwidth_doubts

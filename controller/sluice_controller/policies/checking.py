@@ -13,10 +13,10 @@ from typing import Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CachedPolicy
-from sluice_controller.catalog.selectors import find_cached
 from sluice_controller.policies.bandwidth_checks import check_bandwidth
 from sluice_controller.policies.effective import Overridden, explain_overridden
 from sluice_controller.policies.policy_update import PolicyUpdate, apply_update
+from sluice_controller.policies.selectors import find_cached
 from sluice_controller.policies.services import Authorize
 from sluice_core.describe import RESOURCE_TYPES
 from sluice_core.messages.policies import Assignment

@@ -18,8 +18,7 @@ from typing import Any
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
-from sluice_controller.policies.freeze import static_puts
-from sluice_controller.policies.services import Authorize, allow_all, new_policy
+from sluice_controller.policies.services import Authorize, allow_all, new_policy, static_puts
 from sluice_core.messages.policies import Entry, Policy, Target
 from sluice_core.store.records import Draft
 from sluice_dsl.catalogue.base import Catalogue

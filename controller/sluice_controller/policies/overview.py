@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.bandwidth_report import current_report
-from sluice_controller.catalog.cluster.enforcement import Cluster
-from sluice_controller.catalog.cluster.liveness import dependency_health, is_alive
-from sluice_controller.catalog.selectors import cluster_now
+from sluice_controller.catalog.nodes import Cluster, cluster_now, current_report, dependency_health, is_alive
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,10 @@ from typing import Any
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
-from sluice_controller.catalog.selectors import find_cached
 from sluice_controller.errors import check_version
 from sluice_controller.policies.bandwidth_checks import check_bandwidth
-from sluice_controller.policies.freeze import assignments_in_force
-from sluice_controller.policies.services import Authorize, WrittenPolicies, allow_all
+from sluice_controller.policies.selectors import find_cached
+from sluice_controller.policies.services import Authorize, WrittenPolicies, allow_all, assignments_in_force
 from sluice_controller.validation.bodies import Body, policy_text
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Firing, PolicyState

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 from urllib.parse import quote
 
-from sluice_controller.catalog import entries, usage
+from sluice_controller.catalog import entries, reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.policy_cache import CacheContents
@@ -39,7 +39,7 @@ _keyword = re.compile(r"[a-z0-9_]+")
 
 def _users(contents: CacheContents, activation: Activation) -> Iterable[str]:
     """Policies that set the filter of a third party; what else has the keyword works without this."""
-    return usage.policies_setting(contents, activation.name) if activation.service else ()
+    return reference_guards.policies_setting(contents, activation.name) if activation.service else ()
 
 
 _ACTIVATIONS: Final = RecordKind(Activation, ACTIVATION, "activation URL for filter", _users)
@@ -107,7 +107,9 @@ def update(backend: Backend, keyword: str, data: Any, by: str, expected: int | N
         raise Conflict(f"`keyword` is `{body.text('keyword')}`, but this is filter `{keyword}`")
     new = _described(keyword, body, old.activation.service)
     if old.activation.service and new.parameters != old.activation.parameters:
-        usage.refuse_used(f"filter `{keyword}`", _users(backend.policy_cache.contents(), old.activation), False)
+        reference_guards.refuse_used(
+            f"filter `{keyword}`", _users(backend.policy_cache.contents(), old.activation), False
+        )
     check_version(f"filter `{keyword}`", old.version, expected)
     if not old.federated:
         found = entries.create(backend, new, by)

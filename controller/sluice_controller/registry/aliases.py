@@ -9,7 +9,7 @@ from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.groups import resolve_member
-from sluice_controller.catalog.usage import policies_using_alias
+from sluice_controller.catalog.reference_guards import policies_using_alias
 from sluice_controller.catalog.vocabulary_index import parameter_text, path_target
 from sluice_controller.validation import names
 from sluice_controller.validation.bodies import Body

@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 from sluice_controller.catalog import entries, reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
-from sluice_controller.catalog.usage import InUse
+from sluice_controller.catalog.reference_guards import InUse
 from sluice_controller.code.filters import RESERVED
 from sluice_controller.code.revisions import code_store, uploads_of_kind
 from sluice_controller.code.upload_receiver import receive_upload

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sluice_controller.catalog import entries, usage
+from sluice_controller.catalog import entries, reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.vocabulary_index import metric_info
@@ -98,8 +98,8 @@ def update(backend: Backend, name: str, data: Any, by: str, expected: int | None
             raise CallerError(f"`name` is `{body.text('name')}`, but a metric keeps its name `{old.name}`")
         new = _described(old, body)
         if new.unit != old.unit or not set(old.granularities) <= set(new.granularities):
-            watching = usage.policies_watching(backend.policy_cache.contents(), old.name)
-            usage.refuse_used(f"metric `{old.name}`", watching, False)
+            watching = reference_guards.policies_watching(backend.policy_cache.contents(), old.name)
+            reference_guards.refuse_used(f"metric `{old.name}`", watching, False)
         return new
 
     return _of_registered(_METRICS.update(backend, name.upper(), by, revise, expected=expected))
@@ -136,11 +136,15 @@ class _MetricKind(RecordKind[Metric]):
         aliases = [f"`{alias}`" for alias, one in known.items() if one.metric == name]
         if aliases and not force:
             stand = f"aliases {', '.join(aliases)} stand for metric `{name}`"
-            raise usage.InUse(f"{stand}, delete them or insist with `force`")
+            raise reference_guards.InUse(f"{stand}, delete them or insist with `force`")
 
 
 _METRICS: Final = _MetricKind(
-    Metric, METRIC_ENTRY, "metric", lambda contents, metric: usage.policies_watching(contents, metric.name), _registered
+    Metric,
+    METRIC_ENTRY,
+    "metric",
+    lambda contents, metric: reference_guards.policies_watching(contents, metric.name),
+    _registered,
 )
 
 

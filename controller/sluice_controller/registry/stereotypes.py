@@ -14,7 +14,7 @@ from sluice_controller.catalog import entries, reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
-from sluice_controller.catalog.usage import policies_of_origin
+from sluice_controller.catalog.reference_guards import policies_of_origin
 from sluice_controller.errors import check_version
 from sluice_controller.policies import deployments, generated_policies
 from sluice_controller.policies.generated_policies import GeneratedPolicies, PolicyChanges

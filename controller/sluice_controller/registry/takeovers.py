@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sluice_controller.catalog import usage
+from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.events import add_event
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
@@ -58,7 +58,7 @@ class Takeover:
         return f"{self.sort} `{self.name}` is built in ({self.built_in}) and {self.registered}; {self.effect}"
 
     def __str__(self) -> str:
-        named = usage.name_some(self.policies)
+        named = reference_guards.name_some(self.policies)
         return f"{self.message}: {f'it concerns policies {named}' if named else 'no policy uses it'}"
 
 
@@ -136,7 +136,7 @@ def _metrics(native: Catalogue, contents: CacheContents) -> Iterator[Takeover]:
             f"{info.help}, unit {info.unit}",
             described,
             effect,
-            tuple(usage.policies_watching(contents, name)),
+            tuple(reference_guards.policies_watching(contents, name)),
         )
 
 
@@ -149,7 +149,7 @@ def _terms(native: Catalogue, contents: CacheContents) -> Iterator[Takeover]:
             ", ".join(native.terms[name]),
             f"was coined for {', '.join(term.values)}",
             "a policy has the types that it was compiled with, and those of the built-in one when it is written again",
-            tuple(usage.policies_using_term(contents, term)),
+            tuple(reference_guards.policies_using_term(contents, term)),
         )
 
 
@@ -167,7 +167,7 @@ def _filters(native: Catalogue, contents: CacheContents) -> Iterator[Takeover]:
             native.actions[name].help,
             described,
             effect,
-            tuple(usage.policies_setting(contents, name)),
+            tuple(reference_guards.policies_setting(contents, name)),
         )
 
 

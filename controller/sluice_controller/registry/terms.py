@@ -9,7 +9,7 @@ from typing import Any, Final
 from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
-from sluice_controller.catalog.usage import policies_using_term
+from sluice_controller.catalog.reference_guards import policies_using_term
 from sluice_controller.errors import check_version
 from sluice_controller.registry import takeovers
 from sluice_controller.validation.bodies import Body

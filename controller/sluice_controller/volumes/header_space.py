@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.cluster.waiting import wait_until
+from sluice_controller.catalog.nodes import wait_until
 from sluice_controller.volumes.cinder_access import service_cinder
 from sluice_core.errors import CallerError, Conflict, PeerError
 from sluice_volumes import operations

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.cluster.waiting import wait_until
 from sluice_controller.catalog.entries import Page
+from sluice_controller.catalog.nodes import wait_until
 from sluice_controller.volumes.cinder_access import node_konnector, service_cinder
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_volumes import operations

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from sluice_controller.api.prometheus.cluster import gauges
 from sluice_controller.bandwidth import report_tables
-from sluice_controller.catalog import bandwidth_report
+from sluice_controller.catalog import nodes
 from sluice_controller.catalog.backend import Backend
 from sluice_core.messages.bandwidth import ANY_POLICY, REPLICATION
 from sluice_core.messages.bandwidth_report import BandwidthReport
@@ -31,7 +31,7 @@ def exposition(backend: Backend, **wanted: str) -> bytes:
 
     :raises PeerError: when Redis is away
     """
-    report, age = bandwidth_report.report_and_age(backend, idle=True)
+    report, age = nodes.report_and_age(backend, idle=True)
     found: bytes = generate_latest(ReportCollector(report, age, wanted))
     return found
 

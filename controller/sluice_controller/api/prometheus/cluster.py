@@ -20,10 +20,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from sluice_controller.bandwidth import report_tables
-from sluice_controller.catalog import bandwidth_report
-from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.counters import OWN
-from sluice_controller.catalog.selectors import cluster_now
+from sluice_controller.catalog import nodes
+from sluice_controller.catalog.backend import OWN, Backend
+from sluice_controller.catalog.nodes import cluster_now
 from sluice_core.errors import PeerError
 
 F = TypeVar("F", GaugeMetricFamily, CounterMetricFamily)
@@ -103,7 +102,7 @@ class ClusterCollector(Collector):
         family = GaugeMetricFamily(
             "sluice_bandwidth_bytes_per_second", "payload that a side of a node moves, may and can move", labels=labels
         )
-        for one in report_tables.nodes(bandwidth_report.current_report(self._backend)).rows.values():
+        for one in report_tables.nodes(nodes.current_report(self._backend)).rows.values():
             for what in _BANDWIDTHS:
                 if one[what] is not None:
                     family.add_metric([one["node"], one["side"], one["method"], what], one[what])

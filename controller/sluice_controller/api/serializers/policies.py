@@ -22,8 +22,8 @@ from sluice_controller.api.serializers.sentences import (
     ProblemSerializer,
     SentenceSerializer,
 )
-from sluice_controller.catalog.policy_statuses import STATES
-from sluice_controller.catalog.selectors import PolicyView
+from sluice_controller.catalog.policy_cache import STATES
+from sluice_controller.policies.selectors import PolicyView
 from sluice_dsl.plan import Plan
 
 

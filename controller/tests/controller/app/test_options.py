@@ -10,7 +10,7 @@ from sluice_controller.app.checks import check_options, faults
 from sluice_controller.app.cli import main
 from sluice_controller.app.server import gunicorn_settings
 from sluice_controller.config import OPTIONS, Config
-from sluice_controller.identity.tokens import read_token, token_matches
+from sluice_controller.identity.caller import read_token, token_matches
 from sluice_core.options import OptionError
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from sluice_controller.catalog.cluster.enforcement import Cluster, enforcement
+from sluice_controller.catalog.nodes import Cluster, enforcement
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.records import Head
 

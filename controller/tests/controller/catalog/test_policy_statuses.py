@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_controller.catalog.policy_cache import PolicyCache
-from sluice_controller.catalog.policy_statuses import PolicyStatuses
+from sluice_controller.catalog.policy_cache import PolicyCache, PolicyStatuses
 from sluice_core.messages.policies import Policy, PolicyState
 from sluice_core.store.records import Draft
 from sluice_core.store.store import Store

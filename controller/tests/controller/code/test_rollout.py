@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from sluice_controller.catalog.cluster.enforcement import Cluster
+from sluice_controller.catalog.nodes import Cluster
 from sluice_controller.code.revisions import RegisteredCode
 from sluice_controller.code.rollout import rollout
 from sluice_core.messages.nodes import NodeReport

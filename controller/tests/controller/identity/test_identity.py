@@ -246,7 +246,7 @@ def test_a_call_that_two_operations_answer_is_an_error(monkeypatch):
 
 
 def test_a_rule_of_two_kinds_is_an_error():
-    from sluice_controller.identity.default_rules import Rule, declare
+    from sluice_controller.identity.rules import Rule, declare
 
     with pytest.raises(ValueError, match="rule `sluice:nodes:list` is declared twice"):
         declare(Rule("sluice:nodes:list", "@", "somebody else's"))

@@ -8,8 +8,8 @@ from tests.support.controller.checked_client import CheckedClient
 
 from sluice_controller.app.policy_sample import calls_by_rule, declared_rules
 from sluice_controller.identity.caller import IDENTITY, Identity
-from sluice_controller.identity.default_rules import PREFIX, THING
 from sluice_controller.identity.projects import ProjectAccounts
+from sluice_controller.identity.rules import PREFIX, THING
 from sluice_core.errors import CallerError
 
 ADA = replace(Identity.from_user("u-ada", "ada", "cloud-id", "cloud", ("admin", "member", "reader")), is_admin=True)

@@ -13,8 +13,7 @@ from sluice_controller.app.identity_checks import policy_file_faults
 from sluice_controller.app.policy_sample import calls_by_rule, declared_rules, sample_policy
 from sluice_controller.identity import rules as rules_module
 from sluice_controller.identity.caller import ADMIN, Identity
-from sluice_controller.identity.default_rules import PARTS, THING
-from sluice_controller.identity.rules import Rules, enforcer
+from sluice_controller.identity.rules import PARTS, THING, Rules, enforcer
 
 RULES = declared_rules()
 

@@ -7,8 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice_controller.policies.affected_assignments import ResourcePath, affected_assignments
-from sluice_controller.policies.effective import REASONS, effective, explain_overridden
+from sluice_controller.policies.effective import (
+    REASONS,
+    ResourcePath,
+    affected_assignments,
+    effective,
+    explain_overridden,
+)
 from sluice_core.messages.policies import Assignment, PolicyState, Target
 from sluice_core.messages.predicate import Facts
 from sluice_core.messages.registry import Group

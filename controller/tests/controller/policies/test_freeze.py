@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_controller.catalog.policy_cache import decode_policy
-from sluice_controller.policies.freeze import condition_from_predicate, freeze_policy
-from sluice_controller.policies.services import keep_policy
+from sluice_controller.policies.services import condition_from_predicate, freeze_policy, keep_policy
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Policy, PolicyState
 from sluice_core.messages.predicate import Facts, all_of, any_of, compile_predicate

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_controller.policies.listing import page_bounds
+from sluice_controller.policies.selectors import page_bounds
 from sluice_core.messages.policies import PolicyState
 from sluice_core.store.records import Draft
 

@@ -18,8 +18,9 @@ from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.serializers.policies import PolicySerializer
 from sluice_controller.api.view import View
 from sluice_controller.bandwidth import iostack, promises, services
-from sluice_controller.catalog import bandwidth_report, selectors
-from sluice_controller.identity.default_rules import ADMIN, Rule
+from sluice_controller.catalog import nodes
+from sluice_controller.identity.rules import ADMIN, Rule
+from sluice_controller.policies import selectors
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.times import iso_time
 from sluice_core.messages.bandwidth_report import BandwidthReport
@@ -81,7 +82,7 @@ def render_document(report: BandwidthReport | None, document: Any, *lists: str) 
 def render_table(view: View, account: str = "") -> Response:
     """The table of streams, of one account if given."""
     name = promises.read_scope(view.backend, account).target.name if account else ""
-    report = bandwidth_report.current_report(view.backend, idle=True)
+    report = nodes.current_report(view.backend, idle=True)
     return render_document(report, iostack.osinfo_table(report, name), "parts", "objects")
 
 
@@ -107,7 +108,7 @@ def show_bandwidth(view: View, request: Request) -> Response:
 
     The overview.
     """
-    report = bandwidth_report.current_report(view.backend)
+    report = nodes.current_report(view.backend)
     return render_document(report, iostack.overview(report), "parts")
 
 

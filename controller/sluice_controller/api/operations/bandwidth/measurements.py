@@ -20,8 +20,8 @@ from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.view import View
 from sluice_controller.bandwidth import report_tables
 from sluice_controller.bandwidth.report_tables import ReportTable
-from sluice_controller.catalog import bandwidth_report
-from sluice_controller.identity.default_rules import ADMIN, READS_OWN, Rule
+from sluice_controller.catalog import nodes
+from sluice_controller.identity.rules import ADMIN, READS_OWN, Rule
 from sluice_core.messages.bandwidth import METHODS, SIDES
 
 _ACCOUNT: Final = query_text("account", "only of this account")
@@ -77,7 +77,7 @@ def list_bandwidth_flows(view: View, request: Request) -> Response:
 
     Those of one's own project unless one may see all.
     """
-    report = bandwidth_report.current_report(view.backend, idle=True)
+    report = nodes.current_report(view.backend, idle=True)
     table = report_tables.flows(report, visible_accounts(request, view.rule), **read_filters(view))
     if view.given["short"]:
         table = replace(table, rows={key: one for key, one in table.rows.items() if one["short"] > 0})
@@ -94,7 +94,7 @@ def list_bandwidth_flows(view: View, request: Request) -> Response:
 )
 def list_bandwidth_nodes(view: View, request: Request) -> Response:
     """List what nodes can move, are given and move."""
-    report = bandwidth_report.current_report(view.backend)
+    report = nodes.current_report(view.backend)
     return render_report(view, "nodes", report_tables.nodes(report, **read_filters(view)))
 
 
@@ -106,7 +106,7 @@ def list_bandwidth_nodes(view: View, request: Request) -> Response:
 )
 def list_bandwidth_parts(view: View, request: Request) -> Response:
     """List on which nodes and devices flows move how much."""
-    report = bandwidth_report.current_report(view.backend)
+    report = nodes.current_report(view.backend)
     return render_report(view, "parts", report_tables.parts(report, **read_filters(view)))
 
 
@@ -120,7 +120,7 @@ def list_bandwidth_parts(view: View, request: Request) -> Response:
 )
 def list_bandwidth_devices(view: View, request: Request) -> Response:
     """List what devices move."""
-    report = bandwidth_report.current_report(view.backend)
+    report = nodes.current_report(view.backend)
     return render_report(view, "devices", report_tables.devices(report, **read_filters(view)))
 
 

@@ -17,8 +17,8 @@ from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.view import View
 from sluice_controller.bandwidth import promises, services
 from sluice_controller.bandwidth.promises import NAMES, Objective
-from sluice_controller.catalog import bandwidth_report
-from sluice_controller.identity.default_rules import ADMIN, READS_OWN, THING, Rule
+from sluice_controller.catalog import nodes
+from sluice_controller.identity.rules import ADMIN, READS_OWN, THING, Rule
 from sluice_controller.validation.bodies import Body
 from sluice_core.messages.bandwidth_report import BandwidthReport
 
@@ -33,7 +33,7 @@ _TOGETHER: Final = (
 
 def objective_data(one: Objective, report: BandwidthReport | None) -> dict[str, Any]:
     """An objective."""
-    infeasible = bandwidth_report.shortfall(report, one.policy.policy.id, one.name)
+    infeasible = nodes.shortfall(report, one.policy.policy.id, one.name)
     return shapes.ObjectiveSerializer.render(one, infeasible=infeasible)
 
 
@@ -62,7 +62,7 @@ def list_slo(view: View, request: Request) -> Response:
         for one in promises.list_objectives(view.backend.policy_cache.contents())
         if account in ("", one.account) and name in ("", one.name) and (accounts is None or one.account in accounts)
     }
-    report = bandwidth_report.current_report(view.backend)
+    report = nodes.current_report(view.backend)
     return render_page(view.given, "slos", known, lambda one: objective_data(one, report))
 
 
@@ -84,7 +84,7 @@ def _declare_objective(suffix: str, scope: str, *path: OpenApiParameter) -> None
         where = promises.read_scope(view.backend, account, policy)
         authorize(request, view.rule, thing_target(where.target.level, where.target.name))
         found = promises.find_objective(view.backend.policy_cache.contents(), where, name)
-        return render_entry(objective_data(found, bandwidth_report.current_report(view.backend)), found.policy.version)
+        return render_entry(objective_data(found, nodes.current_report(view.backend)), found.policy.version)
 
     @operation(
         f"PUT {url}",
@@ -105,7 +105,7 @@ def _declare_objective(suffix: str, scope: str, *path: OpenApiParameter) -> None
         done = services.set_objective(view.backend, where, name, value, request.user.name)
         view.wait_acknowledged(done.epoch)
         found = promises.find_objective(view.backend.policy_cache.contents(), where, name)
-        data = objective_data(found, bandwidth_report.current_report(view.backend))
+        data = objective_data(found, nodes.current_report(view.backend))
         return render_entry({**data, **done.to_data()}, found.policy.version)
 
     @operation(

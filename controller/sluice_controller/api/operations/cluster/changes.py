@@ -13,7 +13,7 @@ from sluice_controller.api.serializers.effective import StepSerializer
 from sluice_controller.api.view import View
 from sluice_controller.configuration import changes
 from sluice_controller.configuration.configuration import Transformation, configuration_at, replace_configuration
-from sluice_controller.identity.default_rules import ADMIN, Rule
+from sluice_controller.identity.rules import ADMIN, Rule
 from sluice_controller.validation.times import read_since
 from sluice_core.errors import NotFound
 

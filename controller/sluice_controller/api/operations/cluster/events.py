@@ -12,7 +12,7 @@ from sluice_controller.api.permissions import visible_accounts
 from sluice_controller.api.renderers import JSON_LINES, JsonLinesRenderer, NonJSONView
 from sluice_controller.api.serializers.cluster.events import EventPageSerializer
 from sluice_controller.catalog import events
-from sluice_controller.identity.default_rules import READS_OWN, Rule
+from sluice_controller.identity.rules import READS_OWN, Rule
 from sluice_core.messages.events import INFO, SEVERITIES
 
 

@@ -17,7 +17,7 @@ from sluice_controller.api.renderers import CSV, CsvRenderer, NonJSONView
 from sluice_controller.api.resources import render_page
 from sluice_controller.api.serializers import metric_history as shapes
 from sluice_controller.api.view import View
-from sluice_controller.identity.default_rules import ADMIN, READS_OWN, THING, Rule
+from sluice_controller.identity.rules import ADMIN, READS_OWN, THING, Rule
 from sluice_controller.metric_history import reading
 from sluice_controller.metric_history.prometheus_client import PrometheusClient
 from sluice_controller.metric_history.ranges import read_range

@@ -15,8 +15,8 @@ from sluice_controller.api.serializers.cluster.nodes import (
     NodeSerializer,
 )
 from sluice_controller.api.view import View
-from sluice_controller.catalog import selectors
-from sluice_controller.identity.default_rules import ADMIN, Rule
+from sluice_controller.catalog.nodes import NodeFilter, cluster_now, find_node
+from sluice_controller.identity.rules import ADMIN, Rule
 from sluice_controller.policies import services
 
 
@@ -34,8 +34,8 @@ def list_nodes(view: View, request: Request) -> Response:
 
     A page of nodes.
     """
-    limit, cluster = view.given["limit"], selectors.cluster_now(view.backend)
-    wanted = selectors.NodeFilter(view.given["marker"], view.given["state"], view.given["refusing"])
+    limit, cluster = view.given["limit"], cluster_now(view.backend)
+    wanted = NodeFilter(view.given["marker"], view.given["state"], view.given["refusing"])
     nodes = [node for node in cluster.nodes if wanted.matches(node, cluster)]
     data = {
         "nodes": [NodeSerializer.render(node, state=cluster.state(node)) for node in nodes[:limit]],
@@ -51,8 +51,8 @@ def show_node(view: View, request: Request, node: str) -> Response:
 
     The node's last report.
     """
-    cluster = selectors.cluster_now(view.backend)
-    found = selectors.find_node(cluster, node)
+    cluster = cluster_now(view.backend)
+    found = find_node(cluster, node)
     return Response(NodeSerializer.render(found, state=cluster.state(found)))
 
 

@@ -9,7 +9,7 @@ from sluice_controller.api.openapi import operation
 from sluice_controller.api.permissions import visible_accounts
 from sluice_controller.api.serializers.cluster.overview import OverviewSerializer
 from sluice_controller.api.view import View
-from sluice_controller.identity.default_rules import READS_OWN, Rule
+from sluice_controller.identity.rules import READS_OWN, Rule
 from sluice_controller.policies.overview import overview
 
 

@@ -12,8 +12,7 @@ from sluice_controller.api.permissions import allowed_operations, plan_target, s
 from sluice_controller.api.serializers.cluster.permissions import PermissionsSerializer
 from sluice_controller.api.view import View
 from sluice_controller.catalog.vocabulary_index import path_target
-from sluice_controller.identity.default_rules import Rule
-from sluice_controller.identity.rules import Target
+from sluice_controller.identity.rules import Rule, Target
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import ALL, CLUSTER, CONTAINER, GROUP, OBJECT, TENANT, VOLUME
 from sluice_dsl.catalogue.base import Catalogue

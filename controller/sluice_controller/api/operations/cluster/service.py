@@ -20,9 +20,9 @@ from sluice_controller.api.prometheus.cluster import CONTENT_TYPE, exposition
 from sluice_controller.api.renderers import TEXT, TextView
 from sluice_controller.api.serializers.cluster.nodes import HealthSerializer
 from sluice_controller.api.view import View
-from sluice_controller.catalog.cluster.liveness import dependency_health
+from sluice_controller.catalog.nodes import dependency_health
 from sluice_controller.errors import RETRY_AFTER
-from sluice_controller.identity.default_rules import Rule
+from sluice_controller.identity.rules import Rule
 
 #: The schema is made by one thread: drf-spectacular loads its extensions meanwhile, and another one would fail.
 _generation: Final = Lock()

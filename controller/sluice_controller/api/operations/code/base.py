@@ -25,7 +25,7 @@ from sluice_controller.code import revisions
 from sluice_controller.code.revisions import IncomingCode, RegisteredCode
 from sluice_controller.code.rollout import wait_rolled_out
 from sluice_controller.configuration.configuration import Authorize, Difference
-from sluice_controller.identity.default_rules import Rule
+from sluice_controller.identity.rules import Rule
 from sluice_core.describe import TRIED
 from sluice_core.errors import CallerError
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload

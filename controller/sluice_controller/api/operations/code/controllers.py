@@ -14,7 +14,7 @@ from sluice_controller.api.serializers import code as shapes
 from sluice_controller.api.view import View
 from sluice_controller.code import controllers
 from sluice_controller.code.revisions import RegisteredCode
-from sluice_controller.identity.default_rules import ADMIN, Rule
+from sluice_controller.identity.rules import ADMIN, Rule
 from sluice_core.messages.uploads import CONTROLLER_CODE
 
 _NAME: Final = in_path("controller", "the controller's name")

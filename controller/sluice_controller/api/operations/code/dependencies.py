@@ -16,7 +16,7 @@ from sluice_controller.api.parsers import RawParser
 from sluice_controller.api.resources import Declare, Resource, render_entry, render_page
 from sluice_controller.api.serializers import filters as shapes
 from sluice_controller.api.view import View
-from sluice_controller.identity.default_rules import ADMIN, READER, READS_OWN, THING, Rule
+from sluice_controller.identity.rules import ADMIN, READER, READS_OWN, THING, Rule
 from sluice_controller.policies import deployments
 from sluice_controller.registry import dependencies
 from sluice_controller.registry.dependencies import UsedDependency

@@ -19,15 +19,14 @@ from sluice_controller.api.permissions import authorize
 from sluice_controller.api.resources import no_content, render_entry, render_page
 from sluice_controller.api.serializers import code as shapes
 from sluice_controller.api.serializers.filters import UsableFilterPageSerializer, UsableFilterSerializer
-from sluice_controller.catalog.cluster.enforcement import Cluster
+from sluice_controller.catalog.nodes import Cluster, cluster_now
 from sluice_controller.catalog.policy_cache import CacheContents
-from sluice_controller.catalog.selectors import cluster_now
 from sluice_controller.code import filters, installed_filters
 from sluice_controller.code.revisions import IncomingCode, RegisteredCode
 from sluice_controller.code.rollout import rollout, rollout_now
 from sluice_controller.config import Config
 from sluice_controller.errors import Unchangeable
-from sluice_controller.identity.default_rules import ADMIN, READER, Rule
+from sluice_controller.identity.rules import ADMIN, READER, Rule
 from sluice_core.describe import TRIED, ActionInfo
 from sluice_core.messages.uploads import FILTER_CODE, Upload
 

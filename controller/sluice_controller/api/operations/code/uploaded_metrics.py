@@ -16,7 +16,7 @@ from sluice_controller.api.serializers.registry import MeasuredSerializer
 from sluice_controller.api.view import View
 from sluice_controller.code import metrics as code_metrics
 from sluice_controller.code.revisions import RegisteredCode
-from sluice_controller.identity.default_rules import ADMIN, Rule
+from sluice_controller.identity.rules import ADMIN, Rule
 from sluice_controller.registry import metrics
 from sluice_core.messages.uploads import METRIC_CODE
 

@@ -10,7 +10,7 @@ from sluice_controller.api.permissions import authorize, thing_target, visible_a
 from sluice_controller.api.serializers import motifs as shapes
 from sluice_controller.api.view import View
 from sluice_controller.catalog.vocabulary import account_of
-from sluice_controller.identity.default_rules import READER, READS_OWN, THING, WRITES_OBJECTS, Rule
+from sluice_controller.identity.rules import READER, READS_OWN, THING, WRITES_OBJECTS, Rule
 from sluice_controller.motifs import objects
 from sluice_controller.validation.bodies import Body
 from sluice_core.errors import CallerError

@@ -12,7 +12,7 @@ from sluice_controller.api.openapi import MARKER, header, in_path, operation, qu
 from sluice_controller.api.resources import url_path
 from sluice_controller.api.serializers import motifs as shapes
 from sluice_controller.api.view import View
-from sluice_controller.identity.default_rules import ADMIN, Rule
+from sluice_controller.identity.rules import ADMIN, Rule
 from sluice_controller.motifs import operations
 
 _ID: Final = in_path("operation", "the id of the operation")

@@ -13,7 +13,7 @@ from sluice_controller.api.prometheus.cluster import CONTENT_TYPE
 from sluice_controller.api.renderers import TEXT, TextView
 from sluice_controller.api.serializers import motifs as shapes
 from sluice_controller.api.view import View
-from sluice_controller.identity.default_rules import ADMIN, READS_OWN, THING, Rule
+from sluice_controller.identity.rules import ADMIN, READS_OWN, THING, Rule
 from sluice_controller.motifs import spaces
 from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT
 

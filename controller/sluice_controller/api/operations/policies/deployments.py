@@ -11,7 +11,7 @@ from sluice_controller.api.openapi import ETAG, LIST, WAIT, in_path, operation
 from sluice_controller.api.resources import render_entry, render_page
 from sluice_controller.api.serializers import filters as shapes
 from sluice_controller.api.view import View
-from sluice_controller.identity.default_rules import THING, WRITES_OWN, Rule
+from sluice_controller.identity.rules import THING, WRITES_OWN, Rule
 from sluice_controller.policies import deployments
 
 TARGET = in_path("target", "`account`, `account/container` or `account/container/object`")

@@ -17,9 +17,8 @@ from sluice_controller.api.permissions import authorize, thing_target
 from sluice_controller.api.serializers.effective import EffectiveSerializer
 from sluice_controller.api.view import View
 from sluice_controller.catalog.vocabulary import account_of
-from sluice_controller.identity.default_rules import READS_OWN, THING, Rule
-from sluice_controller.policies.affected_assignments import ResourcePath
-from sluice_controller.policies.effective import effective
+from sluice_controller.identity.rules import READS_OWN, THING, Rule
+from sluice_controller.policies.effective import ResourcePath, effective
 from sluice_controller.validation.parameters import Query
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Entry

@@ -26,18 +26,9 @@ from sluice_controller.api.resources import no_content, render_entry
 from sluice_controller.api.serializers import policies as shapes
 from sluice_controller.api.serializers import sentences
 from sluice_controller.api.view import View
-from sluice_controller.catalog import selectors
-from sluice_controller.catalog.policy_statuses import STATES
-from sluice_controller.identity.default_rules import READS_OWN, THING, WRITES_OWN, Rule
-from sluice_controller.policies import (
-    bandwidth_checks,
-    firings,
-    idempotency,
-    listing,
-    policy_update,
-    services,
-    standing_warnings,
-)
+from sluice_controller.catalog.policy_cache import STATES
+from sluice_controller.identity.rules import READS_OWN, THING, WRITES_OWN, Rule
+from sluice_controller.policies import bandwidth_checks, idempotency, policy_update, selectors, services
 from sluice_controller.registry import activations, takeovers
 from sluice_controller.validation.bodies import policy_text
 
@@ -68,7 +59,7 @@ def read_text(request: Request) -> str:
     query_limit("policies on a page"),
     MARKER,
     query_text("before", "`previous_marker` of the page behind, in place of `marker`"),
-    query_word("order", "which ones come first", listing.ORDERS, default=listing.OLDEST),
+    query_word("order", "which ones come first", selectors.ORDERS, default=selectors.OLDEST),
     query_text("tenant", "only policies about this tenant and what is in it"),
     query_word("state", "only policies in this state", STATES),
     query_text("text", "only policies in whose sentence this stands, in any case"),
@@ -80,7 +71,7 @@ def list_policies(view: View, request: Request) -> Response:
     """
     accounts = visible_accounts(request, view.rule)
     chosen = {name: view.given.pop(name) for name in ("tenant", "state", "text")}
-    page = listing.list_policies(view.backend, listing.PolicyFilter(**chosen, accounts=accounts), **view.given)
+    page = selectors.list_policies(view.backend, selectors.PolicyFilter(**chosen, accounts=accounts), **view.given)
     return Response(shapes.PolicyPageSerializer.render(page))
 
 
@@ -134,7 +125,7 @@ def show_policy(view: View, request: Request, policy_id: str) -> Response:
     view.plan_authorizer(request)([found.cached.plan])
     calls = activations.activation_calls(found.cached.plan, view.backend.policy_cache.contents().entries)
     status = bandwidth_checks.bandwidth_status(view.backend, found.cached)
-    status["warnings"] += standing_warnings.attribute_warnings(view.backend, found.cached)
+    status["warnings"] += selectors.attribute_warnings(view.backend, found.cached)
     status["warnings"] += takeovers.takeover_warnings(view.backend, found.cached)
     data = shapes.ShownPolicySerializer.render(found, activations=calls, **status)
     return render_entry(data, data["version"])
@@ -208,4 +199,4 @@ def list_firings(view: View, request: Request, policy_id: str) -> Response:
     found = selectors.find_policy(view.backend, policy_id)
     view.plan_authorizer(request)([found.cached.plan])
     known = found.state.firings if found.state else ()
-    return Response(shapes.FiringPageSerializer.render(firings.page_firings(known, **view.given)))
+    return Response(shapes.FiringPageSerializer.render(selectors.page_firings(known, **view.given)))

@@ -15,7 +15,7 @@ from sluice_controller.api.serializers import sentences
 from sluice_controller.api.view import View
 from sluice_controller.catalog.policy_cache import CachedPolicy
 from sluice_controller.identity.caller import Identity
-from sluice_controller.identity.default_rules import READER, READS_OWN, THING, Rule
+from sluice_controller.identity.rules import READER, READS_OWN, THING, Rule
 from sluice_controller.policies import checking
 from sluice_controller.registry import activations
 from sluice_controller.validation.bodies import Body, policy_text

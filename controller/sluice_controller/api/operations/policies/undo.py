@@ -11,7 +11,7 @@ from sluice_controller.api.serializers.cluster.changes import OutcomeSerializer
 from sluice_controller.api.view import View
 from sluice_controller.configuration.configuration import replace_configuration
 from sluice_controller.configuration.policy_undo import policy_before_last_change
-from sluice_controller.identity.default_rules import THING, WRITES_OWN, Rule
+from sluice_controller.identity.rules import THING, WRITES_OWN, Rule
 
 
 @operation(

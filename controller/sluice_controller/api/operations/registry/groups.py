@@ -20,7 +20,7 @@ from sluice_controller.api.serializers.base import Serializer
 from sluice_controller.api.view import View, etag
 from sluice_controller.catalog import groups
 from sluice_controller.catalog.groups import CONTAINERS, TENANTS, VOLUMES
-from sluice_controller.identity.default_rules import ADMIN, Rule
+from sluice_controller.identity.rules import ADMIN, Rule
 
 _GROUP: Final = in_path("group", "the group's name")
 _LIST: Final = Rule("sluice:groups:list", ADMIN, "list groups")

@@ -14,7 +14,7 @@ from sluice_controller.api.resources import no_content, render_entry
 from sluice_controller.api.serializers import placement as shapes
 from sluice_controller.api.view import View, etag
 from sluice_controller.catalog.vocabulary import account_of
-from sluice_controller.identity.default_rules import ADMIN, Rule
+from sluice_controller.identity.rules import ADMIN, Rule
 from sluice_controller.registry import placement
 from sluice_controller.registry.swift_client import SwiftClient
 from sluice_controller.validation.bodies import Body

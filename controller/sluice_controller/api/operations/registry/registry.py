@@ -7,7 +7,7 @@ from typing import Final
 from sluice_controller.api.openapi import FORCE, in_path
 from sluice_controller.api.resources import Resource
 from sluice_controller.api.serializers import registry as shapes
-from sluice_controller.identity.default_rules import ADMIN, READER, Rule
+from sluice_controller.identity.rules import ADMIN, READER, Rule
 from sluice_controller.registry import activations, metrics
 
 _FILTERS: Final = Resource(

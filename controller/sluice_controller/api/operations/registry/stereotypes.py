@@ -15,7 +15,7 @@ from sluice_controller.api.openapi import ETAG, FORCE, GONE, LIST, WAIT, in_path
 from sluice_controller.api.resources import Resource, no_content, render_entry, render_page
 from sluice_controller.api.serializers import stereotypes as shapes
 from sluice_controller.api.view import View, etag
-from sluice_controller.identity.default_rules import ADMIN, APPLIES, READER, READS_OWN, THING, Rule
+from sluice_controller.identity.rules import ADMIN, APPLIES, READER, READS_OWN, THING, Rule
 from sluice_controller.policies import deployments
 from sluice_controller.registry import stereotypes
 from sluice_core.errors import CallerError

@@ -15,7 +15,7 @@ from sluice_controller.api.permissions import authorize, thing_target
 from sluice_controller.api.resources import Declare, url_path
 from sluice_controller.api.serializers.volumes import VolumeOperationSerializer
 from sluice_controller.api.view import View
-from sluice_controller.identity.default_rules import Rule
+from sluice_controller.identity.rules import Rule
 from sluice_controller.volumes import ordering, volumes
 from sluice_controller.volumes.cinder_access import Caller
 from sluice_controller.volumes.volumes import VolumeView as FoundVolume

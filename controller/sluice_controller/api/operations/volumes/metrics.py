@@ -10,7 +10,7 @@ from sluice_controller.api.openapi import operation
 from sluice_controller.api.prometheus import volumes
 from sluice_controller.api.prometheus.cluster import CONTENT_TYPE
 from sluice_controller.api.renderers import TEXT, TextView
-from sluice_controller.identity.default_rules import ADMIN, Rule
+from sluice_controller.identity.rules import ADMIN, Rule
 
 
 @operation(

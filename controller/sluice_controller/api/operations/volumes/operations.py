@@ -11,7 +11,7 @@ from sluice_controller.api.openapi import MARKER, in_path, operation, query_limi
 from sluice_controller.api.operations.volumes.base import WAIT, VolumesBaseView
 from sluice_controller.api.permissions import visible_accounts
 from sluice_controller.api.serializers import volumes as shapes
-from sluice_controller.identity.default_rules import READS_OWN, THING, Rule
+from sluice_controller.identity.rules import READS_OWN, THING, Rule
 from sluice_controller.volumes import ordering
 
 _ID: Final = in_path("operation", "the id of the operation")

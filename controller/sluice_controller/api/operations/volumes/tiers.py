@@ -24,7 +24,7 @@ from sluice_controller.api.operations.volumes.base import VolumesBaseView, order
 from sluice_controller.api.resources import no_content, render_page, url_path
 from sluice_controller.api.serializers import volumes as shapes
 from sluice_controller.api.view import View
-from sluice_controller.identity.default_rules import ADMIN, READER, Rule
+from sluice_controller.identity.rules import ADMIN, READER, Rule
 from sluice_controller.policies import idempotency
 from sluice_controller.volumes import calibration, tiers
 from sluice_controller.volumes.demands import MOST_GIB, MOST_IOPS

@@ -12,7 +12,7 @@ from sluice_controller.api.operations.policies.policies import REPEATED
 from sluice_controller.api.operations.volumes.base import VOLUME_NAME, VolumesBaseView, order_operation
 from sluice_controller.api.permissions import current_rules, visible_accounts
 from sluice_controller.api.serializers import volumes as shapes
-from sluice_controller.identity.default_rules import ADMIN, READS_OWN, THING, USES_OWN, Rule
+from sluice_controller.identity.rules import ADMIN, READS_OWN, THING, USES_OWN, Rule
 from sluice_controller.policies import idempotency
 from sluice_controller.validation.bodies import Body
 from sluice_controller.volumes import attach, changes, detach, volumes

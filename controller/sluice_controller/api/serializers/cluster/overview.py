@@ -8,7 +8,7 @@ from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import Serializer, computed
 from sluice_controller.api.serializers.cluster.nodes import HEALTH, NODE_STATES
-from sluice_controller.catalog.policy_statuses import STATES
+from sluice_controller.catalog.policy_cache import STATES
 
 
 def _count(state: str) -> Any:
