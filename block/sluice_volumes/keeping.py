@@ -41,7 +41,7 @@ def _changes(keys: Keys, before: VolumeRecord | None, outcome: Outcome) -> Itera
     if change is not None:
         yield change
     if outcome.calibration is not None:
-        yield operations.write_calibration(keys, outcome.calibration)
+        yield operations.CALIBRATIONS.write(keys, outcome.calibration)
 
 
 def _change(keys: Keys, before: VolumeRecord | None, after: VolumeRecord | None) -> Operation[bool] | None:
@@ -50,5 +50,5 @@ def _change(keys: Keys, before: VolumeRecord | None, after: VolumeRecord | None)
         return None
     if after is None:
         assert before is not None
-        return operations.delete_record(keys, before.id)
-    return operations.create_record(keys, after) if before is None else operations.replace_record(keys, before, after)
+        return operations.RECORDS.delete(keys, before.id)
+    return operations.RECORDS.create(keys, after) if before is None else operations.RECORDS.replace(keys, before, after)

@@ -18,8 +18,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from sluice_core.jobs import longest_ended
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Command, Operation, decoded, nothing, read_message, read_messages, scripted
+from sluice_core.store.operation import Command, MessageHash, Operation, decoded, nothing, scripted
 from sluice_core.store.scripts import Script
 from sluice_volumes.messages import (
     DONE,
@@ -51,19 +52,15 @@ return ''
 """
 )
 
-#: KEYS: a hash.  ARGV: field, the bytes that it has, the bytes that it gets.  Answers whether it had them.
-_REPLACE: Final = Script(
-    """
-if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-return 1
-"""
-)
-
-
-def read_pools(keys: Keys) -> Operation[dict[str, Pool]]:
-    """Name → pool, as the last discovery saw them."""
-    return read_messages(Pool, keys.pools)
+#: Name → pool, as the last discovery saw them.
+POOLS: Final = MessageHash(Pool, lambda keys: keys.pools, "name")
+#: Name of a pool → what was measured of it.
+CALIBRATIONS: Final = MessageHash(PoolCalibration, lambda keys: keys.pool_calibrations, "pool")
+TIERS: Final = MessageHash(Tier, lambda keys: keys.tiers, "name")
+#: Volume id → what we know of it; nothing of one that was not made or adopted by us.
+RECORDS: Final = MessageHash(VolumeRecord, lambda keys: keys.volumes)
+#: Operations, those that have ended included.
+JOBS: Final = MessageHash(VolumeOperation, lambda keys: keys.volume_operations)
 
 
 def write_pools(keys: Keys, pools: Iterable[Pool]) -> Operation[None]:
@@ -71,61 +68,6 @@ def write_pools(keys: Keys, pools: Iterable[Pool]) -> Operation[None]:
     words = [word for one in pools for word in (one.name, one.encode())]
     commands: tuple[Command, ...] = (("DEL", keys.pools), *((("HSET", keys.pools, *words),) if words else ()))
     return Operation(commands, nothing, atomic=True)
-
-
-def read_calibrations(keys: Keys) -> Operation[dict[str, PoolCalibration]]:
-    """Name of a pool → what was measured of it."""
-    return read_messages(PoolCalibration, keys.pool_calibrations)
-
-
-def write_calibration(keys: Keys, calibration: PoolCalibration) -> Operation[None]:
-    """Keep what was measured of a pool."""
-    return Operation((("HSET", keys.pool_calibrations, calibration.pool, calibration.encode()),), nothing)
-
-
-def read_tiers(keys: Keys) -> Operation[dict[str, Tier]]:
-    """Name → tier."""
-    return read_messages(Tier, keys.tiers)
-
-
-def create_tier(keys: Keys, tier: Tier) -> Operation[bool]:
-    """Keep a new tier; False when there is one of its name."""
-    return Operation((("HSETNX", keys.tiers, tier.name, tier.encode()),), lambda replies: bool(replies[0]))
-
-
-def write_tier(keys: Keys, tier: Tier) -> Operation[None]:
-    """Keep a tier as it is now."""
-    return Operation((("HSET", keys.tiers, tier.name, tier.encode()),), nothing)
-
-
-def delete_tier(keys: Keys, name: str) -> Operation[None]:
-    """Forget a tier."""
-    return Operation((("HDEL", keys.tiers, name),), nothing)
-
-
-def read_record(keys: Keys, volume_id: str) -> Operation[VolumeRecord | None]:
-    """What we know of a volume; None for one that was not made or adopted by us."""
-    return read_message(VolumeRecord, keys.volumes, volume_id)
-
-
-def read_records(keys: Keys) -> Operation[dict[str, VolumeRecord]]:
-    """Volume id → what we know of it."""
-    return read_messages(VolumeRecord, keys.volumes)
-
-
-def create_record(keys: Keys, record: VolumeRecord) -> Operation[bool]:
-    """Keep a new record; False, and nothing is changed, when the volume has one."""
-    return Operation((("HSETNX", keys.volumes, record.id, record.encode()),), lambda replies: bool(replies[0]))
-
-
-def replace_record(keys: Keys, before: VolumeRecord, after: VolumeRecord) -> Operation[bool]:
-    """Replace ``before`` by ``after``; False when it has changed meanwhile."""
-    return scripted(_REPLACE, (keys.volumes,), (before.id, before.encode(), after.encode()), bool)
-
-
-def delete_record(keys: Keys, volume_id: str) -> Operation[bool]:
-    """Forget a volume; False when it was not known."""
-    return Operation((("HDEL", keys.volumes, volume_id),), lambda replies: bool(replies[0]))
 
 
 def write_volume_report(keys: Keys, report: VolumeReport) -> Operation[None]:
@@ -142,16 +84,6 @@ def read_volume_report(keys: Keys) -> Operation[tuple[VolumeReport | None, float
         return report, math.inf if report is None else RETENTION - left / 1000
 
     return Operation((("GET", keys.volume_report), ("PTTL", keys.volume_report)), parse)
-
-
-def read_operation(keys: Keys, operation_id: str) -> Operation[VolumeOperation | None]:
-    """One operation."""
-    return read_message(VolumeOperation, keys.volume_operations, operation_id)
-
-
-def read_operations(keys: Keys) -> Operation[dict[str, VolumeOperation]]:
-    """Id → operation, those that have ended included."""
-    return read_messages(VolumeOperation, keys.volume_operations)
 
 
 def create_operation(keys: Keys, operation: VolumeOperation) -> Operation[str]:
@@ -177,21 +109,15 @@ def is_untold(operation: VolumeOperation) -> bool:
 def claim(keys: Keys, operation: VolumeOperation, now: float) -> tuple[VolumeOperation, Operation[bool]]:
     """The operation as claimed, and the command that writes it, which gives False when another process was faster."""
     claimed = replace(operation, claimed=now)
-    return claimed, replace_operation(keys, operation, claimed)
+    return claimed, JOBS.replace(keys, operation, claimed)
 
 
 def release(keys: Keys, claimed: VolumeOperation, found: VolumeOperation) -> Operation[bool]:
     """Write what a claimed operation has become, and give up the claim; False when the claim was lost."""
-    return replace_operation(keys, claimed, replace(found, claimed=0.0))
+    return JOBS.replace(keys, claimed, replace(found, claimed=0.0))
 
 
-def replace_operation(keys: Keys, before: VolumeOperation, after: VolumeOperation) -> Operation[bool]:
-    """Replace ``before`` by ``after``; False when it has changed meanwhile."""
-    return scripted(_REPLACE, (keys.volume_operations,), (before.id, before.encode(), after.encode()), bool)
-
-
-def forget(keys: Keys, known: Mapping[str, VolumeOperation], kept: int) -> Operation[None]:
+def forget(keys: Keys, known: Mapping[str, VolumeOperation], kept: int) -> Operation[bool]:
     """Forget all but the last ``kept`` of the operations that have ended, and those that a konnector is to know of."""
-    ended = sorted((one.ended, name) for name, one in known.items() if one.state != UNDER_WAY and not is_untold(one))
-    names = [name for _, name in ended[: max(len(ended) - kept, 0)]]
-    return Operation((("HDEL", keys.volume_operations, *names),) if names else (), nothing)
+    ended = ((one.ended, name) for name, one in known.items() if one.state != UNDER_WAY and not is_untold(one))
+    return JOBS.delete(keys, *longest_ended(ended, kept))

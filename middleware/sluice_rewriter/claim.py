@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sluice_core.errors import PeerError
+from sluice_core.jobs import ENDED, GIVEN_BACK
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
 from sluice_rewrites.messages import RUNNING, RewriteCounts, RewriteUnit, UnitSize
@@ -61,7 +62,7 @@ class Claim:
         :raises PeerError: when Redis is away
         """
         self._renewal.kill()
-        self._send(_AS_REPORTED, more=more, lease=0)
+        self._send(_AS_REPORTED, more=more, lease=ENDED)
         self._valid = False
 
     def release(self) -> None:
@@ -69,7 +70,7 @@ class Claim:
         self._renewal.kill()
         if self._valid:
             try:
-                self._send(_AS_REPORTED, lease=-1)
+                self._send(_AS_REPORTED, lease=GIVEN_BACK)
             except PeerError as error:
                 log.warning("unit `%s` of rewrite `%s` is not given back: %s", self.unit.path, self.unit.job, error)
 

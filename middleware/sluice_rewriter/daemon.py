@@ -94,7 +94,7 @@ class Rewriter:
 
         :raises PeerError: when Swift or Redis is away
         """
-        known = self.store.run(operations.read_jobs(self.store.keys)).values()
+        known = self.store.run(operations.JOBS.read_all(self.store.keys)).values()
         self._collect([job for job in known if job.state == COLLECTING])
         for job in in_turn((job for job in known if job.state == RUNNING), self._last):
             if not self._knows_policies_of(job):

@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Operation, decoded, read_messages, scripted
+from sluice_core.store.operation import MessageHash, Operation, decoded, scripted
 from sluice_rewrites.messages import (
     CANCELLED,
     FAILED,
@@ -46,6 +46,8 @@ from sluice_rewrites.scripts import CLAIM, CREATE, ORDER, REPORT, RESERVE, SETTL
 LEASE: Final = 30.0
 #: Seconds by which rates may be exceeded for a moment.
 BURST: Final = 0.5
+#: As they were ordered.
+JOBS: Final = MessageHash(RewriteJob, lambda keys: keys.rewrites)
 _MAX_EXAMPLES: Final = 20
 _SEPARATOR: Final = "\0"
 _NO_COUNTS: Final = RewriteCounts()
@@ -60,11 +62,6 @@ def create_job(keys: Keys, job: RewriteJob) -> Operation[bool]:
     """Order ``job``; False when there is one of this id already."""
     names = (keys.rewrites, keys.rewrite(job.id, "units"), keys.rewrite(job.id, "progress"))
     return scripted(CREATE, names, (job.id, job.encode()), bool)
-
-
-def read_jobs(keys: Keys) -> Operation[dict[str, RewriteJob]]:
-    """Id → job, all of them."""
-    return read_messages(RewriteJob, keys.rewrites)
 
 
 def order(keys: Keys, job_id: str, state: str) -> Operation[RewriteJob | None]:
@@ -126,7 +123,7 @@ def report_unit(
     :param marker: empty: no more than was reported before
     :param units: paths of units that were found, with what they hold if that is among the objects and bytes found
     :param more: further counters of :class:`RewriteProgress`
-    :param lease: 0 when the unit is done, -1 to give it back
+    :param lease: ENDED when the unit is done, GIVEN_BACK to give it back
     :param failures: objects that failed, with the reason; the last twenty are kept as examples
     :returns: the state that the job is told to be in; None when the unit is not ours any more
     """

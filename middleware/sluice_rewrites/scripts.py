@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from sluice_core.jobs import lease_script
 from sluice_core.store.scripts import timed_script
 
 #: KEYS: jobs, units to do of the job, progress.  ARGV: id, document.
@@ -31,13 +32,12 @@ return 1
 
 #: KEYS: jobs, to do, leases, markers, progress.  ARGV: id, seconds of a lease, what a running job's document holds.
 #: Answers path, marker, token; or nothing.
-CLAIM: Final = timed_script("""
+CLAIM: Final = lease_script("""
 local document = redis.call('HGET', KEYS[1], ARGV[1])
 if not document or cjson.decode(document).state ~= ARGV[3] then return false end
-local unit = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 1)[1] or redis.call('LPOP', KEYS[2])
+local unit = claim_lease(KEYS[3], ARGV[2], KEYS[2])
 if not unit then return false end
 local token = redis.call('HINCRBY', KEYS[5], 'token', 1)
-redis.call('ZADD', KEYS[3], now + tonumber(ARGV[2]), unit)
 local known = redis.call('HGET', KEYS[4], unit)
 known = known and cjson.decode(known) or {marker = ''}
 known.token = token
@@ -51,7 +51,7 @@ return {unit, known.marker, string.format('%.0f', token)}
 #: counter and what to add to it.
 #: Answers the state that the job was told to be in, or nothing when the claim is not valid any more.  A job of which
 #: nothing is left is done.
-REPORT: Final = timed_script("""
+REPORT: Final = lease_script("""
 local id, unit, seconds, at = ARGV[1], ARGV[2], tonumber(ARGV[4]), 7
 local function take()
   local list, count = {}, tonumber(ARGV[at])
@@ -88,13 +88,12 @@ for found, done in pairs({objects = 'seen', bytes = 'seen_bytes'}) do
     known[found] = string.format('%.0f', left)
   end
 end
+renew_lease(KEYS[3], unit, seconds)
 if seconds == 0 then
-  redis.call('ZREM', KEYS[3], unit)
   redis.call('HDEL', KEYS[4], unit)
 else
   if seconds < 0 then known.token = redis.call('HINCRBY', KEYS[5], 'token', 1) end
   if ARGV[5] ~= '' then known.marker = ARGV[5] end
-  redis.call('ZADD', KEYS[3], seconds < 0 and 0 or now + seconds, unit)
   redis.call('HSET', KEYS[4], unit, cjson.encode(known))
 end
 if redis.call('LLEN', KEYS[2]) == 0 and redis.call('ZCARD', KEYS[3]) == 0 then

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from sluice_core.jobs import ENDED, lease_script, longest_ended
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Operation, decoded, nothing, read_message, read_messages, scripted
-from sluice_core.store.scripts import Script, timed_script
+from sluice_core.store.operation import MessageHash, Operation, decoded, nothing, scripted
+from sluice_core.store.scripts import Script
 from sluice_motif_control.messages import CANCELLED, MotifOperation
 
 #: Seconds for which an operation belongs to the daemon that claimed it or reported.
@@ -19,31 +20,29 @@ LEASE: Final = 15.0
 #: Operations that have ended and are kept.
 KEPT: Final = 100
 
+#: Operations, those that have ended included.
+JOBS: Final = MessageHash(MotifOperation, lambda keys: keys.motif_operations)
+
 #: KEYS: operations, leases, owners.  ARGV: seconds of a lease, daemon.  Answers the document; or nothing.
-_CLAIM: Final = timed_script("""
-local id = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1)[1]
+_CLAIM: Final = lease_script("""
+local id = claim_lease(KEYS[2], ARGV[1])
 if not id then return false end
 local document = redis.call('HGET', KEYS[1], id)
 if not document then
   redis.call('ZREM', KEYS[2], id)
   return false
 end
-redis.call('ZADD', KEYS[2], now + tonumber(ARGV[1]), id)
 redis.call('HSET', KEYS[3], id, ARGV[2])
 return document
 """)
 
-#: KEYS: operations, leases, owners.  ARGV: id, daemon, document, seconds of a lease, whether it has ended.
+#: KEYS: operations, leases, owners.  ARGV: id, daemon, document, seconds of a lease (0: it has ended).
 #: Answers whether it is still ours.
-_REPORT: Final = timed_script("""
+_REPORT: Final = lease_script("""
 if redis.call('HGET', KEYS[3], ARGV[1]) ~= ARGV[2] or not redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-if ARGV[5] == '1' then
-  redis.call('ZREM', KEYS[2], ARGV[1])
-  redis.call('HDEL', KEYS[3], ARGV[1])
-else
-  redis.call('ZADD', KEYS[2], now + tonumber(ARGV[4]), ARGV[1])
-end
+renew_lease(KEYS[2], ARGV[1], ARGV[4])
+if ARGV[4] == '0' then redis.call('HDEL', KEYS[3], ARGV[1]) end
 return 1
 """)
 
@@ -63,16 +62,6 @@ def create_operation(keys: Keys, operation: MotifOperation) -> Operation[None]:
     return Operation(commands, nothing, atomic=True)
 
 
-def read_operation(keys: Keys, operation_id: str) -> Operation[MotifOperation | None]:
-    """One operation; None when there is none."""
-    return read_message(MotifOperation, keys.motif_operations, operation_id)
-
-
-def read_operations(keys: Keys) -> Operation[dict[str, MotifOperation]]:
-    """Id → operation, those that have ended included."""
-    return read_messages(MotifOperation, keys.motif_operations)
-
-
 def claim_operation(keys: Keys, daemon: str, lease: float = LEASE) -> Operation[MotifOperation | None]:
     """Claim an operation that no daemon works at; None without one."""
     return scripted(
@@ -84,7 +73,7 @@ def report_operation(
     keys: Keys, operation: MotifOperation, daemon: str, ended: bool = False, lease: float = LEASE
 ) -> Operation[bool]:
     """Write how far a claimed operation is, and renew its lease; False when it was cancelled or claimed again."""
-    arguments = (operation.id, daemon, operation.encode(), str(lease), int(ended))
+    arguments = (operation.id, daemon, operation.encode(), str(ENDED if ended else lease))
     return scripted(_REPORT, _names(keys), arguments, bool)
 
 
@@ -98,11 +87,10 @@ def cancel_operation(keys: Keys, cancelled: MotifOperation) -> Operation[bool]:
     return scripted(_CANCEL, _names(keys), (cancelled.id, cancelled.encode()), bool)
 
 
-def forget_operations(keys: Keys, known: Mapping[str, MotifOperation], kept: int = KEPT) -> Operation[None]:
+def forget_operations(keys: Keys, known: Mapping[str, MotifOperation], kept: int = KEPT) -> Operation[bool]:
     """Forget all but the last ``kept`` of the operations that have ended."""
-    ended = sorted((one.ended, name) for name, one in known.items() if one.ended)
-    names = [name for _, name in ended[: max(len(ended) - kept, 0)]]
-    return Operation((("HDEL", keys.motif_operations, *names),) if names else (), nothing)
+    ended = ((operation.ended, name) for name, operation in known.items() if operation.ended)
+    return JOBS.delete(keys, *longest_ended(ended, kept))
 
 
 def _names(keys: Keys) -> tuple[str, str, str]:

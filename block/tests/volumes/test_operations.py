@@ -28,7 +28,7 @@ def test_an_operation_is_claimed_by_one_until_it_is_released(run, store):
     assert claim(store, ORDER, 100.5) is None
     assert not operations.is_free(claimed, 100.5)
     assert run(operations.release, claimed, replace(claimed, step="asked"))
-    found = run(operations.read_operation, "o1")
+    found = run(operations.JOBS.read, "o1")
     assert (found.step, found.claimed) == ("asked", 0.0)
     assert operations.is_free(found, 100.6)
 
@@ -38,7 +38,7 @@ def test_there_is_one_operation_on_a_volume_at_a_time(run, store):
     assert run(operations.create_operation, replace(ORDER, id="o2")) == "o1"
     assert run(operations.create_operation, replace(ORDER, id="o3", volume="v2")) == ""
     assert run(operations.create_operation, replace(ORDER, id="o4", volume="")) == ""
-    assert run(operations.replace_operation, ORDER, replace(ORDER, state=DONE))
+    assert run(operations.JOBS.replace, ORDER, replace(ORDER, state=DONE))
     assert run(operations.create_operation, replace(ORDER, id="o2")) == ""
 
 
@@ -55,24 +55,24 @@ def test_the_oldest_that_ended_are_forgotten_and_none_that_is_under_way(run):
     for number in range(4):
         run(operations.create_operation, replace(ORDER, id=f"e{number}", state=DONE, ended=float(number)))
     run(operations.create_operation, ORDER)
-    run(operations.forget, run(operations.read_operations), 2)
-    assert set(run(operations.read_operations)) == {"o1", "e2", "e3"}
+    run(operations.forget, run(operations.JOBS.read_all), 2)
+    assert set(run(operations.JOBS.read_all)) == {"o1", "e2", "e3"}
 
 
 def test_a_record_is_made_once_and_replaced_as_it_was_read(run):
     record = VolumeRecord("v1", "p1", "AUTH_p1", stack=(StackStep("xor", {"key": 7}),), fixed=5.0)
-    assert run(operations.create_record, record)
-    assert not run(operations.create_record, replace(record, stack=()))
-    assert run(operations.read_record, "v1") == record
-    assert not run(operations.replace_record, replace(record, name="other"), replace(record, name="new"))
-    assert run(operations.replace_record, record, replace(record, name="new"))
-    assert run(operations.read_records)["v1"].name == "new"
+    assert run(operations.RECORDS.create, record)
+    assert not run(operations.RECORDS.create, replace(record, stack=()))
+    assert run(operations.RECORDS.read, "v1") == record
+    assert not run(operations.RECORDS.replace, replace(record, name="other"), replace(record, name="new"))
+    assert run(operations.RECORDS.replace, record, replace(record, name="new"))
+    assert run(operations.RECORDS.read_all)["v1"].name == "new"
 
 
 def test_a_tier_is_made_once(run):
-    assert run(operations.create_tier, Tier("gold", "t1"))
-    assert not run(operations.create_tier, Tier("gold", "t2"))
-    assert run(operations.read_tiers)["gold"].type == "t1"
+    assert run(operations.TIERS.create, Tier("gold", "t1"))
+    assert not run(operations.TIERS.create, Tier("gold", "t2"))
+    assert run(operations.TIERS.read_all)["gold"].type == "t1"
 
 
 def test_a_record_of_before_there_were_sizes_is_replaced(run, store):
@@ -81,7 +81,7 @@ def test_a_record_of_before_there_were_sizes_is_replaced(run, store):
         b'"node":"","pool":"","project":"p1","secret":"k1","stack":[{"keyword":"luks","params":{}}],"tier":"","v":1}'
     )
     store.run(Operation((("HSET", store.keys.volumes, "v1", stored),), nothing))
-    old = run(operations.read_record, "v1")
+    old = run(operations.RECORDS.read, "v1")
     assert (old.size, old.header_gib, old.header) == (0, 0, 2068480)
-    assert run(operations.replace_record, old, replace(old, node="n1"))
-    assert run(operations.read_record, "v1").node == "n1"
+    assert run(operations.RECORDS.replace, old, replace(old, node="n1"))
+    assert run(operations.RECORDS.read, "v1").node == "n1"

@@ -9,7 +9,6 @@ action is taken back its jobs are cancelled, since they would undo what is not w
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -17,10 +16,11 @@ from typing import Any, Final
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever, wait_at_most
+from sluice_core.jobs import request_id
 from sluice_core.messages.policies import GROUP, Assignment, Change
 from sluice_core.store import fencing
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Operation, decoded, nothing, read_documents, read_message
+from sluice_core.store.operation import Operation, decoded, nothing, read_documents
 from sluice_core.store.store import AsyncStore
 from sluice_rewrites import operations
 from sluice_rewrites.account_reports import close_request, new_request, open_request
@@ -123,7 +123,7 @@ class ExistingRewrites(Service):
 
     async def _ended_undone(self, job_id: str) -> bool:
         """True when a job ended with an action that is in force again by now, or failed then."""
-        known = await self._store.run(read_message(RewriteJob, self._store.keys.rewrites, job_id))
+        known = await self._store.run(operations.JOBS.read(self._store.keys, job_id))
         return known is not None and known.state in (CANCELLED, FAILED)
 
     async def _cancel(self, name: str, orders: dict[str, dict[str, object]]) -> None:
@@ -160,6 +160,7 @@ def _read_marked(keys: Keys, names: Sequence[str]) -> Operation[list[Assignment]
 
 def _digest(assignment: Assignment) -> str:
     """What tells this action from another one under the same id."""
-    said = (assignment.id, assignment.verb, assignment.keyword, dict(assignment.params), assignment.place,
-            assignment.target.to_data(), assignment.created)  # fmt: skip
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return request_id(
+        16, assignment.id, assignment.verb, assignment.keyword, dict(assignment.params), assignment.place,
+        assignment.target.to_data(), assignment.created,
+    )  # fmt: skip

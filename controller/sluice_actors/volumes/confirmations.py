@@ -75,7 +75,7 @@ class Confirmations(Service):
         asking = [one for one in nodes if not is_away(one, now, self._node_timeout)]
         if not asking:
             return
-        known = await self._store.run(operations.read_operations(self._store.keys))
+        known = await self._store.run(operations.JOBS.read_all(self._store.keys))
         leaving = {one.volume for one in known.values() if (one.what, one.state) == (DETACH, UNDER_WAY)}
         konnectors = self._konnectors(konnector_urls(asking))
         await asyncio.gather(*(self._answer_node(konnectors(one.node), one, leaving) for one in asking))

@@ -66,7 +66,7 @@ class OperationFinisher(Service):
 
         :raises PeerError: when Redis is away
         """
-        known = await self._store.run(operations.read_operations(self._store.keys))
+        known = await self._store.run(operations.JOBS.read_all(self._store.keys))
         now = self._clock()
         waiting = [one for one in known.values() if now - one.created >= GRACE and operations.is_free(one, now)]
         if waiting:
@@ -82,7 +82,7 @@ class OperationFinisher(Service):
             return
         before = None
         if claimed.volume:
-            before = await self._store.run(operations.read_record(self._store.keys, claimed.volume))
+            before = await self._store.run(operations.RECORDS.read(self._store.keys, claimed.volume))
         try:
             outcome = await asyncio.to_thread(finisher.advance, claimed, before)
         except CallerError as error:

@@ -64,7 +64,7 @@ class Revocations(Service):
 
         :raises PeerError: when Redis is away
         """
-        known = await self._store.run(operations.read_operations(self._store.keys))
+        known = await self._store.run(operations.JOBS.read_all(self._store.keys))
         untold = [one for one in known.values() if operations.is_untold(one)]
         if not untold:
             return
@@ -89,4 +89,4 @@ class Revocations(Service):
             text = f"node `{node}` is back and serves volume `{volume}` no more, which was detached from it by force"
             self._log_event(VOLUME_FAILED, text, _SOURCE, subject=volume)
         told = replace(operation, data={**operation.data, KONNECTOR_TOLD: True})
-        await self._store.run(operations.replace_operation(self._store.keys, operation, told))
+        await self._store.run(operations.JOBS.replace(self._store.keys, operation, told))

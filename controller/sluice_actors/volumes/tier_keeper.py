@@ -105,9 +105,12 @@ class TierKeeper(Service):
         if not self._assignments.values():
             return
         keys, run = self._store.keys, self._store.run
-        tiers = await run(operations.read_tiers(keys))
-        pools, calibrations = await run(operations.read_pools(keys)), await run(operations.read_calibrations(keys))
-        for record in (await run(operations.read_records(keys))).values():
+        tiers = await run(operations.TIERS.read_all(keys))
+        pools, calibrations = (
+            await run(operations.POOLS.read_all(keys)),
+            await run(operations.CALIBRATIONS.read_all(keys)),
+        )
+        for record in (await run(operations.RECORDS.read_all(keys))).values():
             said = self._said(record)
             if said is not None:
                 await self._keep(record, said, tiers, pools, calibrations)
@@ -173,7 +176,7 @@ class TierKeeper(Service):
         """Say once that what was ordered has failed."""
         if not attempt.operation:
             return
-        found = await self._store.run(operations.read_operation(self._store.keys, attempt.operation))
+        found = await self._store.run(operations.JOBS.read(self._store.keys, attempt.operation))
         if found is not None and found.state == FAILED:
             self._fail(record, attempt.assignment, found.reason)
 

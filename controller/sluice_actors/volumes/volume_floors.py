@@ -141,8 +141,8 @@ class VolumeFloors(Service):
         if await self._assignments.read():
             self._set_assignments()
         if self._assignments.values() and time.monotonic() - self._read_at >= _READ_AGAIN:
-            records = await self._store.run(operations.read_records(keys))
-            self._calibrations = await self._store.run(operations.read_calibrations(keys))
+            records = await self._store.run(operations.RECORDS.read_all(keys))
+            self._calibrations = await self._store.run(operations.CALIBRATIONS.read_all(keys))
             self._pools = {one.path: one.pool for one in records.values() if one.pool}
             self._read_at = time.monotonic()
 

@@ -16,7 +16,6 @@ from sluice_core.describe import NATIVE, NBDKIT, STORLET, ActionInfo
 from sluice_core.errors import CallerError, PeerError, SluiceError
 from sluice_core.messages.policies import Target
 from sluice_core.messages.uploads import FILTER_CODE, METRIC_CODE, Upload
-from sluice_core.store.operation import read_messages
 from sluice_core.store.store import Store
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.motifs import with_motifs
@@ -32,6 +31,7 @@ from sluice_motif_control.messages import MotifDaemon, MotifTemplate
 from sluice_sandbox.descriptions import describe_upload
 from sluice_sandbox.storlets.invocation import StorletInvocation
 from sluice_volumes.messages import VolumeRecord
+from sluice_volumes.operations import RECORDS
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class KnownVolumes:
         now = self._now()
         if now - self._read_at < age:
             return
-        records = self._store.run(read_messages(VolumeRecord, self._store.keys.volumes))
+        records = self._store.run(RECORDS.read_all(self._store.keys))
         self._index = VolumeIndex(records.values())
         has_konnectors = any(one.konnector for one in self._store.nodes())
         self._available = self._search is not None or bool(records) or has_konnectors

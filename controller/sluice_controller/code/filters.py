@@ -23,7 +23,7 @@ from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.registry import ACTIVATION, ALIAS
 from sluice_core.messages.uploads import FILTER_CODE, Upload
 from sluice_core.store.records import Draft
-from sluice_volumes.operations import read_records
+from sluice_volumes.operations import RECORDS
 
 #: What a registration may say; ``capabilities`` are fields of ``describe.ActionInfo``.
 FIELDS: Final = (
@@ -230,7 +230,7 @@ def _refuse_stored(backend: Backend, keyword: str) -> None:
     """
     :raises InUse: naming volumes that have the filter, and cannot be attached without it
     """
-    records = backend.store.run(read_records(backend.store.keys))
+    records = backend.store.run(RECORDS.read_all(backend.store.keys))
     users = [name for name, one in sorted(records.items()) if any(step.keyword == keyword for step in one.stack)]
     if users:
         raise InUse(f"volumes {name_some(users, 3)} are stored through filter `{keyword}`, delete them first")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,14 +12,9 @@ from sluice_controller.catalog.nodes import wait_until
 from sluice_controller.catalog.vocabulary import account_of
 from sluice_controller.validation.bodies import Body
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
+from sluice_core.jobs import new_job_id
 from sluice_motif_control.messages import CANCELLED, MotifOperation
-from sluice_motif_control.operations import (
-    cancel_operation,
-    create_operation,
-    forget_operations,
-    read_operation,
-    read_operations,
-)
+from sluice_motif_control.operations import JOBS, cancel_operation, create_operation, forget_operations
 
 #: Operations that have not ended; more are refused.
 MOST_UNDER_WAY: Final = 100
@@ -42,12 +36,12 @@ def create(backend: Backend, data: Any, by: str) -> MotifOperation:
     if backend.motifs is None or not backend.motifs.daemons():
         raise PeerError("motifs: no daemon `sluice-motifs` runs")
     keys = backend.store.keys
-    known = backend.store.run(read_operations(keys))
+    known = backend.store.run(JOBS.read_all(keys))
     if sum(not one.ended for one in known.values()) >= MOST_UNDER_WAY:
         raise Conflict(f"{MOST_UNDER_WAY} operations have not ended, wait for one of them or cancel it")
     now = backend.now()
     found = account_of(backend.native, account) if account else ""
-    made = MotifOperation(f"{int(now * 1000):012x}-{secrets.token_hex(4)}", found, container, created=now, by=by)
+    made = MotifOperation(new_job_id(int(now * 1000)), found, container, created=now, by=by)
     backend.store.run(create_operation(keys, made))
     backend.store.run(forget_operations(keys, known))
     return made
@@ -55,7 +49,7 @@ def create(backend: Backend, data: Any, by: str) -> MotifOperation:
 
 def page(backend: Backend, limit: int, marker: str, state: str) -> Page[MotifOperation]:
     """Operations, oldest first."""
-    known = backend.store.run(read_operations(backend.store.keys))
+    known = backend.store.run(JOBS.read_all(backend.store.keys))
     return entries.page({name: one for name, one in known.items() if state in ("", one.state)}, limit, marker)
 
 
@@ -81,7 +75,7 @@ def cancel(backend: Backend, operation_id: str) -> MotifOperation:
 
 
 def _find(backend: Backend, operation_id: str) -> MotifOperation:
-    found = backend.store.run(read_operation(backend.store.keys, operation_id))
+    found = backend.store.run(JOBS.read(backend.store.keys, operation_id))
     if found is None:
         raise NotFound(f"there is no operation `{operation_id}`")
     return found

@@ -7,8 +7,6 @@ policies of the first one, in any process, and answers with them.  No other stat
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from itertools import count
 from typing import Final
@@ -19,6 +17,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.policies import services
 from sluice_controller.policies.services import Authorize, WrittenPolicies
 from sluice_core.errors import CallerError, Conflict
+from sluice_core.jobs import request_id
 from sluice_dsl.diagnostics import PolicyErrors
 
 HEADER: Final = "Idempotency-Key"
@@ -60,8 +59,7 @@ def create_once(backend: Backend, text: str, by: str, key: str, allow: Authorize
 def policy_ids(text: str, by: str, key: str) -> Iterator[str]:
     """The ids of the policies of the sentences of ``text``, one after the other."""
     for number in count():
-        name = json.dumps([by, key, text, number])
-        yield hashlib.sha256(name.encode()).hexdigest()[:12]
+        yield request_id(12, by, key, text, number)
 
 
 def _created(backend: Backend, text: str, by: str, key: str, allow: Authorize) -> WrittenPolicies | None:

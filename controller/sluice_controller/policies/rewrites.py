@@ -10,9 +10,6 @@ Redis writes one after the other, so the later one always sees the earlier one.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -25,6 +22,7 @@ from sluice_controller.catalog.vocabulary import account_of
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.rates import read_rate
 from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.jobs import longest_ended, new_job_id, request_id
 from sluice_core.store.operation import Operation
 from sluice_rewrites import operations
 from sluice_rewrites.account_reports import (
@@ -128,7 +126,7 @@ def create(backend: Backend, data: Any, by: str, key: str = "") -> RewriteView:
     goal = body.one_of("to", GOALS)
     head, created = backend.store.head(), int(backend.now() * 1000)
     job = RewriteJob(
-        _job_id(data, by, key) if key else f"{created:012x}-{secrets.token_hex(4)}", account, container, prefix, goal,
+        request_id(16, by, key, data) if key else new_job_id(created), account, container, prefix, goal,
         PAUSED, created, by, max_bw, max_objects, head.history, head.epoch, "" if account else new_request(),
     )  # fmt: skip
     known = list_jobs(backend)
@@ -158,8 +156,8 @@ def _start(backend: Backend, job: RewriteJob) -> RewriteView:
         backend.store.run(operations.order(keys, job.id, CANCELLED))
         backend.store.run(operations.delete_job(keys, job.id))
         raise
-    ended = sorted((one.progress.ended, name) for name, one in known.items() if one.has_ended)
-    for _, name in ended[: max(len(ended) - KEPT + 1, 0)]:
+    ended = ((view.progress.ended, name) for name, view in known.items() if view.has_ended)
+    for name in longest_ended(ended, KEPT - 1):
         backend.store.run(operations.delete_job(keys, name))
     return change(backend, job.id, RUNNING)
 
@@ -173,14 +171,9 @@ def _refuse_overlap(job: RewriteJob, known: Mapping[str, RewriteView]) -> None:
             )
 
 
-def _job_id(data: Any, by: str, key: str) -> str:
-    said = json.dumps([by, key, data], sort_keys=True)
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
-
-
 def list_jobs(backend: Backend) -> dict[str, RewriteView]:
     """Id → job, oldest first."""
-    jobs = backend.store.run(operations.read_jobs(backend.store.keys))
+    jobs = backend.store.run(operations.JOBS.read_all(backend.store.keys))
     return _views(backend, sorted(jobs.values(), key=lambda job: (job.created, job.id)))
 
 
@@ -198,7 +191,7 @@ def find(backend: Backend, job_id: str) -> RewriteView:
     """
     :raises NotFound: when there is no such job
     """
-    job = backend.store.run(operations.read_jobs(backend.store.keys)).get(job_id)
+    job = backend.store.run(operations.JOBS.read(backend.store.keys, job_id))
     found = _views(backend, [job] if job else [])
     if not found:
         raise NotFound(f"there is no rewrite `{job_id}`")

@@ -98,7 +98,7 @@ def _adopt(backend: Backend, caller: Caller, view: VolumeView) -> None:
     record = VolumeRecord(
         volume.id, volume.project, account, volume.name, view.tier, fixed=now, created=now, by=caller.name
     )
-    backend.store.run(operations.create_record(backend.store.keys, record))
+    backend.store.run(operations.RECORDS.create(backend.store.keys, record))
 
 
 def _ask_attach(backend: Backend, cinder: Cinder, claim: Claim) -> Outcome:
@@ -143,7 +143,7 @@ def _fixed_record(backend: Backend, claim: Claim) -> VolumeRecord:
         secret = volume_keys.active_key(backend.config)
         record = add_header_space(backend, record)
     found = replace(record, stack=stack, fixed=backend.now(), secret=secret)
-    if not backend.store.run(operations.replace_record(backend.store.keys, record, found)):
+    if not backend.store.run(operations.RECORDS.replace(backend.store.keys, record, found)):
         raise Conflict("somebody else attaches the volume right now")
     claim.record = found
     return found
@@ -152,7 +152,7 @@ def _fixed_record(backend: Backend, claim: Claim) -> VolumeRecord:
 def _unfix(backend: Backend, claim: Claim, first: bool) -> None:
     """Have the stack chosen anew by the next attach, if this one was the first and chose it."""
     if first and claim.record is not None and claim.record.fixed:
-        backend.store.run(operations.replace_record(backend.store.keys, claim.record, claim.record.unfixed()))
+        backend.store.run(operations.RECORDS.replace(backend.store.keys, claim.record, claim.record.unfixed()))
 
 
 def _is_encrypted(stack: tuple[Any, ...]) -> bool:
@@ -204,7 +204,7 @@ class VolumeUse:
 def read_use(backend: Backend, record: VolumeRecord) -> VolumeUse:
     """How a volume is used now."""
     if not record.node:
-        known = backend.store.run(operations.read_operations(backend.store.keys)).values()
+        known = backend.store.run(operations.JOBS.read_all(backend.store.keys)).values()
         waiting = (one for one in known if one.volume == record.id and one.state == UNDER_WAY)
         return VolumeUse(None, next((one.reason for one in waiting), ""))
     try:

@@ -46,7 +46,7 @@ def measure(backend: Backend, caller: Caller, pool: str, data: Any, key: str = "
     check_node(backend, node)
     given = {"pool": pool, "node": node, "seconds": seconds, "size": size, SPECS: dict(found.specs)}
     operation = new_operation(backend, CALIBRATE, "", caller.name, "", given, key)
-    for other in backend.store.run(operations.read_operations(backend.store.keys)).values():
+    for other in backend.store.run(operations.JOBS.read_all(backend.store.keys)).values():
         same = other.what == CALIBRATE and other.data.get("pool") == pool and other.id != operation.id
         if same and other.state == UNDER_WAY:
             raise Conflict(f"operation `{other.id}` measures pool `{pool}` already")
@@ -69,7 +69,7 @@ def set_by_hand(backend: Backend, pool: str, data: Any, by: str) -> PoolCalibrat
     read_iops, write_iops = (body.number(name, 0.0, 1.0, MOST_RATE) for name in FIGURES[2:])
     _find_pool(backend, pool)
     found = PoolCalibration(pool, read_bw, write_bw, read_iops, write_iops, backend.now(), by=by)
-    backend.store.run(operations.write_calibration(backend.store.keys, found))
+    backend.store.run(operations.CALIBRATIONS.write(backend.store.keys, found))
     return found
 
 

@@ -148,7 +148,7 @@ def retype(backend: Backend, caller: Caller, view: VolumeView, wanted: Body) -> 
 
 def _check_pool(backend: Backend, view: VolumeView, tier: str) -> None:
     pool = service_cinder(backend).volume(view.volume.id).pool
-    wanted = Demands.of_tier(backend.store.run(operations.read_tiers(backend.store.keys))[tier])
+    wanted = Demands.of_tier(backend.store.run(operations.TIERS.read_all(backend.store.keys))[tier])
     meeting = [one.name for one in tiers.KnownPools.read(backend).meeting(wanted)]
     if pool not in meeting:
         there = ", ".join(f"`{one}`" for one in meeting) or "no pool"

@@ -98,7 +98,7 @@ def _connection_type(backend: Backend, attachment: str) -> str:
 
 def _waiting(backend: Backend, volume: str, what: str) -> VolumeOperation | None:
     """The operation of that kind that is under way on a volume, as one does that waits for its konnector."""
-    known = backend.store.run(operations.read_operations(backend.store.keys)).values()
+    known = backend.store.run(operations.JOBS.read_all(backend.store.keys)).values()
     return next((one for one in known if (one.volume, one.what, one.state) == (volume, what, UNDER_WAY)), None)
 
 
@@ -139,7 +139,7 @@ def _force(backend: Backend, waiting: VolumeOperation, given: Mapping[str, Any])
     """
     forced = replace(waiting, data={**waiting.data, **given})
     free = operations.is_free(waiting, backend.now())
-    if not free or not backend.store.run(operations.replace_operation(backend.store.keys, waiting, forced)):
+    if not free or not backend.store.run(operations.JOBS.replace(backend.store.keys, waiting, forced)):
         raise Conflict(_BUSY.format(waiting.id))
     return ordering.advance(backend, forced)
 

@@ -66,4 +66,4 @@ def _extend(backend: Backend, record: VolumeRecord) -> None:
 
 
 def _replace(backend: Backend, before: VolumeRecord, after: VolumeRecord) -> bool:
-    return before == after or backend.store.run(operations.replace_record(backend.store.keys, before, after))
+    return before == after or backend.store.run(operations.RECORDS.replace(backend.store.keys, before, after))

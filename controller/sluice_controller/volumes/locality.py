@@ -57,7 +57,7 @@ def find(backend: Backend, view: VolumeView) -> VolumeLocality:
     :raises PeerError: when Cinder or Redis is away
     """
     volume = service_cinder(backend).volume(view.volume.id)  # a member's token does not show the pool
-    pool = backend.store.run(operations.read_pools(backend.store.keys)).get(volume.pool)
+    pool = backend.store.run(operations.POOLS.read_all(backend.store.keys)).get(volume.pool)
     fabric = pool.capabilities.get("fabric", "") if pool is not None else ""
     host = next((one.host for one in volume.attachments), "")
     node = view.record.node if view.record is not None else ""

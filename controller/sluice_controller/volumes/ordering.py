@@ -7,8 +7,6 @@ it further, and so does an actor host when nobody looks.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import uuid
 from collections.abc import Callable, Mapping
@@ -21,6 +19,7 @@ from sluice_controller.catalog.entries import Page
 from sluice_controller.catalog.nodes import wait_until
 from sluice_controller.volumes.cinder_access import node_konnector, service_cinder
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
+from sluice_core.jobs import request_id
 from sluice_volumes import operations
 from sluice_volumes.finishing import OperationReconciler
 from sluice_volumes.keeping import save_outcome
@@ -42,8 +41,7 @@ def new_operation(
     :param key: the caller's word for this request; the same request with the same word is one operation
     """
     given = dict(data or {})
-    said = json.dumps([by, key, what, volume, given], sort_keys=True)
-    name = hashlib.sha256(said.encode()).hexdigest()[:32] if key else uuid.uuid4().hex
+    name = request_id(32, by, key, what, volume, given) if key else uuid.uuid4().hex
     return VolumeOperation(name, what, project, volume, given, created=backend.now(), by=by)
 
 
@@ -62,7 +60,7 @@ class Claim:
         """
         found = replace(self.operation, step=step, data={**self.operation.data, **data})
         store = self._backend.store
-        if not store.run(operations.replace_operation(store.keys, self.operation, found)):
+        if not store.run(operations.JOBS.replace(store.keys, self.operation, found)):
             raise PeerError(f"operation `{found.id}` took too long, and somebody else works at it now")
         self.operation = found
         return found
@@ -119,7 +117,7 @@ def find(backend: Backend, operation_id: str) -> VolumeOperation:
     """
     :raises NotFound: when there is no such operation
     """
-    found = backend.store.run(operations.read_operation(backend.store.keys, operation_id))
+    found = backend.store.run(operations.JOBS.read(backend.store.keys, operation_id))
     if found is None:
         raise NotFound(f"there is no operation `{operation_id}` on a volume")
     return found
@@ -150,6 +148,7 @@ def claim_operation(backend: Backend, operation: VolumeOperation) -> Claim | Non
 
 def wait(backend: Backend, operation: VolumeOperation, seconds: float) -> VolumeOperation:
     """The operation when it has ended, or as it is ``seconds`` from now."""
+
     found = operation
 
     def ended() -> bool:
@@ -172,7 +171,7 @@ def page(
     prefix = backend.config.reseller_prefix
     wanted = {
         f"{int(one.created * 1000):015d}-{one.id}": one
-        for one in backend.store.run(operations.read_operations(backend.store.keys)).values()
+        for one in backend.store.run(operations.JOBS.read_all(backend.store.keys)).values()
         if state in ("", one.state)
         and volume in ("", one.volume)
         and (accounts is None or prefix + one.project in accounts)
@@ -193,4 +192,4 @@ def finisher(backend: Backend) -> OperationReconciler:
 def _record(backend: Backend, operation: VolumeOperation) -> VolumeRecord | None:
     if not operation.volume:
         return None
-    return backend.store.run(operations.read_record(backend.store.keys, operation.volume))
+    return backend.store.run(operations.RECORDS.read(backend.store.keys, operation.volume))

@@ -55,8 +55,8 @@ class KnownPools:
     def read(cls, backend: Backend) -> KnownPools:
         """Those of the cluster."""
         store = backend.store
-        pools = store.run(operations.read_pools(store.keys))
-        calibrations = store.run(operations.read_calibrations(store.keys))
+        pools = store.run(operations.POOLS.read_all(store.keys))
+        calibrations = store.run(operations.CALIBRATIONS.read_all(store.keys))
         return cls(pools, calibrations)
 
     def meeting(self, demands: Demands) -> list[Pool]:
@@ -78,7 +78,7 @@ def list_all(backend: Backend) -> dict[str, TierView]:
     """Name → tier."""
     types = {one.id: one for one in service_cinder(backend).types()}
     known = KnownPools.read(backend)
-    tiers = backend.store.run(operations.read_tiers(backend.store.keys))
+    tiers = backend.store.run(operations.TIERS.read_all(backend.store.keys))
     return {name: _view(backend, one, types.get(one.type), known) for name, one in tiers.items()}
 
 
@@ -105,10 +105,10 @@ def create(backend: Backend, data: Any, by: str) -> TierView:
     wanted = read_demands(body)
     cost = body.number("cost", 0.0, 0.0, _MOST_COST)
     tier = Tier(name, "", wanted.resiliency, wanted.bandwidth, wanted.iops, wanted.fabric, cost, backend.now(), by)
-    if name in backend.store.run(operations.read_tiers(backend.store.keys)):
+    if name in backend.store.run(operations.TIERS.read_all(backend.store.keys)):
         raise Conflict(f"there is a tier `{name}` already")
     made = _make_type(backend, tier)
-    if not backend.store.run(operations.create_tier(backend.store.keys, made)):
+    if not backend.store.run(operations.TIERS.create(backend.store.keys, made)):
         raise Conflict(f"there is a tier `{name}` already")
     return find(backend, name)
 
@@ -123,7 +123,7 @@ def repair(backend: Backend, name: str) -> TierView:
     if old.state == OK:
         return old
     made = _make_type(backend, old.tier)
-    backend.store.run(operations.write_tier(backend.store.keys, made))
+    backend.store.run(operations.TIERS.write(backend.store.keys, made))
     return find(backend, name)
 
 
@@ -143,7 +143,7 @@ def delete(backend: Backend, name: str) -> None:
             raise
         except CallerError as error:
             raise Conflict(f"tier `{name}` stays: {error}") from error
-    backend.store.run(operations.delete_tier(backend.store.keys, name))
+    backend.store.run(operations.TIERS.delete(backend.store.keys, name))
 
 
 def _make_type(backend: Backend, tier: Tier) -> Tier:
@@ -211,7 +211,7 @@ def cheapest(backend: Backend, demands: Demands) -> Match:
     :raises Conflict: as :func:`match`
     """
     known = KnownPools.read(backend)
-    tiers = backend.store.run(operations.read_tiers(backend.store.keys)).values()
+    tiers = backend.store.run(operations.TIERS.read_all(backend.store.keys)).values()
     found = matching_tiers(demands, tiers, known.pools, known.calibrations)
     if not found:
         raise Conflict(_refusal(demands, known, tiers))

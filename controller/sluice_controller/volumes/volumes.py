@@ -83,6 +83,6 @@ def only(name: str, found: list[CinderVolume]) -> CinderVolume:
 
 def _views(backend: Backend, volumes: Iterable[CinderVolume]) -> list[VolumeView]:
     keys, run = backend.store.keys, backend.store.run
-    tiers = run(operations.read_tiers(keys))
-    records = run(operations.read_records(keys))
+    tiers = run(operations.TIERS.read_all(keys))
+    records = run(operations.RECORDS.read_all(keys))
     return [VolumeView(one, records.get(one.id), one.type if one.type in tiers else "") for one in volumes]

@@ -14,7 +14,8 @@ from typing import Any, Generic, TypeVar
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages.base import Message
-from sluice_core.store.scripts import Script
+from sluice_core.store.keys import Keys
+from sluice_core.store.scripts import REPLACE, Script
 
 log = logging.getLogger(__name__)
 
@@ -74,14 +75,47 @@ def decode_all(cls: type[M], found: Mapping[bytes, bytes]) -> tuple[dict[str, M]
     return good, broken
 
 
-def read_message(cls: type[M], key: str, name: str) -> Operation[M | None]:
-    """The message in field ``name`` of a hash."""
-    return Operation((("HGET", key, name),), lambda replies: decoded(cls, name, replies[0]))
+@dataclass(frozen=True, slots=True)
+class MessageHash(Generic[M]):
+    """A hash of Redis that has one message in each field.
 
+    :param cls: of the messages
+    :param key: the hash's key
+    :param field: which of a message's fields names that of the hash
+    """
 
-def read_messages(cls: type[M], key: str) -> Operation[dict[str, M]]:
-    """Field → message of a whole hash, in the order of the fields; what cannot be decoded is left out."""
-    return Operation((("HGETALL", key),), lambda replies: decode_all(cls, replies[0])[0])
+    cls: type[M]
+    key: Callable[[Keys], str]
+    field: str = "id"
+
+    def read(self, keys: Keys, name: str) -> Operation[M | None]:
+        """One message; None when there is none, or it cannot be decoded."""
+        return Operation((("HGET", self.key(keys), name),), lambda replies: decoded(self.cls, name, replies[0]))
+
+    def read_all(self, keys: Keys) -> Operation[dict[str, M]]:
+        """Field → message, in the order of the fields; what cannot be decoded is left out."""
+        return Operation((("HGETALL", self.key(keys)),), lambda replies: decode_all(self.cls, replies[0])[0])
+
+    def create(self, keys: Keys, message: M) -> Operation[bool]:
+        """Write a new message; False, and nothing is changed, when its field is there."""
+        return Operation((("HSETNX", *self._words(keys, message)),), lambda replies: bool(replies[0]))
+
+    def write(self, keys: Keys, message: M) -> Operation[None]:
+        """Write a message, whether its field is there or not."""
+        return Operation((("HSET", *self._words(keys, message)),), nothing)
+
+    def replace(self, keys: Keys, before: M, after: M) -> Operation[bool]:
+        """Replace ``before`` by ``after``; False, and nothing is changed, when the field has other bytes by now."""
+        key, name, new = self._words(keys, after)
+        return scripted(REPLACE, (key,), (name, before.encode(), new), bool)
+
+    def delete(self, keys: Keys, *names: str) -> Operation[bool]:
+        """Delete messages; False when there was none of them."""
+        commands = (("HDEL", self.key(keys), *names),) if names else ()
+        return Operation(commands, lambda replies: any(replies))
+
+    def _words(self, keys: Keys, message: M) -> tuple[str, str, bytes]:
+        return self.key(keys), getattr(message, self.field), message.encode()
 
 
 def write_documents(key: str, documents: Mapping[str, Mapping[str, Any]]) -> Operation[None]:

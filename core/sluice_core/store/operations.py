@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import Assignment, Entry, Policy, PolicyState
@@ -19,19 +19,30 @@ from sluice_core.store.keys import Keys
 from sluice_core.store.operation import (
     Command,
     M,
+    MessageHash,
     Operation,
     decode_all,
     decoded,
     nothing,
     read_document,
     read_documents,
-    read_message,
-    read_messages,
     scripted,
     write_documents,
 )
 from sluice_core.store.records import FullState, Head
 from sluice_core.store.scripts import ADOPT, POLICIES
+
+# Only :data:`NODES` is written by itself; a commit writes policies' states, uploads and entries.
+#: Policy id → what its actor wrote.
+STATES: Final = MessageHash(PolicyState, lambda keys: keys.states, "policy")
+#: Keyword → the code registered at run time.
+UPLOADS: Final = MessageHash(Upload, lambda keys: keys.uploads, "keyword")
+#: ``kind/name`` → the entry in the registry.
+ENTRIES: Final = MessageHash(Entry, lambda keys: keys.registry, "key")
+#: Assignment id → the last call about it to the service of a third party.
+SERVICE_STATES: Final = MessageHash(ServiceState, lambda keys: keys.services, "assignment")
+#: The last report of every node.
+NODES: Final = MessageHash(NodeReport, lambda keys: keys.nodes, "node")
 
 
 def head(keys: Keys) -> Operation[Head]:
@@ -92,34 +103,9 @@ def policies(keys: Keys) -> Operation[list[tuple[Policy, int]]]:
     return scripted(POLICIES, (keys.policies, keys.versions), (), parse)
 
 
-def state(keys: Keys, policy: str) -> Operation[PolicyState | None]:
-    """What the actor of a policy wrote."""
-    return read_message(PolicyState, keys.states, policy)
-
-
-def states(keys: Keys) -> Operation[dict[str, PolicyState]]:
-    """Policy id → what its actor wrote."""
-    return read_messages(PolicyState, keys.states)
-
-
 def assignments(keys: Keys) -> Operation[list[Assignment]]:
     """All assignments, by id."""
     return _read_list(Assignment, keys.assignments)
-
-
-def uploads(keys: Keys) -> Operation[dict[str, Upload]]:
-    """Keyword → the code registered at run time."""
-    return read_messages(Upload, keys.uploads)
-
-
-def upload(keys: Keys, keyword: str) -> Operation[Upload | None]:
-    """The code registered as ``keyword``."""
-    return read_message(Upload, keys.uploads, keyword)
-
-
-def entries(keys: Keys) -> Operation[dict[str, Entry]]:
-    """``kind/name`` → the entry in the registry."""
-    return read_messages(Entry, keys.registry)
 
 
 def version(keys: Keys, name: str) -> Operation[int]:
@@ -171,11 +157,6 @@ def report_commands(keys: Keys, report: NodeReport) -> tuple[Command, ...]:
     )
 
 
-def forget_node(keys: Keys, node: str) -> Operation[bool]:
-    """Forget a node that is no more; False when it was not known."""
-    return Operation((("HDEL", keys.nodes, node),), lambda replies: bool(replies[0]))
-
-
 def watch(keys: Keys, policy: str, seconds: float) -> Operation[None]:
     """Ask for a policy's metric values to be observed for the next seconds."""
     return Operation((("ZADD", keys.watched, time.time() + seconds, policy),), nothing)
@@ -205,11 +186,6 @@ def host_report(keys: Keys, host: str, data: Mapping[str, Any]) -> Operation[Non
 def hosts(keys: Keys) -> Operation[dict[str, dict[str, Any]]]:
     """Actor host id → its last report."""
     return read_documents(keys.hosts)
-
-
-def service_states(keys: Keys) -> Operation[dict[str, ServiceState]]:
-    """Assignment id → the last call about it to the service of a third party."""
-    return read_messages(ServiceState, keys.services)
 
 
 def write_service_states(keys: Keys, changes: Mapping[str, ServiceState | None]) -> Operation[None]:

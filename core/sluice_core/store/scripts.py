@@ -214,3 +214,11 @@ for i = 1, #found, 2 do
 end
 return flat
 """)
+
+#: Compare and set.  KEYS: a hash.  ARGV: field, the bytes that it has, the bytes that it gets.  Answers whether it had
+#: them.
+REPLACE: Final = Script("""
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+""")

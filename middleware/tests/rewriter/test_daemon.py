@@ -67,7 +67,7 @@ def order(store, *jobs):
 
 
 def states(store):
-    return {name: one.state for name, one in store.run(operations.read_jobs(store.keys)).items()}
+    return {name: one.state for name, one in store.run(operations.JOBS.read_all(store.keys)).items()}
 
 
 def test_jobs_have_their_turn_oldest_first():

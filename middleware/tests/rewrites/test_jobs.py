@@ -46,7 +46,7 @@ def progress(run):
 def test_a_job_is_ordered_once(run):
     assert run(operations.create_job, JOB)
     assert not run(operations.create_job, replace(JOB, goal="policies"))
-    assert run(operations.read_jobs) == {"j1": JOB}
+    assert run(operations.JOBS.read_all) == {"j1": JOB}
     assert progress(run).started > 0
 
 
@@ -67,7 +67,7 @@ def test_counts_add_up_and_a_job_ends_with_its_last_unit(run, listed):
     found = progress(run)
     assert found.counts == RewriteCounts(6, 2, 20, 60, 2, {"symlink": 2}, {"503 Service Unavailable": 2})
     assert found.ended >= found.started
-    assert run(operations.read_jobs)["j1"].state == DONE
+    assert run(operations.JOBS.read_all)["j1"].state == DONE
     assert run(operations.order, "j1", PAUSED) is None
     assert found.containers_done == 2
 
@@ -233,7 +233,7 @@ def test_nothing_of_a_job_for_the_cluster_is_claimed_before_all_accounts_are_kno
     assert run(operations.create_job, CLUSTER_JOB)
     assert run(operations.claim_unit, "j1") is None
     assert run(operations.begin_collected, CLUSTER_JOB, 3)
-    assert run(operations.read_jobs)["j1"].state == RUNNING
+    assert run(operations.JOBS.read_all)["j1"].state == RUNNING
     assert run(operations.claim_unit, "j1").path == ""
     assert progress(run).accounts == 3
     assert not run(operations.begin_collected, CLUSTER_JOB, 4)
@@ -253,7 +253,7 @@ def test_a_job_that_was_paused_while_it_collected_collects_again_and_one_that_ra
 def test_a_job_whose_accounts_will_not_be_known_has_failed_and_says_why(run):
     assert run(operations.create_job, CLUSTER_JOB)
     assert run(operations.fail_collecting, CLUSTER_JOB, "nobody has read `sdb`")
-    assert run(operations.read_jobs)["j1"].state == FAILED
+    assert run(operations.JOBS.read_all)["j1"].state == FAILED
     assert (progress(run).reason, progress(run).ended > 0) == ("nobody has read `sdb`", True)
     assert run(operations.claim_unit, "j1") is None
     assert run(operations.order, "j1", RUNNING) is None

@@ -27,7 +27,7 @@ def rewriter(run):
     def work(counts):
         def loop():
             while not ended.wait(0.05):
-                for job in run(operations.read_jobs):
+                for job in run(operations.JOBS.read_all):
                     unit = run(operations.claim_unit, job)
                     if unit is not None:
                         found = {"listings": -1, "objects": counts.seen}
@@ -88,14 +88,14 @@ def test_a_cancelled_rewrite_is_an_error_for_whoever_waits(sluice):
 def test_a_rewrite_that_fails_is_an_error_that_says_why(sluice, run):
     made = created(sluice, "CLUSTER", "key")
     assert (made["state"], made["accounts"]) == ("collecting", 0)
-    run(operations.fail_collecting, run(operations.read_jobs)[made["id"]], "nobody has read the accounts on sdb")
+    run(operations.fail_collecting, run(operations.JOBS.read_all)[made["id"]], "nobody has read the accounts on sdb")
     found = sluice("rewrite", "show", made["id"], "--wait", status=1).err
     assert f"rewrite {made['id']} has failed: nobody has read the accounts on sdb" in found
 
 
 def test_who_waits_sees_what_a_rewrite_waits_for(sluice, run, rewriter, monkeypatch):
     made = created(sluice, "CLUSTER", "key")
-    job, shown = run(operations.read_jobs)[made["id"]], []
+    job, shown = run(operations.JOBS.read_all)[made["id"]], []
     ring = ("10.0.0.1:6202/sdb", "10.0.0.2:6202/sdb")
     run(write_report, AccountReport("n1", tuple(run(open_requests)), ring, ring[:1]))
 

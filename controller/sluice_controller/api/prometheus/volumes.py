@@ -45,8 +45,8 @@ class VolumeCollector(Collector):
     def __init__(self, backend: Backend) -> None:
         run, keys = backend.store.run, backend.store.keys
         self._report, self._age = run(operations.read_volume_report(keys))
-        self._pools = run(operations.read_pools(keys))
-        self._in_pool = {one.path: one.pool for one in run(operations.read_records(keys)).values()}
+        self._pools = run(operations.POOLS.read_all(keys))
+        self._in_pool = {one.path: one.pool for one in run(operations.RECORDS.read_all(keys)).values()}
         self._prefix = backend.config.reseller_prefix
         self._now = backend.now()
 

@@ -26,7 +26,7 @@ def story(redis_server):
 
 async def jobs(story):
     """Id → job, of those that were not cancelled."""
-    found = await story.store.run(operations.read_jobs(story.store.keys))
+    found = await story.store.run(operations.JOBS.read_all(story.store.keys))
     return {name: job for name, job in found.items() if job.state in ("running", "collecting")}
 
 

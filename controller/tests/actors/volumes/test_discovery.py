@@ -10,7 +10,7 @@ from sluice_actors.volumes.discovery import PoolDiscovery, discover, pool_batche
 from sluice_core.errors import Forbidden, PeerError
 from sluice_core.store.store import AsyncStore
 from sluice_volumes.messages import Pool
-from sluice_volumes.operations import read_pools
+from sluice_volumes.operations import POOLS
 from sluice_volumes.testing.fake_cinder import FakeCinder
 
 FAST = Pool("h@nbd#fast", 100.0, 90.0, {"fabric": "nbd"})
@@ -39,19 +39,19 @@ def test_pools_come_fill_up_and_go(story):
     async def scenario(store):
         cinder = FakeCinder(FAST, SLOW)
         await discover(cinder, store, 7.0)
-        known = await store.run(read_pools(store.keys))
+        known = await store.run(POOLS.read_all(store.keys))
         assert {name: (one.free, one.seen) for name, one in known.items()} == {
             "h@nbd#fast": (90.0, 7.0),
             "h@nbd#slow": (80.0, 7.0),
         }
         cinder.state.pools = [Pool("h@nbd#fast", 100.0, 10.0)]
         await discover(cinder, store, 8.0)
-        assert [(one.name, one.free) for one in (await store.run(read_pools(store.keys))).values()] == [
+        assert [(one.name, one.free) for one in (await store.run(POOLS.read_all(store.keys))).values()] == [
             ("h@nbd#fast", 10.0)
         ]
         cinder.state.pools = []
         await discover(cinder, store, 9.0)
-        assert await store.run(read_pools(store.keys)) == {}
+        assert await store.run(POOLS.read_all(store.keys)) == {}
 
     story(scenario)
 
@@ -72,7 +72,7 @@ def test_a_cinder_that_shows_no_pools_leaves_those_that_are_known(story, fault):
         cinder.state.faults["reading the pools"] = fault
         with pytest.raises(PeerError):
             await discover(cinder, store, 8.0)
-        assert (await store.run(read_pools(store.keys)))["h@nbd#fast"].seen == 7.0
+        assert (await store.run(POOLS.read_all(store.keys)))["h@nbd#fast"].seen == 7.0
 
     story(scenario)
 

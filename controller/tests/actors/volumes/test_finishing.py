@@ -52,7 +52,7 @@ class World:
 
     async def finished(self, name="o1"):
         await self.service.finish_all()
-        return await self.run(operations.read_operation, name)
+        return await self.run(operations.JOBS.read, name)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_volume_of_a_process_that_died_is_found_and_has_a_record(story):
         made = world.cinder.as_caller("t", "p1").create_volume(1, "a", "", {"sluice_operation": "o1"})
         found = await world.finished()
         assert (found.state, found.volume, found.claimed) == ("done", made.id, 0.0)
-        record = await world.run(operations.read_record, made.id)
+        record = await world.run(operations.RECORDS.read, made.id)
         assert (record.account, record.by) == ("AUTH_p1", "alice")
 
     story(scenario)
@@ -104,7 +104,7 @@ def test_an_operation_is_left_to_its_request_at_first_and_to_who_claimed_it(stor
         assert (await world.finished()).state == UNDER_WAY
         world.now = 100.0 + GRACE
         claimed = replace(ORDER, claimed=world.now)
-        assert await world.run(operations.replace_operation, ORDER, claimed)
+        assert await world.run(operations.JOBS.replace, ORDER, claimed)
         assert (await world.finished()) == claimed
         world.now += operations.LEASE
         assert (await world.finished()).state == "done"
@@ -129,12 +129,12 @@ def test_an_attachment_cut_short_is_undone_at_the_konnector_of_its_node(story):
         attachment = world.cinder.attach(volume.id, {"host": "h1"})
         data = {"node": "n1", "attachment": attachment.id}
         record = VolumeRecord(volume.id, "p1", "AUTH_p1", fixed=50.0)
-        await world.run(operations.create_record, record)
+        await world.run(operations.RECORDS.create, record)
         await world.order(replace(ORDER, what=ATTACH, volume=volume.id, data=data))
         found = await world.finished()
         assert (found.state, world.urls) == ("failed", {"n1": "https://n1"})
         assert (world.cinder.volume(volume.id).status, world.cinder.state.attachments) == ("available", {})
-        assert await world.run(operations.read_record, volume.id) == record
+        assert await world.run(operations.RECORDS.read, volume.id) == record
 
     story(scenario)
 
@@ -146,7 +146,7 @@ def test_those_that_ended_long_ago_are_forgotten(story, monkeypatch):
         for number in range(3):
             await world.order(replace(ORDER, id=f"e{number}", state="done", ended=float(number)))
         await world.service.finish_all()
-        assert set(await world.run(operations.read_operations)) == {"e2"}
+        assert set(await world.run(operations.JOBS.read_all)) == {"e2"}
 
     story(scenario)
 
@@ -156,13 +156,13 @@ def test_a_detachment_by_force_that_died_behind_cinder_is_finished(story):
         await world.store.report(NodeReport("n1", "h", 1, konnector="https://n1"))
         volume = world.cinder.create_volume(1, "a", "", {})
         record = VolumeRecord(volume.id, "p1", "AUTH_p1", fixed=50.0, node="n1", attachment="ended")
-        await world.run(operations.create_record, record)
+        await world.run(operations.RECORDS.create, record)
         data = {"node": "n1", "attachment": "ended", "force": True, "connection_type": "nbd"}
         await world.order(replace(ORDER, what=DETACH, volume=volume.id, data=data, step="asked"))
         world.konnector.faults["detach"] = KonnectorAway("nobody answers")
         found = await world.finished()
         assert (found.state, found.data["konnector_told"]) == ("done", False)
-        assert await world.run(operations.read_record, volume.id) == replace(record, node="", attachment="")
+        assert await world.run(operations.RECORDS.read, volume.id) == replace(record, node="", attachment="")
 
     story(scenario)
 
@@ -175,7 +175,7 @@ def test_what_a_konnector_is_still_to_know_is_not_forgotten(story, monkeypatch):
             data = {"konnector_told": told}
             await world.order(replace(ORDER, id=f"e{number}", what=DETACH, state="done", data=data))
         await world.service.finish_all()
-        assert set(await world.run(operations.read_operations)) == {"e0"}
+        assert set(await world.run(operations.JOBS.read_all)) == {"e0"}
 
     story(scenario)
 
@@ -189,7 +189,7 @@ def test_a_pool_is_measured_although_nobody_asks_again(story):
         while (found := await world.finished()).state == UNDER_WAY:
             pass
         assert (found.state, found.reason) == ("done", "")
-        kept = (await world.run(operations.read_calibrations))["h@nbd#fast"]
+        kept = (await world.run(operations.CALIBRATIONS.read_all))["h@nbd#fast"]
         assert (kept.read_bw, kept.node, kept.by, kept.at) == (9e7, "n1", "alice", world.now)
 
     story(scenario)

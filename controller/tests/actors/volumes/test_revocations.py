@@ -36,7 +36,7 @@ class World:
     async def told(self):
         """Whether the konnector was told, after another round."""
         await self.service.notify_konnectors()
-        return (await self.store.run(operations.read_operation(self.store.keys, "o1"))).data["konnector_told"]
+        return (await self.store.run(operations.JOBS.read(self.store.keys, "o1"))).data["konnector_told"]
 
     async def report(self, **said):
         await self.store.report(replace(NodeReport("n1", "h", 1, konnector="https://n1"), **{"at": self.now, **said}))

@@ -51,9 +51,9 @@ class World:
         keys = self.store.keys
         await self.store.run(operations.write_pools(keys, [POOL]))
         for one in TIERS:
-            await self.store.run(operations.create_tier(keys, one))
+            await self.store.run(operations.TIERS.create(keys, one))
         record = VolumeRecord(self.volume, "p1", "AUTH_p1", "data", "bulk")
-        await self.store.run(operations.create_record(keys, record))
+        await self.store.run(operations.RECORDS.create(keys, record))
         await self.service.retype_all()
 
     async def say(self, *puts):
@@ -64,7 +64,7 @@ class World:
         return self.cinder.volume(self.volume).type
 
     async def retypes(self):
-        found = await self.store.run(operations.read_operations(self.store.keys))
+        found = await self.store.run(operations.JOBS.read_all(self.store.keys))
         return [(one.data["tier"], one.state, one.by) for one in found.values() if one.what == RETYPE]
 
 

@@ -75,10 +75,10 @@ class World:
         await self.store.commit(Draft("test", puts=(floor,)))
         for volume, pool in POOLS.items():
             record = VolumeRecord(volume, "p", "AUTH_p", pool=pool)
-            await self.store.run(operations.create_record(self.store.keys, record))
+            await self.store.run(operations.RECORDS.create(self.store.keys, record))
         for pool in calibrated:
             measured = PoolCalibration(pool, 10 * MB, 10 * MB, 1e3, 1e3, 0.0)
-            await self.store.run(operations.write_calibration(self.store.keys, measured))
+            await self.store.run(operations.CALIBRATIONS.write(self.store.keys, measured))
         moved = {VOLUME: {f"AUTH_p/{volume}": 5 * MB for volume in POOLS}}
         batch = MetricBatch(NODE, VOLUME_WRITE_BW, 1000, 1, moved)
         self.host.receive(metric_routing_key(VOLUME_WRITE_BW, NODE), batch.encode())

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_a_rewrite_is_ordered_and_shown(api, post, backend):
     assert (made["listed"], made["objects"], made["ended_at"], made["warning"]) == (False, 0, None, "")
     assert api.get(f"/rewrites/{made['id']}").json() == made
     assert api.get("/rewrites").json()["rewrites"] == [made]
-    job = backend.store.run(operations.read_jobs(backend.store.keys))[made["id"]]
+    job = backend.store.run(operations.JOBS.read_all(backend.store.keys))[made["id"]]
     assert (job.account, job.container, job.prefix) == ("AUTH_a", "logs", "2026/")
     assert (job.history, job.epoch) == (backend.store.head().history, backend.store.head().epoch)
 
@@ -72,7 +73,7 @@ def test_a_rewrite_is_ordered_and_shown(api, post, backend):
 def test_a_rewriter_waits_for_the_policies_of_the_order(post, create, run, backend):
     create("FOR TENANT AUTH_a DO SET compression")
     made = post(body=order())
-    assert run(operations.read_jobs)[made["id"]].epoch == backend.store.head().epoch == 1
+    assert run(operations.JOBS.read_all)[made["id"]].epoch == backend.store.head().epoch == 1
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_a_job_for_the_cluster_says_what_it_waits_for_and_how_many_accounts_it_c
     assert api.get(f"/rewrites/{made['id']}").json()["warning"] == "collecting accounts (1 of 2 nodes)"
     report(run, "n2", RING[1])
     run(accounts.add_accounts, ["AUTH_a", "AUTH_b"])
-    job = run(operations.read_jobs)[made["id"]]
+    job = run(operations.JOBS.read_all)[made["id"]]
     assert run(read_collection, job.request).is_complete
     assert run(operations.begin_collected, job, 2)
     shown = api.get(f"/rewrites/{made['id']}").json()
@@ -160,7 +161,11 @@ def test_accounts_that_were_reported_before_are_reported_again(post, run, api):
 
 def test_a_job_that_failed_has_ended_and_says_why(api, post, run):
     made = post(body=order("cluster"))
-    run(operations.fail_collecting, run(operations.read_jobs)[made["id"]], "nobody has read the accounts on sdb of x")
+    run(
+        operations.fail_collecting,
+        run(operations.JOBS.read_all)[made["id"]],
+        "nobody has read the accounts on sdb of x",
+    )
     shown = api.get(f"/rewrites/{made['id']}").json()
     assert (shown["state"], shown["warning"]) == ("failed", "nobody has read the accounts on sdb of x")
     assert shown["ended_at"]
@@ -363,7 +368,7 @@ def test_what_ended_longest_ago_is_forgotten_first_whatever_its_id_is(api, post,
 
 def test_a_job_that_is_deleted_while_it_is_read_is_not_shown(api, run, monkeypatch):
     run(operations.create_job, rival())
-    read = operations.read_jobs
+    read = operations.JOBS.read_all
 
     def then_deleted(keys):
         found = read(keys)
@@ -374,7 +379,7 @@ def test_a_job_that_is_deleted_while_it_is_read_is_not_shown(api, run, monkeypat
 
         return Operation(found.commands, parse)
 
-    monkeypatch.setattr(rewrites.operations, "read_jobs", then_deleted)
+    monkeypatch.setattr(rewrites.operations, "JOBS", SimpleNamespace(read_all=then_deleted))
     assert api.get("/rewrites").json()["rewrites"] == []
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from sluice_core.messages.nodes import NodeReport
 from sluice_volumes.messages import Pool
-from sluice_volumes.operations import read_record, write_pools
+from sluice_volumes.operations import RECORDS, write_pools
 from sluice_volumes.testing.fake_cinder import FakeCinder
 from sluice_volumes.testing.fake_konnector import FakeKonnector
 
@@ -79,7 +79,7 @@ def volume(order, cinder):
 @pytest.fixture
 def record(backend, volume):
     """Reads what Sluice keeps of the volume."""
-    return lambda: backend.store.run(read_record(backend.store.keys, volume))
+    return lambda: backend.store.run(RECORDS.read(backend.store.keys, volume))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from sluice_filters.encryption.keys.key_file import SECRET_SIZE, render_ring
 from sluice_filters.encryption.keys.ring import Ring
 from sluice_volumes.cinder.records import GIB
 from sluice_volumes.messages import StackStep
-from sluice_volumes.operations import replace_record
+from sluice_volumes.operations import RECORDS
 from sluice_volumes.testing.fake_cinder import FakeCinder
 
 
@@ -176,7 +176,7 @@ def test_a_volume_that_was_encrypted_before_headers_were_added_stays_as_it_is(
     attach()
     order("post", f"/volumes/{record().id}/detach")
     old = dataclasses.replace(record(), size=0, header=konnector.header)
-    assert backend.store.run(replace_record(backend.store.keys, record(), old))
+    assert backend.store.run(RECORDS.replace(backend.store.keys, record(), old))
     konnector.size = 2 * GIB
     attach()
     assert (sizes(), record()) == ((2, 2, 0), dataclasses.replace(old, node="n1", attachment=record().attachment))

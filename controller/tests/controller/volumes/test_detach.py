@@ -138,7 +138,7 @@ def test_an_attachment_that_is_given_up_is_undone_by_a_konnector_that_is_back(
 def test_an_attachment_is_given_up_whether_or_not_cinder_has_made_one(made, waiting, detach, cinder, backend, volume):
     operation = ordering.find(backend, waiting["id"])
     before = dataclasses.replace(operation, data={"node": "n1", "export": "block"})
-    assert backend.store.run(operations.replace_operation(backend.store.keys, operation, before))
+    assert backend.store.run(operations.JOBS.replace(backend.store.keys, operation, before))
     if not made:
         FakeCinder.delete_attachment(cinder, waiting["data"]["attachment"])
     found = detach(force=True)["data"]

@@ -4,7 +4,7 @@ import pytest
 
 from sluice_controller.api.serializers.volumes import TIERS
 from sluice_core.errors import PeerError
-from sluice_volumes.operations import delete_tier
+from sluice_volumes import operations
 
 GOLD = {"name": "gold", "resiliency": 2, "bandwidth": "50MBps", "fabric": "rbd", "cost": 5}
 SPECS = {
@@ -40,7 +40,7 @@ def test_a_type_that_somebody_else_made_is_never_taken_over(message, cinder):
 
 def test_a_tier_whose_redis_was_lost_is_made_again_on_its_own_type(send, cinder, backend):
     made = send("post", "/volumes/tiers", GOLD, 201)
-    backend.store.run(delete_tier(backend.store.keys, "gold"))
+    backend.store.run(operations.TIERS.delete(backend.store.keys, "gold"))
     assert send("post", "/volumes/tiers", GOLD, 201)["type"] == made["type"]
 
 

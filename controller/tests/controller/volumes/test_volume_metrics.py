@@ -6,7 +6,7 @@ import pytest
 from tests.support.controller.exposition import families, labelled, series
 
 from sluice_volumes.messages import Pool, VolumeRecord, VolumeReport
-from sluice_volumes.operations import create_record, write_pools, write_volume_report
+from sluice_volumes.operations import RECORDS, write_pools, write_volume_report
 
 MB = 1e6
 LEVELS = {"volume": {"AUTH_p1/v1": 3 * MB, "AUTH_p2/v2": MB}, "tenant": {"AUTH_p1": 3 * MB}, "cluster": {"": 4 * MB}}
@@ -43,7 +43,7 @@ def read(api):
 
 def test_a_volume_is_labelled_by_its_id_its_project_and_its_pool(put, read):
     put(write_volume_report, REPORT)
-    put(create_record, VolumeRecord("v1", "p1", "AUTH_p1", pool="h@nbd#fast"))
+    put(RECORDS.create, VolumeRecord("v1", "p1", "AUTH_p1", pool="h@nbd#fast"))
     found = read()
     first, other = {"volume": "v1", "project": "p1", "pool": "h@nbd#fast"}, {"volume": "v2", "project": "p2"}
     assert found["sluice_volume_bytes_per_second"] == {

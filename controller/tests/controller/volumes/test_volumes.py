@@ -5,7 +5,7 @@ import pytest
 from sluice_controller.api.serializers.volumes import VOLUMES
 from sluice_core.errors import Conflict, PeerError
 from sluice_volumes.cinder.records import OPERATION
-from sluice_volumes.operations import read_operations, read_record
+from sluice_volumes.operations import JOBS, RECORDS
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_volume_is_made_and_shown(send, api, cinder, run):
     found = send("get", f"/volumes/{operation['volume']}")
     assert (found["name"], found["size"], found["status"], found["pool"]) == ("my data", 3, "available", "h@nbd#fast")
     assert (found["filters"], found["filters_fixed_at"], found["known"], found["rates"]) == ([], None, True, {})
-    record = run(read_record, operation["volume"])
+    record = run(RECORDS.read, operation["volume"])
     assert (record.account, record.path, record.fixed) == ("AUTH_service", found["path"], 0.0)
     assert found["path"] == f"AUTH_service/{record.id}"
     assert cinder.state.volumes[record.id].metadata == {OPERATION: operation["id"]}
@@ -93,7 +93,7 @@ def test_the_same_request_with_the_same_key_makes_one_volume(order, cinder):
 def test_a_quota_is_the_callers_and_the_operation_says_so(send, message, cinder, run):
     cinder.state.quota = 0
     assert "Maximum number of volumes" in message("post", "/volumes", {"size": 1})
-    (operation,) = run(read_operations).values()
+    (operation,) = run(JOBS.read_all).values()
     assert (operation.state, "Maximum" in operation.reason) == ("failed", True)
     assert send("get", "/volumes/operations?state=failed")["operations"][0]["id"] == operation.id
 
@@ -107,7 +107,7 @@ def test_a_volume_whose_request_got_no_answer_from_cinder_is_found_by_its_operat
 
     cinder.create_volume = lost
     message("post", "/volumes", {"size": 1, "name": "a"}, status=503)
-    (operation,) = run(read_operations)
+    (operation,) = run(JOBS.read_all)
     found = send("get", f"/volumes/operations/{operation}?wait=1")
     assert (found["state"], [found["volume"]]) == ("done", list(cinder.state.volumes))
 
@@ -129,7 +129,7 @@ def test_a_volume_that_cinder_cannot_make_is_taken_away_and_has_failed(send, ord
     found = send("get", f"/volumes/operations/{operation['id']}")
     assert (found["state"], "could not make the volume" in found["reason"]) == ("failed", True)
     assert cinder.state.volumes == {}
-    assert run(read_record, operation["volume"]) is None
+    assert run(RECORDS.read, operation["volume"]) is None
 
 
 def test_who_waits_gets_the_operation_when_it_has_ended(send, cinder, backend):
@@ -214,7 +214,7 @@ def test_snapshots_are_made_listed_and_deleted(create, order, send, message, cin
 def test_a_deleted_volume_is_forgotten(create, order, message, cinder, run):
     volume = create()
     order("delete", f"/volumes/{volume}")
-    assert run(read_record, volume) is None
+    assert run(RECORDS.read, volume) is None
     message("get", f"/volumes/{volume}", status=404)
 
 

@@ -11,7 +11,7 @@ from sluice_motif_control import calls as wire
 from sluice_motif_control.calls import MotifClient
 from sluice_motif_control.daemons import announce, live_daemons
 from sluice_motif_control.messages import CANCELLED, DONE, MotifAnswer, MotifCall, MotifDaemon, MotifOperation
-from sluice_motif_control.operations import cancel_operation, claim_operation, create_operation, read_operation
+from sluice_motif_control.operations import JOBS, cancel_operation, claim_operation, create_operation
 from sluice_motifs_swift.cluster import call_server, operation_worker
 from sluice_motifs_swift.cluster.call_server import CallServer
 
@@ -155,7 +155,7 @@ def test_a_server_that_stops_finishes_what_it_has_in_hand(redis_server, store, c
 
 def wait_for(store, operation_id, state):
     deadline = time.monotonic() + 15
-    while (found := store.run(read_operation(store.keys, operation_id))).state != state:
+    while (found := store.run(JOBS.read(store.keys, operation_id))).state != state:
         assert time.monotonic() < deadline, found
         time.sleep(0.05)
     return found

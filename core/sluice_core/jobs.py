@@ -1,0 +1,71 @@
+"""What the kinds of jobs share: rewrites of stored objects, expansions of motifs, operations on volumes.
+
+A job is long work that Redis keeps as a document with a state: ordered by the API, done by whichever process claims it.
+
+* Ids (:func:`new_job_id`) have the order in which jobs were ordered.  A request that may be sent again, under a key of
+  its caller's, has an id of its own (:func:`request_id`): the second one finds the job of the first.
+* A claim is a lease, since whoever holds it may die: it ends by itself, and each report renews it.  Claims are fenced.
+  Each names who may report (the number of a claim, the name of a daemon, the bytes of a document), and a report of
+  anybody else is refused, so a process that was only asleep writes nothing any more.
+* Jobs that have ended are kept for those who ask how they ended, up to a number (:func:`longest_ended`).
+
+Leases lie in a sorted set, name → unix time at which the lease ends; what nobody works at and may be claimed has 0
+there.  Time is that of Redis, since workers run on many machines.  :func:`lease_script` has what scripts do with them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable
+from typing import Any, Final
+
+from sluice_core.store.scripts import Script, timed_script
+
+#: Seconds that a report gives for a lease: the work is done; or it is given back, for somebody else to claim it at
+#: once.
+ENDED: Final = 0
+GIVEN_BACK: Final = -1
+
+_LEASES: Final = """
+-- the name whose lease has ended first, or the first of a list if there is one, for so many seconds from now
+local function claim_lease(leases, seconds, waiting)
+  local name = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', 0, 1)[1]
+  if not name and waiting then name = redis.call('LPOP', waiting) end
+  if name then redis.call('ZADD', leases, now + tonumber(seconds), name) end
+  return name
+end
+-- a held lease, for so many seconds from now: 0 when the work is done, less to give it back
+local function renew_lease(leases, name, seconds)
+  seconds = tonumber(seconds)
+  if seconds == 0 then return redis.call('ZREM', leases, name) end
+  return redis.call('ZADD', leases, seconds < 0 and 0 or now + seconds, name)
+end
+"""
+
+
+def lease_script(source: str) -> Script:
+    """A script that knows ``now``, ``claim_lease`` and ``renew_lease``."""
+    return timed_script(_LEASES + source)
+
+
+def new_job_id(created: int) -> str:
+    """
+    :param created: unix milliseconds
+    """
+    return f"{created:012x}-{secrets.token_hex(4)}"
+
+
+def request_id(digits: int, *said: Any) -> str:
+    """The same for the same request: a digest of what is ``said``, plain data, and of nothing else."""
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:digits]
+
+
+def longest_ended(times: Iterable[tuple[float, str]], kept: int) -> list[str]:
+    """The ids of jobs to forget: all but the last ``kept``.
+
+    :param times: when each job ended, and its id
+    """
+    ended = sorted(times)
+    return [name for _, name in ended[: max(len(ended) - kept, 0)]]
