@@ -11,15 +11,16 @@ from typing import Final
 
 from sluice_core.describe import FILTER, KONNECTOR, THROTTLE, TIER, VOLUMES, ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError
-from sluice_volumes.tiers import FABRICS
+from sluice_volumes.messages import LUKS
+from sluice_volumes.tiers import FABRICS, MOST_IOPS, NO_RESILIENCY, RAID
 
-#: Bytes and operations per second beyond which no volume is limited.
+#: Bytes per second beyond which no volume is limited.
 MOST_BANDWIDTH: Final = 1e12
-MOST_IOPS: Final = 1e9
 THROTTLING: Final = "throttling"
 TIER_KEYWORD: Final = "tier"
+ENCRYPTION: Final = "encryption"
 #: Keyword of a sentence → filter of a volume's stack, where these differ.
-STACK_FILTERS: Final = {"encryption": "luks"}
+STACK_FILTERS: Final = {ENCRYPTION: LUKS}
 
 
 def stack_filter(keyword: str) -> str:
@@ -97,6 +98,6 @@ def check_parameters(keyword: str, params: Mapping[str, Scalar]) -> None:
 def _check_demands(params: Mapping[str, Scalar]) -> None:
     if "name" in params and len(params) > 1:
         raise CallerError("`name` says the tier already, expected it alone or demands")
-    resiliency = str(params.get("resiliency", "none"))
-    if resiliency not in ("none", "raid") and not _replicas.fullmatch(resiliency):
+    resiliency = str(params.get("resiliency", NO_RESILIENCY))
+    if resiliency not in (NO_RESILIENCY, RAID) and not _replicas.fullmatch(resiliency):
         raise CallerError(f"`resiliency` is `{resiliency}`, expected none, raid, or a number of replicas")

@@ -1,10 +1,12 @@
-"""Attachments and detachments of volumes, to their end.
+"""Attachments and detachments of volumes: their steps, which a request or an actor host does.
 
 Cinder makes an export, the konnector of a node takes it, then Cinder is told that the volume is in use.
 
-* An attachment is finished when the konnector has the volume.  Otherwise it is undone, at the konnector first: the
-  export of a volume ends only after its last user.  Until the konnector has let the volume go, its attachment stays in
-  Cinder, which gives the volume to nobody else, and the operation says who holds it.
+* The steps of an attachment are a table (:class:`AttachStep`).  The request that ordered it does all of them: it alone
+  has the caller's rights, the connection and the passphrase, which are kept nowhere.
+* Whoever goes on after that request died completes the attachment if the konnector has the volume.  Otherwise it is
+  undone, at the konnector first: the export of a volume ends only after its last user.  Until the konnector has let the
+  volume go, its attachment stays in Cinder, which gives the volume to nobody else, and the operation says who holds it.
 * A detachment is repeated until the konnector has let the volume go, or has said who holds it.  One with ``force``
   does not wait for a konnector that does not answer: Cinder deletes the attachment, if its back end then ends what the
   machine has of the volume, or somebody said that the machine is gone.  The konnector is told when it comes back.
@@ -14,12 +16,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_volumes.cinder.adapter import Cinder
-from sluice_volumes.cinder.records import IN_USE
+from sluice_volumes.cinder.records import GIB, IN_USE
 from sluice_volumes.konnector_client import Konnector, KonnectorAway
 from sluice_volumes.messages import (
     CONNECTION_TYPE,
@@ -31,15 +33,17 @@ from sluice_volumes.messages import (
     VolumeOperation,
     VolumeRecord,
 )
-from sluice_volumes.outcomes import Outcome, done, failed
+from sluice_volumes.outcomes import ASKED, Outcome, done, failed
 
 log = logging.getLogger(__name__)
 
+#: What an operation says of an attachment: the volume's stack is known, Cinder has made an export.
+CHOSEN: Final = "chosen"
+EXPORTED: Final = "exported"
 #: What Cinder, and what a konnector, call an attachment that is complete.
 ATTACHED: Final = "attached"
 #: What a konnector calls one that it took over, and does not attach before it is told that it still holds.
 WAITING: Final = "waiting"
-GIB: Final = 1 << 30
 #: In the data of an attachment that is being undone: why it is.
 UNDONE_FOR: Final = "undone_for"
 
@@ -47,8 +51,79 @@ UNDONE_FOR: Final = "undone_for"
 Konnectors = Callable[[str], Konnector]
 
 
+class Claim(Protocol):
+    """An operation that a request works at, and the record of its volume."""
+
+    operation: VolumeOperation
+    record: VolumeRecord | None
+
+    def save(self, step: str, **data: Any) -> VolumeOperation:
+        """Write how far it is, before the next thing is asked; ``data`` is added to its data."""
+
+    def fail(self, reason: str) -> None:
+        """Write why nothing becomes of it."""
+
+    def replace_record(self, record: VolumeRecord) -> bool:
+        """Write another record of the volume; False when somebody else did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What only the request has that ordered an operation.
+
+    :param cinder: with the rights of its caller
+    :param size: GiB that the volume has in Cinder
+    :param fix_stack: fixes the stack in the record of a volume that is to be attached, and gives the passphrase of an
+        encrypted one, empty for another
+    """
+
+    cinder: Cinder
+    size: int = 0
+    fix_stack: Callable[[Claim], str] = lambda claim: ""
+
+
+@dataclass(slots=True)
+class _Attachment:
+    """An attachment that its request works at, with what its steps have got so far."""
+
+    claim: Claim
+    request: Request
+    konnector: Konnector
+    #: Whether the stack is fixed by this attachment.
+    first: bool
+    secret: str = field(default="", repr=False)
+    connector: Mapping[str, Any] = field(default_factory=dict)
+    connection: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    shown: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def export(self) -> str:
+        return str(self.claim.operation.data["export"])
+
+    @property
+    def record(self) -> VolumeRecord:
+        """The record, which is there as soon as the stack is fixed."""
+        assert self.claim.record is not None
+        return self.claim.record
+
+
+@dataclass(frozen=True, slots=True)
+class AttachStep:
+    """A step of an attachment.
+
+    :param name: what the operation says when the step is done; empty: nothing is written before the next one
+    :param do: does it, and gives what is added to the operation's data
+    :param give_up: says what becomes of the operation when Cinder or the konnector refuses or does not answer; None:
+        whoever asked hears the error
+    """
+
+    name: str
+    do: Callable[[_Attachment], Mapping[str, Any]]
+    give_up: Callable[[_Attachment, CallerError | PeerError], Outcome | None]
+
+
 class Attachments:
-    """Finishes attach and detach operations.
+    """Does the steps of attach and detach operations.
 
     :param cinder: with our service user's rights
     :param now: unix seconds
@@ -58,6 +133,28 @@ class Attachments:
         self._cinder = cinder
         self._konnectors = konnectors
         self._now = now
+        self._attach_steps = (
+            AttachStep(CHOSEN, self._choose, self._unfix_unanswered),
+            AttachStep(EXPORTED, self._export, self._unfix_refused),
+            AttachStep("", self._connect, self._undo_refused),
+        )
+
+    def attach(self, claim: Claim, request: Request) -> Outcome:
+        """Do all steps of an attachment, for the request that ordered it."""
+        konnector = self._konnectors(str(claim.operation.data["node"]))
+        first = claim.record is not None and not claim.record.fixed
+        attachment = _Attachment(claim, request, konnector, first)
+        for step in self._attach_steps:
+            try:
+                data = step.do(attachment)
+            except (CallerError, PeerError) as error:
+                outcome = step.give_up(attachment, error)
+                if outcome is None:
+                    raise
+                return outcome
+            if step.name:
+                claim.save(step.name, **data)
+        return self._complete_attach(claim.operation, claim.record, attachment.shown)
 
     def advance_attach(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
         """Finish an attach that nobody works at: complete it if the konnector serves the volume, or undo it."""
@@ -66,14 +163,47 @@ class Attachments:
             shown = konnector.volume(operation.volume)
         except NotFound:
             why = f": {operation.reason}" if operation.reason else ""
-            return self.undo_attach(operation, record, f"it was interrupted before the konnector had the volume{why}")
+            return self._undo_attach(operation, record, f"it was interrupted before the konnector had the volume{why}")
         if shown.get("state") == WAITING:
             return Outcome(operation, record)
         if shown.get("state") != ATTACHED or shown.get("attachment") != operation.data.get("attachment"):
-            return self.undo_attach(operation, record, f"the konnector has it as `{shown.get('state')}`")
-        return self.complete_attach(operation, record, shown)
+            return self._undo_attach(operation, record, f"the konnector has it as `{shown.get('state')}`")
+        return self._complete_attach(operation, record, shown)
 
-    def complete_attach(
+    # -- the steps of an attachment
+
+    def _choose(self, attachment: _Attachment) -> Mapping[str, Any]:
+        """Fix the volume's stack, before the konnector hears of it."""
+        attachment.secret = attachment.request.fix_stack(attachment.claim)
+        keywords = [step.keyword for step in attachment.record.stack]
+        attachment.connector = attachment.konnector.connector(attachment.export, keywords)
+        return {"first": attachment.first}
+
+    def _export(self, attachment: _Attachment) -> Mapping[str, Any]:
+        """Have Cinder make an export for the node."""
+        made = attachment.request.cinder.attach(attachment.record.id, attachment.connector)
+        attachment.connection = made.connection
+        return {"attachment": made.id}
+
+    def _connect(self, attachment: _Attachment) -> Mapping[str, Any]:
+        """Have the konnector take the export; a header may be made until one is known to be there."""
+        record = attachment.record
+        wanted = {
+            "account": record.account,
+            "project": record.project,
+            "name": record.name,
+            "attachment": attachment.claim.operation.data["attachment"],
+            "connection": dict(attachment.connection),
+            "export": attachment.export,
+            "stack": [step.to_data() for step in record.stack],
+            "fresh": attachment.first or (record.is_encrypted and not record.header),
+            **({"size": record.size * GIB} if record.size else {}),
+            **({"secret": attachment.secret} if attachment.secret else {}),
+        }
+        attachment.shown = attachment.konnector.attach(record.id, wanted)
+        return {}
+
+    def _complete_attach(
         self, operation: VolumeOperation, record: VolumeRecord | None, shown: Mapping[str, Any]
     ) -> Outcome:
         """Complete the attachment in Cinder, and record where the volume is attached.
@@ -86,10 +216,29 @@ class Attachments:
         seen = int(shown.get("size") or 0)
         header = max(volume.size * GIB - seen, 0) if seen else 0
         node = str(operation.data["node"])
-        found = record and replace(record, node=node, attachment=attachment, header=header, pool=volume.pool)
-        return Outcome(done(operation, self._now(), device=str(shown.get("device") or "")), found)
+        attached = record and replace(record, node=node, attachment=attachment, header=header, pool=volume.pool)
+        return Outcome(done(operation, self._now(), device=str(shown.get("device") or "")), attached)
 
-    def undo_attach(self, operation: VolumeOperation, record: VolumeRecord | None, reason: str) -> Outcome:
+    # -- attachments that are given up
+
+    def _unfix_unanswered(self, attachment: _Attachment, error: CallerError | PeerError) -> None:
+        """Without an answer the operation has failed: no attachment was asked for yet."""
+        if isinstance(error, PeerError):
+            _unfix(attachment)
+            attachment.claim.fail(str(error))
+
+    def _unfix_refused(self, attachment: _Attachment, error: CallerError | PeerError) -> None:
+        if isinstance(error, CallerError):
+            _unfix(attachment)
+
+    def _undo_refused(self, attachment: _Attachment, error: CallerError | PeerError) -> Outcome:
+        """Undo it, unless the konnector may have the volume: that is found out next."""
+        operation, record = attachment.claim.operation, attachment.claim.record
+        if isinstance(error, CallerError):
+            return self._undo_attach(operation, record, str(error))
+        return Outcome(replace(operation, reason=str(error)), record)
+
+    def _undo_attach(self, operation: VolumeOperation, record: VolumeRecord | None, reason: str) -> Outcome:
         """Detach the volume at the konnector, delete its attachment in Cinder, and fail the operation with ``reason``.
 
         A stack that was chosen for it is chosen anew next time when the konnector never had the volume.
@@ -103,9 +252,9 @@ class Attachments:
         except Conflict as error:  # it is held already: it is tried again until its users are gone
             said = {**operation.data, UNDONE_FOR: reason}
             return Outcome(replace(operation, data=said, reason=f"{reason}; it is not undone yet: {error}"), record)
-        for one in self._cinder.attachments(operation.volume):
-            if one.id == operation.data.get("attachment") or one.status != ATTACHED:
-                self._cinder.delete_attachment(one.id)
+        for made in self._cinder.attachments(operation.volume):
+            if made.id == operation.data.get("attachment") or made.status != ATTACHED:
+                self._cinder.delete_attachment(made.id)
         if never and record is not None and operation.data.get("first"):
             record = record.unfixed()
         return Outcome(failed(operation, self._now(), reason), record)
@@ -118,15 +267,26 @@ class Attachments:
             log.warning("volume `%s` shows its size after the next attach: %s", record.id, error)
             return False
 
-    def advance_detach(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
-        return self.detach(operation, record, self._cinder)
+    # -- detachments
 
-    def detach(self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder) -> Outcome:
+    def detach(self, claim: Claim, request: Request) -> Outcome:
+        """Detach a volume for the request that ordered it; unchanged when the konnector or Cinder does not answer."""
+        claim.save(ASKED)
+        try:
+            return self.advance_detach(claim.operation, claim.record, request.cinder)
+        except PeerError as error:
+            log.warning("detaching volume `%s` waits: %s", claim.operation.volume, error)
+            return Outcome(claim.operation, claim.record)
+
+    def advance_detach(
+        self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder | None = None
+    ) -> Outcome:
         """Detach a volume at its konnector, then delete its attachment in Cinder.
 
-        :param cinder: with whose rights
+        :param cinder: with whose rights; None: our service user's
         :raises PeerError: when the konnector or Cinder does not answer: it is to be repeated
         """
+        cinder = cinder or self._cinder
         try:
             self._konnectors(str(operation.data["node"])).detach(operation.volume)
         except NotFound:  # of the volume: it is detached already
@@ -137,7 +297,7 @@ class Attachments:
             if not operation.data.get(FORCE):
                 raise
             return self._detach_by_force(operation, record, cinder, str(error))
-        return self.complete_detach(operation, record, cinder)
+        return self._complete_detach(operation, record, cinder)
 
     def _detach_by_force(
         self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder, away: str
@@ -154,9 +314,9 @@ class Attachments:
             )
             return Outcome(failed(operation, self._now(), reason), record)
         said = {**operation.data, FENCED: fenced, KONNECTOR_TOLD: not attachment}
-        return self.complete_detach(replace(operation, data=said), record, cinder)
+        return self._complete_detach(replace(operation, data=said), record, cinder)
 
-    def complete_detach(self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder) -> Outcome:
+    def _complete_detach(self, operation: VolumeOperation, record: VolumeRecord | None, cinder: Cinder) -> Outcome:
         """Delete the attachment in Cinder of a volume that its konnector has detached.
 
         :param cinder: with whose rights
@@ -170,3 +330,10 @@ class Attachments:
         except CallerError as error:
             return Outcome(failed(operation, self._now(), str(error)), record)
         return Outcome(done(operation, self._now()), record and replace(record, node="", attachment=""))
+
+
+def _unfix(attachment: _Attachment) -> None:
+    """Have the stack chosen anew by the next attach, if this one was the first and chose it."""
+    record = attachment.claim.record
+    if attachment.first and record is not None and record.fixed:
+        attachment.claim.replace_record(record.unfixed())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from keystoneauth1 import exceptions as ksa
@@ -28,78 +28,8 @@ class KonnectorAway(PeerError):
     """Nobody answers: a node has no konnector now, or cannot be reached."""
 
 
-class Konnector(Protocol):
-    """What is asked of the konnector of one node."""
-
-    def connector(self, export: str, filters: Sequence[str]) -> dict[str, Any]:
-        """What Cinder must know of the machine to attach a volume to it.
-
-        :param export: how users are to see it
-        :param filters: keywords of its stack
-        """
-
-    def volume(self, volume_id: str) -> dict[str, Any]:
-        """A volume that is attached there.
-
-        :raises NotFound: when it is not
-        """
-
-    def attach(self, volume_id: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """Attach a volume; the answer has its ``device`` and its ``size``, bytes that the user sees.
-
-        The same again changes nothing.
-
-        :raises Conflict: when it is attached there in another way
-        """
-
-    def locality(self, volume_id: str) -> RbdLocality | None:
-        """Where a volume lies; None when it does not lie in Ceph.
-
-        :raises NotFound: when it is not attached there
-        """
-
-    def resize(self, volume_id: str, size: int = 0) -> bool:
-        """Have a volume that has grown show its size; False: its user sees it after the next attach.
-
-        :param size: bytes that the user shall see, where that is not all; else 0
-        :raises NotFound: when it is not attached there
-        """
-
-    def detach(self, volume_id: str) -> None:
-        """Detach a volume.
-
-        :raises NotFound: when it is not attached there
-        :raises Conflict: when somebody holds its device, naming who
-        """
-
-    def confirm(self, volume_id: str, attachment: str) -> None:
-        """Have a volume attached again that the konnector took over: its attachment still holds.
-
-        :raises NotFound: when it is not attached there by that attachment
-        """
-
-    def revoke(self, volume_id: str, attachment: str) -> None:
-        """Have a volume served no more whose attachment was ended elsewhere; its users get I/O errors.
-
-        :raises NotFound: when it is not attached there by that attachment
-        """
-
-    def measure(self, volume_id: str, seconds: int) -> dict[str, Any]:
-        """Have fio write and read a volume all over, ``seconds`` for each of four figures; while it does, nothing new.
-
-        :raises NotFound: when it is not attached there
-        :raises Conflict: when it cannot be measured, or fio is missing there
-        """
-
-    def measurement(self, volume_id: str) -> dict[str, Any]:
-        """How far that is: ``state``, ``phase``, and in the end the figures, or the ``reason`` why there are none.
-
-        :raises NotFound: when it is not attached there, or not measured
-        """
-
-
-class KonnectorClient:
-    """The konnector at ``url``.
+class Konnector:
+    """The konnector of one node, at ``url``.
 
     :param session: with our service user's token
     :param node: whose konnector it is, for messages
@@ -113,7 +43,11 @@ class KonnectorClient:
         self._verify = ca_file or True
 
     def connector(self, export: str, filters: Sequence[str]) -> dict[str, Any]:
-        """As of :class:`Konnector`."""
+        """What Cinder must know of the machine to attach a volume to it.
+
+        :param export: how users are to see it
+        :param filters: keywords of its stack
+        """
         asked = urlencode([("export", export), *(("filter", one) for one in filters)])
         found = self._ask("GET", f"/connector?{asked}")
         if not isinstance(found.get("host"), str) or not found["host"]:
@@ -121,41 +55,73 @@ class KonnectorClient:
         return found
 
     def volume(self, volume_id: str) -> dict[str, Any]:
-        """As of :class:`Konnector`."""
+        """A volume that is attached there.
+
+        :raises NotFound: when it is not
+        """
         return self._ask("GET", f"/volumes/{quote(volume_id, safe='')}")
 
     def attach(self, volume_id: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """As of :class:`Konnector`."""
+        """Attach a volume; the answer has its ``device`` and its ``size``, bytes that the user sees.
+
+        The same again changes nothing.
+
+        :raises Conflict: when it is attached there in another way
+        """
         return self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}", wanted)
 
     def locality(self, volume_id: str) -> RbdLocality | None:
-        """As of :class:`Konnector`."""
+        """Where a volume lies; None when it does not lie in Ceph.
+
+        :raises NotFound: when it is not attached there
+        """
         found = self._ask("GET", f"/volumes/{quote(volume_id, safe='')}/locality").get("rbd")
         return None if found is None else RbdLocality.from_data(found)
 
     def resize(self, volume_id: str, size: int = 0) -> bool:
-        """As of :class:`Konnector`."""
+        """Have a volume that has grown show its size; False: its user sees it after the next attach.
+
+        :param size: bytes that the user shall see, where that is not all; else 0
+        :raises NotFound: when it is not attached there
+        """
         body = {"size": size} if size else None
         return self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}/size", body).get("reattach") is False
 
     def detach(self, volume_id: str) -> None:
-        """As of :class:`Konnector`."""
+        """Detach a volume.
+
+        :raises NotFound: when it is not attached there
+        :raises Conflict: when somebody holds its device, naming who
+        """
         self._ask("DELETE", f"/volumes/{quote(volume_id, safe='')}")
 
     def confirm(self, volume_id: str, attachment: str) -> None:
-        """As of :class:`Konnector`."""
+        """Have a volume attached again that the konnector took over: its attachment still holds.
+
+        :raises NotFound: when it is not attached there by that attachment
+        """
         self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}/confirmed", {"attachment": attachment})
 
     def revoke(self, volume_id: str, attachment: str) -> None:
-        """As of :class:`Konnector`."""
+        """Have a volume served no more whose attachment was ended elsewhere; its users get I/O errors.
+
+        :raises NotFound: when it is not attached there by that attachment
+        """
         self._ask("PUT", f"/volumes/{quote(volume_id, safe='')}/revoked", {"attachment": attachment})
 
     def measure(self, volume_id: str, seconds: int) -> dict[str, Any]:
-        """As of :class:`Konnector`."""
+        """Have fio write and read a volume all over, ``seconds`` for each of four figures; while it does, nothing new.
+
+        :raises NotFound: when it is not attached there
+        :raises Conflict: when it cannot be measured, or fio is missing there
+        """
         return self._ask("POST", f"/volumes/{quote(volume_id, safe='')}/measure", {"seconds": seconds})
 
     def measurement(self, volume_id: str) -> dict[str, Any]:
-        """As of :class:`Konnector`."""
+        """How far that is: ``state``, ``phase``, and in the end the figures, or the ``reason`` why there are none.
+
+        :raises NotFound: when it is not attached there, or not measured
+        """
         return self._ask("GET", f"/volumes/{quote(volume_id, safe='')}/measure")
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -185,7 +151,7 @@ class KonnectorClient:
 class NodeKonnectors:
     """The konnectors of all nodes, by node.
 
-    :param session: as of :class:`KonnectorClient`, and so is ``ca_file``
+    :param session: as of :class:`Konnector`, and so is ``ca_file``
     :param urls: gives the URL of each node's konnector
     """
 
@@ -202,7 +168,7 @@ class NodeKonnectors:
         urls = self._urls()
         if node not in urls:
             raise KonnectorAway(f"node `{node}` has no konnector now, {closest(node, urls)}")
-        return KonnectorClient(self._session, urls[node], node, self._ca_file)
+        return Konnector(self._session, urls[node], node, self._ca_file)
 
 
 def konnector_urls(reports: Iterable[NodeReport]) -> dict[str, str]:

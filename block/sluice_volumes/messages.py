@@ -35,6 +35,9 @@ FIGURES: Final = ("read_bw", "write_bw", "read_iops", "write_iops")
 #: ones.
 HEADER_GIB: Final = 1
 
+#: The filter of a volume's stack that encrypts.
+LUKS: Final = "luks"
+
 #: How far an operation is; one that has not ended is finished or undone by an actor host.
 UNDER_WAY: Final = "under_way"
 DONE: Final = "done"
@@ -165,6 +168,11 @@ class VolumeRecord(Message):
     def path(self) -> str:
         """As :func:`volume_path`."""
         return volume_path(self.account, self.id)
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether what is stored is encrypted by a filter of its stack."""
+        return any(step.keyword == LUKS for step in self.stack)
 
     @property
     def header_gib(self) -> int:

@@ -14,12 +14,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from sluice_core.describe import Scalar
 from sluice_volumes.messages import Pool, PoolCalibration, Tier
 
 NO_RESILIENCY: Final = "none"
 RAID: Final = "raid"
 #: How volumes are reached.
 FABRICS: Final = ("nbd", "iscsi", "rbd", "nfs", "fc")
+#: What a volume must have, besides room.
+DEMANDS: Final = ("resiliency", "bandwidth", "iops", "fabric")
+#: Operations per second beyond which no volume is limited, and no demand goes.
+MOST_IOPS: Final = 1e9
 #: More replicas nobody keeps.
 MOST_REPLICAS: Final = 9
 #: Pools say their bandwidth in MB/s.
@@ -46,9 +51,16 @@ class Demands:
     size: float = 0.0
 
     @classmethod
-    def of_tier(cls, tier: Tier) -> Demands:
-        """What pools of ``tier`` must have."""
-        return cls(tier.resiliency, tier.bandwidth, tier.iops, tier.fabric)
+    def of_tier(cls, tier: Tier, size: float = 0.0) -> Demands:
+        """What pools of ``tier`` must have, for a volume of ``size`` bytes."""
+        return cls(tier.resiliency, tier.bandwidth, tier.iops, tier.fabric, size)
+
+    @classmethod
+    def of_action(cls, params: Mapping[str, Scalar]) -> Demands:
+        """What the ``tier`` action of a policy demands."""
+        resiliency, fabric = (str(params.get(name, "")) for name in ("resiliency", "fabric"))
+        bandwidth, iops = (float(params.get(name, 0.0)) for name in ("bandwidth", "iops"))
+        return cls(resiliency, bandwidth, iops, fabric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +124,9 @@ def matching_tiers(demands: Demands, tiers: Iterable[Tier], pools: Pools, calibr
     found = [
         one
         for one in tiers
-        if _promises(one, demands) and meeting_pools(with_size(Demands.of_tier(one), demands.size), pools, calibrations)
+        if _promises(one, demands) and meeting_pools(Demands.of_tier(one, demands.size), pools, calibrations)
     ]
     return sorted(found, key=lambda tier: (tier.cost, tier.name))
-
-
-def with_size(demands: Demands, size: float) -> Demands:
-    """The same for a volume of ``size`` bytes."""
-    return Demands(demands.resiliency, demands.bandwidth, demands.iops, demands.fabric, size)
 
 
 def _promises(tier: Tier, demands: Demands) -> bool:
@@ -133,13 +140,11 @@ def _promises(tier: Tier, demands: Demands) -> bool:
 
 def unmet_by_all(demands: Demands, pools: Pools, calibrations: Calibrations) -> list[Unmet]:
     """The demands that not one pool meets, each with the nearest value; none when only all together are too much."""
+    all_names = (*DEMANDS, "size")
     missed = [set(unmet(one, demands, calibrations.get(one.name))) for one in pools.values()]
     # without any pool each demand that was made is one that no pool meets
-    names = set.intersection(*missed) if missed else {name for name in _NAMES if getattr(demands, name)}
-    return [Unmet(name, _nearest(name, pools, calibrations)) for name in _NAMES if name in names]
-
-
-_NAMES: Final = ("resiliency", "bandwidth", "iops", "fabric", "size")
+    names = set.intersection(*missed) if missed else {name for name in all_names if getattr(demands, name)}
+    return [Unmet(name, _nearest(name, pools, calibrations)) for name in all_names if name in names]
 
 
 def _nearest(name: str, pools: Pools, calibrations: Calibrations) -> str:

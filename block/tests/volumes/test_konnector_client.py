@@ -10,7 +10,7 @@ from keystoneauth1.session import Session
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.messages.nodes import NodeReport
-from sluice_volumes.konnector_client import KonnectorAway, KonnectorClient, NodeKonnectors, konnector_urls
+from sluice_volumes.konnector_client import Konnector, KonnectorAway, NodeKonnectors, konnector_urls
 from sluice_volumes.messages import OsdShare
 
 
@@ -50,7 +50,7 @@ def session():
 
 @pytest.fixture
 def konnector(server, session):
-    return KonnectorClient(session, f"http://127.0.0.1:{server.server_port}/", "n1")
+    return Konnector(session, f"http://127.0.0.1:{server.server_port}/", "n1")
 
 
 def test_each_call_has_its_route_and_our_token(server, konnector):
@@ -107,7 +107,7 @@ def test_an_answer_that_is_no_json_is_a_fault_of_the_konnector(server, konnector
 
 def test_a_konnector_that_is_not_there_is_away_and_no_secret_is_said(session):
     with pytest.raises(KonnectorAway, match="cannot be asked") as caught:
-        KonnectorClient(session, "http://127.0.0.1:9", "n1").attach("v1", {"secret": "s3cret"})
+        Konnector(session, "http://127.0.0.1:9", "n1").attach("v1", {"secret": "s3cret"})
     assert "s3cret" not in str(caught.value)
 
 

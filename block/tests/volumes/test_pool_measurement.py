@@ -7,8 +7,8 @@ import pytest
 
 from sluice_core.errors import CallerError, Conflict, PeerError
 from sluice_volumes.cinder.records import IN_USE
-from sluice_volumes.finishing import OperationReconciler
 from sluice_volumes.messages import CALIBRATE, DONE, FAILED, UNDER_WAY, Pool, PoolCalibration, VolumeOperation
+from sluice_volumes.reconciler import OperationReconciler
 from sluice_volumes.testing.fake_cinder import DEFAULT_TYPE, FakeCinder
 from sluice_volumes.testing.fake_konnector import FakeKonnector
 

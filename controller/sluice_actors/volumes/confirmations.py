@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from sluice_actors.events.event_log import LogEvent
@@ -36,6 +37,7 @@ _INTERVAL: Final = 2.0
 _SOURCE: Final = "volumes"
 
 
+@dataclass(eq=False)
 class Confirmations(Service):
     """Answers konnectors while this host owns :data:`NAME`.
 
@@ -44,40 +46,30 @@ class Confirmations(Service):
     :param node_timeout: seconds without a report after which a node is away, and not answered
     """
 
-    def __init__(
-        self,
-        cinder: Cinder,
-        konnectors: Callable[[Mapping[str, str]], Callable[[str], Konnector]],
-        store: AsyncStore,
-        ownership: Ownership,
-        node_timeout: float,
-        clock: Callable[[], float],
-        log_event: LogEvent,
-    ) -> None:
-        self._cinder = cinder
-        self._konnectors = konnectors
-        self._store = store
-        self._ownership = ownership
-        self._node_timeout = node_timeout
-        self._clock = clock
-        self._log_event = log_event
+    cinder: Cinder
+    konnectors: Callable[[Mapping[str, str]], Callable[[str], Konnector]]
+    store: AsyncStore
+    ownership: Ownership
+    node_timeout: float
+    clock: Callable[[], float]
+    log_event: LogEvent
 
     def start(self, spawn: Spawn) -> None:
-        spawn(repeat_while_owned("confirm attachments of volumes", self._ownership, NAME, self.answer_all, _INTERVAL))
+        spawn(repeat_while_owned("confirm attachments of volumes", self.ownership, NAME, self.answer_all, _INTERVAL))
 
     async def answer_all(self) -> None:
         """Answer each konnector that asks; nodes do not wait for each other.
 
         :raises PeerError: when Redis is away
         """
-        now = self._clock()
-        nodes = [one for one in await self._store.nodes() if one.unconfirmed_volumes and one.konnector]
-        asking = [one for one in nodes if not is_away(one, now, self._node_timeout)]
+        now = self.clock()
+        nodes = [one for one in await self.store.nodes() if one.unconfirmed_volumes and one.konnector]
+        asking = [one for one in nodes if not is_away(one, now, self.node_timeout)]
         if not asking:
             return
-        known = await self._store.run(operations.JOBS.read_all(self._store.keys))
+        known = await self.store.run(operations.JOBS.read_all(self.store.keys))
         leaving = {one.volume for one in known.values() if (one.what, one.state) == (DETACH, UNDER_WAY)}
-        konnectors = self._konnectors(konnector_urls(asking))
+        konnectors = self.konnectors(konnector_urls(asking))
         await asyncio.gather(*(self._answer_node(konnectors(one.node), one, leaving) for one in asking))
 
     async def _answer_node(self, konnector: Konnector, report: NodeReport, leaving: Collection[str]) -> None:
@@ -106,14 +98,14 @@ class Confirmations(Service):
                 f"node `{node}` took over volume `{volume}`, whose attachment `{attachment}` has ended in cinder, and "
                 "serves it no more"
             )
-            self._log_event(VOLUME_FAILED, text, _SOURCE, subject=volume)
+            self.log_event(VOLUME_FAILED, text, _SOURCE, subject=volume)
 
     def _holds(self, volume: str, attachment: str) -> bool:
         """
         :raises SluiceError: when that is not known, as Cinder does not show the volume
         """
-        if any(one.id == attachment for one in self._cinder.attachments(volume)):
+        if any(one.id == attachment for one in self.cinder.attachments(volume)):
             return True
         # a service user who sees only its own project is shown an empty list
-        self._cinder.volume(volume)
+        self.cinder.volume(volume)
         return False

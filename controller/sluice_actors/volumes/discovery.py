@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from typing import Final, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
@@ -19,6 +19,7 @@ from sluice_core.errors import CallerError, PeerError
 from sluice_core.messages.nodes import HIGHEST, LOWEST, MetricBatch
 from sluice_core.metrics.node_metrics import POOL
 from sluice_core.store.store import AsyncStore
+from sluice_volumes.cinder.adapter import Cinder
 from sluice_volumes.messages import Pool
 from sluice_volumes.metrics import POOL_FREE, POOL_PERIOD, pool_values
 from sluice_volumes.operations import write_pools
@@ -32,14 +33,7 @@ REPORTER: Final = "cinder"
 _UNSENT: Final = 4
 
 
-class PoolSource(Protocol):
-    """As much of Cinder as is needed."""
-
-    def pools(self) -> list[Pool]:
-        """What each back end reported last; blocks."""
-
-
-async def discover(cinder: PoolSource, store: AsyncStore, now: float) -> list[Pool]:
+async def discover(cinder: Cinder, store: AsyncStore, now: float) -> list[Pool]:
     """Put what Cinder reports now in the place of the pools that were known, and return it.
 
     :raises PeerError: when Cinder or Redis is away, or Cinder shows us no pools; then nothing is changed
@@ -63,37 +57,32 @@ def pool_batches(pools: Iterable[Pool], now: float, number: int) -> Iterator[Met
         yield MetricBatch(REPORTER, metric, window, number, {POOL: found}, POOL_PERIOD, merge=merge)
 
 
+@dataclass(eq=False)
 class PoolDiscovery(Service):
     """Reads pools while this host owns :data:`NAME`."""
 
-    def __init__(
-        self,
-        cinder: PoolSource,
-        store: AsyncStore,
-        ownership: Ownership,
-        clock: Callable[[], float],
-        amqp_url: str,
-        interval: float = INTERVAL,
-    ) -> None:
-        self._cinder = cinder
-        self._store = store
-        self._ownership = ownership
-        self._clock = clock
-        self._publisher = Publisher(amqp_url, limit=_UNSENT)
-        self._interval = interval
-        self._number = 0
+    cinder: Cinder
+    store: AsyncStore
+    ownership: Ownership
+    clock: Callable[[], float]
+    amqp_url: str
+    interval: float = INTERVAL
+    _number: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self._publisher = Publisher(self.amqp_url, limit=_UNSENT)
 
     def start(self, spawn: Spawn) -> None:
         self._publisher.start()
         spawn(repeat_forever("discover pools", self._step))
 
     async def _step(self) -> None:
-        if self._ownership.owns(NAME):
-            pools = await discover(self._cinder, self._store, self._clock())
+        if self.ownership.owns(NAME):
+            pools = await discover(self.cinder, self.store, self.clock())
             self._number += 1
-            for batch in pool_batches(pools, self._clock(), self._number):
+            for batch in pool_batches(pools, self.clock(), self._number):
                 self._publisher.publish(metric_routing_key(batch.metric, REPORTER), batch.encode())
-        await asyncio.sleep(self._interval)
+        await asyncio.sleep(self.interval)
 
     async def close(self) -> None:
         await self._publisher.close()

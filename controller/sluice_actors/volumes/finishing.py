@@ -8,23 +8,19 @@ one that owns :data:`NAME`.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_while_owned
-from sluice_core.errors import CallerError, PeerError
 from sluice_core.store.store import AsyncStore
 from sluice_volumes import operations
 from sluice_volumes.cinder.adapter import Cinder
-from sluice_volumes.finishing import OperationReconciler
-from sluice_volumes.keeping import save_outcome_async
 from sluice_volumes.konnector_client import Konnector, konnector_urls
 from sluice_volumes.messages import VolumeOperation
-from sluice_volumes.outcomes import Outcome, failed
-
-log = logging.getLogger(__name__)
+from sluice_volumes.outcomes import save_outcome_async
+from sluice_volumes.reconciler import OperationReconciler
 
 #: What the finishing host owns.
 NAME: Final = "volumes/operations"
@@ -35,6 +31,7 @@ GRACE: Final = 5.0
 KEPT: Final = 500
 
 
+@dataclass(eq=False)
 class OperationFinisher(Service):
     """Finishes operations while this host owns :data:`NAME`.
 
@@ -42,52 +39,37 @@ class OperationFinisher(Service):
     :param account_prefix: what makes a project's id an account
     """
 
-    def __init__(
-        self,
-        cinder: Cinder,
-        konnectors: Callable[[Mapping[str, str]], Callable[[str], Konnector]],
-        store: AsyncStore,
-        ownership: Ownership,
-        account_prefix: str,
-        clock: Callable[[], float],
-    ) -> None:
-        self._cinder = cinder
-        self._konnectors = konnectors
-        self._store = store
-        self._ownership = ownership
-        self._account_prefix = account_prefix
-        self._clock = clock
+    cinder: Cinder
+    konnectors: Callable[[Mapping[str, str]], Callable[[str], Konnector]]
+    store: AsyncStore
+    ownership: Ownership
+    account_prefix: str
+    clock: Callable[[], float]
 
     def start(self, spawn: Spawn) -> None:
-        spawn(repeat_while_owned("finish operations on volumes", self._ownership, NAME, self.finish_all, INTERVAL))
+        spawn(repeat_while_owned("finish operations on volumes", self.ownership, NAME, self.finish_all, INTERVAL))
 
     async def finish_all(self) -> None:
         """Advance each operation that no process works at.
 
         :raises PeerError: when Redis is away
         """
-        known = await self._store.run(operations.JOBS.read_all(self._store.keys))
-        now = self._clock()
+        known = await self.store.run(operations.JOBS.read_all(self.store.keys))
+        now = self.clock()
         waiting = [one for one in known.values() if now - one.created >= GRACE and operations.is_free(one, now)]
         if waiting:
-            urls = konnector_urls(await self._store.nodes())
-            finisher = OperationReconciler(self._cinder, self._konnectors(urls), self._account_prefix, self._clock)
+            urls = konnector_urls(await self.store.nodes())
+            reconciler = OperationReconciler(self.cinder, self.konnectors(urls), self.account_prefix, self.clock)
             for one in waiting:
-                await self._finish(finisher, one)
-        await self._store.run(operations.forget(self._store.keys, known, KEPT))
+                await self._finish(reconciler, one)
+        await self.store.run(operations.forget(self.store.keys, known, KEPT))
 
-    async def _finish(self, finisher: OperationReconciler, operation: VolumeOperation) -> None:
-        claimed, write = operations.claim(self._store.keys, operation, self._clock())
-        if not await self._store.run(write):
+    async def _finish(self, reconciler: OperationReconciler, operation: VolumeOperation) -> None:
+        claimed, write = operations.claim(self.store.keys, operation, self.clock())
+        if not await self.store.run(write):
             return
         before = None
         if claimed.volume:
-            before = await self._store.run(operations.RECORDS.read(self._store.keys, claimed.volume))
-        try:
-            outcome = await asyncio.to_thread(finisher.advance, claimed, before)
-        except CallerError as error:
-            outcome = Outcome(failed(claimed, self._clock(), str(error)), before)
-        except PeerError as error:
-            log.warning("operation `%s` on a volume waits: %s", claimed.id, error)
-            outcome = Outcome(claimed, before)
-        await save_outcome_async(self._store, claimed, outcome, before)
+            before = await self.store.run(operations.RECORDS.read(self.store.keys, claimed.volume))
+        outcome = await asyncio.to_thread(reconciler.try_advance, claimed, before)
+        await save_outcome_async(self.store, claimed, outcome, before)

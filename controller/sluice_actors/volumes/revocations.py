@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_actors.events.event_log import LogEvent
@@ -33,6 +33,7 @@ _INTERVAL: Final = 2.0
 _SOURCE: Final = "volumes"
 
 
+@dataclass(eq=False)
 class Revocations(Service):
     """Tells konnectors while this host owns :data:`NAME`.
 
@@ -40,38 +41,29 @@ class Revocations(Service):
     :param node_timeout: seconds without a report after which a node is away, and not asked
     """
 
-    def __init__(
-        self,
-        konnectors: Callable[[Mapping[str, str]], Callable[[str], Konnector]],
-        store: AsyncStore,
-        ownership: Ownership,
-        node_timeout: float,
-        clock: Callable[[], float],
-        log_event: LogEvent,
-    ) -> None:
-        self._konnectors = konnectors
-        self._store = store
-        self._ownership = ownership
-        self._node_timeout = node_timeout
-        self._clock = clock
-        self._log_event = log_event
+    konnectors: Callable[[Mapping[str, str]], Callable[[str], Konnector]]
+    store: AsyncStore
+    ownership: Ownership
+    node_timeout: float
+    clock: Callable[[], float]
+    log_event: LogEvent
 
     def start(self, spawn: Spawn) -> None:
-        spawn(repeat_while_owned("revoke volumes", self._ownership, NAME, self.notify_konnectors, _INTERVAL))
+        spawn(repeat_while_owned("revoke volumes", self.ownership, NAME, self.notify_konnectors, _INTERVAL))
 
     async def notify_konnectors(self) -> None:
         """Tell each konnector that is there what it does not know yet.
 
         :raises PeerError: when Redis is away
         """
-        known = await self._store.run(operations.JOBS.read_all(self._store.keys))
+        known = await self.store.run(operations.JOBS.read_all(self.store.keys))
         untold = [one for one in known.values() if operations.is_untold(one)]
         if not untold:
             return
-        now = self._clock()
-        nodes = [one for one in await self._store.nodes() if not is_away(one, now, self._node_timeout)]
+        now = self.clock()
+        nodes = [one for one in await self.store.nodes() if not is_away(one, now, self.node_timeout)]
         urls = konnector_urls(nodes)
-        konnectors = self._konnectors(urls)
+        konnectors = self.konnectors(urls)
         for one in untold:
             if one.data["node"] in urls:
                 await self._tell(konnectors(one.data["node"]), one)
@@ -87,6 +79,6 @@ class Revocations(Service):
             return
         else:
             text = f"node `{node}` is back and serves volume `{volume}` no more, which was detached from it by force"
-            self._log_event(VOLUME_FAILED, text, _SOURCE, subject=volume)
+            self.log_event(VOLUME_FAILED, text, _SOURCE, subject=volume)
         told = replace(operation, data={**operation.data, KONNECTOR_TOLD: True})
-        await self._store.run(operations.JOBS.replace(self._store.keys, operation, told))
+        await self.store.run(operations.JOBS.replace(self.store.keys, operation, told))

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from sluice_actors.events.event_log import LogEvent
@@ -27,9 +27,11 @@ from sluice_core.messages.policies import ALL, CLUSTER, GROUP, TENANT, VOLUME, A
 from sluice_core.resolve import Candidates
 from sluice_core.store.store import AsyncStore
 from sluice_volumes import operations
+from sluice_volumes.attachments import Request
 from sluice_volumes.cinder.adapter import Cinder
 from sluice_volumes.messages import FAILED, RETYPE, Tier, VolumeOperation, VolumeRecord
-from sluice_volumes.outcomes import ASKED
+from sluice_volumes.outcomes import failed
+from sluice_volumes.reconciler import ask_cinder
 from sluice_volumes.tiers import Calibrations, Demands, Pools, matching_tiers, unmet
 
 log = logging.getLogger(__name__)
@@ -166,10 +168,9 @@ class TierKeeper(Service):
         if not await self._store.run(write):
             return
         try:
-            await asyncio.to_thread(self._cinder.retype, record.id, tier)
-            found = replace(claimed, step=ASKED)
+            found = await asyncio.to_thread(ask_cinder, claimed, record, Request(self._cinder))
         except CallerError as error:
-            found = replace(claimed, state=FAILED, reason=str(error), ended=self._clock())
+            found = failed(claimed, self._clock(), str(error))
         await self._store.run(operations.release(keys, claimed, found))
 
     async def _note_failure(self, record: VolumeRecord, attempt: _Attempt) -> None:
@@ -203,7 +204,7 @@ def _choose(said: Assignment, pool: str, tiers: Tiers, pools: Pools, calibration
         if missed:
             raise Conflict(f"its pool `{pool}` does not meet {_listed(missed)} of tier `{named}`")
         return named
-    demands = _demands(said)
+    demands = Demands.of_action(said.params)
     missed = unmet(there, demands, calibrations.get(pool))
     if missed:
         raise Conflict(f"its pool `{pool}` does not meet {_listed(missed)}")
@@ -211,16 +212,6 @@ def _choose(said: Assignment, pool: str, tiers: Tiers, pools: Pools, calibration
         if not unmet(there, Demands.of_tier(tier), calibrations.get(pool)):
             return tier.name
     raise Conflict(f"no tier that its pool `{pool}` meets promises that")
-
-
-def _demands(said: Assignment) -> Demands:
-    given = said.params
-    return Demands(
-        str(given.get("resiliency", "")),
-        float(given.get("bandwidth", 0.0)),
-        float(given.get("iops", 0.0)),
-        str(given.get("fabric", "")),
-    )
 
 
 def _listed(names: list[str]) -> str:

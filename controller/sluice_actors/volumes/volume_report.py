@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
+from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.metrics.windows import ClosedWindow
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
@@ -30,26 +32,16 @@ _FRESH: Final = 5.0
 MOST: Final = 5000
 
 
-class Windows(Protocol):
-    """As much of :class:`sluice_actors.metrics.metric_router.MetricRouter` as is needed."""
-
-    def tap(self, metric: str, tap: Callable[[ClosedWindow], None], who: str) -> None:
-        """Have each window of a metric."""
-
-    def untap(self, metric: str, who: str) -> None:
-        """Have them no more."""
-
-
+@dataclass(eq=False)
 class VolumeReporter(Service):
     """Writes reports while this host owns :data:`NAME`."""
 
-    def __init__(self, windows: Windows, store: AsyncStore, ownership: Ownership, clock: Callable[[], float]) -> None:
-        self._windows = windows
-        self._store = store
-        self._ownership = ownership
-        self._clock = clock
-        self._tapped = False
-        self._newest: dict[str, ClosedWindow] = {}
+    windows: MetricRouter
+    store: AsyncStore
+    ownership: Ownership
+    clock: Callable[[], float]
+    _tapped: bool = field(init=False, default=False)
+    _newest: dict[str, ClosedWindow] = field(init=False, default_factory=dict)
 
     def start(self, spawn: Spawn) -> None:
         spawn(repeat_forever("volume report", self._step))
@@ -63,10 +55,10 @@ class VolumeReporter(Service):
 
         :raises PeerError: when Redis is away
         """
-        self._set_tapped(self._ownership.owns(NAME))
-        report = self._report(self._clock())
+        self._set_tapped(self.ownership.owns(NAME))
+        report = self._report(self.clock())
         if report.values:
-            await self._store.run(operations.write_volume_report(self._store.keys, report))
+            await self.store.run(operations.write_volume_report(self.store.keys, report))
 
     def _set_tapped(self, wanted: bool) -> None:
         if wanted == self._tapped:
@@ -75,9 +67,9 @@ class VolumeReporter(Service):
         self._newest.clear()
         for metric in VOLUME_METRICS:
             if wanted:
-                self._windows.tap(metric.name, self._take, NAME)
+                self.windows.tap(metric.name, self._take, NAME)
             else:
-                self._windows.untap(metric.name, NAME)
+                self.windows.untap(metric.name, NAME)
 
     def _take(self, closed: ClosedWindow) -> None:
         self._newest[closed.metric] = closed

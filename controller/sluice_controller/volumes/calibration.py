@@ -15,6 +15,7 @@ from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.bounds import MOST_RATE
 from sluice_dsl.diagnostics import closest_match
 from sluice_volumes import operations
+from sluice_volumes.attachments import Request
 from sluice_volumes.messages import CALIBRATE, FIGURES, UNDER_WAY, Pool, PoolCalibration, VolumeOperation
 from sluice_volumes.pool_measurement import SPECS
 
@@ -39,7 +40,7 @@ def measure(backend: Backend, caller: Caller, pool: str, data: Any, key: str = "
     node = body.text("node")
     seconds = body.whole("seconds", 1, _MOST_SECONDS, "whole seconds") if body.has("seconds") else SECONDS
     size = body.whole("size", 1, _MOST_SIZE, "a whole number of GiB") if body.has("size") else SIZE
-    service_cinder(backend)
+    cinder = service_cinder(backend)
     found = _find_pool(backend, pool)
     if not found.specs:
         raise Conflict(f"pool `{pool}` reports no name of its back end, so no volume type can name it")
@@ -50,8 +51,7 @@ def measure(backend: Backend, caller: Caller, pool: str, data: Any, key: str = "
         same = other.what == CALIBRATE and other.data.get("pool") == pool and other.id != operation.id
         if same and other.state == UNDER_WAY:
             raise Conflict(f"operation `{other.id}` measures pool `{pool}` already")
-    finisher = ordering.finisher(backend)
-    return ordering.submit(backend, operation, lambda claim: finisher.advance(claim.operation, claim.record))
+    return ordering.submit(backend, operation, Request(cinder))
 
 
 def set_by_hand(backend: Backend, pool: str, data: Any, by: str) -> PoolCalibration:

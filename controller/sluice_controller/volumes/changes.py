@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
@@ -10,12 +9,13 @@ from sluice_controller.config import KEYSTONE
 from sluice_controller.validation.bodies import Body
 from sluice_controller.volumes import ordering, tiers
 from sluice_controller.volumes.cinder_access import Caller, caller_cinder, service_cinder
-from sluice_controller.volumes.demands import DEMANDS, read_demands, read_size
-from sluice_controller.volumes.ordering import Claim, new_operation
+from sluice_controller.volumes.ordering import new_operation
+from sluice_controller.volumes.tiers import read_demands, read_size
 from sluice_controller.volumes.volumes import VolumeView
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_volumes import operations
-from sluice_volumes.cinder.records import OPERATION, CinderSnapshot
+from sluice_volumes.attachments import Request
+from sluice_volumes.cinder.records import CinderSnapshot
 from sluice_volumes.messages import (
     CREATE,
     DELETE,
@@ -25,8 +25,7 @@ from sluice_volumes.messages import (
     SNAPSHOT,
     VolumeOperation,
 )
-from sluice_volumes.outcomes import ASKED, Outcome
-from sluice_volumes.tiers import Demands
+from sluice_volumes.tiers import DEMANDS, Demands
 
 #: Characters of a name that Cinder keeps.
 LONGEST_NAME: Final = 255
@@ -46,14 +45,8 @@ def create(backend: Backend, caller: Caller, data: Any, key: str = "") -> Volume
     _check_class(body)
     tier = _find_tier(backend, body, size)
     given = {"name": name, "size": size, "tier": tier}
-    cinder = caller_cinder(backend, caller)
-
-    def ask(claim: Claim) -> Outcome:
-        made = cinder.create_volume(size, name, tier, {OPERATION: claim.operation.id})
-        project = made.project or claim.operation.project
-        return Outcome(replace(claim.operation, step=ASKED, volume=made.id, project=project), None)
-
-    return ordering.submit(backend, new_operation(backend, CREATE, project, caller.name, "", given, key), ask)
+    request = Request(caller_cinder(backend, caller))
+    return ordering.submit(backend, new_operation(backend, CREATE, project, caller.name, "", given, key), request)
 
 
 def _read_name(body: Body) -> str:
@@ -118,15 +111,7 @@ def extend(backend: Backend, caller: Caller, view: VolumeView, size: int) -> Vol
     """
     if size <= view.size:
         raise CallerError(f"`size` is {size}, expected more than the {view.size} GiB that the volume has")
-    cinder = caller_cinder(backend, caller)
-
-    def ask(claim: Claim) -> Outcome:
-        wanted = size + (claim.record.header_gib if claim.record else 0)
-        if view.volume.size < wanted:  # else it has grown already, behind our back
-            cinder.extend(view.volume.id, wanted)
-        return _asked(claim)
-
-    return ordering.submit(backend, _operation(backend, caller, EXTEND, view, size=size), ask)
+    return _submit(backend, caller, EXTEND, view, size=size)
 
 
 def retype(backend: Backend, caller: Caller, view: VolumeView, wanted: Body) -> VolumeOperation:
@@ -137,13 +122,7 @@ def retype(backend: Backend, caller: Caller, view: VolumeView, wanted: Body) -> 
     """
     tier = _find_tier(backend, wanted, view.volume.size)
     _check_pool(backend, view, tier)
-    cinder = caller_cinder(backend, caller)
-
-    def ask(claim: Claim) -> Outcome:
-        cinder.retype(view.volume.id, tier)
-        return _asked(claim)
-
-    return ordering.submit(backend, _operation(backend, caller, RETYPE, view, tier=tier), ask)
+    return _submit(backend, caller, RETYPE, view, tier=tier)
 
 
 def _check_pool(backend: Backend, view: VolumeView, tier: str) -> None:
@@ -165,13 +144,7 @@ def delete(backend: Backend, caller: Caller, view: VolumeView) -> VolumeOperatio
     """
     if view.record is not None and view.record.node:
         raise Conflict(f"the volume is attached to node `{view.record.node}`, detach it first")
-    cinder = caller_cinder(backend, caller)
-
-    def ask(claim: Claim) -> Outcome:
-        cinder.delete_volume(view.volume.id)
-        return _asked(claim)
-
-    return ordering.submit(backend, _operation(backend, caller, DELETE, view), ask)
+    return _submit(backend, caller, DELETE, view)
 
 
 def snapshots(backend: Backend, caller: Caller, view: VolumeView) -> list[CinderSnapshot]:
@@ -189,13 +162,7 @@ def read_snapshot_name(data: Any) -> str:
 
 def create_snapshot(backend: Backend, caller: Caller, view: VolumeView, name: str, key: str = "") -> VolumeOperation:
     """Have a snapshot made of a volume as it is now, attached or not."""
-    cinder = caller_cinder(backend, caller)
-
-    def ask(claim: Claim) -> Outcome:
-        made = cinder.create_snapshot(view.volume.id, name, {OPERATION: claim.operation.id})
-        return _asked(claim, snapshot=made.id)
-
-    return ordering.submit(backend, _operation(backend, caller, SNAPSHOT, view, key, name=name), ask)
+    return _submit(backend, caller, SNAPSHOT, view, key, name=name)
 
 
 def delete_snapshot(backend: Backend, caller: Caller, view: VolumeView, snapshot: str) -> VolumeOperation:
@@ -212,22 +179,12 @@ def delete_snapshot(backend: Backend, caller: Caller, view: VolumeView, snapshot
     if len(found) > 1:
         ids = ", ".join(f"`{one.id}`" for one in found)
         raise Conflict(f"`{snapshot}` is the name of {len(found)} snapshots, say one of {ids}")
-    cinder = caller_cinder(backend, caller)
-
-    def ask(claim: Claim) -> Outcome:
-        cinder.delete_snapshot(found[0].id)
-        return _asked(claim)
-
-    operation = _operation(backend, caller, DELETE_SNAPSHOT, view, snapshot=found[0].id)
-    return ordering.submit(backend, operation, ask)
+    return _submit(backend, caller, DELETE_SNAPSHOT, view, snapshot=found[0].id)
 
 
-def _operation(
+def _submit(
     backend: Backend, caller: Caller, what: str, view: VolumeView, key: str = "", **data: Any
 ) -> VolumeOperation:
-    return new_operation(backend, what, view.volume.project, caller.name, view.volume.id, data, key)
-
-
-def _asked(claim: Claim, **data: Any) -> Outcome:
-    found = replace(claim.operation, step=ASKED, data={**claim.operation.data, **data})
-    return Outcome(found, claim.record)
+    request = Request(caller_cinder(backend, caller), view.volume.size)
+    operation = new_operation(backend, what, view.volume.project, caller.name, view.volume.id, data, key)
+    return ordering.submit(backend, operation, request)

@@ -7,9 +7,8 @@ it further, and so does an actor host when nobody looks.
 
 from __future__ import annotations
 
-import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -21,12 +20,10 @@ from sluice_controller.volumes.cinder_access import node_konnector, service_cind
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.jobs import request_id
 from sluice_volumes import operations
-from sluice_volumes.finishing import OperationReconciler
-from sluice_volumes.keeping import save_outcome
+from sluice_volumes.attachments import Request
 from sluice_volumes.messages import FAILED, UNDER_WAY, VolumeOperation, VolumeRecord
-from sluice_volumes.outcomes import Outcome, failed
-
-log = logging.getLogger(__name__)
+from sluice_volumes.outcomes import Outcome, failed, save_outcome
+from sluice_volumes.reconciler import OperationReconciler
 
 #: Seconds between two looks of a request that waits.
 _STEP: Final = 0.3
@@ -51,7 +48,9 @@ class Claim:
     def __init__(self, backend: Backend, operation: VolumeOperation) -> None:
         self._backend = backend
         self.operation = operation
-        self.record = _record(backend, operation)
+        self.record: VolumeRecord | None = None
+        if operation.volume:
+            self.record = backend.store.run(operations.RECORDS.read(backend.store.keys, operation.volume))
 
     def save(self, step: str, **data: Any) -> VolumeOperation:
         """Write how far it is, before the next thing is asked; ``data`` is added to its data.
@@ -67,25 +66,30 @@ class Claim:
 
     def save_outcome(self, outcome: Outcome) -> None:
         """Write what became of it, and let others go on."""
-        save_outcome(self._backend.store, self.operation, outcome, _record(self._backend, self.operation))
+        save_outcome(self._backend.store, self.operation, outcome, self.record)
+
+    def replace_record(self, record: VolumeRecord) -> bool:
+        """Write another record of the volume; False when somebody else did."""
+        store = self._backend.store
+        assert self.record is not None
+        if record != self.record and not store.run(operations.RECORDS.replace(store.keys, self.record, record)):
+            return False
+        self.record = record
+        return True
 
     def fail(self, reason: str) -> None:
         """Write why nothing becomes of it."""
-        operation = failed(self.operation, self._backend.now(), reason)
-        self.save_outcome(Outcome(operation, _record(self._backend, operation)))
+        self.save_outcome(Outcome(failed(self.operation, self._backend.now(), reason), self.record))
 
     def release(self) -> None:
         """Let others go on with it as it is."""
-        self.save_outcome(Outcome(self.operation, _record(self._backend, self.operation)))
+        self.save_outcome(Outcome(self.operation, self.record))
 
 
-#: Asks Cinder and konnectors, and says what became of the operation.
-Ask = Callable[[Claim], Outcome]
-
-
-def submit(backend: Backend, operation: VolumeOperation, ask: Ask) -> VolumeOperation:
+def submit(backend: Backend, operation: VolumeOperation, request: Request) -> VolumeOperation:
     """Write an operation and ask for it; the one that the same request ordered before, if it did.
 
+    :param request: what only this request has
     :raises CallerError: when it is refused; the operation says so, too
     :raises PeerError: when nobody knows whether it was asked for; an actor host will
     """
@@ -100,7 +104,7 @@ def submit(backend: Backend, operation: VolumeOperation, ask: Ask) -> VolumeOper
     if claim is None:
         return find(backend, operation.id)
     try:
-        found = ask(claim)
+        found = reconciler(backend).ask(claim, request)
     except CallerError as error:
         claim.fail(str(error))
         raise
@@ -125,16 +129,9 @@ def find(backend: Backend, operation_id: str) -> VolumeOperation:
 
 def advance(backend: Backend, operation: VolumeOperation) -> VolumeOperation:
     """The operation as far as it can be brought now; as it is while somebody else works at it, or a peer is away."""
-    claim = claim_operation(backend, operation)
-    if claim is None:
-        return find(backend, operation.id)
-    try:
-        claim.save_outcome(finisher(backend).advance(claim.operation, claim.record))
-    except CallerError as error:
-        claim.fail(str(error))
-    except PeerError as error:
-        log.warning("operation `%s` on a volume waits: %s", operation.id, error)
-        claim.release()
+    claim = None if backend.cinder is None else claim_operation(backend, operation)
+    if claim is not None:
+        claim.save_outcome(reconciler(backend).try_advance(claim.operation, claim.record))
     return find(backend, operation.id)
 
 
@@ -179,17 +176,11 @@ def page(
     return entries.page(wanted, limit, marker)
 
 
-def finisher(backend: Backend) -> OperationReconciler:
-    """What brings operations to their end."""
+def reconciler(backend: Backend) -> OperationReconciler:
+    """What asks for operations, and brings them to their end."""
     return OperationReconciler(
         service_cinder(backend),
         lambda node: node_konnector(backend, node),
         backend.config.reseller_prefix,
         backend.now,
     )
-
-
-def _record(backend: Backend, operation: VolumeOperation) -> VolumeRecord | None:
-    if not operation.volume:
-        return None
-    return backend.store.run(operations.RECORDS.read(backend.store.keys, operation.volume))

@@ -15,22 +15,53 @@ from typing import Any, Final
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import new_name
+from sluice_controller.validation.rates import read_rate
 from sluice_controller.volumes.cinder_access import service_cinder
-from sluice_controller.volumes.demands import DEMANDS, read_demands
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
 from sluice_volumes import operations
 from sluice_volumes.cinder.records import CinderType
 from sluice_volumes.messages import Pool, PoolCalibration, Tier
 from sluice_volumes.tiers import (
+    DEMANDS,
+    FABRICS,
     MANAGED,
+    MOST_IOPS,
+    MOST_REPLICAS,
+    NO_RESILIENCY,
+    RAID,
     TIER,
     Demands,
     extra_specs,
     matching_tiers,
     meeting_pools,
+    resiliency_rank,
     unmet_by_all,
-    with_size,
 )
+
+#: GiB that a volume may have in Cinder.
+MOST_GIB: Final = (1 << 31) - 1
+
+
+def read_demands(body: Body, size: int = 0) -> Demands:
+    """The demands in ``body``; what is missing is not demanded.
+
+    :param size: of the volume, in GiB
+    :raises CallerError: for a field that makes no sense
+    """
+    resiliency = body.value("resiliency") if body.has("resiliency") else ""
+    if resiliency and resiliency_rank(resiliency) < 0:
+        expected = f"{NO_RESILIENCY}, {RAID} or a number of replicas, at most {MOST_REPLICAS}"
+        raise CallerError(f"`resiliency` is `{resiliency}`, expected {expected}")
+    bandwidth = read_rate("bandwidth", body.value("bandwidth")) if body.has("bandwidth") else 0.0
+    iops = body.number("iops", 0.0, 1.0, MOST_IOPS) if body.has("iops") else 0.0
+    fabric = body.one_of("fabric", FABRICS) if body.has("fabric") else ""
+    return Demands(resiliency, bandwidth, iops, fabric, float(size << 30))
+
+
+def read_size(body: Body) -> int:
+    """The size of a volume, in GiB."""
+    return body.whole("size", 1, MOST_GIB, "a whole number of GiB")
+
 
 #: What Cinder has of a tier's type: as it must be, otherwise, or nothing.
 OK: Final = "ok"
@@ -215,7 +246,7 @@ def cheapest(backend: Backend, demands: Demands) -> Match:
     found = matching_tiers(demands, tiers, known.pools, known.calibrations)
     if not found:
         raise Conflict(_refusal(demands, known, tiers))
-    pools = known.meeting(with_size(Demands.of_tier(found[0]), demands.size))
+    pools = known.meeting(Demands.of_tier(found[0], demands.size))
     return Match(found[0], tuple(pools), tuple(one.name for one in found[1:]))
 
 

@@ -32,11 +32,9 @@ from sluice_core.messages.registry import MEMBER_KINDS
 from sluice_core.messages.uploads import Upload
 from sluice_core.resolve import Candidates
 from sluice_core.store.fencing import assignments, chunks, hash_fields
-from sluice_volumes.messages import StackStep, VolumeRecord
+from sluice_volumes.actions import ENCRYPTION
+from sluice_volumes.messages import LUKS, StackStep, VolumeRecord
 
-#: The word of policies for what a konnector does as :data:`LUKS`.
-ENCRYPTION: Final = "encryption"
-LUKS: Final = "luks"
 #: Keyword of a policy → filter of a konnector, of the installed ones that change what is stored.
 CONTENT_FILTERS: Final[Mapping[str, str]] = {ENCRYPTION: LUKS, "xor": "xor", "bitrev": "bitrev"}
 #: Parameters of such a policy that a konnector takes; those of objects' encryption name keys of objects.

@@ -1,18 +1,27 @@
-"""Volumes as Cinder has them, with what Sluice knows of them."""
+"""Volumes as Cinder has them, with what Sluice knows of them: where they lie, and how they are used.
+
+Who uses a volume is Cinder's word, and that of the konnector that has it attached.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import Page
-from sluice_controller.volumes.cinder_access import Caller, caller_cinder
-from sluice_core.errors import Conflict, NotFound
+from sluice_controller.volumes.cinder_access import Caller, caller_cinder, node_konnector, service_cinder
+from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_volumes import operations
 from sluice_volumes.cinder.records import CinderVolume
-from sluice_volumes.messages import VolumeRecord, is_volume_id
+from sluice_volumes.messages import UNDER_WAY, RbdLocality, VolumeRecord, is_volume_id
+
+log = logging.getLogger(__name__)
+
+_UNATTACHED: Final = "the OSDs of a volume in ceph are known while it is attached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +95,92 @@ def _views(backend: Backend, volumes: Iterable[CinderVolume]) -> list[VolumeView
     tiers = run(operations.TIERS.read_all(keys))
     records = run(operations.RECORDS.read_all(keys))
     return [VolumeView(one, records.get(one.id), one.type if one.type in tiers else "") for one in volumes]
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """Whoever uses a volume; ``node`` and ``device`` are empty when that is not through Sluice, or not known."""
+
+    node: str
+    host: str
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeLocality:
+    """
+    :param fabric: how its pool is reached; empty when Cinder does not say
+    :param consumer: None while it is not attached
+    :param objects: where its objects lie in Ceph; None when it does not lie there, or nobody can tell
+    :param warnings: why something is not known
+    """
+
+    volume: CinderVolume
+    fabric: str
+    consumer: Consumer | None = None
+    objects: RbdLocality | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def host(self) -> str:
+        """The host of its pool, in Cinder's configuration."""
+        return self.volume.pool.partition("@")[0]
+
+    @property
+    def back_end(self) -> str:
+        """The back end of its pool, in Cinder's configuration."""
+        return self.volume.pool.partition("@")[2].partition("#")[0]
+
+
+def find_locality(backend: Backend, view: VolumeView) -> VolumeLocality:
+    """Where a volume lies.  A konnector that is away costs what it knows, and is a warning.
+
+    :raises PeerError: when Cinder or Redis is away
+    """
+    volume = service_cinder(backend).volume(view.volume.id)  # a member's token does not show the pool
+    pool = backend.store.run(operations.POOLS.read_all(backend.store.keys)).get(volume.pool)
+    fabric = pool.capabilities.get("fabric", "") if pool is not None else ""
+    host = next((one.host for one in volume.attachments), "")
+    node = view.record.node if view.record is not None else ""
+    if not node:
+        warnings = (_UNATTACHED,) if fabric in ("rbd", "") else ()
+        return VolumeLocality(volume, fabric, Consumer("", host) if volume.attachments else None, None, warnings)
+    consumer = Consumer(node, host)
+    try:
+        konnector = node_konnector(backend, node)
+        consumer = Consumer(node, host, str(konnector.volume(volume.id).get("device") or ""))
+        return VolumeLocality(volume, fabric, consumer, konnector.locality(volume.id))
+    except (CallerError, PeerError) as error:
+        return VolumeLocality(volume, fabric, consumer, None, (str(error),))
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeUse:
+    """How a volume is used.
+
+    :param rates: that its konnector holds it to, by parameter; None: it is not attached, or nobody answers
+    :param fault: what is wrong with it, as its konnector says, or what an operation on it waits for; empty: nothing
+    :param data_path: what its users' requests pass before its filters, as its konnector says; empty: it is not known
+    """
+
+    rates: Mapping[str, float] | None = None
+    fault: str = ""
+    data_path: str = ""
+
+
+def read_use(backend: Backend, record: VolumeRecord) -> VolumeUse:
+    """How a volume is used now."""
+    if not record.node:
+        known = backend.store.run(operations.JOBS.read_all(backend.store.keys)).values()
+        waiting = (one for one in known if one.volume == record.id and one.state == UNDER_WAY)
+        return VolumeUse(None, next((one.reason for one in waiting), ""))
+    try:
+        shown = node_konnector(backend, record.node).volume(record.id)
+    except (CallerError, PeerError) as error:
+        log.warning("how volume `%s` is used is not known: %s", record.id, error)
+        return VolumeUse(None, str(error))
+    found, said = shown.get("limits_in_force"), [str(shown.get(name) or "") for name in ("fault", "data_path")]
+    if not isinstance(found, Mapping):
+        return VolumeUse(None, *said)
+    rates = {name: float(rate) for name, rate in found.items() if isinstance(rate, int | float) and rate}
+    return VolumeUse(rates, *said)

@@ -7,10 +7,9 @@ from typing import Final
 from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import Serializer, UnixTimeField, computed, examples, page_of
-from sluice_controller.volumes.attach import EXPORTS
+from sluice_controller.volumes.attachments import EXPORTS
 from sluice_controller.volumes.changes import LONGEST_NAME
-from sluice_controller.volumes.demands import MOST_GIB
-from sluice_controller.volumes.tiers import STATES
+from sluice_controller.volumes.tiers import MOST_GIB, STATES
 from sluice_volumes.messages import DONE, FAILED, OPERATIONS, UNDER_WAY
 from sluice_volumes.tiers import FABRICS
 

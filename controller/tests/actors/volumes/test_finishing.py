@@ -11,7 +11,6 @@ from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.store import AsyncStore
 from sluice_volumes import operations
-from sluice_volumes.finishing import PATIENCE
 from sluice_volumes.konnector_client import KonnectorAway
 from sluice_volumes.messages import (
     ATTACH,
@@ -23,6 +22,7 @@ from sluice_volumes.messages import (
     VolumeOperation,
     VolumeRecord,
 )
+from sluice_volumes.reconciler import PATIENCE
 from sluice_volumes.testing.fake_cinder import FakeCinder
 from sluice_volumes.testing.fake_konnector import FakeKonnector
 

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from sluice_controller.volumes import ordering
-from sluice_controller.volumes.detach import DetachRequest
-from sluice_controller.volumes.detach import detach as detach_volume
+from sluice_controller.volumes.attachments import DetachRequest
+from sluice_controller.volumes.attachments import detach as detach_volume
 from sluice_core.errors import Forbidden, PeerError
 from sluice_volumes import operations
 from sluice_volumes.konnector_client import KonnectorAway

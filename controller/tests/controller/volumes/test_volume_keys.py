@@ -7,7 +7,7 @@ from castellan.common.objects.symmetric_key import SymmetricKey
 from castellan.tests.unit.key_manager.mock_key_manager import MockKeyManager
 
 from sluice_controller.config import Config
-from sluice_controller.volumes.volume_keys import active_key, passphrase
+from sluice_controller.volumes.encryption import active_key, passphrase
 from sluice_core.errors import PeerError
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, render_ring
 from sluice_filters.encryption.keys.ring import Ring

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import operation
 from sluice_controller.api.operations.volumes.base import VOLUME_NAME, VolumesBaseView
 from sluice_controller.api.serializers.placement import VolumeLocalitySerializer
-from sluice_controller.volumes import locality
+from sluice_controller.volumes import volumes
 
 
 @operation(
@@ -24,5 +24,5 @@ def show_volume_locality(view: VolumesBaseView, request: Request, volume: str) -
     OSDs are those that the konnector of its node finds, so they are known while it is attached. What a konnector
     that does not answer would have said is missing, and `warnings` say so.
     """
-    found = locality.find(view.backend, view.volume(request, volume))
+    found = volumes.find_locality(view.backend, view.volume(request, volume))
     return Response(VolumeLocalitySerializer.render(found))

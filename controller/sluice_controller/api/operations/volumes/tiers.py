@@ -27,8 +27,8 @@ from sluice_controller.api.view import View
 from sluice_controller.identity.rules import ADMIN, READER, Rule
 from sluice_controller.policies import idempotency
 from sluice_controller.volumes import calibration, tiers
-from sluice_controller.volumes.demands import MOST_GIB, MOST_IOPS
-from sluice_volumes.tiers import FABRICS
+from sluice_controller.volumes.tiers import MOST_GIB
+from sluice_volumes.tiers import FABRICS, MOST_IOPS
 
 _NAME: Final = in_path("tier", "the name of the tier")
 _IOPS: Final = QueryParameter(

@@ -15,8 +15,8 @@ from sluice_controller.api.serializers import volumes as shapes
 from sluice_controller.identity.rules import ADMIN, READS_OWN, THING, USES_OWN, Rule
 from sluice_controller.policies import idempotency
 from sluice_controller.validation.bodies import Body
-from sluice_controller.volumes import attach, changes, detach, volumes
-from sluice_controller.volumes.demands import read_size
+from sluice_controller.volumes import attachments, changes, volumes
+from sluice_controller.volumes.tiers import read_size
 from sluice_controller.volumes.volume_policies import asked_rates
 
 _ADOPT: Final = Rule(
@@ -88,7 +88,7 @@ def show_volume(view: VolumesBaseView, request: Request, volume: str) -> Respons
     """
     found = view.volume(request, volume)
     rates = asked_rates(view.backend, found.record) if found.record else {}
-    use = attach.read_use(view.backend, found.record) if found.record else attach.VolumeUse()
+    use = volumes.read_use(view.backend, found.record) if found.record else volumes.VolumeUse()
     how = {"fault": use.fault or None, "data_path": use.data_path or None}
     shown = {"rates": rates, "rates_in_force": use.rates, **how}
     return Response(shapes.VolumeDetailSerializer.render(found, **shown))
@@ -152,10 +152,10 @@ def attach_volume(view: VolumesBaseView, request: Request, volume: str) -> Respo
     They are chosen at the first time, as policies say then, and never changed. `device` in the operation's `data`
     is what the node shows.
     """
-    wanted = attach.AttachRequest.read(request.data)
+    wanted = attachments.AttachRequest.read(request.data)
     found = view.volume(request, volume)
     may_adopt = current_rules().allows(request.user, _ADOPT.name, {})
-    return view.ordered(attach.attach(view.backend, view.caller(request), found, wanted, may_adopt))
+    return view.ordered(attachments.attach(view.backend, view.caller(request), found, wanted, may_adopt))
 
 
 @order_operation(
@@ -172,10 +172,10 @@ def detach_volume(view: VolumesBaseView, request: Request, volume: str) -> Respo
     deletes the attachment. That is refused (409) where the machine could go on to write, unless
     `machine_is_gone`. A konnector that answers decides as without `force`.
     """
-    wanted = detach.DetachRequest.read(request.data)
+    wanted = attachments.DetachRequest.read(request.data)
     found = view.volume(request, volume)
     may_force = current_rules().allows(request.user, _FORCE.name, {})
-    return view.ordered(detach.detach(view.backend, view.caller(request), found, wanted, may_force))
+    return view.ordered(attachments.detach(view.backend, view.caller(request), found, wanted, may_force))
 
 
 @operation(

@@ -1,9 +1,10 @@
-"""Brings operations on volumes to their end: what was asked is found done, or found wrong, or is undone.
+"""Operations on volumes: how each is asked for, and how what was asked is found done, or found wrong, or is undone.
 
 Theory of operation.
 
-* An operation is written, then Cinder is asked with the rights of whoever ordered it, then the operation says
-  ``asked``.  From there on :meth:`OperationReconciler.advance` finishes it with our service user's rights.
+* An operation is written, then Cinder is asked with the rights of whoever ordered it (:meth:`OperationReconciler.ask`),
+  then the operation says ``asked``.  From there on :meth:`OperationReconciler.advance` finishes it with our service
+  user's rights, for a request or for an actor host.
 * Each step reads what Cinder and the konnector have now, so that it may be repeated after any crash.
 * One that does not say ``asked`` may have been asked nevertheless, by a process that died between the two.  What is
   made carries the operation's id and is found by it; other changes are seen in the volume.  What cannot be found
@@ -12,17 +13,20 @@ Theory of operation.
 * Attachments and detachments: :mod:`sluice_volumes.attachments`; calibrations of pools:
   :mod:`sluice_volumes.pool_measurement`.
 
-Nothing is written here: whoever calls keeps what is returned.
+But for the claim of a request, which says how far an attachment is, nothing is written here: whoever calls keeps what
+is returned.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
-from sluice_core.errors import NotFound
-from sluice_volumes.attachments import Attachments, Konnectors
+from sluice_core.errors import CallerError, NotFound, PeerError
+from sluice_volumes import messages
+from sluice_volumes.attachments import Attachments, Claim, Konnectors, Request
 from sluice_volumes.cinder.adapter import Cinder
 from sluice_volumes.cinder.records import AVAILABLE, IN_USE, OPERATION, CinderSnapshot, CinderVolume
 from sluice_volumes.messages import (
@@ -42,6 +46,9 @@ from sluice_volumes.messages import (
 from sluice_volumes.outcomes import ASKED, Outcome, done, failed
 from sluice_volumes.pool_measurement import PoolMeasurement
 
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
 #: Seconds after which what cannot be found was never asked for.
 PATIENCE: Final = 120.0
 #: When the user of a volume that has grown sees its size.
@@ -59,7 +66,7 @@ class OperationReconciler:
 
     def __init__(self, cinder: Cinder, konnectors: Konnectors, account_prefix: str, now: Callable[[], float]) -> None:
         self._cinder = cinder
-        self.attachments = Attachments(cinder, konnectors, now)
+        self._attachments = Attachments(cinder, konnectors, now)
         self._account_prefix = account_prefix
         self._now = now
         self._steps: Mapping[str, Callable[[VolumeOperation, VolumeRecord | None], Outcome]] = {
@@ -69,10 +76,24 @@ class OperationReconciler:
             SNAPSHOT: self._snapshot,
             DELETE_SNAPSHOT: self._delete_snapshot,
             DELETE: self._delete,
-            ATTACH: self.attachments.advance_attach,
-            DETACH: self.attachments.advance_detach,
+            ATTACH: self._attachments.advance_attach,
+            DETACH: self._attachments.advance_detach,
             CALIBRATE: PoolMeasurement(cinder, konnectors, now).advance,
         }
+
+    def ask(self, claim: Claim, request: Request) -> Outcome:
+        """Ask Cinder and the konnector for a new operation, for the request that ordered it.
+
+        :raises CallerError: when it is refused
+        :raises PeerError: when nobody knows whether it was asked for
+        """
+        if claim.operation.what == ATTACH:
+            return self._attachments.attach(claim, request)
+        if claim.operation.what == DETACH:
+            return self._attachments.detach(claim, request)
+        if claim.operation.what == CALIBRATE:
+            return self.advance(claim.operation, claim.record)
+        return Outcome(ask_cinder(claim.operation, claim.record, request), claim.record)
 
     def advance(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
         """Bring an operation as far as Cinder and the konnector are; it is unchanged while Cinder works at it.
@@ -83,6 +104,16 @@ class OperationReconciler:
         if operation.state != UNDER_WAY or operation.what not in self._steps:
             return Outcome(operation, record)
         return self._steps[operation.what](operation, record)
+
+    def try_advance(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
+        """As :meth:`advance`: failed when it is refused, unchanged while Cinder or the konnector is away."""
+        try:
+            return self.advance(operation, record)
+        except CallerError as error:
+            return Outcome(failed(operation, self._now(), str(error)), record)
+        except PeerError as error:
+            log.warning("operation `%s` on a volume waits: %s", operation.id, error)
+            return Outcome(operation, record)
 
     def _create(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
         volume = self._made_volume(operation)
@@ -100,10 +131,7 @@ class OperationReconciler:
 
     def _made_volume(self, operation: VolumeOperation) -> CinderVolume | None:
         if operation.volume:
-            try:
-                return self._cinder.volume(operation.volume)
-            except NotFound:
-                return None
+            return self._volume(operation)
         found = self._cinder.volumes(everybody=True, metadata={OPERATION: operation.id})
         return found[0] if found else None
 
@@ -122,7 +150,7 @@ class OperationReconciler:
             if record and record.size:
                 record = replace(record, size=size)
             seen = NOW
-            if volume.status == IN_USE and not (record and record.node and self.attachments.shows_size(record)):
+            if volume.status == IN_USE and not (record and record.node and self._attachments.shows_size(record)):
                 seen = AFTER_ATTACH
             return Outcome(done(operation, self._now(), size_seen=seen), record)
         return Outcome(
@@ -154,32 +182,69 @@ class OperationReconciler:
         return next((one for one in known if one.metadata.get(OPERATION) == operation.id), None)
 
     def _delete_snapshot(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
-        try:
-            found = self._cinder.snapshot(str(operation.data["snapshot"]))
-        except NotFound:
-            return Outcome(done(operation, self._now()), record)
-        if found.is_settled:
-            reason = f"cinder did not delete it, its status is {found.status}"
-            return Outcome(self._unless_patient(operation, reason), record)
-        return Outcome(operation, record)
+        snapshot = _or_none(self._cinder.snapshot, str(operation.data["snapshot"]))
+        return self._deletion(operation, snapshot, record, record)
 
     def _delete(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
-        volume = self._volume(operation)
-        if volume is None:
-            return Outcome(done(operation, self._now()), None)
-        if volume.is_settled:
-            reason = f"cinder did not delete it, its status is {volume.status}"
+        return self._deletion(operation, self._volume(operation), record, None)
+
+    def _deletion(
+        self,
+        operation: VolumeOperation,
+        left: CinderVolume | CinderSnapshot | None,
+        record: VolumeRecord | None,
+        record_after: VolumeRecord | None,
+    ) -> Outcome:
+        """
+        :param left: what was to be deleted, as long as Cinder has it
+        """
+        if left is None:
+            return Outcome(done(operation, self._now()), record_after)
+        if left.is_settled:
+            reason = f"cinder did not delete it, its status is {left.status}"
             return Outcome(self._unless_patient(operation, reason), record)
         return Outcome(operation, record)
 
     def _volume(self, operation: VolumeOperation) -> CinderVolume | None:
-        try:
-            return self._cinder.volume(operation.volume)
-        except NotFound:
-            return None
+        return _or_none(self._cinder.volume, operation.volume)
 
     def _gone(self, operation: VolumeOperation) -> VolumeOperation:
         return failed(operation, self._now(), "the volume is gone")
+
+
+def ask_cinder(operation: VolumeOperation, record: VolumeRecord | None, request: Request) -> VolumeOperation:
+    """Ask Cinder for an operation that is nothing but one request to it; the operation as asked for.
+
+    What is made carries the id of the operation, by which whoever goes on finds it.
+    """
+    cinder, volume, data = request.cinder, operation.volume, operation.data
+    mark = {OPERATION: operation.id}
+    match operation.what:
+        case messages.CREATE:
+            made = cinder.create_volume(data["size"], data["name"], data["tier"], mark)
+            operation = replace(operation, volume=made.id, project=made.project or operation.project)
+        case messages.EXTEND:
+            size = data["size"] + (record.header_gib if record else 0)
+            if request.size < size:  # else it has grown already, behind our back
+                cinder.extend(volume, size)
+        case messages.RETYPE:
+            cinder.retype(volume, data["tier"])
+        case messages.SNAPSHOT:
+            snapshot = cinder.create_snapshot(volume, data["name"], mark)
+            operation = replace(operation, data={**data, "snapshot": snapshot.id})
+        case messages.DELETE_SNAPSHOT:
+            cinder.delete_snapshot(data["snapshot"])
+        case messages.DELETE:
+            cinder.delete_volume(volume)
+    return replace(operation, step=ASKED)
+
+
+def _or_none(read: Callable[[str], T], name: str) -> T | None:
+    """What Cinder has of that id; None when it has nothing."""
+    try:
+        return read(name)
+    except NotFound:
+        return None
 
 
 def new_record(volume: CinderVolume, account_prefix: str, operation: VolumeOperation, now: float) -> VolumeRecord:

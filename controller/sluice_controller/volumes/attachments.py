@@ -1,8 +1,15 @@
-"""Volumes detached from the konnectors of nodes, by force where a konnector does not answer any more."""
+"""Volumes attached to the konnectors of nodes, and detached, by force where a konnector does not answer any more.
+
+Cinder makes an export for the node, its konnector takes it and puts the volume's stack before it, then Cinder is told
+that the volume is in use.  The stack is chosen at the first time, and kept in the volume's record before the konnector
+hears of it.  Cinder's volume grows before that when it is to be encrypted (:mod:`encryption`).  A volume that may
+hold data and has no record is not attached.
+
+The connection, which may hold a key, and the passphrase go from here to the konnector, and are kept nowhere.
+"""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -11,12 +18,14 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.validation.bodies import Body
 from sluice_controller.volumes import ordering
 from sluice_controller.volumes.cinder_access import Caller, caller_cinder, check_node, service_cinder
-from sluice_controller.volumes.ordering import Claim, new_operation
+from sluice_controller.volumes.encryption import active_key, add_header_space, passphrase
+from sluice_controller.volumes.ordering import new_operation
+from sluice_controller.volumes.volume_policies import choose_stack
 from sluice_controller.volumes.volumes import VolumeView
-from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, PeerError
+from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
 from sluice_volumes import operations
-from sluice_volumes.attachments import ATTACHED
-from sluice_volumes.cinder.adapter import Cinder
+from sluice_volumes.attachments import ATTACHED, Claim, Request
+from sluice_volumes.cinder.records import AVAILABLE
 from sluice_volumes.messages import (
     ATTACH,
     CONNECTION_TYPE,
@@ -27,11 +36,87 @@ from sluice_volumes.messages import (
     VolumeOperation,
     VolumeRecord,
 )
-from sluice_volumes.outcomes import ASKED, Outcome, failed
+from sluice_volumes.outcomes import Outcome, failed
 
-log = logging.getLogger(__name__)
-
+#: How a konnector shows a volume: as a block device of its machine, or as an NBD socket for QEMU.
+EXPORTS: Final = ("block", "nbd")
 _BUSY: Final = "operation `{}` is being worked at, try again in a moment"
+
+
+@dataclass(frozen=True, slots=True)
+class AttachRequest:
+    """Where a volume is to be attached; ``adopt``: what it holds needs no filter, though it has no record."""
+
+    node: str
+    export: str
+    adopt: bool
+
+    @classmethod
+    def read(cls, data: Any) -> AttachRequest:
+        """The one in a body.
+
+        :raises CallerError: when it makes no sense
+        """
+        body = Body(data, "node", "export", "adopt")
+        return cls(body.text("node"), body.one_of("export", EXPORTS, EXPORTS[0]), body.flag("adopt", False))
+
+
+def attach(
+    backend: Backend, caller: Caller, view: VolumeView, wanted: AttachRequest, may_adopt: bool
+) -> VolumeOperation:
+    """Have a node's konnector attach a volume.
+
+    :param may_adopt: whether the caller may say that what a volume without a record holds needs no filter
+    :raises CallerError: when the caller may not
+    :raises NotFound: when there is no such node
+    :raises Conflict: when the volume is attached already, or may hold data that nobody knows how to read
+    """
+    check_node(backend, wanted.node)
+    if view.record is not None and view.record.node:
+        raise Conflict(f"the volume is attached to node `{view.record.node}` already")
+    if view.volume.status != AVAILABLE:
+        raise Conflict(f"the volume is `{view.volume.status}` in cinder, expected `{AVAILABLE}`")
+    if view.record is None:
+        if not wanted.adopt:
+            raise Conflict(
+                "Sluice did not make this volume, so nobody knows what filters its data passed; if they passed none, "
+                "an administrator attaches it with `adopt`"
+            )
+        if not may_adopt:
+            raise CallerError("`adopt` is an administrator's to say")
+        _adopt(backend, caller, view)
+    cinder = caller_cinder(backend, caller)
+    given = {"node": wanted.node, "export": wanted.export}
+    operation = new_operation(backend, ATTACH, view.volume.project, caller.name, view.volume.id, given)
+    return ordering.submit(backend, operation, Request(cinder, fix_stack=lambda claim: _fix_stack(backend, claim)))
+
+
+def _adopt(backend: Backend, caller: Caller, view: VolumeView) -> None:
+    volume, now = view.volume, backend.now()
+    account = backend.config.reseller_prefix + volume.project
+    record = VolumeRecord(
+        volume.id, volume.project, account, volume.name, view.tier, fixed=now, created=now, by=caller.name
+    )
+    backend.store.run(operations.RECORDS.create(backend.store.keys, record))
+
+
+def _fix_stack(backend: Backend, claim: Claim) -> str:
+    """Have the record say which stack the volume has from now on; the passphrase if that is encrypted, else empty.
+
+    :raises PeerError: when its key is not there now
+    """
+    record = claim.record
+    if record is None:
+        raise Conflict("the volume was deleted meanwhile")
+    if not record.fixed:
+        record = replace(record, stack=choose_stack(backend, record))
+        if record.is_encrypted:
+            record = replace(record, secret=active_key(backend.config))
+            record = replace(record, size=add_header_space(backend, claim).size)
+        record = replace(record, fixed=backend.now())
+        if not claim.replace_record(record):
+            raise Conflict("somebody else attaches the volume right now")
+    return passphrase(backend.config, record.secret, record.id) if record.is_encrypted else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +169,7 @@ def detach(
     else:
         check_node(backend, record.node)
     operation = new_operation(backend, DETACH, view.volume.project, caller.name, view.volume.id, given)
-    return ordering.submit(backend, operation, lambda claim: _ask_detach(backend, cinder, claim))
+    return ordering.submit(backend, operation, Request(cinder))
 
 
 def _connection_type(backend: Backend, attachment: str) -> str:
@@ -142,12 +227,3 @@ def _force(backend: Backend, waiting: VolumeOperation, given: Mapping[str, Any])
     if not free or not backend.store.run(operations.JOBS.replace(backend.store.keys, waiting, forced)):
         raise Conflict(_BUSY.format(waiting.id))
     return ordering.advance(backend, forced)
-
-
-def _ask_detach(backend: Backend, cinder: Cinder, claim: Claim) -> Outcome:
-    claim.save(ASKED)
-    try:
-        return ordering.finisher(backend).attachments.detach(claim.operation, claim.record, cinder)
-    except PeerError as error:
-        log.warning("detaching volume `%s` waits: %s", claim.operation.volume, error)
-        return Outcome(claim.operation, claim.record)
