@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice_filters.csv import language
-from sluice_filters.csv.like import Pattern
+from sluice_filters.csv.language import Pattern
 
 _OPERATORS: Final = {
     "==": pc.equal,

@@ -17,8 +17,8 @@ _MODULES: Final = {
     "sluice_core": ("__init__", "describe", "errors", "messages/__init__", "messages/predicate"),
     "sluice_filters": (
         *("__init__", "api", "key_ring", "stream", "visits"),
-        *("csv/__init__", "csv/arrow", "csv/arrow_where", "csv/dialect", "csv/language", "csv/like", "csv/mask"),
-        *("csv/parser", "csv/plain", "csv/query", "csv/select", "csv/select_headers", "csv/stream"),
+        *("csv/__init__", "csv/arrow", "csv/arrow_where", "csv/dialect", "csv/language", "csv/mask"),
+        *("csv/parser", "csv/plain", "csv/query", "csv/select", "csv/stream"),
     ),
 }
 #: The earliest time that a zip archive knows.

@@ -8,7 +8,7 @@ from typing import Final
 
 from sluice_filters.api import BadParameter
 from sluice_filters.csv import language
-from sluice_filters.csv.like import Pattern, compile_pattern
+from sluice_filters.csv.language import Pattern, compile_pattern
 
 KEYWORDS: Final = ("AND", "OR", "NOT", "IN", "LIKE", "ESCAPE", "BETWEEN", "IS", "NULL", "MISSING", "CAST", "AS")
 TEXT_TYPES: Final = ("STRING", "VARCHAR", "CHAR")

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from sluice_filters.chain import read_range
 from sluice_filters.pipe import cut, run
-from sluice_filters.testing.decoding import DecodingContract
+from sluice_filters.testing.decoding import DecodingContract, RandomAccessContract, check_ranges, ranges
 from sluice_filters.testing.encoding import EncodingContract
-from sluice_filters.testing.random_access import RandomAccessContract, check_ranges, ranges
 from sluice_filters.testing.suite import Coded, damaged, encode, outcome
 
 __all__ = [

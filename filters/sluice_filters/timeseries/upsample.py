@@ -15,8 +15,7 @@ from sluice_core.describe import PROXY, ActionInfo, Parameter
 from sluice_filters.api import FilterError, Hint, Stream
 from sluice_filters.csv.language import parse_number
 from sluice_filters.csv.select import DIALECT_PARAMETERS, csv_info
-from sluice_filters.timeseries.rows import SERIES_PARAMETERS, Row, SeriesFilter, SeriesStream
-from sluice_filters.timeseries.timestamps import Clock, format_number
+from sluice_filters.timeseries.rows import SERIES_PARAMETERS, Clock, Row, SeriesFilter, SeriesStream, format_number
 
 #: Series of which the last row is remembered.
 LARGEST: Final = 100_000

@@ -22,8 +22,8 @@ from sluice_core.connections.swift_account import SwiftAccount
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist, http_host
 from sluice_core.errors import CallerError
 from sluice_core.options import Option, OptionError, read_options
-from sluice_filters.encryption.keys.passwords import Passwords, open_passwords
-from sluice_motifs.context import Remote, TemplateContext, UploadedFilter, no_filter
+from sluice_filters.encryption.keys.options import Passwords, open_passwords
+from sluice_motifs.api import Remote, TemplateContext, UploadedFilter, no_filter
 
 PREFIX: Final = "motif_"
 OPTIONS: Final = (

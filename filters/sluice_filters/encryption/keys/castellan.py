@@ -1,4 +1,4 @@
-"""Root secrets out of a key manager (Barbican, Vault) through castellan.
+"""Root secrets and passwords out of a key manager (Barbican, Vault) through castellan.
 
 The configuration is a file for oslo.config, readable by its owner only: castellan's own sections say
 where the key manager is and who we are there, ours which secrets are keys::
@@ -140,3 +140,17 @@ def _words(error: Exception) -> str:
     if isinstance(error, cfg.Error):
         return type(error).__name__
     return f"{type(error).__name__}: {_PASSING.sub('', str(error))}"
+
+
+class CastellanPasswords(CastellanKeys):
+    """The passphrases that a castellan configuration names as keys."""
+
+    expected: ClassVar[str] = "a passphrase"
+    has_active: ClassVar[bool] = False
+
+    def decode(self, key_id: str, found: Any) -> bytes:
+        check_key_id(key_id)
+        encoded = found.get_encoded() if found is not None else None
+        if not isinstance(encoded, str | bytes) or not encoded:
+            raise KeySourceError(f"secret `{key_id}` is no passphrase")
+        return encoded.encode() if isinstance(encoded, str) else encoded

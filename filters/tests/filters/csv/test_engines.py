@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from sluice_filters.csv import arrow, plain
 from sluice_filters.csv.dialect import Dialect
-from sluice_filters.csv.language import parse_number
-from sluice_filters.csv.like import compile_pattern
+from sluice_filters.csv.language import compile_pattern, parse_number
 from sluice_filters.csv.parser import parse
 from sluice_filters.csv.query import Column, Query, Selection, make_plan
 from sluice_filters.csv.stream import CsvStream

@@ -8,8 +8,8 @@ from castellan.common.objects.symmetric_key import SymmetricKey
 from castellan.tests.unit.key_manager.mock_key_manager import MockKeyManager
 
 from sluice_core.errors import CallerError, PeerError
-from sluice_filters.encryption.keys.castellan_passwords import CastellanPasswords
-from sluice_filters.encryption.keys.passwords import open_passwords
+from sluice_filters.encryption.keys.castellan import CastellanPasswords
+from sluice_filters.encryption.keys.options import open_passwords
 from sluice_filters.key_ring import MissingKey
 
 MANAGER = "castellan.tests.unit.key_manager.mock_key_manager.MockKeyManager"
