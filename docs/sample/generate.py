@@ -13,7 +13,7 @@ from sluice_block.konnector import settings as konnector
 from sluice_controller import config as api
 from sluice_controller.app.policy_sample import sample_policy
 from sluice_core.options import sample_section
-from sluice_motifs_fs import settings as motif_fs
+from sluice_motifs_fs import mount as motif_fs
 from sluice_motifs_swift import settings as motifs
 from sluice_rewriter import settings as rewriter
 

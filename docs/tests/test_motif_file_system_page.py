@@ -6,9 +6,9 @@ from pathlib import Path
 from sluice_motifs.replacement.registry import BUILT_IN as POLICIES
 from sluice_motifs.space.keeper import FILLED, SHARE, WINDOW
 from sluice_motifs.templates.registry import BUILT_IN as TEMPLATES
-from sluice_motifs_fs import attribute_names
 from sluice_motifs_fs.cli import parser
 from sluice_motifs_fs.operations.items import WAITING
+from sluice_motifs_fs.storage import attributes
 from sluice_motifs_fs.storage.attributes import STORED
 from sluice_motifs_fs.storage.paths import PRIVATE
 from sluice_motifs_fs.storage.tracking import PATIENCE, QUIET
@@ -30,10 +30,10 @@ def test_its_names_are_those_of_the_code():
     for template in TEMPLATES:
         assert f"`{template.info.keyword}`" in PAGE
     for attribute in (
-        attribute_names.MOTIF,
-        attribute_names.STATE,
-        attribute_names.REASON,
-        attribute_names.SPACE,
+        attributes.MOTIF,
+        attributes.STATE,
+        attributes.REASON,
+        attributes.SPACE,
         STORED,
     ):
         assert f"`{attribute}`" in PAGE

@@ -14,7 +14,7 @@ from sluice_controller import config as api
 from sluice_controller.app.policy_sample import declared_rules
 from sluice_controller.identity.rules import enforcer
 from sluice_core.options import read_file
-from sluice_motifs_fs import settings as motif_fs
+from sluice_motifs_fs import mount as motif_fs
 from sluice_motifs_swift import settings as motifs
 from sluice_rewriter import settings as rewriter
 

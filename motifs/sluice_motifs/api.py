@@ -23,14 +23,50 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final, Protocol, Self
 
+from sluice_core.connections.swift_account import SwiftAccount
+from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.describe import ActionInfo, Scalar
 from sluice_core.errors import CallerError, SluiceError
-from sluice_motifs.context import TemplateContext
+from sluice_filters.api import Filter
+
+#: An uploaded filter by its keyword and the SHA-256 of its code; None when none was uploaded under that keyword.
+#: Raises ``SluiceError`` when it cannot be had with that code.
+UploadedFilter = Callable[[str, str], type[Filter] | None]
+
+
+def no_filter(keyword: str, sha256: str) -> None:
+    """Where nothing is uploaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A container of another Swift, which exists."""
+
+    account: SwiftAccount
+    container: str
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateContext:
+    """What the configuration of a node gives to templates that reach outside of the storage.
+
+    It is bound to the classes of templates when they are loaded (``templates.registry``), so that a motif holds only a
+    keyword and parameters, and code that makes a template knows neither hosts nor secrets.
+
+    :param hosts: those that may be called over HTTP
+    :param remotes: by name
+    :param uploaded_filter: finds filters that are not installed
+    """
+
+    hosts: UrlAllowlist = field(default_factory=UrlAllowlist)
+    remotes: Mapping[str, Remote] = field(default_factory=dict)
+    uploaded_filter: UploadedFilter = no_filter
+
 
 log = logging.getLogger(__name__)
 

@@ -14,11 +14,9 @@ from typing import Final
 from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_filters.api import check_parameters
-from sluice_motifs.choice import CheapestFirst
 from sluice_motifs.contraction.contractor import ALREADY, Contractor
-from sluice_motifs.contraction.copies import GRACE
+from sluice_motifs.contraction.copies import GRACE, CopySharing, MayShare
 from sluice_motifs.contraction.preparation import HEAD
-from sluice_motifs.contraction.sharing import CopySharing, MayShare
 from sluice_motifs.dependencies.attachment_checks import ANOTHER, check_sources, made_from, split_versions
 from sluice_motifs.dependencies.freshness import (
     Freshness,
@@ -27,7 +25,8 @@ from sluice_motifs.dependencies.freshness import (
     internal_sources,
     with_motifs,
 )
-from sluice_motifs.expansion.opening import ExpansionConfig, Opened, Openings
+from sluice_motifs.expansion.choice import CheapestFirst
+from sluice_motifs.expansion.opening import ExpansionConfig, Observer, Opened, Openings
 from sluice_motifs.items import ItemStatistics, ItemTable
 from sluice_motifs.storage.leases import HeldLeases
 from sluice_motifs.storage.records import MOST_MOTIFS, ItemView, Motif, Record
@@ -38,7 +37,7 @@ _TRIES: Final = 50
 _TRY_AGAIN: Final = 0.1
 
 
-class Runtime:
+class Runtime(Observer):
     """Motifs of one storage.
 
     :param eager: count each open at once

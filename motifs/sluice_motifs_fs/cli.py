@@ -13,7 +13,7 @@ from typing import Final
 from sluice_core.errors import CallerError, SluiceError
 from sluice_core.logs import start_logging
 from sluice_motifs.replacement.registry import BUILT_IN
-from sluice_motifs_fs.attribute_names import CONTRACTED, EXPANDED, MOTIF, REASON, SPACE, STATE
+from sluice_motifs_fs.storage.attributes import CONTRACTED, EXPANDED, MOTIF, REASON, SPACE, STATE
 
 #: How a target size is written that is none.
 _NO_LIMIT: Final = "none"
@@ -101,11 +101,11 @@ def _target(text: str) -> int | str:
 def _mount(options: argparse.Namespace) -> None:
     # the other commands need no FUSE, and nothing that reaches outside
     from sluice_motifs.templates.options import template_context
-    from sluice_motifs_fs import settings
+    from sluice_motifs_fs import mount
     from sluice_motifs_fs.mount import MountOptions, serve
 
     start_logging("info", "%(asctime)s %(levelname)s %(message)s")
-    values = settings.read_settings(options.config) if options.config else settings.defaults()
+    values = mount.read_settings(options.config) if options.config else mount.defaults()
     serve(
         MountOptions(
             options.source,

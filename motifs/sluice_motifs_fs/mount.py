@@ -1,4 +1,4 @@
-"""Mounting a folder with its motifs, and serving it until it is unmounted or the process is told to end."""
+"""Mounting a folder with its motifs by options, and serving it until it is unmounted or the process is told to end."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import os
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyfuse3
 import trio
 
 from sluice_core.errors import CallerError, PeerError
-from sluice_motifs.context import TemplateContext
+from sluice_core.options import Option, OptionError, read_file
+from sluice_motifs.api import TemplateContext
 from sluice_motifs.space.keeper import SHARE
+from sluice_motifs.templates import options
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs_fs.motif_files import MotifFiles
 from sluice_motifs_fs.operations.items import WAITING
@@ -26,6 +28,38 @@ log = logging.getLogger(__name__)
 
 #: Objects after which cycles are searched for: those of some thousand requests.
 _ALLOCATIONS: Final = 50_000
+
+SECTION: Final = "motif-fs"
+#: Those of a mount's configuration file; the command line has what is of one mount.
+OPTIONS: Final = (
+    Option(
+        "reexpansion_share",
+        SHARE,
+        "part of all seconds that a mount may take to make again what it contracted minutes before; "
+        "one whose target would need more stays larger; inf: its target is kept whatever that costs",
+    ),
+    *options.OPTIONS,
+)
+#: Files that are read anew while a mount goes on, which works in the folder that it shows.
+_FOLLOWED: Final = ("motif_password_file", "motif_key_manager_conf")
+
+
+def defaults() -> dict[str, Any]:
+    """The options of a mount without a file."""
+    return {option.name: option.default for option in OPTIONS}
+
+
+def read_settings(path: str) -> dict[str, Any]:
+    """The options of ``[motif-fs]`` in the file at ``path``.
+
+    :raises OptionError: when it cannot be read or an option in it cannot be used
+    """
+    values = read_file(OPTIONS, path, SECTION)
+    if not values["reexpansion_share"] > 0:
+        raise OptionError(f"option `reexpansion_share` is `{values['reexpansion_share']}`, expected more than 0")
+    for name in _FOLLOWED:
+        values[name] = values[name] and os.path.abspath(values[name])
+    return values
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,21 +14,127 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, Unpack
+from types import TracebackType
+from typing import Any, Self, TypedDict, Unpack
 
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_motifs.api import Template
 from sluice_motifs.contraction.preparation import HEAD
-from sluice_motifs.dependencies.freshness import Freshness, find_template, internal_sources
+from sluice_motifs.dependencies.freshness import Freshness, Templates, find_template, internal_sources
 from sluice_motifs.expansion.calls import Call, pieces_of
 from sluice_motifs.space.one_space import OneSpace
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
-from sluice_motifs_kv.batch import Write, WriteBatch
 from sluice_motifs_kv.elasticity import Elasticity, SpaceStatistics
-from sluice_motifs_kv.entries import Entry, item_name
-from sluice_motifs_kv.shim import LOOK_AGAIN, DatabaseShim, plain_of
-from sluice_motifs_kv.snapshot import Bounds, Snapshot
-from sluice_motifs_kv.store import Change, Store
+from sluice_motifs_kv.shim import LOOK_AGAIN, DatabaseShim, SnapshotShim, plain_of
+from sluice_motifs_kv.store import Change, Entry, Store, StoreSnapshot, item_name
+
+#: A key with its value; None deletes it.
+Write = tuple[bytes, bytes | None]
+
+
+class Bounds(TypedDict, total=False):
+    """Which keys an iterator yields, as of ``plyvel.DB.iterator``: of a prefix, or from ``start`` to ``stop``."""
+
+    start: bytes | None
+    stop: bytes | None
+    include_start: bool
+    include_stop: bool
+    prefix: bytes | None
+    reverse: bool
+
+
+class Snapshot:
+    """Reads a database as it was, contracted values included; close it, so that LevelDB may drop what it keeps.
+
+    A value that was contracted then is made from its sources as they were then. That is not stored, and no policy
+    counts it.
+    """
+
+    def __init__(self, reader: StoreSnapshot, templates: Templates) -> None:
+        self._reader = reader
+        self._shim = SnapshotShim(reader, templates)
+
+    def get(self, key: bytes, default: Any = None) -> Any:
+        """The value of a key, else ``default``.
+
+        :raises ExpansionError: when its bytes cannot be made
+        """
+        value = self._shim.get(key)
+        return default if value is None else value
+
+    def iterator(
+        self, *, include_key: bool = True, include_value: bool = True, **bounds: Unpack[Bounds]
+    ) -> Iterator[Any]:
+        """Pairs of keys and values in the order of the keys, or only one of both.
+
+        :raises CallerError: when the bounds contradict each other
+        :raises ExpansionError: when the bytes of a value cannot be made
+        """
+        keys = self._held(self._reader.keys(bounds))
+        if not include_value:
+            return keys if include_key else (None for _ in keys)
+        pairs = ((key, self._shim.get(key)) for key in keys)
+        return pairs if include_key else (value for _, value in pairs)
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        return self.iterator()
+
+    def close(self) -> None:
+        """Read no more."""
+        self._reader.close()
+
+    def __del__(self) -> None:
+        # A shim and its runtime refer to each other.  A snapshot of plyvel that is open when the garbage collector
+        # clears such a circle looks at a database that is cleared already, and crashes (plyvel 1.5.1, Python 3.13).
+        self.close()
+
+    def _held(self, keys: Iterator[bytes]) -> Iterator[bytes]:
+        """``keys``, for whose sake the snapshot stays open."""
+        yield from keys
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class WriteBatch:
+    """Collects writes that are made together or not at all; as a context manager it makes them at its end.
+
+    :param transaction: as a context manager make none when an exception ends it
+    """
+
+    def __init__(self, write: Callable[[Sequence[Write]], None], transaction: bool) -> None:
+        self._write = write
+        self._transaction = transaction
+        self._writes: list[Write] = []
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Write a value."""
+        self._writes.append((key, value))
+
+    def delete(self, key: bytes) -> None:
+        """Delete a key, if there is one."""
+        self._writes.append((key, None))
+
+    def clear(self) -> None:
+        """Drop what was collected."""
+        self._writes.clear()
+
+    def write(self) -> None:
+        """Make the writes in their order, and collect anew."""
+        self._write(self._writes)
+        self.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None or not self._transaction:
+            self.write()
 
 
 class Database:

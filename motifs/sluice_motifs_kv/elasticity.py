@@ -18,7 +18,7 @@ from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Job, perform
 from sluice_motifs.space.keeper import SpaceConfig, SpaceKeeper
 from sluice_motifs.space.one_space import PATH, OneSpace
-from sluice_motifs.space.usage_counts import SpaceUsage
+from sluice_motifs.space.part_items import SpaceUsage
 
 #: Victims whose bytes must stay, after which a thread goes on although there are too many.
 _MOST_REFUSALS: Final = 16

@@ -19,12 +19,10 @@ from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.dependencies.freshness import Templates
 from sluice_motifs.expansion.opening import ExpansionConfig, Opened
 from sluice_motifs.runtime import Runtime
-from sluice_motifs.storage.copies import NoCopies
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import ItemView, Plain, Record
-from sluice_motifs.storage.shim import Shim
-from sluice_motifs_kv.entries import Entry, item_key, item_name
-from sluice_motifs_kv.store import Change, Reader, Store
+from sluice_motifs.storage.shim import NoCopies, Shim
+from sluice_motifs_kv.store import Change, Entry, Reader, Store, item_key, item_name
 
 log = logging.getLogger(__name__)
 

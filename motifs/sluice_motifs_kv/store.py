@@ -1,5 +1,9 @@
 """LevelDB through plyvel, which no other module calls: metadata and bytes of keys, written together or not at all.
 
+Each key has an entry of metadata, and its bytes under another prefix unless they were given up.  Metadata are apart
+from bytes so that versions are compared, and a database is scanned, without reading values.  Both are written in one
+batch, so whatever ends the process leaves an item whole or contracted.
+
 LevelDB belongs to one process.  All writes pass one lock, under which a write can be made to depend on the metadata
 that its caller has seen (:meth:`Store.swap`); metadata are never the same twice, since each has a version of its own.
 """
@@ -12,13 +16,80 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
+import msgpack
 import plyvel
 
-from sluice_core.errors import CallerError, PeerError
-from sluice_motifs_kv.entries import METADATA, RESERVED_VERSIONS, VALUES, Entry
+from sluice_core.errors import CallerError, DecodeError, PeerError
 
+#: Prefixes of keys in LevelDB: metadata by key, bytes by key.
+METADATA: Final = b"m"
+VALUES: Final = b"v"
+#: The key of the number below which all versions lie that were given out.
+RESERVED_VERSIONS: Final = b"s"
 #: Versions that are reserved at once, so that giving one out writes nothing; those of a dead process are left out.
 _RESERVED_AT_ONCE: Final = 1 << 20
+_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The metadata of one key.
+
+    :param version: given out once, for one write of a client or one new content made by a motif
+    :param size: bytes of the value, whether they are there or not
+    :param digest: SHA-256 of the value in hexadecimal; kept of values with motifs, else empty
+    :param state: given out for each write of a value with motifs, so that its metadata are never the same twice
+    :param contracted: whether the bytes are gone
+    :param record: the text of a ``Record``; empty when the value has no motif
+    """
+
+    version: int
+    size: int
+    digest: str = ""
+    state: int = 0
+    contracted: bool = False
+    record: str = ""
+
+    def encode(self) -> bytes:
+        fields: list[Any] = [_FORMAT, self.version, self.size]
+        if self.record:
+            fields += [self.digest, self.state, self.contracted, self.record]
+        packed: bytes = msgpack.packb(fields)
+        return packed
+
+    @classmethod
+    def decode(cls, key: bytes, raw: bytes) -> Self:
+        """
+        :raises DecodeError: when it is no metadata that this version knows
+        """
+        try:
+            fields = msgpack.unpackb(raw)
+        except (ValueError, msgpack.UnpackException) as error:
+            raise DecodeError(f"the metadata of key `{item_name(key)}` are damaged", raw) from error
+        match fields:
+            case [int(form), int(version), int(size)] if form == _FORMAT:
+                return cls(version, size)
+            case [int(form), int(version), int(size), str(digest), int(state), bool(contracted), str(record)] if (
+                form == _FORMAT
+            ):
+                return cls(version, size, digest, state, contracted, record)
+        raise DecodeError(f"the metadata of key `{item_name(key)}` are of another version, or damaged", raw)
+
+
+def item_name(key: bytes) -> str:
+    """What the runtime calls a key: its text, with bytes that are no UTF-8 as surrogates."""
+    return key.decode("utf-8", "surrogateescape")
+
+
+def item_key(name: str) -> bytes:
+    """The key of an item.
+
+    :raises CallerError: when the name is none of :func:`item_name`
+    """
+    try:
+        return name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise CallerError(f"`{name!a}` is the name of no key") from error
 
 
 @dataclass(frozen=True, slots=True)

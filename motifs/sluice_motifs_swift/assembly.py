@@ -1,17 +1,20 @@
-"""Builds a motif daemon out of its configuration."""
+"""Builds a motif daemon out of its configuration, and fits the node's snapshot and event log to its contracts."""
 
 from __future__ import annotations
 
 import logging
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Final
 
-from sluice_core.describe import PROXY
+from sluice_core.describe import MOTIF, PROXY
 from sluice_core.errors import PeerError
 from sluice_core.logs import start_logging
+from sluice_core.messages.elasticity import Membership, membership
+from sluice_core.messages.events import Event
+from sluice_core.messages.predicate import Facts
 from sluice_core.options import OptionError
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_core.store.store import Store
@@ -35,30 +38,25 @@ from sluice_motifs.space.controller import SpaceController
 from sluice_motifs.space.keeper import SpaceConfig
 from sluice_motifs.templates.options import template_context
 from sluice_motifs.templates.registry import load_templates
+from sluice_motifs_swift.attachments import Attachments, owns_account
 from sluice_motifs_swift.changed_objects import ChangedObjects, NewContentObserver
 from sluice_motifs_swift.cluster.activity_exchange import ActivityExchange
 from sluice_motifs_swift.cluster.call_server import CallServer
-from sluice_motifs_swift.cluster.event_log import EventTeller
-from sluice_motifs_swift.cluster.known_items import RedisDerivations
 from sluice_motifs_swift.cluster.leases import RedisLeases
-from sluice_motifs_swift.cluster.snapshot_rules import SnapshotRules
-from sluice_motifs_swift.copy_sweep import CopySweep
+from sluice_motifs_swift.copy_upkeep import CopySweep, VersionOne
 from sluice_motifs_swift.daemon import Daemon
-from sluice_motifs_swift.new_items import NewItems
 from sluice_motifs_swift.objects.batched_app import BatchedApp
-from sluice_motifs_swift.objects.containers import Containers
-from sluice_motifs_swift.objects.item_index import ItemIndex
-from sluice_motifs_swift.objects.retained import RetainedSources
+from sluice_motifs_swift.objects.containers import Containers, RetainedSources
+from sluice_motifs_swift.objects.item_index import ItemIndex, RedisDerivations
 from sluice_motifs_swift.objects.shim import SwiftShim
-from sluice_motifs_swift.scan import Scan
+from sluice_motifs_swift.scan import NewItems, Scan
 from sluice_motifs_swift.settings import read_settings
-from sluice_motifs_swift.version_one import VersionOne
-from sluice_motifs_swift.workers.attachments import Attachments, owns_account
-from sluice_motifs_swift.workers.calls import WorkerCalls
-from sluice_motifs_swift.workers.server import WorkerServer
+from sluice_motifs_swift.worker_calls import WorkerCalls, WorkerServer
 
 log = logging.getLogger(__name__)
 
+#: No sentence about spaces asks about requests.
+_NO_FACTS: Final = Facts("PUT")
 #: Contractions at a time, which share requests to the object servers.
 _CONTRACTIONS: Final = 192
 
@@ -160,3 +158,53 @@ class _Policies:
 
     def stop(self) -> None:
         """Nothing to do."""
+
+
+class SnapshotRules:
+    """What policies say of spaces, out of the snapshot of the node's agent; implements ``SpaceRules``.
+
+    Items are called as objects are: account/container/object.
+    """
+
+    def __init__(self, snapshot: SnapshotReader) -> None:
+        self._snapshot = snapshot
+
+    def refresh(self) -> Hashable:
+        """History and epoch of what is read from now on."""
+        self._snapshot.refresh()
+        position = self._snapshot.position()
+        return position.history, position.epoch
+
+    def container(self, item: str) -> str:
+        """``account/container``."""
+        return "/".join(item.split("/", 2)[:2])
+
+    def membership(self, container: str) -> Membership | None:
+        """The space of everything in a container; an assignment to single objects says nothing of spaces."""
+        account, _, name = container.partition("/")
+        pipelines = self._snapshot.find(account, name).resolve(_NO_FACTS)
+        return membership(pipelines.get(MOTIF, ()), account, name)
+
+
+class EventTeller:
+    """Logs events in the name of a node; while Redis is away they are in the daemon's own log alone.
+
+    :param now: unix seconds
+    """
+
+    def __init__(self, store: Store, node: str, now: Callable[[], float]) -> None:
+        self._store = store
+        self._node = node
+        self._now = now
+
+    def __call__(self, kind: str, subject: str, text: str) -> None:
+        """
+        :param kind: one of ``sluice_core.messages.events.KINDS``
+        :param subject: the space or object that it is about
+        """
+        log.warning("%s: %s", kind, text)
+        event = Event.make(self._now(), kind, text, f"motifs/{self._node}", subject=subject, node=self._node)
+        try:
+            self._store.append_events([event])
+        except PeerError as error:
+            log.warning("an event is not logged: %s", error)

@@ -14,9 +14,9 @@ from sluice_core.errors import SluiceError
 from sluice_middleware.swift import green
 from sluice_motifs.contraction.outdated import OutdatedContractor
 from sluice_motifs.dependencies.freshness import Templates, is_exact
-from sluice_motifs.expansion.observers import EventObserver, Tell
+from sluice_motifs.expansion.opening import EventObserver, Tell
 from sluice_motifs.storage.records import ItemView, Motif
-from sluice_motifs_swift.daemon import GreenService
+from sluice_motifs_swift.daemon import PeriodicService
 
 log = logging.getLogger(__name__)
 
@@ -25,14 +25,16 @@ _MOST: Final = 100_000
 #: Objects that give up their bytes at a time, and names that are asked for in one go for each.
 _AT_ONCE: Final = 4
 _NAMES: Final = 250
-_PAUSE: Final = 0.2
 
 
-class ChangedObjects(GreenService):
+class ChangedObjects(PeriodicService):
     """A service; :meth:`note` may be called by any green thread.
 
     :param used: false: nothing is noted
     """
+
+    failure = "what is derived from changed objects is looked at when it is read"
+    delay = retry = 0.2
 
     def __init__(self, contractor: OutdatedContractor, used: bool = True) -> None:
         self._contractor = contractor
@@ -58,15 +60,14 @@ class ChangedObjects(GreenService):
         except SluiceError as error:
             log.warning("what is derived from %d changed objects is looked at when it is read: %s", len(names), error)
         except Exception:  # the storage may raise anything
-            log.exception("what is derived from changed objects is looked at when it is read")
+            log.exception("%s", self.failure)
         return 0
 
-    def _run(self) -> None:
-        while True:
-            green.pause(_PAUSE)
-            contracted = self.contract_outdated()
-            if contracted:
-                log.info("%d objects gave up their bytes, since what they are derived from has changed", contracted)
+    def step(self) -> float:
+        contracted = self.contract_outdated()
+        if contracted:
+            log.info("%d objects gave up their bytes, since what they are derived from has changed", contracted)
+        return self.delay
 
 
 class NewContentObserver(EventObserver):

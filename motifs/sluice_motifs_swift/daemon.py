@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
+from sluice_core.errors import SluiceError
 from sluice_middleware.swift import green
+
+log = logging.getLogger(__name__)
 
 
 class Service(Protocol):
@@ -19,9 +23,15 @@ class Service(Protocol):
         """End, and wait for nothing that may last."""
 
 
-class GreenService:
-    """A service with one green thread, which is killed at the end."""
+class PeriodicService:
+    """A service that repeats :meth:`step` in one green thread, which is killed at the end."""
 
+    #: What is left undone when a step fails, for the log.
+    failure: ClassVar[str]
+    #: Seconds before the first step, and after one that failed.
+    delay: float = 0.0
+    retry: float
+    _reason = ""
     _running: green.Pending | None = None
 
     def start(self) -> None:
@@ -31,9 +41,29 @@ class GreenService:
         if self._running is not None:
             self._running.kill()
 
-    def _run(self) -> None:
-        """What the thread does."""
+    def step(self) -> float | None:
+        """Do what is due; the seconds until the next step, None after the last one."""
         raise NotImplementedError
+
+    def _run(self) -> None:
+        pause: float | None = self.delay
+        while pause is not None:
+            green.pause(pause)
+            pause = self._try_step()
+
+    def _try_step(self) -> float | None:
+        try:
+            pause = self.step()
+        except SluiceError as error:
+            if f"{error}" != self._reason:  # the same reason is logged once until a step succeeds
+                log.warning("%s: %s", self.failure, error)
+            self._reason = f"{error}"
+        except Exception:  # the storage may raise anything
+            log.exception("%s", self.failure)
+        else:
+            self._reason = ""
+            return pause
+        return self.retry
 
 
 class Daemon:

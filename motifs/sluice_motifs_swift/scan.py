@@ -1,53 +1,54 @@
-"""Keeps the table of the runtime complete: after the start, and after Redis has lost what it knew.
+"""Keeps the table of the runtime complete: by scans, and by looks at objects that clients changed.
 
-Nothing that must hold rests on it: it tells spaces what there is, and what is expanded when everything is.  A daemon
-that lives on puts what it knows back; a walk over the accounts of the cluster finds the rest.
+A scan runs after the start, and after Redis has lost what it knew.  No correctness rests on the table: it tells spaces
+what there is, and an expansion of everything what to expand.  A daemon that lives on puts what it knows back; a walk
+over the accounts of the cluster finds the rest.
+
+A client's PUT with motifs is judged by the daemon before the proxy writes the object.  So the object is looked at some
+times afterwards, until it is there with its motifs.  A known object that a client wrote or deleted is looked at once,
+and forgotten when its motifs are gone.
 """
 
 from __future__ import annotations
 
+import heapq
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from sluice_core.errors import SluiceError
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
 from sluice_motifs.runtime import Runtime
-from sluice_motifs_swift.cluster.known_items import is_complete, set_complete
-from sluice_motifs_swift.daemon import GreenService
+from sluice_motifs.storage.records import Record
+from sluice_motifs.storage.shim import Shim
+from sluice_motifs_swift.daemon import PeriodicService
+from sluice_motifs_swift.objects.item_index import is_complete, set_complete
 from sluice_rewrites.account_reports import close_request, new_request, open_request, read_collection
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks whether a scan is needed, and after a scan that did not see all accounts.
+#: Seconds between two checks whether a scan is needed, and after a scan that did not see all accounts.
 _INTERVAL: Final = 2.0
 _TRY_AGAIN: Final = 600.0
+#: Seconds between the looks at an object.
+_PAUSES: Final = (1.0, 3.0, 10.0, 60.0, 600.0)
+#: Objects that are waited for; others are found by the next scan.
+_MOST: Final = 100_000
+_SLICE: Final = 1.0
 
 
-class Scan(GreenService):
+class Scan(PeriodicService):
     """A service: scans the storage for objects with motifs when not all of them are known."""
+
+    failure = "objects with motifs are not looked for"
+    retry = _INTERVAL
 
     def __init__(self, store: Store, runtime: Runtime) -> None:
         self._store = store
         self._runtime = runtime
 
-    def _run(self) -> None:
-        reason = ""
-        while True:
-            pause = _INTERVAL
-            try:
-                pause = self._look()
-                reason = ""
-            except SluiceError as error:
-                if reason != f"{error}":
-                    reason = f"{error}"
-                    log.warning("objects with motifs are not looked for: %s", reason)
-            except Exception:
-                log.exception("the scan for objects with motifs failed")
-            green.pause(pause)
-
-    def _look(self) -> float:
-        """Scan if that is needed; seconds until the next look."""
+    def step(self) -> float:
         keys, items = self._store.keys, self._runtime.items
         complete = self._store.run(is_complete(keys))
         if complete and items.complete:
@@ -73,3 +74,53 @@ class Scan(GreenService):
                 green.pause(_INTERVAL)
         finally:
             self._store.run(close_request(keys, request))
+
+
+class NewItems(PeriodicService):
+    """A service: looks at objects to which clients attach motifs; :meth:`note` may be called by any green thread.
+
+    :param found: takes the name of an object that is there with its motifs, and its record; what was noted before it
+        was written may have been forgotten since
+    """
+
+    failure = "objects with new motifs are not looked at"
+    delay = retry = _SLICE
+
+    def __init__(self, runtime: Runtime, shim: Shim, found: Callable[[str, Record], object]) -> None:
+        self._runtime = runtime
+        self._shim = shim
+        self._found = found
+        self._waiting: list[tuple[float, int, str]] = []
+        self._now = 0.0
+
+    def note(self, name: str) -> None:
+        """Motifs are being attached to an object."""
+        if len(self._waiting) < _MOST:
+            heapq.heappush(self._waiting, (self._now + _PAUSES[0], 0, name))
+
+    def note_change(self, name: str) -> None:
+        """A client wrote or deleted an object with motifs."""
+        if len(self._waiting) < _MOST:
+            heapq.heappush(self._waiting, (self._now + _PAUSES[0], len(_PAUSES) - 1, name))
+
+    def scan_due(self, seconds: float) -> None:
+        """Look at the objects whose time has come, so many seconds after the last call."""
+        self._now += seconds
+        while self._waiting and self._waiting[0][0] <= self._now:
+            _, tries, name = heapq.heappop(self._waiting)
+            try:
+                view = self._shim.view(name)
+                if view is None or not view.record.motifs:
+                    self._runtime.notify_delete(name)
+                else:
+                    self._runtime.items.put(name, view.plain.size, not view.contracted)
+                    self._found(name, view.record)
+            except SluiceError as error:
+                log.info("`%s` is looked at later: %s", name, error)
+                view = None
+            if (view is None or not view.record.motifs) and tries + 1 < len(_PAUSES):
+                heapq.heappush(self._waiting, (self._now + _PAUSES[tries + 1], tries + 1, name))
+
+    def step(self) -> float:
+        self.scan_due(_SLICE)
+        return _SLICE

@@ -12,8 +12,7 @@ from tests.support.sandbox.process import SORT, XOR, supervisor, upload
 from sluice_code.code_store import CodeStore
 from sluice_core.errors import CallerError, NotFound, SluiceError
 from sluice_filters.registry import load_filters
-from sluice_motifs.api import ExpansionError, NotContractible
-from sluice_motifs.context import TemplateContext
+from sluice_motifs.api import ExpansionError, NotContractible, TemplateContext
 from sluice_motifs.contraction.contractor import CONTRACTED
 from sluice_motifs.contraction.preparation import EXPAND, TRUST
 from sluice_motifs.runtime import Runtime

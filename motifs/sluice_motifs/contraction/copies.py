@@ -1,4 +1,4 @@
-"""Keeping the copies from which preserving items are made, and removing those that no item needs.
+"""Keeping the copies from which preserving items are made, sharing them, and removing those that no item needs.
 
 Theory of operation.  Neither leases nor anything in Redis protects a copy; three rules do, with one span of time, the
 *grace*, which is far longer than any two clocks differ.
@@ -13,23 +13,37 @@ Theory of operation.  Neither leases nor anything in Redis protects a copy; thre
 So a contraction that begins after the sweeper has looked finds an old copy and renews it; one that began before has
 added its reference, or gives up.  An item that was contracted with a copy has a reference as long as it has the same
 version, so it may give up its bytes to that copy again, however old that is.
+
+An item and its duplicate, or a file and its compressed twin, save nothing while one of them has its bytes beside the
+copy.  So when one was contracted, the other gets the template that only keeps a copy, and is contracted with it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import IO, Final
 
-from sluice_motifs.storage.copies import Copies, CopyView, SweptCopies
-from sluice_motifs.storage.records import ItemView, Plain
+from sluice_core.errors import SluiceError
+from sluice_motifs.api import COPY, TIER
+from sluice_motifs.dependencies.freshness import Templates
+from sluice_motifs.storage.records import MOST_MOTIFS, ItemView, Motif, Plain
+from sluice_motifs.storage.shim import Copies, CopyView, Shim, SweptCopies
+
+log = logging.getLogger(__name__)
+
+#: Whether the identity that attached a motif may have another item give up its bytes.
+MayShare = Callable[[Motif, str], bool]
 
 #: Seconds for which a copy or a reference stays that nobody needs.
 GRACE: Final = 3600.0
 #: Bytes of a copy that are kept in memory until it has a name.
 _IN_MEMORY: Final = 8 << 20
 _PIECE: Final = 256 << 10
+#: The placement of a shared copy: where the item itself lies.
+_HERE: Final = ""
 
 
 class CopyKeeper:
@@ -105,3 +119,68 @@ class CopySweeper:
 def _pieces(spool: IO[bytes]) -> Iterator[bytes]:
     while piece := spool.read(_PIECE):
         yield piece
+
+
+class CopySharing:
+    """Lets a second item give up its bytes to a copy that was kept for a first one.
+
+    :param attach: attaches a motif to an item
+    :param contract: gives up the bytes of an item
+    """
+
+    def __init__(
+        self,
+        shim: Shim,
+        templates: Templates,
+        attach: Callable[[str, Motif], object],
+        contract: Callable[[str], object],
+        may_share: MayShare,
+    ) -> None:
+        self._shim = shim
+        self._templates = templates
+        self._attach = attach
+        self._contract = contract
+        self._may_share = may_share
+
+    def concerns(self, view: ItemView) -> bool:
+        """Whether another item may have the bytes of a copy of ``view``."""
+        try:
+            return any(COPY in motif.params and self._other(motif) for motif in view.record.motifs)
+        except SluiceError:
+            return False
+
+    def share(self, name: str) -> None:
+        """Contract what has the bytes of the copies of an item that was contracted, where that can be."""
+        try:
+            view = self._shim.view(name)
+            for motif in view.record.motifs if view is not None and view.contracted else ():
+                other = self._other(motif) if COPY in motif.params else ""
+                if other and TIER in self._templates and self._may_share(motif, other):
+                    self._give_up(other, str(motif.params[COPY]), motif.identity)
+        except SluiceError as error:
+            log.info("what has the same bytes as the copy of `%s` keeps them: %s", name, error)
+
+    def _other(self, motif: Motif) -> str:
+        kind = self._templates.get(motif.template)
+        return "" if kind is None else kind(motif.params).shares_copy_with()
+
+    def _give_up(self, name: str, copy: str, identity: str) -> None:
+        seen, kept = self._shim.view(name), self._shim.view(copy)
+        if seen is None or kept is None or seen.contracted or seen.pinned or not _same_bytes(seen, kept):
+            return
+        motifs = seen.record.motifs
+        if any(COPY in one.params for one in motifs):
+            return  # it was expanded since: somebody reads it
+        if all(one.template != TIER for one in motifs) and len(motifs) < MOST_MOTIFS:
+            self._attach(name, Motif(TIER, {"policy": _HERE}, identity))
+            self._contract(name)
+
+
+def _same_bytes(one: ItemView, other: ItemView) -> bool:
+    """As far as size and digest say; the copy is named by a stronger digest, which decides."""
+    if not one.plain.digest:
+        return one.plain.size == other.plain.size
+    return one.plain.size == other.plain.size and (one.plain.algorithm, one.plain.digest) == (
+        other.plain.algorithm,
+        other.plain.digest,
+    )

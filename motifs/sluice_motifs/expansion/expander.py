@@ -34,9 +34,8 @@ from sluice_motifs.dependencies.freshness import (
     is_exact,
     without_copies,
 )
-from sluice_motifs.expansion.calls import Call, pieces_of
-from sluice_motifs.expansion.proof import bounded, proven
-from sluice_motifs.expansion.stream import SharedStream
+from sluice_motifs.expansion.calls import Call, bounded, pieces_of, proven
+from sluice_motifs.expansion.shared_stream import SharedStream
 from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs.storage.shim import Shim
 

@@ -15,14 +15,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from sluice_core.errors import NotFound, PeerError
+from sluice_core.messages.events import MOTIF_DETACHED, MOTIF_MISMATCH
 from sluice_motifs.api import ExpansionError
 from sluice_motifs.dependencies.freshness import Freshness, SourceState, Templates
-from sluice_motifs.expansion.active import ActiveExpansion, ActiveExpansions
+from sluice_motifs.expansion.calls import OTHER_BYTES
 from sluice_motifs.expansion.expander import Choice, Expander, in_written_order
-from sluice_motifs.expansion.stream import STALLED, SharedStream
+from sluice_motifs.expansion.shared_stream import STALLED, ActiveExpansion, ActiveExpansions, SharedStream
 from sluice_motifs.expansion.turns import Turns
 from sluice_motifs.storage.leases import Renewal, release
 from sluice_motifs.storage.records import ItemView, Motif
@@ -37,9 +38,12 @@ PATIENCE: Final = 60.0
 #: Seconds after which an expansion is ended.
 LONGEST: Final = 3600.0
 
+#: Reports an event: its kind (``sluice_core.messages.events``), the space or item that it is about, and a text.
+Tell = Callable[[str, str, str], object]
 
-class Observer(Protocol):
-    """Who is told what becomes of items."""
+
+class Observer:
+    """The contract of observers of expansions; the base does nothing."""
 
     def expanded(self, view: ItemView, motif: Motif, seconds: float) -> None:
         """A motif made an item."""
@@ -48,20 +52,26 @@ class Observer(Protocol):
         """No motif made an item."""
 
     def detached(self, view: ItemView, motifs: tuple[Motif, ...], sources: frozenset[str]) -> None:
-        """Motifs were detached, since these sources are gone."""
+        """Motifs were detached, since these sources do not exist any more."""
 
 
-class NoObserver:
-    """Tells nobody; implements ``Observer``."""
+class EventObserver(Observer):
+    """Reports what an operator should know: motifs whose sources are gone, and motifs that made other bytes."""
 
-    def expanded(self, view: ItemView, motif: Motif, seconds: float) -> None:
-        """Nothing to do."""
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
 
     def failed(self, view: ItemView, reason: str) -> None:
-        """Nothing to do."""
+        """Reported only when a motif made other bytes: a source that is away may come back by itself."""
+        if OTHER_BYTES in reason:
+            self._tell(MOTIF_MISMATCH, view.name, reason)
 
     def detached(self, view: ItemView, motifs: tuple[Motif, ...], sources: frozenset[str]) -> None:
-        """Nothing to do."""
+        templates = ", ".join(f"`{one.template}`" for one in motifs)
+        gone = ", ".join(f"`{one}`" for one in sorted(sources))
+        self._tell(
+            MOTIF_DETACHED, view.name, f"{templates} of `{view.name}` is detached: {gone} does not exist any more"
+        )
 
 
 @dataclass(slots=True)
@@ -116,7 +126,7 @@ class ExpansionConfig:
     clock: Callable[[], float] = time.monotonic
     turns: Turns | None = None
     stalled: float = STALLED
-    observer: Observer = field(default_factory=NoObserver)
+    observer: Observer = field(default_factory=Observer)
 
 
 class Openings:

@@ -26,7 +26,7 @@ from sluice_core.describe import Scalar
 from sluice_core.messages.events import MOTIF_CONTRACTED, MOTIF_THRASHING
 from sluice_motif_control.messages import SpaceStatus
 from sluice_motifs.contraction.contractor import CONTRACTED
-from sluice_motifs.expansion.observers import Tell
+from sluice_motifs.expansion.opening import Tell
 from sluice_motifs.items import ItemState
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Finished, Job, Jobs, Parking

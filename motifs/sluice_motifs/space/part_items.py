@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -15,7 +16,6 @@ from sluice_motifs.items import ItemState
 from sluice_motifs.replacement.api import ReplacementPolicy
 from sluice_motifs.replacement.linked_lists import LinkedLists
 from sluice_motifs.replacement.registry import create_policy
-from sluice_motifs.space.usage_counts import SpaceUsage
 
 #: Victims that one plan looks at, and contracted items that it looks at for one that fits.
 LOOKED_AT: Final = 10_000
@@ -24,6 +24,28 @@ REFILLS_LOOKED_AT: Final = 64
 #: Where an item stands: in the order of the policy; for a while nowhere; in one of two lists of contracted ones.
 _FREE, _ORDERED, _PARKED, _REFILLABLE, _KEPT_OUT = range(5)
 _LISTS: Final = {_REFILLABLE: 0, _KEPT_OUT: 1}
+
+
+@dataclass(slots=True)
+class SpaceUsage:
+    """Plain bytes and number of items by their state, kept by changes.
+
+    Whoever counts an item out says what it was counted in as, so that sums cannot drift.
+    """
+
+    expanded_bytes: int = 0
+    contracted_bytes: int = 0
+    expanded_items: int = 0
+    contracted_items: int = 0
+
+    def count(self, item: ItemState, times: int) -> None:
+        """Count an item in (1) or out (-1)."""
+        if item.expanded:
+            self.expanded_bytes += times * item.size
+            self.expanded_items += times
+        else:
+            self.contracted_bytes += times * item.size
+            self.contracted_items += times
 
 
 class PartItems:

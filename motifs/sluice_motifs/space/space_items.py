@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
 from sluice_core.messages.elasticity import Space, SpacePart
 from sluice_motif_control.messages import SpaceStatus
-from sluice_motifs.space.part_items import PartItems
-from sluice_motifs.space.partition import Member, partition
+from sluice_motifs.space.part_items import PartItems, SpaceUsage
+from sluice_motifs.space.planner import Member, partition
 from sluice_motifs.space.thrashing import ThrashingGuard
-from sluice_motifs.space.usage_counts import RecentCounts, SpaceUsage
 
 KEPT: Final = "kept"
 CONTRACTING: Final = "contracting"
@@ -18,6 +18,40 @@ FILLING: Final = "filling"
 ABOVE: Final = "above"
 THRASHING: Final = "thrashing"
 SUSPENDED: Final = "suspended"
+
+
+class RecentCounts:
+    """Sums of values of the last ``buckets`` times ``width`` seconds."""
+
+    def __init__(self, width: float, buckets: int, values: int) -> None:
+        self._width = width
+        self._buckets = buckets
+        self._values = values
+        self._ring: deque[tuple[int, list[float]]] = deque()
+
+    @property
+    def seconds(self) -> float:
+        """The time that sums are of."""
+        return self._width * self._buckets
+
+    def add(self, now: float, *values: float) -> None:
+        """Add to the present bucket."""
+        number = int(now // self._width)
+        if not self._ring or self._ring[-1][0] != number:
+            self._ring.append((number, [0.0] * self._values))
+            self._forget(number)
+        present = self._ring[-1][1]
+        for place, value in enumerate(values):
+            present[place] += value
+
+    def sums(self, now: float) -> list[float]:
+        """The sum of each value."""
+        self._forget(int(now // self._width))
+        return [sum(bucket[place] for _, bucket in self._ring) for place in range(self._values)]
+
+    def _forget(self, number: int) -> None:
+        while self._ring and self._ring[0][0] <= number - self._buckets:
+            self._ring.popleft()
 
 
 class SpaceItems:

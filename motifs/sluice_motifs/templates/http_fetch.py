@@ -7,13 +7,15 @@
 * Who sends nothing for ``IDLE`` seconds is given up, and so is what takes longer than the caller gives, its headers
   included; while it is waited for, ``check`` is called, which keeps a lease.
 
-httpcore stands below httpx, which has no public way to say where connections go.
+httpcore stands below httpx, which has no public way to say where connections go.  It imports trio where that is
+installed, which fails in a process whose sockets are eventlet's, as those of Swift are; so it is imported without.
 """
 
 from __future__ import annotations
 
 import socket
 import ssl
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +26,15 @@ from urllib.parse import urljoin, urlsplit
 
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist, http_host
 from sluice_motifs.api import ExpansionError
-from sluice_motifs.templates.http_library import httpcore
+
+_trio = sys.modules.get("trio")
+sys.modules["trio"] = None  # type: ignore[assignment]  # an import of it is an ImportError now
+try:
+    import httpcore
+finally:
+    del sys.modules["trio"]
+    if _trio is not None:
+        sys.modules["trio"] = _trio
 
 #: Seconds between two bytes, and for a connection.
 IDLE: Final = 30.0

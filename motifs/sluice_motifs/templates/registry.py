@@ -9,8 +9,7 @@ from typing import Final
 
 from sluice_code.plugins import load_plugins
 from sluice_core.describe import MOTIF, ActionInfo
-from sluice_motifs.api import PRESERVING, RELATIONS, RESOURCES, Template
-from sluice_motifs.context import TemplateContext
+from sluice_motifs.api import PRESERVING, RELATIONS, RESOURCES, Template, TemplateContext
 from sluice_motifs.templates.compressed import Compressed
 from sluice_motifs.templates.concat import Concat
 from sluice_motifs.templates.decompressed import Decompressed

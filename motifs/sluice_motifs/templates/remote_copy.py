@@ -19,8 +19,7 @@ from urllib.parse import quote
 from sluice_core.connections.swift_account import SwiftResponse
 from sluice_core.describe import MOTIF, ActionInfo, Parameter, Scalar
 from sluice_core.errors import NotFound
-from sluice_motifs.api import COPY, NETWORK, PRESERVING, ExpansionError, Source, Template, TemplateCall
-from sluice_motifs.context import Remote
+from sluice_motifs.api import COPY, NETWORK, PRESERVING, ExpansionError, Remote, Source, Template, TemplateCall
 
 
 class RemoteCopy(Template):

@@ -24,9 +24,8 @@ from typing import Final
 
 from sluice_core.errors import NotFound
 from sluice_motifs.api import COPY, ExpansionError, SourceGone
-from sluice_motifs.storage.copies import CopyView, Reference
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
-from sluice_motifs.storage.shim import Shim
+from sluice_motifs.storage.shim import CopyView, Reference, Shim
 from sluice_rewrites.offsets import NEW_CONTENT, next_offset
 
 #: Bytes that are read at once.

@@ -18,9 +18,8 @@ import pytest
 
 from sluice_core.describe import MOTIF, ActionInfo, Parameter
 from sluice_motifs.api import COPY, TIER, ExpansionError, Source, SourceGone, Template, TemplateCall
-from sluice_motifs.storage.copies import SweptCopies
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
-from sluice_motifs.storage.shim import Shim
+from sluice_motifs.storage.shim import Shim, SweptCopies
 
 #: Contents of items: none, short, of all bytes, and longer than what a stream takes at once.
 CONTENTS: Final = (b"", b"x", bytes(range(256)) * 5, b"0123456789abcdef" * 40_000)
@@ -266,7 +265,7 @@ class ShimContract:
 
 
 class SweptCopiesContract:
-    """Every promise of ``sluice_motifs.storage.copies.SweptCopies``, for a storage as of :class:`ShimContract`."""
+    """Every promise of ``sluice_motifs.storage.shim.SweptCopies``, for a storage as of :class:`ShimContract`."""
 
     placement: ClassVar[str] = ""
 

@@ -14,11 +14,10 @@ import pyfuse3
 from pyfuse3 import EntryAttributes, FUSEError, RequestContext
 
 from sluice_core.errors import CallerError, Conflict, SluiceError
-from sluice_motifs_fs.attribute_names import CONTRACTED, EXPANDED, MOTIF, REASON, SPACE, STATE
 from sluice_motifs_fs.motif_files import MotifFiles
 from sluice_motifs_fs.operations.folders import REPORTED, check_rename
 from sluice_motifs_fs.operations.items import ItemOperations
-from sluice_motifs_fs.storage.attributes import STORED
+from sluice_motifs_fs.storage.attributes import CONTRACTED, EXPANDED, MOTIF, REASON, SPACE, STATE, STORED
 
 _OURS: Final = (MOTIF, STATE, REASON, SPACE, STORED)
 _ENCODED: Final = frozenset(map(os.fsencode, _OURS))

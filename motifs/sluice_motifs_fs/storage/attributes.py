@@ -1,7 +1,8 @@
-"""What lies with a file that has motifs: one extended attribute of the source file, which no mount shows as it is.
+"""Extended attributes: the one that lies with a file with motifs, and those by which a mount shows and takes motifs.
 
-The attribute alone says whether the bytes of a file count.  It is written at once by the file system, so a process
-that is killed leaves a file expanded or contracted, whatever it has written into the file meanwhile.
+The first, of the source file, is shown by no mount as it is.  It alone says whether the bytes of a file count.  It is
+written at once by the file system, so a process that is killed leaves a file expanded or contracted, whatever it has
+written into the file meanwhile.
 """
 
 from __future__ import annotations
@@ -19,6 +20,18 @@ from sluice_motifs.storage.records import ItemView, Plain, Record
 STORED: Final = "user.sluice.motif.stored"
 ALGORITHM: Final = "sha256"
 _FORMAT: Final = 1
+
+#: The motifs of a file as JSON; set with one of them to attach it, removed to detach all.
+MOTIF: Final = "user.sluice.motif"
+#: Whether a file is contracted or expanded; set to make it so.
+STATE: Final = "user.sluice.motif.state"
+#: Why the last change of a file's motifs was refused.
+REASON: Final = "user.sluice.motif.reason"
+#: How a mount's space stands as JSON, of its top; set to change its target size and policy.
+SPACE: Final = "user.sluice.space"
+
+CONTRACTED: Final = "contracted"
+EXPANDED: Final = "expanded"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from typing import Final
 
 from sluice_core.errors import PeerError
 from sluice_motifs.api import ExpansionError, SourceGone
-from sluice_motifs.storage.copies import CopyView
 from sluice_motifs.storage.records import ItemView, Plain
+from sluice_motifs.storage.shim import CopyView
 from sluice_motifs_fs.storage.attributes import ALGORITHM, write_all
 from sluice_motifs_fs.storage.paths import PRIVATE
 

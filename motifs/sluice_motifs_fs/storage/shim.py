@@ -26,9 +26,8 @@ from sluice_motifs.storage.shim import Shim
 from sluice_motifs_fs.storage.attributes import ALGORITHM, copy_attributes, remove_stored, write_all
 from sluice_motifs_fs.storage.copies import FileCopies, is_copy
 from sluice_motifs_fs.storage.paths import SourceFolder
-from sluice_motifs_fs.storage.pinning import Pinning
 from sluice_motifs_fs.storage.stored_files import StoredFiles, storage_errors
-from sluice_motifs_fs.storage.tracking import FileTracker
+from sluice_motifs_fs.storage.tracking import FileTracker, Pinning
 
 #: Bytes that are read at once.
 PIECE: Final = 256 << 10

@@ -1,7 +1,10 @@
-"""Tells the other daemons what happened to items here, and takes in what they tell.
+"""Sends the other daemons what happened to items here, and applies what they send: opened, made, contracted, attached.
 
 So each daemon knows all items, whoever attached or contracted them, and another owner of a space goes on with the same
-order.  What is told is summed up for about two seconds; beyond a bound the opens of these are left out.
+order.  What is sent is summed up for about two seconds; beyond a bound the opens of these are left out.
+
+Activities are in a capped stream in Redis.  What is lost there (a reader that was away for too long) costs accuracy
+until the next scan, and nothing else.
 """
 
 from __future__ import annotations
@@ -10,24 +13,75 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
-from sluice_core.errors import PeerError
+from sluice_core.errors import DecodeError, PeerError
+from sluice_core.messages.base import Message
+from sluice_core.store.change_stream import stream_fields
+from sluice_core.store.keys import Keys
+from sluice_core.store.operation import Operation, nothing
 from sluice_core.store.store import Store
 from sluice_motifs.items import ItemState, ItemTable
-from sluice_motifs_swift.cluster.activity import (
-    CONTRACTED,
-    EXPANDED,
-    FIRST,
-    GONE,
-    MOST_NAMES,
-    MotifActivity,
-    activity_after,
-    last_activity,
-    tell_activity,
-)
 
 log = logging.getLogger(__name__)
+
+#: Entries that are kept, and names in one of them.
+LENGTH: Final = 5000
+MOST_NAMES: Final = 2000
+#: Id before all entries.
+FIRST: Final = "0-0"
+#: What a change says of an item.
+GONE: Final = -1
+CONTRACTED: Final = 0
+EXPANDED: Final = 1
+_FIELD: Final = b"activity"
+
+
+@dataclass(frozen=True, slots=True)
+class MotifActivity(Message):
+    """What happened to items in about two seconds.
+
+    :param changed: name, plain bytes, and :data:`GONE`, :data:`CONTRACTED` or :data:`EXPANDED`
+    :param opened: names, each as often as it was opened, in the order of the last open
+    :param made: name, and seconds that its bytes took
+    """
+
+    daemon: str
+    changed: tuple[tuple[str, int, int], ...] = ()
+    opened: tuple[tuple[str, int], ...] = ()
+    made: tuple[tuple[str, float], ...] = ()
+
+
+def tell_activity(keys: Keys, activity: MotifActivity) -> Operation[None]:
+    """Tell the other daemons."""
+    return Operation((("XADD", keys.motif_activity, "MAXLEN", "~", LENGTH, "*", _FIELD, activity.encode()),), nothing)
+
+
+def last_activity(keys: Keys) -> Operation[str]:
+    """The id of the newest entry."""
+
+    def parse(replies: list[Any]) -> str:
+        return replies[0][0][0].decode() if replies[0] else FIRST
+
+    return Operation((("XREVRANGE", keys.motif_activity, "+", "-", "COUNT", 1),), parse)
+
+
+def activity_after(keys: Keys, marker: str, most: int = 100) -> Operation[tuple[list[MotifActivity], str]]:
+    """What was told behind ``marker``, and the id up to which that is; what cannot be read is left out."""
+
+    def parse(replies: list[Any]) -> tuple[list[MotifActivity], str]:
+        found, last = [], marker
+        for entry, fields in replies[0]:
+            last = entry.decode()
+            try:
+                found.append(MotifActivity.decode(stream_fields(fields)[_FIELD]))
+            except (DecodeError, KeyError):  # of a daemon that knows more
+                continue
+        return found, last
+
+    return Operation((("XRANGE", keys.motif_activity, f"({marker}", "+", "COUNT", most),), parse)
+
 
 PERIOD: Final = 2.0
 #: Names that may wait to be told.

@@ -41,7 +41,7 @@ from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.internal_daemon import cache_of, final_app
 from sluice_middleware.wsgi.policy_lookup import decoded_path
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
-from sluice_motifs_swift.objects.grouped_calls import GroupedCalls
+from sluice_motifs_swift.objects.shared_calls import GroupedCalls
 
 log = logging.getLogger(__name__)
 

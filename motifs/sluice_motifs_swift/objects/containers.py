@@ -1,24 +1,57 @@
 """What is known of containers: who may read them, whether they are synchronized, whether they are marked.
 
-Version 1 marked a container when one of its objects was a source that contracted objects needed as it was.
+Version 1 marked a container when one of its objects was a source that contracted objects needed as it was: their
+preserving motifs stand on the source itself, not on a copy.  Nobody makes writers of sources wait any more.  Instead
+the bytes of an object in a marked container are kept, under its name and version, before a client writes or deletes it;
+what stands on that version reads them.  Meanwhile such objects get copies of their own (``copy_upkeep``), and then the
+marks go.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from sluice_core.errors import PeerError
+from sluice_core.store.store import Store
+from sluice_middleware.motifs.rights import OPERATOR
 from sluice_middleware.swift.proxy_api import close_if_possible, header_to_environ_key
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import UpstreamResponse
 from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment
+from sluice_motifs.storage.shim import Shim
+from sluice_rewrites.accounts import accounts_after, copies_account
 
 #: Seconds for which a container is remembered here, and how many are.
 _REMEMBERED: Final = 10.0
 _MOST: Final = 10_000
+#: The container of the bytes of sources that objects of version 1 stand on.
+_RETAINED: Final = "retained"
+_LISTED: Final = 500
 _MARK: Final = f"x-container-sysmeta-{sysmeta.SOURCES_MARK}"
+
+
+def list_containers(
+    store: Store, client: SwiftClient, account_of: Callable[[str], str] = lambda account: account
+) -> Iterator[tuple[str, str]]:
+    """Account and name of each container of the accounts that agents found.
+
+    :param account_of: the account that is listed for one that was found; by default itself
+    """
+    marker = ""
+    while accounts := store.run(accounts_after(store.keys, marker, _LISTED)):
+        for account in map(account_of, accounts):
+            for page in client.list_containers(account, "", _LISTED):
+                yield from ((account, row["name"]) for row in page)
+        marker = accounts[-1]
+
+
+def list_objects(client: SwiftClient, account: str, container: str) -> Iterator[str]:
+    """The names of all objects in a container, as account/container/object."""
+    for page in client.list_objects(account, container, "", "", _LISTED):
+        yield from (f"{account}/{container}/{row['name']}" for row in page)
 
 
 class Containers:
@@ -63,3 +96,36 @@ class Containers:
             self._known.clear()
         self._known[account, container] = (now + _REMEMBERED, headers)
         return headers
+
+
+def retained_name(source: str, version: str) -> str:
+    """Where the bytes of an object are that it had in a version."""
+    words = f"{source}\0{version}".encode("utf-8", "surrogateescape")
+    return f"{copies_account(source.partition('/')[0])}/{_RETAINED}/{hashlib.sha256(words).hexdigest()}"
+
+
+class RetainedSources:
+    """Keeps the bytes of objects before they are written."""
+
+    def __init__(self, client: SwiftClient, shim: Shim) -> None:
+        self._client = client
+        self._shim = shim
+
+    def retain(self, source: str) -> None:
+        """Keep the bytes that an object has now; nothing happens when it does not exist, or they were kept.
+
+        :raises SluiceError: when they cannot be kept, and the object should stay as it is
+        """
+        view = self._shim.view(source)
+        if view is None:
+            return
+        name = retained_name(source, view.plain.version)
+        if self._shim.copies.find(name) is not None:
+            return
+        env = make_environment("PUT", *name.split("/", 2)[:2])
+        answer = UpstreamResponse(self._client.app, env)
+        close_if_possible(answer.body)
+        if answer.code not in (201, 202):
+            raise PeerError(f"swift answered `{answer.status}` to the container of bytes that are kept of `{source}`")
+        pieces = self._shim.read(source, OPERATOR, ()) if view.contracted else self._shim.own_bytes(view)
+        self._shim.copies.store(name, view, view.plain, pieces)

@@ -20,15 +20,14 @@ from sluice_middleware.swift.proxy_api import POLICIES, close_if_possible
 from sluice_middleware.wsgi.response import UpstreamResponse
 from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment
 from sluice_motifs.api import ExpansionError
-from sluice_motifs.storage.copies import CopyView, Reference
 from sluice_motifs.storage.records import ItemView, Plain
-from sluice_motifs_swift.objects.object_proofs import ObjectProofs
+from sluice_motifs.storage.shim import CopyView, Reference
+from sluice_motifs_swift.objects.containers import list_containers, list_objects
 from sluice_motifs_swift.objects.reads import ObjectReads
-from sluice_motifs_swift.objects.reference_rows import ReferenceRows
+from sluice_motifs_swift.objects.references import ObjectProofs, ReferenceRows
 from sluice_motifs_swift.objects.writes import ObjectWrites
-from sluice_rewrites.accounts import accounts_after, add_accounts, copies_account, is_copies_account
+from sluice_rewrites.accounts import add_accounts, copies_account, is_copies_account
 
-_LISTED: Final = 500
 #: What the names of containers of copies begin with; no storage policy can be called so.  Copies of version 1, which
 #: were called by what they were copies of and have no references, lie in containers without it.
 _CONTAINER: Final = "sha256:"
@@ -83,21 +82,9 @@ class ObjectCopies:
 
     def scan(self) -> Iterator[CopyView]:
         """Of the accounts that agents found and of those with copies; those of other accounts stay."""
-        marker = ""
-        while accounts := self._store.run(accounts_after(self._store.keys, marker, _LISTED)):
-            for account in accounts:
-                for page in self._client.list_containers(copies_account(account), "", _LISTED):
-                    for row in page:
-                        if row["name"].startswith(_CONTAINER):
-                            yield from self._listed(copies_account(account), row["name"])
-            marker = accounts[-1]
-
-    def _listed(self, account: str, container: str) -> Iterator[CopyView]:
-        for page in self._client.list_objects(account, container, "", "", _LISTED):
-            for row in page:
-                found = self.find(f"{account}/{container}/{row['name']}")
-                if found is not None:
-                    yield found
+        for account, container in list_containers(self._store, self._client, copies_account):
+            if container.startswith(_CONTAINER):
+                yield from filter(None, map(self.find, list_objects(self._client, account, container)))
 
     def delete(self, seen: CopyView) -> None:
         target = target_of(seen.name)

@@ -1,19 +1,82 @@
-"""Objects with motifs: those that Redis knows, or all that a walk over the storage finds."""
+"""Objects with motifs: those that Redis knows, or all that a walk over the storage finds.
+
+All that must survive lies with the objects, and no correctness rests on what Redis keeps: it spares a walk over all
+objects, and says what to look at when a source changes.  A Redis that lost its data is known by the mark that a scan
+leaves, which is not there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from sluice_core.store.keys import Keys
+from sluice_core.store.operation import Operation, nothing
 from sluice_core.store.store import Store
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs.dependencies.freshness import Templates, derived_from
 from sluice_motifs.items import ItemTable
 from sluice_motifs.storage.records import Record
-from sluice_motifs_swift.cluster import known_items
-from sluice_rewrites.accounts import accounts_after
+from sluice_motifs_swift.objects.containers import list_containers, list_objects
 
-_LISTED: Final = 500
+#: Items that are read at once.
+PAGE: Final = 500
+
+
+class RedisDerivations:
+    """Implements ``Derivations``; ``ItemIndex`` notes them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def find(self, sources: Sequence[str]) -> list[list[str]]:
+        return self._store.run(find_derived(self._store.keys, sources))
+
+    def remove(self, source: str, items: Sequence[str]) -> None:
+        self._store.run(remove_derived(self._store.keys, source, items))
+
+
+def add_item(keys: Keys, item: str, sources: Iterable[str] = ()) -> Operation[None]:
+    """Note that ``item`` has motifs, or is about to, and is derived from ``sources``."""
+    derived = (("SADD", keys.motif_derived(source), item) for source in sources)
+    return Operation((("ZADD", keys.motif_items, 0, item), *derived), nothing)
+
+
+def find_derived(keys: Keys, sources: Sequence[str]) -> Operation[list[list[str]]]:
+    """For each of ``sources`` the items that are known to be derived from it, or were, sorted."""
+    commands = tuple(("SMEMBERS", keys.motif_derived(source)) for source in sources)
+    return Operation(commands, lambda replies: [sorted(map(_text, items)) for items in replies])
+
+
+def remove_derived(keys: Keys, source: str, items: Sequence[str]) -> Operation[None]:
+    """Note that ``items`` are not derived from ``source``."""
+    return Operation((("SREM", keys.motif_derived(source), *items),), nothing)
+
+
+def remove_item(keys: Keys, item: str) -> Operation[None]:
+    """Note that it has none."""
+    return Operation((("ZREM", keys.motif_items, item),), nothing)
+
+
+def items_after(keys: Keys, marker: str, limit: int = PAGE) -> Operation[list[str]]:
+    """Items that may have motifs, in the order of their names, behind ``marker``."""
+    start = f"({marker}" if marker else "-"
+    command = ("ZRANGEBYLEX", keys.motif_items, start, "+", "LIMIT", 0, limit)
+    return Operation((command,), lambda replies: [_text(one) for one in replies[0]])
+
+
+def is_complete(keys: Keys) -> Operation[bool]:
+    """Whether a scan has noted all items, and Redis has lost none since."""
+    return Operation((("EXISTS", keys.motif_scan),), lambda replies: bool(replies[0]))
+
+
+def set_complete(keys: Keys) -> Operation[None]:
+    """A scan has noted all items."""
+    return Operation((("SET", keys.motif_scan, 1),), nothing)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
 
 
 class ItemIndex:
@@ -37,11 +100,11 @@ class ItemIndex:
         :raises PeerError: when Redis is away
         """
         sources = derived_from(record.motifs, name, self._templates)
-        self._store.run(known_items.add_item(self._store.keys, name, sources))
+        self._store.run(add_item(self._store.keys, name, sources))
 
     def remove(self, name: str) -> None:
         """Note an object that has none."""
-        self._store.run(known_items.remove_item(self._store.keys, name))
+        self._store.run(remove_item(self._store.keys, name))
 
     def names(self) -> Iterator[str]:
         """Objects that may have motifs: those in the table, and those that Redis knows.
@@ -50,24 +113,11 @@ class ItemIndex:
         """
         known = set() if self.items is None else set(self.items.names())
         yield from sorted(known)
-        if not self._store.run(known_items.is_complete(self._store.keys)):
-            yield from (name for name in self._walk() if name not in known)
+        if not self._store.run(is_complete(self._store.keys)):
+            for account, container in list_containers(self._store, self._client):
+                yield from (name for name in list_objects(self._client, account, container) if name not in known)
             return
         marker = ""
-        while page := self._store.run(known_items.items_after(self._store.keys, marker)):
+        while page := self._store.run(items_after(self._store.keys, marker)):
             yield from (name for name in page if name not in known)
             marker = page[-1]
-
-    def _walk(self) -> Iterator[str]:
-        marker = ""
-        while accounts := self._store.run(accounts_after(self._store.keys, marker, _LISTED)):
-            for account in accounts:
-                for containers in self._client.list_containers(account, "", _LISTED):
-                    for container in containers:
-                        yield from self._objects(account, container["name"])
-            marker = accounts[-1]
-
-    def _objects(self, account: str, container: str) -> Iterator[str]:
-        for page in self._client.list_objects(account, container, "", "", _LISTED):
-            for row in page:
-                yield f"{account}/{container}/{row['name']}"

@@ -18,8 +18,7 @@ from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.expansion.opening import Opened
 from sluice_motifs.storage.records import ItemView
-from sluice_motifs_swift.objects.containers import Containers
-from sluice_motifs_swift.objects.retained import retained_name
+from sluice_motifs_swift.objects.containers import Containers, retained_name
 
 #: How often a source is read that is contracted again before its bytes are read.
 _TRIES: Final = 4

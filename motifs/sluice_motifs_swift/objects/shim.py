@@ -25,10 +25,9 @@ from sluice_motifs.storage.shim import Views
 from sluice_motifs_swift.objects.containers import Containers
 from sluice_motifs_swift.objects.copies import ObjectCopies
 from sluice_motifs_swift.objects.item_index import ItemIndex
-from sluice_motifs_swift.objects.object_proofs import ObjectProofs
 from sluice_motifs_swift.objects.reads import ObjectReads
-from sluice_motifs_swift.objects.reference_rows import ReferenceRows
-from sluice_motifs_swift.objects.request_coalescer import RequestCoalescer
+from sluice_motifs_swift.objects.references import ObjectProofs, ReferenceRows
+from sluice_motifs_swift.objects.shared_calls import RequestCoalescer
 from sluice_motifs_swift.objects.writes import ObjectWrites
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """Which files a mount watches."""
 
-from sluice_motifs_fs.index import ItemIndex
+from sluice_motifs_fs.file_runtime import ItemIndex
 
 
 def test_items_and_their_sources_are_watched_until_they_are_none():

@@ -4,9 +4,8 @@ import pytest
 
 from sluice_motifs.storage.records import Record
 from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract
-from sluice_motifs_kv.entries import Entry, item_key
 from sluice_motifs_kv.shim import DatabaseShim, plain_of
-from sluice_motifs_kv.store import Change, Store
+from sluice_motifs_kv.store import Change, Entry, Store, item_key
 
 
 class KeyValueStorage:

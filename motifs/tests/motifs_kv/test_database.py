@@ -14,7 +14,7 @@ from sluice_motifs.contraction.preparation import EXPAND
 from sluice_motifs.storage.records import MOST_MOTIFS, Motif
 from sluice_motifs.testing.shim_suite import ShiftedCopy
 from sluice_motifs_kv.database import Database
-from sluice_motifs_kv.entries import METADATA, VALUES, item_name
+from sluice_motifs_kv.store import METADATA, VALUES, item_name
 
 COPY = Motif("shifted_copy", {"of": "source"})
 

@@ -16,7 +16,7 @@ from sluice_motifs.contraction.preparation import VERIFICATIONS
 from sluice_motifs.storage.records import Motif
 from sluice_motifs.testing.shim_suite import ShiftedCopy, shifted
 from sluice_motifs_kv.database import Database
-from sluice_motifs_kv.entries import item_name
+from sluice_motifs_kv.store import item_name
 
 #: Each key may be derived from those before it, so that there are chains and no circles; some are prefixes of others.
 KEYS = (b"a", b"aa", b"b", b"\x00", "ü".encode())

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from sluice_motifs_swift.objects.grouped_calls import GroupedCalls
+from sluice_motifs_swift.objects.shared_calls import GroupedCalls
 
 MOST = 4
 GATHERS = 0.05

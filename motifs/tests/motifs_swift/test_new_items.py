@@ -8,7 +8,7 @@ from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import Motif, Record
 from sluice_motifs.testing.memory_shim import MemoryShim
-from sluice_motifs_swift.new_items import NewItems
+from sluice_motifs_swift.scan import NewItems
 
 
 def test_an_object_is_looked_at_until_it_is_there_with_its_motifs(monkeypatch):

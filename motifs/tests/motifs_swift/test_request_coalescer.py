@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from sluice_motifs_swift.objects.request_coalescer import RequestCoalescer
+from sluice_motifs_swift.objects.shared_calls import RequestCoalescer
 
 
 class Gate:

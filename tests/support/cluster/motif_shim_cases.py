@@ -25,15 +25,14 @@ from sluice_middleware.wsgi.response import UpstreamResponse  # noqa: E402
 from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment  # noqa: E402
 from sluice_middleware.wsgi.worker_context import WorkerContext  # noqa: E402
 from sluice_motifs.runtime import Runtime  # noqa: E402
-from sluice_motifs.storage.copies import Reference  # noqa: E402
 from sluice_motifs.storage.leases import LocalLeases  # noqa: E402
+from sluice_motifs.storage.shim import Reference  # noqa: E402
 from sluice_motifs.testing.shim_suite import ShiftedCopy, ShimContract, SweptCopiesContract  # noqa: E402
-from sluice_motifs_swift.cluster.known_items import set_complete  # noqa: E402
 from sluice_motifs_swift.objects import batched_app  # noqa: E402
 from sluice_motifs_swift.objects.batched_app import BatchedApp  # noqa: E402
 from sluice_motifs_swift.objects.containers import Containers  # noqa: E402
 from sluice_motifs_swift.objects.copies import is_copy  # noqa: E402
-from sluice_motifs_swift.objects.item_index import ItemIndex  # noqa: E402
+from sluice_motifs_swift.objects.item_index import ItemIndex, set_complete  # noqa: E402
 from sluice_motifs_swift.objects.shim import SwiftShim  # noqa: E402
 from sluice_motifs_swift.settings import read_settings  # noqa: E402
 

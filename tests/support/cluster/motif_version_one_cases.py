@@ -25,13 +25,11 @@ from sluice_motifs.storage.records import Motif, Record
 from sluice_motifs.templates.compressed import Compressed
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.template_suite import CallOfTest
-from sluice_motifs_swift.cluster.known_items import set_complete
-from sluice_motifs_swift.objects.containers import Containers
-from sluice_motifs_swift.objects.item_index import ItemIndex
-from sluice_motifs_swift.objects.retained import RetainedSources
+from sluice_motifs_swift.copy_upkeep import VersionOne
+from sluice_motifs_swift.objects.containers import Containers, RetainedSources
+from sluice_motifs_swift.objects.item_index import ItemIndex, set_complete
 from sluice_motifs_swift.objects.shim import SwiftShim
 from sluice_motifs_swift.settings import read_settings
-from sluice_motifs_swift.version_one import VersionOne
 from sluice_rewrites.accounts import add_accounts
 
 BYTES = b"what a client wrote\n" * 1000

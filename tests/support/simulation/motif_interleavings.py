@@ -30,14 +30,13 @@ from sluice_core.errors import CallerError, NotFound, SluiceError
 from sluice_motifs.api import COPY, PRESERVING, TIER, ExpansionError, Source, Template, TemplateCall
 from sluice_motifs.contraction import contractor as contractor_module
 from sluice_motifs.contraction.contractor import CONTRACTED, Contractor
-from sluice_motifs.contraction.copies import CopySweeper
+from sluice_motifs.contraction.copies import CopySharing, CopySweeper
 from sluice_motifs.contraction.outdated import OutdatedContractor
 from sluice_motifs.contraction.preparation import EXPAND, HEAD, TRUST
-from sluice_motifs.contraction.sharing import CopySharing
 from sluice_motifs.dependencies import attachment_checks
 from sluice_motifs.dependencies.freshness import Freshness, sources_by_name
-from sluice_motifs.expansion import stream
-from sluice_motifs.expansion.opening import ExpansionConfig, NoObserver, Openings
+from sluice_motifs.expansion import shared_stream
+from sluice_motifs.expansion.opening import ExpansionConfig, Observer, Openings
 from sluice_motifs.storage.leases import HeldLeases, LocalLeases
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
 from sluice_motifs.storage.shim import Lease, Leases, ViewedOnce
@@ -351,7 +350,7 @@ class Write:
 
 
 @dataclass
-class Episode(NoObserver):
+class Episode(Observer):
     """Some items and what is done with them."""
 
     seed: int
@@ -683,7 +682,7 @@ def run(seed: int) -> None:
 
     :raises Violation: when something is not as it must be
     """
-    threading, stream.threading = stream.threading, _Threading  # type: ignore[assignment]
+    threading, shared_stream.threading = shared_stream.threading, _Threading  # type: ignore[assignment]
     held, _Held.committing = contractor_module.HeldLeases, 0
     if held is HeldLeases:
         contractor_module.HeldLeases = _Held  # type: ignore[misc]
@@ -694,7 +693,7 @@ def run(seed: int) -> None:
         raise Violation(f"seed {seed}: {error}") from error
     finally:
         episode.scheduler.close()
-        stream.threading = threading
+        shared_stream.threading = threading
         contractor_module.HeldLeases = held  # type: ignore[misc]
 
 

@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from sluice_motifs.api import RESOURCES
-from sluice_motifs.expansion.loads import MachineLoads
+from sluice_motifs.expansion.choice import MachineLoads
 
 
 class Machine:

@@ -3,8 +3,7 @@
 import pytest
 
 from sluice_motifs.api import SourceGone
-from sluice_motifs.expansion.observers import EventObserver
-from sluice_motifs.expansion.opening import ExpansionConfig
+from sluice_motifs.expansion.opening import EventObserver, ExpansionConfig
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.templates.concat import Concat

@@ -10,7 +10,7 @@ from sluice_core.describe import MOTIF, ActionInfo
 from sluice_core.errors import PeerError
 from sluice_motifs.api import ExpansionError, Source, Template
 from sluice_motifs.expansion import opening
-from sluice_motifs.expansion.opening import ExpansionConfig, NoObserver
+from sluice_motifs.expansion.opening import ExpansionConfig, Observer
 from sluice_motifs.expansion.turns import Turns
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
@@ -79,7 +79,7 @@ class NoBytes(Copy):
 TEMPLATES = {one.info.keyword: one for one in (Copy, Held, Broken, Endless, Undeclared, NoBytes)}
 
 
-class Events(NoObserver):
+class Events(Observer):
     def __init__(self):
         self.gone = []
 

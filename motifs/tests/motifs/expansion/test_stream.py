@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from sluice_motifs.api import ExpansionError
-from sluice_motifs.expansion.stream import SharedStream
+from sluice_motifs.expansion.shared_stream import SharedStream
 
 
 @pytest.fixture

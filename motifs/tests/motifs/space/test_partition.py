@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_motifs.space.partition import Member, partition
+from sluice_motifs.space.planner import Member, partition
 
 small = st.builds(Member, demand=st.integers(0, 20), floor=st.integers(0, 20), weight=st.integers(1, 4))
 huge = st.builds(Member, demand=st.integers(0, 10**18), floor=st.integers(0, 10**18), weight=st.integers(1, 10**6))

@@ -10,8 +10,7 @@ from tests.support.http_source import chunked, endless, http_source, page, redir
 
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
 from sluice_filters.api import BadParameter
-from sluice_motifs.api import ExpansionError, NotContractible
-from sluice_motifs.context import TemplateContext
+from sluice_motifs.api import ExpansionError, NotContractible, TemplateContext
 from sluice_motifs.contraction.contractor import CONTRACTED
 from sluice_motifs.contraction.preparation import EXPAND, TRUST
 from sluice_motifs.runtime import Runtime

@@ -8,9 +8,9 @@ import pytest
 import trio
 
 from sluice_motifs.templates.registry import load_templates
-from sluice_motifs_fs.attribute_names import CONTRACTED, STATE
 from sluice_motifs_fs.motif_files import MotifFiles
 from sluice_motifs_fs.operations.motifs import MotifOperations
+from sluice_motifs_fs.storage.attributes import CONTRACTED, STATE
 from sluice_motifs_fs.storage.paths import SourceFolder
 
 OPENER = SimpleNamespace(pid=1, uid=0, gid=0, umask=0)

@@ -3,8 +3,7 @@
 import pytest
 
 from sluice_motifs.items import ItemTable
-from sluice_motifs_swift.cluster.activity import MotifActivity, tell_activity
-from sluice_motifs_swift.cluster.activity_exchange import ActivityExchange
+from sluice_motifs_swift.cluster.activity_exchange import ActivityExchange, MotifActivity, tell_activity
 
 pytestmark = pytest.mark.service
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_core.store.store import Store
-from sluice_motifs_swift.cluster.event_log import EventTeller
+from sluice_motifs_swift.assembly import EventTeller
 
 
 @pytest.mark.service

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_core.store.store import Store
-from sluice_motifs_swift.cluster import known_items
+from sluice_motifs_swift.objects import item_index
 
 
 @pytest.fixture
@@ -19,28 +19,28 @@ def run(store, build, *given):
 
 
 def test_items_are_all_known_after_a_scan_until_redis_has_lost_them(store):
-    assert not run(store, known_items.is_complete)
-    run(store, known_items.set_complete)
-    assert run(store, known_items.is_complete)
+    assert not run(store, item_index.is_complete)
+    run(store, item_index.set_complete)
+    assert run(store, item_index.is_complete)
     store.client.flushall()
-    assert not run(store, known_items.is_complete)
+    assert not run(store, item_index.is_complete)
 
 
 def test_what_is_derived_is_told_as_far_as_it_is_known(store):
-    run(store, known_items.add_item, "a/c/ü", ["a/c/1", "a/c/2"])
-    run(store, known_items.add_item, "a/c/b", ["a/c/2"])
-    run(store, known_items.add_item, "a/c/plain")
-    assert run(store, known_items.find_derived, ["a/c/1", "a/c/2", "a/c/3"]) == [["a/c/ü"], ["a/c/b", "a/c/ü"], []]
-    run(store, known_items.remove_derived, "a/c/2", ["a/c/ü", "a/c/b"])
-    assert run(store, known_items.find_derived, ["a/c/1", "a/c/2"]) == [["a/c/ü"], []]
-    assert run(store, known_items.items_after, "") == ["a/c/b", "a/c/plain", "a/c/ü"]
+    run(store, item_index.add_item, "a/c/ü", ["a/c/1", "a/c/2"])
+    run(store, item_index.add_item, "a/c/b", ["a/c/2"])
+    run(store, item_index.add_item, "a/c/plain")
+    assert run(store, item_index.find_derived, ["a/c/1", "a/c/2", "a/c/3"]) == [["a/c/ü"], ["a/c/b", "a/c/ü"], []]
+    run(store, item_index.remove_derived, "a/c/2", ["a/c/ü", "a/c/b"])
+    assert run(store, item_index.find_derived, ["a/c/1", "a/c/2"]) == [["a/c/ü"], []]
+    assert run(store, item_index.items_after, "") == ["a/c/b", "a/c/plain", "a/c/ü"]
 
 
 def test_items_are_listed_in_pages(store):
     names = [f"a/c/{number}" for number in range(5)]
     for name in (*names, "a/c/gone"):
-        run(store, known_items.add_item, name)
-    run(store, known_items.remove_item, "a/c/gone")
-    assert run(store, known_items.items_after, "", 3) == names[:3]
-    assert run(store, known_items.items_after, names[2], 3) == names[3:]
-    assert run(store, known_items.items_after, names[-1], 3) == []
+        run(store, item_index.add_item, name)
+    run(store, item_index.remove_item, "a/c/gone")
+    assert run(store, item_index.items_after, "", 3) == names[:3]
+    assert run(store, item_index.items_after, names[2], 3) == names[3:]
+    assert run(store, item_index.items_after, names[-1], 3) == []

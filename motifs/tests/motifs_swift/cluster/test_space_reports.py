@@ -7,7 +7,7 @@ from sluice_core.store.records import Head
 from sluice_core.testing import assignment
 from sluice_motif_control.messages import SpaceStatus
 from sluice_motif_control.spaces import read_spaces, write_spaces
-from sluice_motifs_swift.cluster.snapshot_rules import SnapshotRules
+from sluice_motifs_swift.assembly import SnapshotRules
 
 pytestmark = pytest.mark.service
 

@@ -7,9 +7,8 @@ import pytest
 
 from sluice_motifs_fs.storage import tracking
 from sluice_motifs_fs.storage.paths import SourceFolder
-from sluice_motifs_fs.storage.pinning import Pinning
 from sluice_motifs_fs.storage.stored_files import StoredFiles
-from sluice_motifs_fs.storage.tracking import FileTracker
+from sluice_motifs_fs.storage.tracking import FileTracker, Pinning
 
 
 class Folder:

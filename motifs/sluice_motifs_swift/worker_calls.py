@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import socket
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
-from sluice_core.errors import CallerError, Conflict, NotFound, SluiceError
+from sluice_core.errors import CallerError, Conflict, NotFound, PeerError, SluiceError
 from sluice_middleware.motifs.daemon_protocol import (
     ATTACH,
     CHANGE,
@@ -19,15 +23,23 @@ from sluice_middleware.motifs.daemon_protocol import (
     REPORT,
     WorkerCall,
     WorkerReply,
+    receive_frame,
     send_frame,
 )
+from sluice_middleware.swift import green
 from sluice_motifs.contraction.contractor import ALREADY, CONTRACTED
 from sluice_motifs.contraction.preparation import VERIFICATIONS
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.shim import Shim
-from sluice_motifs_swift.objects.retained import RetainedSources
-from sluice_motifs_swift.workers.attachments import Attachments
+from sluice_motifs_swift.attachments import Attachments
+from sluice_motifs_swift.objects.containers import RetainedSources
 
+log = logging.getLogger(__name__)
+
+#: Connections that wait to be accepted.
+_BACKLOG: Final = 4096
+#: Seconds for a frame to come, or to be taken by a slow client.
+_PATIENCE: Final = 60.0
 _FOLLOWS: Final = 200
 _DONE: Final = 204
 
@@ -41,18 +53,18 @@ class WorkerCalls:
         shim: Shim,
         attachments: Attachments,
         retained: RetainedSources,
-        noted: Callable[[str], object] = lambda name: None,
-        changed: Callable[[str], object] = lambda name: None,
-        told: Callable[[Iterable[str]], object] = lambda names: None,
+        on_attach: Callable[[str], object] = lambda name: None,
+        on_change: Callable[[str], object] = lambda name: None,
+        on_report: Callable[[Iterable[str]], object] = lambda names: None,
     ) -> None:
         """
-        :param noted: told of objects to which clients are about to attach motifs
-        :param changed: told of objects with motifs that clients wrote or deleted
-        :param told: told of all objects that clients wrote or deleted
+        :param on_attach: takes the name of an object to which a client is about to attach motifs
+        :param on_change: takes the name of an object with motifs that a client wrote or deleted
+        :param on_report: takes the names of all objects that clients wrote or deleted
         """
-        self._noted = noted
-        self._changed = changed
-        self._told = told
+        self._on_attach = on_attach
+        self._on_change = on_change
+        self._on_report = on_report
         self._runtime = runtime
         self._shim = shim
         self._attachments = attachments
@@ -115,7 +127,7 @@ class WorkerCalls:
 
     def _attach(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
         record = self._attachments.attach(call.item, call.motifs, call.identity, call.fresh)
-        self._noted(call.item)
+        self._on_attach(call.item)
         reply(WorkerReply(_DONE, record=record))
 
     def _report(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
@@ -125,8 +137,8 @@ class WorkerCalls:
                 self._runtime.items.note_open(name, now)
         for name in call.changed:
             if self._runtime.items.slot(name) is not None:
-                self._changed(name)
-        self._told(call.changed)
+                self._on_change(name)
+        self._on_report(call.changed)
         reply(WorkerReply(_DONE))
 
     def _change(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
@@ -144,7 +156,7 @@ class WorkerCalls:
             raise Conflict(f"`{call.item}` was written meanwhile")
         answer = WorkerReply(_DONE, record=record.encode(), size=view.plain.size, etag=view.plain.digest)
         if not view.contracted:
-            self._noted(call.to)
+            self._on_attach(call.to)
             reply(answer)
             return
         with self._runtime.copying(call.item, call.to) as seen:
@@ -158,3 +170,84 @@ def _hold(connection: socket.socket) -> None:
     """Until the worker ends the connection."""
     connection.settimeout(None)
     connection.recv(1)
+
+
+class WorkerServer:
+    """A service: the unix socket on which they ask, one connection a call, each in a green thread of its own.
+
+    The socket is for processes of the same user.
+
+    :param path: of the socket; one that a dead daemon left is replaced
+    """
+
+    def __init__(self, path: str, calls: WorkerCalls) -> None:
+        self._path = Path(path)
+        self._calls = calls
+        self._socket: socket.socket | None = None
+        self._running: green.Pending | None = None
+
+    def start(self) -> None:
+        """
+        :raises PeerError: when the socket cannot be made, or another daemon listens there
+        """
+        listening = socket.socket(socket.AF_UNIX)
+        try:
+            if _listens(self._path):
+                raise PeerError(f"another daemon listens on `{self._path}`")
+            self._path.unlink(missing_ok=True)
+            before = os.umask(0o077)
+            try:
+                listening.bind(str(self._path))
+            finally:
+                os.umask(before)
+            listening.listen(_BACKLOG)
+        except OSError as error:
+            listening.close()
+            raise PeerError(f"cannot listen on `{self._path}`: {error}") from error
+        except PeerError:
+            listening.close()
+            raise
+        self._socket = listening
+        self._running = green.start_green_thread(self._accept)
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.kill()
+        if self._socket is not None:
+            self._socket.close()
+            with suppress(OSError):
+                self._path.unlink()
+
+    def _accept(self) -> None:
+        assert self._socket is not None
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError as error:
+                log.error("no connection is accepted: %s", error)
+                green.pause(1.0)
+                continue
+            green.start_green(self._serve, connection)
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            connection.settimeout(_PATIENCE)
+            try:
+                raw = receive_frame(connection)
+                if raw is not None:
+                    self._calls.serve(WorkerCall.decode(raw), connection)
+            except OSError as error:
+                log.debug("a proxy worker is gone: %s", error)
+            except PeerError as error:
+                log.warning("a call of a proxy worker is not understood: %s", error)
+            except Exception:
+                log.exception("a call of a proxy worker failed")
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+        return True

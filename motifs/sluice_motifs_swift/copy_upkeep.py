@@ -1,40 +1,66 @@
-"""Contracts anew what version 1 contracted without a copy, and then takes the marks off the containers of its sources.
+"""Keeps the hidden copies in order: removes those that no object needs, and has those made that version 1 did not make.
 
-Until that is done, the bytes of sources are kept before they are written (``objects.retained``).  One daemon works at a
-time; what it has not finished is begun again by the next one, which finds less to do.
+One daemon at a time does either; what it has not finished is begun again by the next one, which finds less to do.
+
+Version 1 contracted objects that stand on their sources, and marked the containers of these.  Such objects are
+contracted anew with copies of their own, and then the marks go.  Until that is done, the bytes of sources are kept
+before they are written (``objects.containers``).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from sluice_core.errors import SluiceError
 from sluice_core.store.store import Store
-from sluice_middleware.swift import green
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs.api import COPY, Template
+from sluice_motifs.contraction.copies import CopySweeper
 from sluice_motifs.runtime import Runtime
-from sluice_motifs.storage.leases import Renewal, release
+from sluice_motifs.storage.leases import HeldLeases, Renewal
 from sluice_motifs.storage.records import ItemView
 from sluice_motifs.storage.shim import Leases, Shim
-from sluice_motifs_swift.daemon import GreenService
-from sluice_motifs_swift.objects.containers import Containers
-from sluice_rewrites.accounts import accounts_after
+from sluice_motifs_swift.daemon import PeriodicService
+from sluice_motifs_swift.objects.containers import Containers, list_containers
 
 log = logging.getLogger(__name__)
 
-#: What daemons lease for it; no object is called so.
-_LEASE: Final = "version one"
-#: Seconds until all items are looked for again, and between two tries.
+#: What daemons lease for their work; no object is called so.
+_SWEEP_LEASE: Final = "sweep of copies"
+_VERSION_ONE_LEASE: Final = "version one"
+#: Seconds until it is checked again whether all items are known, and between two tries.
 _INTERVAL: Final = 2.0
 _TRY_AGAIN: Final = 60.0
-_LISTED: Final = 500
 
 
-class VersionOne(GreenService):
-    """A service that ends by itself when nothing is left to do."""
+class CopySweep(PeriodicService):
+    """A service: removes copies that no object needs any more.
+
+    :param interval: seconds between two sweeps
+    """
+
+    failure = "copies that nobody needs stay"
+
+    def __init__(self, sweeper: CopySweeper, leases: Leases, interval: float) -> None:
+        self.delay = self.retry = interval
+        self._sweeper = sweeper
+        self._leases = leases
+
+    def step(self) -> float:
+        with HeldLeases(self._leases) as held:
+            removed = self._sweeper.sweep(Renewal(held.renew)) if held.acquire({_SWEEP_LEASE}) else 0
+        if removed:
+            log.info("%d copies were removed, which nobody needed", removed)
+        return self.delay
+
+
+class VersionOne(PeriodicService):
+    """A service: gives copies to what version 1 contracted without one; ends by itself when nothing is left to do."""
+
+    failure = "marks of version 1 stay"
+    retry = _TRY_AGAIN
 
     def __init__(
         self,
@@ -54,28 +80,19 @@ class VersionOne(GreenService):
         self._leases = leases
         self._templates = templates
 
-    def _run(self) -> None:
-        while not self._runtime.items.complete:
-            green.pause(_INTERVAL)
-        while True:
-            try:
-                if self.finish():
-                    return
-            except SluiceError as error:
-                log.warning("marks of version 1 stay: %s", error)
-            except Exception:
-                log.exception("marks of version 1 stay")
-            green.pause(_TRY_AGAIN)
+    def step(self) -> float | None:
+        if not self._runtime.items.complete:
+            return _INTERVAL
+        return None if self.finish() else _TRY_AGAIN
 
     def finish(self) -> bool:
         """Contract anew what has to be, and remove all marks; False when another daemon does, or something is left."""
-        lease = self._leases.acquire(_LEASE)
-        if lease is None:
-            return False
-        alive = Renewal(lambda: self._leases.renew(lease))
-        try:
+        with HeldLeases(self._leases) as held:
+            if not held.acquire({_VERSION_ONE_LEASE}):
+                return False
+            alive = Renewal(held.renew)
             marked = []
-            for path in self._all_containers():
+            for path in list_containers(self._store, self._client):
                 alive()
                 marked += [path] if self._containers.is_marked(*path) else []
             left = self._contract_anew(alive) if marked else []
@@ -88,8 +105,6 @@ class VersionOne(GreenService):
             if marked:
                 log.info("no object stands on its source any more; %d containers had marks", len(marked))
             return True
-        finally:
-            release(self._leases, lease)
 
     def _contract_anew(self, alive: Callable[[], None]) -> list[str]:
         """The objects for which that could not be done."""
@@ -118,11 +133,3 @@ class VersionOne(GreenService):
         known = [self._templates[one.template] for one in view.record.motifs if one.template in self._templates]
         copied = any(COPY in one.params for one in view.record.motifs)
         return view.contracted and not copied and any(kind.keeps_copy for kind in known)
-
-    def _all_containers(self) -> Iterator[tuple[str, str]]:
-        marker = ""
-        while accounts := self._store.run(accounts_after(self._store.keys, marker, _LISTED)):
-            for account in accounts:
-                for page in self._client.list_containers(account, "", _LISTED):
-                    yield from ((account, row["name"]) for row in page)
-            marker = accounts[-1]

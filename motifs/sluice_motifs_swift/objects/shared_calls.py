@@ -1,8 +1,12 @@
-"""Calls that are made together: who comes while one is under way waits for its end, and goes with all who wait.
+"""Calls that several threads share: several requests go in one call, or several threads wait for one view of an item.
 
-So nobody waits where nobody else calls, and the more call at the same time, the more share a call.  After a call for
+:class:`GroupedCalls`: a caller that comes while a call is under way waits for its end, and goes with all who wait.  So
+nobody waits where nobody else calls, and the more call at the same time, the more share a call.  After a call for
 several the next one begins some time later: what a call costs by itself, at three servers, is many times what a request
 in it does.
+
+:class:`RequestCoalescer`: a view serves an open that came before it began.  So one thread at a time views an item,
+whatever the number of its readers, and nobody gets a view that is older than its own open.
 """
 
 from __future__ import annotations
@@ -86,3 +90,57 @@ class GroupedCalls(Generic[S, T]):
             turns, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
             self._busy = bool(turns)
         return turns
+
+
+class _View(Generic[T]):
+    """One view of an item, which may not have begun."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.found: list[T] = []
+        self.error: Exception | None = None
+
+
+class RequestCoalescer(Generic[T]):
+    """:param fetch: views an item; may block"""
+
+    def __init__(self, fetch: Callable[[str], T]) -> None:
+        self._fetch = fetch
+        self._mutex = threading.Lock()
+        self._waiting: dict[str, _View[T]] = {}
+        self._running: dict[str, _View[T]] = {}
+
+    def __call__(self, name: str) -> T:
+        """What a view that begins from now on shows; raises what fetching raises."""
+        with self._mutex:
+            view = self._waiting.get(name)
+            ours = view is None
+            if view is None:
+                view = self._waiting[name] = _View()
+        if ours:
+            self._run(name, view)
+        else:
+            view.done.wait()
+        if view.error is not None:
+            raise view.error
+        return view.found[0]
+
+    def _run(self, name: str, view: _View[T]) -> None:
+        with self._mutex:
+            before = self._running.get(name)
+        if before is not None:
+            before.done.wait()
+        with self._mutex:
+            del self._waiting[name]
+            self._running[name] = view
+        try:
+            view.found.append(self._fetch(name))
+        except Exception as error:  # noqa: BLE001  whatever it is, all who share the view get it
+            view.error = error
+        finally:
+            with self._mutex:
+                if self._running.get(name) is view:
+                    del self._running[name]
+            if not view.found and view.error is None:  # what looks is ended, as a green thread may be
+                view.error = RuntimeError(f"the look at `{name}` was ended")
+            view.done.set()

@@ -2,8 +2,7 @@ import pytest
 
 from sluice_core.describe import MOTIF, ActionInfo
 from sluice_motifs.api import CPU, NETWORK, Source, Template
-from sluice_motifs.choice import CheapestFirst
-from sluice_motifs.expansion.loads import MachineLoads
+from sluice_motifs.expansion.choice import CheapestFirst, MachineLoads
 from sluice_motifs.items import ItemTable
 from sluice_motifs.storage.records import ItemView, Motif, Plain
 

@@ -1,1 +1,0 @@
-"""What the node's proxy workers ask of the daemon."""
