@@ -20,8 +20,7 @@ from typing import Any, Final
 
 from sluice_core.jobs import longest_ended
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Command, MessageHash, Operation, decoded, nothing, scripted
-from sluice_core.store.scripts import Script
+from sluice_core.store.operation import Command, MessageHash, Operation, Script, decoded, nothing, scripted
 from sluice_volumes.messages import (
     DONE,
     KONNECTOR_TOLD,

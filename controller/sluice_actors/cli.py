@@ -11,9 +11,8 @@ from typing import Any
 
 from sluice_actors.host import Host
 from sluice_actors.settings import OPTIONS, SECTION, read
-from sluice_core.command_line import run_daemon
 from sluice_core.logs import start_logging
-from sluice_core.options import sample_section
+from sluice_core.options import run_daemon, sample_section
 
 log = logging.getLogger(__name__)
 

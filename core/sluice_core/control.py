@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from sluice_core.describe import Scalar
+from sluice_core.messages.bandwidth import Rate as Rate
 from sluice_core.messages.base import Message, PackedMessage
-from sluice_core.messages.controller_rates import Rate as Rate
 
 
 @dataclass(frozen=True, slots=True)

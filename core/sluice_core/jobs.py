@@ -21,7 +21,7 @@ import secrets
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sluice_core.store.scripts import Script, timed_script
+from sluice_core.store.operation import Script, timed_script
 
 #: Seconds that a report gives for a lease: the work is done; or it is given back, for somebody else to claim it at
 #: once.

@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple
 
 from sluice_core.describe import OBJECTS, Scalar
-from sluice_core.messages.base import Message
-from sluice_core.messages.bounds import Bounds
+from sluice_core.messages.base import Bounds, Message
 from sluice_core.messages.policies import CONTAINER, NAME, TENANT, VOLUME, Target
 from sluice_core.messages.predicate import OPERATORS, Predicate, all_of, any_of
 from sluice_core.metrics.reading import Reading

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from sluice_agent.agent import Agent
 from sluice_agent.calibrate import cli
 from sluice_agent.settings import OPTIONS, SECTION, Settings
-from sluice_core.command_line import run_daemon
 from sluice_core.errors import SluiceError
 from sluice_core.logs import start_logging
-from sluice_core.options import read_file, sample_section
+from sluice_core.options import read_file, run_daemon, sample_section
 
 log = logging.getLogger("sluice_agent")
 

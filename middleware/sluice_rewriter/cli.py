@@ -6,7 +6,7 @@ import logging
 import signal
 from collections.abc import Sequence
 
-from sluice_core.command_line import run_daemon
+from sluice_core.options import run_daemon
 from sluice_middleware.swift import internal_api
 from sluice_rewriter.settings import sample_file
 

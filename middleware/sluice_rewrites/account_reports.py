@@ -27,8 +27,7 @@ from typing import Any, Final
 from sluice_core.messages.base import Message, PackedMessage
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Operation, decode_all, nothing, scripted
-from sluice_core.store.scripts import timed_script
+from sluice_core.store.operation import Operation, decode_all, nothing, scripted, timed_script
 
 #: Seconds after which nobody is waited for who has not begun to read.
 PATIENCE: Final = 30.0

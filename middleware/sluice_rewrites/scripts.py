@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from sluice_core.jobs import lease_script
-from sluice_core.store.scripts import timed_script
+from sluice_core.store.operation import timed_script
 
 #: KEYS: jobs, units to do of the job, progress.  ARGV: id, document.
 CREATE: Final = timed_script("""

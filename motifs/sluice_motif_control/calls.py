@@ -19,8 +19,7 @@ from typing import Any, Final, Protocol
 
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, PeerError
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Operation, decoded, scripted
-from sluice_core.store.scripts import Script, timed_script
+from sluice_core.store.operation import Operation, Script, decoded, scripted, timed_script
 from sluice_core.store.store import Store
 from sluice_motif_control.daemons import LIFE
 from sluice_motif_control.messages import MotifAnswer, MotifCall

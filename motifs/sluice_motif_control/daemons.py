@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Operation, decoded, scripted
-from sluice_core.store.scripts import timed_script
+from sluice_core.store.operation import Operation, decoded, scripted, timed_script
 from sluice_motif_control.messages import MotifDaemon
 
 #: Seconds after which a daemon that says nothing is gone.

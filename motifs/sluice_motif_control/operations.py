@@ -11,8 +11,7 @@ from typing import Final
 
 from sluice_core.jobs import ENDED, lease_script, longest_ended
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import MessageHash, Operation, decoded, nothing, scripted
-from sluice_core.store.scripts import Script
+from sluice_core.store.operation import MessageHash, Operation, Script, decoded, nothing, scripted
 from sluice_motif_control.messages import CANCELLED, MotifOperation
 
 #: Seconds for which an operation belongs to the daemon that claimed it or reported.

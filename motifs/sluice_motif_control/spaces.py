@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Operation, decoded, scripted
-from sluice_core.store.scripts import timed_script
+from sluice_core.store.operation import Operation, decoded, scripted, timed_script
 from sluice_motif_control.messages import SpaceStatus
 
 #: Seconds for which a report is shown; it is written every second or two.

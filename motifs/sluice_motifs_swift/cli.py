@@ -11,7 +11,7 @@ import logging
 import signal
 from collections.abc import Sequence
 
-from sluice_core.command_line import run_daemon
+from sluice_core.options import run_daemon
 from sluice_middleware.swift import internal_api
 
 

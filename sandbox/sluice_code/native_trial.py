@@ -27,8 +27,8 @@ from sluice_code.loader import load_class
 from sluice_core.control import Controller, ControllerInfo, Observation
 from sluice_core.describe import NATIVE, NBDKIT
 from sluice_core.errors import DecodeError, PeerError, SluiceError
+from sluice_core.messages.bandwidth import ALLOCATED_METHODS
 from sluice_core.messages.base import Message
-from sluice_core.messages.controller_rates import ALLOCATED_METHODS
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Revision
 
 #: Kind of code → the module that tries it.

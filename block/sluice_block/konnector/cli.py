@@ -28,10 +28,9 @@ from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.refusals import REFUSALS, Refusals
 from sluice_block.uploaded.sandbox import Confinement
 from sluice_code.code_store import CodeStore
-from sluice_core.command_line import run_daemon
 from sluice_core.logs import start_logging
 from sluice_core.messages.uploads import Upload
-from sluice_core.options import OptionError, read_file, sample_section
+from sluice_core.options import OptionError, read_file, run_daemon, sample_section
 from sluice_core.snapshot.reader import SnapshotReader
 
 log = logging.getLogger("sluice_block.konnector")

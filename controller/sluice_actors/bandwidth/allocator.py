@@ -31,9 +31,8 @@ from sluice_actors.bandwidth.reports.reporter import Reporter
 from sluice_actors.bandwidth.share_encoder import SharePrefixes, concatenate, encode_shares, pack_shares
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_core.describe import PROXY, STORAGE_NODE
-from sluice_core.messages.bandwidth import GET, METHODS, NodeLoad, Shares
+from sluice_core.messages.bandwidth import ALLOCATED_METHODS, GET, METHODS, NodeLoad, Shares
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
-from sluice_core.messages.controller_rates import ALLOCATED_METHODS
 
 #: Seconds that one round may stand for.
 _SHORTEST, _LONGEST = 0.2, 5.0

@@ -42,8 +42,8 @@ from sluice_core.connections.exchanges import (
 from sluice_core.connections.publisher import Publisher
 from sluice_core.describe import BANDWIDTH, REPLICATION
 from sluice_core.errors import DecodeError
+from sluice_core.messages.bandwidth import ControllerRates
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
-from sluice_core.messages.controller_rates import ControllerRates
 from sluice_core.messages.policies import Assignment, Change
 from sluice_core.store import fencing
 from sluice_core.store.store import AsyncStore

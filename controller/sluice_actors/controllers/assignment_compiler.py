@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 from sluice_actors.controllers.controller_process import ControllerError
 from sluice_core.control import Assign
 from sluice_core.describe import PLACES
-from sluice_core.messages.bounds import MOST_RATE
-from sluice_core.messages.controller_rates import Rate
+from sluice_core.messages.bandwidth import Rate
+from sluice_core.messages.base import MOST_RATE
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, Assignment
 from sluice_dsl.assignments import assignment_for
 from sluice_dsl.catalogue.base import Catalogue

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from sluice_core.control import FlowPart, FlowState, NodeCapacity, Observation
 from sluice_core.messages.bandwidth_report import BandwidthReport
-from sluice_core.store.bandwidth_reports import FRESH, RETENTION, read_idle_flows, read_report
+from sluice_core.store.operations import REPORT_FRESH, REPORT_RETENTION, read_bandwidth_report, read_idle_flows
 from sluice_core.store.store import AsyncStore
 
 #: Names of a report's fields that a controller knows by another name.
@@ -50,8 +50,8 @@ async def read_bandwidth(store: AsyncStore) -> BandwidthView | None:
 
     :raises PeerError: when Redis is away
     """
-    report, left = await store.run(read_report(store.keys))
-    if report is None or RETENTION - left > FRESH:
+    report, left = await store.run(read_bandwidth_report(store.keys))
+    if report is None or REPORT_RETENTION - left > REPORT_FRESH:
         return None
     if report.promises:
         report = report.with_idle(await store.run(read_idle_flows(store.keys, report.promises)))

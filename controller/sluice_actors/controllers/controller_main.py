@@ -24,7 +24,7 @@ from sluice_actors.controllers import ipc
 from sluice_code.loader import describe_error, load_class
 from sluice_core.control import Assign, Controller, ControllerInfo, Observation
 from sluice_core.errors import SluiceError
-from sluice_core.messages.controller_rates import MOST_RATES, Rate
+from sluice_core.messages.bandwidth import MOST_RATES, Rate
 
 #: More than this is a mistake, not a decision.
 MOST_ASSIGNS: Final = 10_000

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from sluice_actors.controllers import ipc
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import DecodeError, SluiceError
-from sluice_core.messages.controller_rates import Rate
+from sluice_core.messages.bandwidth import Rate
 
 log = logging.getLogger(__name__)
 

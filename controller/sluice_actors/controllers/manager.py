@@ -23,7 +23,7 @@ from sluice_actors.policies.decision_writer import DecisionWriter
 from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_code.code_store import CodeStore
 from sluice_code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
-from sluice_core.messages.controller_rates import ControllerRates
+from sluice_core.messages.bandwidth import ControllerRates
 from sluice_core.messages.policies import Change
 from sluice_core.messages.uploads import CONTROLLER_CODE, Upload, upload_key
 from sluice_core.store.operation import Operation, decoded

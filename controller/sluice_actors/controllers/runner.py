@@ -33,7 +33,7 @@ from sluice_actors.policies.decision_writer import DecisionWriter
 from sluice_actors.runtime.tasks import wait_at_most
 from sluice_core.control import Observation
 from sluice_core.errors import Conflict, Fenced, PeerError
-from sluice_core.messages.controller_rates import ControllerRates, Rate
+from sluice_core.messages.bandwidth import ControllerRates, Rate
 from sluice_core.messages.events import CONTROLLER_FAILED
 from sluice_core.messages.uploads import Revision, Upload
 from sluice_core.store import fencing

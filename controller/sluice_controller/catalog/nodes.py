@@ -33,7 +33,7 @@ from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import policy_of_assignment
 from sluice_core.messages.services import DONE, FAILED, ServiceState
-from sluice_core.store.bandwidth_reports import FRESH, RETENTION, read_idle_flows, read_report
+from sluice_core.store.operations import REPORT_FRESH, REPORT_RETENTION, read_bandwidth_report, read_idle_flows
 from sluice_core.store.records import Head
 
 log = logging.getLogger(__name__)
@@ -266,7 +266,7 @@ def wait_until(backend: Backend, done: Callable[[], bool], seconds: float, step:
 
 
 def current_report(backend: Backend, idle: bool = False) -> BandwidthReport | None:
-    """The last report; None when it is older than :data:`FRESH` seconds, or there is none.
+    """The last report; None when it is older than :data:`REPORT_FRESH` seconds, or there is none.
 
     :param idle: with the flows that are idle, which are many and to be read besides
     :raises PeerError: when Redis is away
@@ -279,12 +279,12 @@ def report_and_age(backend: Backend, idle: bool = False) -> tuple[BandwidthRepor
 
     :raises PeerError: when Redis is away
     """
-    report, left = backend.store.run(read_report(backend.store.keys))
+    report, left = backend.store.run(read_bandwidth_report(backend.store.keys))
     if report is None:
         return None, math.inf
     # Redis' own clock says how old it is; those of two hosts may be apart
-    age = RETENTION - left if left >= 0 else backend.now() - report.at
-    if age > FRESH:
+    age = REPORT_RETENTION - left if left >= 0 else backend.now() - report.at
+    if age > REPORT_FRESH:
         return None, math.inf
     if idle and report.promises:
         report = report.with_idle(backend.store.run(read_idle_flows(backend.store.keys, report.promises)))

@@ -15,7 +15,7 @@ from sluice_controller.code.metrics import check_name as check_metric_name
 from sluice_core.control import ControllerInfo
 from sluice_core.describe import NATIVE
 from sluice_core.errors import CallerError
-from sluice_core.messages.controller_rates import ALLOCATED_METHODS
+from sluice_core.messages.bandwidth import ALLOCATED_METHODS
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
 from sluice_metrics.native import metric_info
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sluice_core.errors import CallerError
-from sluice_core.messages.bounds import MOST_RATE
+from sluice_core.messages.base import MOST_RATE
 from sluice_dsl.checks.bandwidth_checks import BARE_RATE
 from sluice_dsl.syntax.units import UnitError, read_quantity
 

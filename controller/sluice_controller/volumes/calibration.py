@@ -12,7 +12,7 @@ from sluice_controller.volumes.cinder_access import Caller, check_node, service_
 from sluice_controller.volumes.ordering import new_operation
 from sluice_controller.volumes.tiers import KnownPools
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.messages.bounds import MOST_RATE
+from sluice_core.messages.base import MOST_RATE
 from sluice_dsl.diagnostics import closest_match
 from sluice_volumes import operations
 from sluice_volumes.attachments import Request

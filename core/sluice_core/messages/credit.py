@@ -22,8 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import OBJECT_BOUNDS, Flow, MovedObject
-from sluice_core.messages.base import Message, PackedMessage
-from sluice_core.messages.bounds import MOST, MOST_RATE, MOST_TOTAL, NO_BOUND, Bounds
+from sluice_core.messages.base import MOST, MOST_RATE, MOST_TOTAL, NO_BOUND, Bounds, Message, PackedMessage
 
 #: Suffix of the socket for credit, beside the socket for counters.
 CREDIT_SUFFIX: Final = ".credit"

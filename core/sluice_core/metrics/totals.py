@@ -27,14 +27,46 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from math import isfinite
-from typing import Final
+from typing import Final, TypeVar
 
 from sluice_core.describe import KONNECTOR
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import Counters, Hello
-from sluice_core.messages.policies import OBJECT
-from sluice_core.metrics.granularity import by_granularity, granularity, sketches_by_volume, values_by_volume
-from sluice_core.metrics.sketch import Sketch, Sketches, SketchGrowth, unpack
+from sluice_core.messages.policies import CONTAINER, OBJECT, TENANT, VOLUME
+from sluice_core.metrics.sketch import Sketch, Sketches, SketchGrowth, merge, unpack
+
+T = TypeVar("T")
+
+
+def granularity(path: str) -> str:
+    """The target level of ``account``, ``account/container`` or ``account/container/object``."""
+    return (TENANT, CONTAINER, OBJECT)[min(path.count("/"), 2)]
+
+
+def by_granularity(cells: Mapping[str, T]) -> dict[str, dict[str, T]]:
+    """What there is by the level of its path."""
+    found: dict[str, dict[str, T]] = {}
+    for path, value in cells.items():
+        found.setdefault(granularity(path), {})[path] = value
+    return found
+
+
+def values_by_volume(cells: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """What there is by ``account/volume``, for each volume and, added up, for each tenant."""
+    tenants: dict[str, float] = {}
+    for path, value in cells.items():
+        account = path.partition("/")[0]
+        tenants[account] = tenants.get(account, 0.0) + value
+    return {VOLUME: dict(cells), TENANT: tenants} if cells else {}
+
+
+def sketches_by_volume(cells: Mapping[str, Sketch]) -> dict[str, dict[str, Sketch]]:
+    """The same of sketches."""
+    tenants: dict[str, Sketch] = {}
+    for path, sketch in cells.items():
+        merge(tenants.setdefault(path.partition("/")[0], {}), sketch.items())
+    return {VOLUME: dict(cells), TENANT: tenants} if cells else {}
+
 
 #: Seconds after which a worker forgets a row without news (if no level is up) …
 WORKER_FORGETS: Final = 300.0

@@ -2,13 +2,18 @@
 
 Tenants and containers are measured at every replica of their databases, and the highest of these counts.  Space is
 that of a node's devices, and of the devices of a storage policy.
+
+The reader sends its batches through a pipe to the agent, which passes them on as they are.  Each is a frame; one of the
+name :data:`ACCOUNTS` holds no batch (``sluice_rewrites.account_reports``).
 """
 
 from __future__ import annotations
 
+import struct
 from typing import Final
 
 from sluice_core.describe import MetricInfo
+from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import HIGHEST, LOWEST
 from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT
 from sluice_core.metrics.node_metrics import NODE, NODE_METRICS, STORAGE_POLICY
@@ -40,3 +45,27 @@ MERGES: Final = {STORED: HIGHEST, OBJECTS: HIGHEST, NODE_FREE: LOWEST, STORAGE_P
 AGENT_METRICS: Final = (*(one.info for one in NODE_METRICS), *USAGE_METRICS)
 #: Seconds between two windows of these that are not measured each second, unless a node says otherwise.
 SLOW_PERIODS: Final = {one.name: one.period for one in AGENT_METRICS}
+
+#: In the place of a metric's name, which has capital letters.
+ACCOUNTS: Final = "accounts"
+#: Lengths of a metric's name and of the encoded batch, which follow.
+HEAD: Final = struct.Struct("!HI")
+#: A longer batch is none.
+LONGEST_BATCH: Final = 256 << 20
+
+
+def encode_frame(metric: str, body: bytes) -> bytes:
+    """One batch with the name of its metric."""
+    name = metric.encode()
+    return HEAD.pack(len(name), len(body)) + name + body
+
+
+def decode_head(raw: bytes) -> tuple[int, int]:
+    """Lengths of the name and of the batch that follow ``raw``, :data:`HEAD` of them.
+
+    :raises DecodeError: when these are no lengths of a frame
+    """
+    name, body = HEAD.unpack(raw)
+    if not 0 < name <= 1000 or not 0 < body <= LONGEST_BATCH:
+        raise DecodeError(f"not the head of a frame: lengths {name} and {body}", raw)
+    return name, body

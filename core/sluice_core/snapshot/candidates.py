@@ -14,8 +14,7 @@ from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Assignment
 from sluice_core.messages.predicate import compile_predicate
 from sluice_core.resolve import Candidates
-from sluice_core.snapshot.records import STAMP, decode_record
-from sluice_core.snapshot.registry import referenced_group
+from sluice_core.snapshot.records import STAMP, decode_record, referenced_group
 
 NOTHING: Final = Candidates(())
 MOST: Final = 10_000

@@ -22,6 +22,7 @@ from sluice_core.snapshot.keys import (
     snapshot_placement_key,
 )
 from sluice_core.snapshot.records import (
+    REGISTRY_FORMAT,
     STAMP,
     IndexEntry,
     LastChange,
@@ -29,14 +30,11 @@ from sluice_core.snapshot.records import (
     decode_record,
     encode_members,
     encode_record,
-    is_record,
-    record_key,
-)
-from sluice_core.snapshot.registry import (
-    REGISTRY_FORMAT,
     is_kept,
+    is_record,
     kind_and_name,
     membership,
+    record_key,
     reference,
     storage_policy_of,
 )

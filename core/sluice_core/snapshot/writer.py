@@ -20,8 +20,7 @@ from sluice_core.messages.uploads import Upload
 from sluice_core.snapshot import lmdb_adapter
 from sluice_core.snapshot.keys import SNAPSHOT_INDEX_PREFIX, SNAPSHOT_UPLOADS_KEY
 from sluice_core.snapshot.lmdb_adapter import SnapshotError, lmdb_errors
-from sluice_core.snapshot.records import IndexEntry, LastChange, Meta, decode_record, is_record
-from sluice_core.snapshot.registry import referenced_group
+from sluice_core.snapshot.records import IndexEntry, LastChange, Meta, decode_record, is_record, referenced_group
 from sluice_core.snapshot.transaction import (
     Judge,
     SnapshotContents,

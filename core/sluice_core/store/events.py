@@ -26,8 +26,7 @@ from sluice_core.errors import DecodeError
 from sluice_core.messages.events import EVENTS_LEFT_OUT, KINDS, Event
 from sluice_core.store.change_stream import LONGEST_BLOCK, stream_fields
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Command, Operation, nothing, scripted
-from sluice_core.store.scripts import Script
+from sluice_core.store.operation import Command, Operation, Script, nothing, scripted
 
 log = logging.getLogger(__name__)
 

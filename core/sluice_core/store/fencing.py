@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from sluice_core.messages.policies import Assignment, Policy, PolicyState, policy_of_assignment
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Operation, decoded, scripted
-from sluice_core.store.scripts import Script
+from sluice_core.store.operation import Operation, Script, decoded, scripted
 
 #: Enough to divide evenly between a dozen hosts, few enough to be checked in every commit.
 SLOTS: Final = 256

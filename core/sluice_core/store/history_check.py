@@ -17,9 +17,22 @@ from typing import Final
 
 from sluice_core.messages.policies import Change
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Command, Operation
+from sluice_core.store.operation import Command, Operation, Script
 from sluice_core.store.records import Head
-from sluice_core.store.scripts import DIGEST
+
+#: The digest of an entry of the change stream: sha1 of all its names and values, of each its length and the first
+#: ARGV[2] bytes.  ARGV[1] is the entry's id; empty: that of the newest change.  Nothing when it is not in the stream.
+DIGEST: Final = Script("""
+local id = ARGV[1]
+if id == '' then id = (redis.call('GET', KEYS[2]) or '0') .. '-0' end
+local found = redis.call('XRANGE', KEYS[1], id, id)[1]
+if not found then return '' end
+local parts = {}
+for i, part in ipairs(found[2]) do
+  parts[i] = string.format('%d:', #part) .. string.sub(part, 1, tonumber(ARGV[2]))
+end
+return redis.sha1hex(table.concat(parts))
+""")
 
 #: Bytes of each name and value of an entry that are digested, beside its length: a change may be megabytes, and many
 #: ask each second.  The first ones hold the time of the change to the microsecond, and who made it.

@@ -2,26 +2,60 @@
 
 :class:`sluice_core.store.store.Store` and :class:`sluice_core.store.store.AsyncStore` run operations; other modules of
 this package build them.
+
+An operation may be a Lua script, which is one atomic change.  Redis does not undo what a script wrote before it failed,
+so in a script every check comes first.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages.base import Message
 from sluice_core.store.keys import Keys
-from sluice_core.store.scripts import REPLACE, Script
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 Command = tuple[str | bytes | int | float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script's source and the digest that it is called by."""
+
+    source: str
+    #: What EVALSHA names it by.
+    sha: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sha", hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest())
+
+
+def timed_script(source: str) -> Script:
+    """A script that knows ``now``, unix seconds of Redis' clock: who uses it runs on many machines."""
+    return Script(
+        f"""
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+{source.lstrip()}"""
+    )
+
+
+#: Compare and set.  KEYS: a hash.  ARGV: field, the bytes that it has, the bytes that it gets.  Answers whether it had
+#: them.
+REPLACE: Final = Script("""
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+""")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
+from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import Assignment, Entry, Policy, PolicyState
 from sluice_core.messages.services import ServiceState
@@ -21,6 +22,7 @@ from sluice_core.store.operation import (
     M,
     MessageHash,
     Operation,
+    Script,
     decode_all,
     decoded,
     nothing,
@@ -30,7 +32,33 @@ from sluice_core.store.operation import (
     write_documents,
 )
 from sluice_core.store.records import FullState, Head
-from sluice_core.store.scripts import ADOPT, POLICIES
+
+#: Adopt what there is now, as a history of its own if there is none (a wiped Redis), and remember who
+#: said so.  ARGV: id for a new history, who, when.  Answers ``[history, epoch]``.
+ADOPT: Final = Script("""
+local history, epoch = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]) or '0'
+if not history then
+  history, epoch = ARGV[1], '0'
+  redis.call('DEL', KEYS[5], KEYS[6])
+  redis.call('SET', KEYS[1], history)
+  redis.call('SET', KEYS[2], epoch)
+end
+redis.call('SET', KEYS[3], history .. ':' .. epoch)
+redis.call('LPUSH', KEYS[4], cjson.encode({history = history, epoch = tonumber(epoch), by = ARGV[2], at = ARGV[3]}))
+redis.call('LTRIM', KEYS[4], 0, 99)
+return {history, epoch}
+""")
+
+#: All policies with their versions, read together: a list of id, document, version.
+POLICIES: Final = Script("""
+local found, flat = redis.call('HGETALL', KEYS[1]), {}
+for i = 1, #found, 2 do
+  flat[#flat + 1] = found[i]
+  flat[#flat + 1] = found[i + 1]
+  flat[#flat + 1] = redis.call('HGET', KEYS[2], 'policy/' .. found[i]) or '0'
+end
+return flat
+""")
 
 # Only :data:`NODES` is written by itself; a commit writes policies' states, uploads and entries.
 #: Policy id → what its actor wrote.
@@ -43,6 +71,11 @@ ENTRIES: Final = MessageHash(Entry, lambda keys: keys.registry, "key")
 SERVICE_STATES: Final = MessageHash(ServiceState, lambda keys: keys.services, "assignment")
 #: The last report of every node.
 NODES: Final = MessageHash(NodeReport, lambda keys: keys.nodes, "node")
+
+#: Seconds for which Redis keeps a bandwidth report after it was put there.
+REPORT_RETENTION: Final = 10.0
+#: Age in seconds from which on a bandwidth report says nothing about now.
+REPORT_FRESH: Final = 5.0
 
 
 def head(keys: Keys) -> Operation[Head]:
@@ -202,3 +235,19 @@ def write_service_states(keys: Keys, changes: Mapping[str, ServiceState | None])
 
 def _read_list(cls: type[M], key: str) -> Operation[list[M]]:
     return Operation((("HGETALL", key),), lambda replies: list(decode_all(cls, replies[0])[0].values()))
+
+
+def read_bandwidth_report(keys: Keys) -> Operation[tuple[BandwidthReport | None, float]]:
+    """The bandwidth report, and the seconds for which it is kept yet; negative when that is without an end."""
+
+    def parse(replies: list[Any]) -> tuple[BandwidthReport | None, float]:
+        raw, left = replies
+        return decoded(BandwidthReport, keys.bandwidth, raw), left / 1000
+
+    return Operation((("GET", keys.bandwidth), ("PTTL", keys.bandwidth)), parse)
+
+
+def read_idle_flows(keys: Keys, digest: str) -> Operation[IdleFlowReport | None]:
+    """The rows of idle flows that a report names."""
+    key = keys.promises(digest)
+    return Operation((("GET", key),), lambda replies: decoded(IdleFlowReport, key, replies[0]))

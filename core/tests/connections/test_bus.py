@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from sluice_core.connections.bus_urls import parse_bus_url
+from sluice_core.connections.bus_connection import parse_bus_url
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.publisher import Publisher
 from sluice_core.options import OptionError

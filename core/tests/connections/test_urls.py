@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_core.connections.bus_urls import connection_parameters, parse_bus_url
+from sluice_core.connections.bus_connection import connection_parameters, parse_bus_url
 from sluice_core.connections.publisher import Publisher
 from sluice_core.connections.urls import Host, parse_url
 from sluice_core.options import OptionError

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_core.errors import DecodeError
-from sluice_core.metrics.batch_frame import HEAD, decode_head, encode_frame
+from sluice_core.metrics.usage_metrics import HEAD, decode_head, encode_frame
 
 
 @given(st.text(min_size=1, max_size=200), st.binary(min_size=1, max_size=300))

@@ -6,8 +6,7 @@ import pytest
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import Counters, Hello
-from sluice_core.metrics.granularity import granularity
-from sluice_core.metrics.totals import AGENT_FORGETS, MOST_OBJECTS, OBJECTS_FORGET, Totals, birth, means
+from sluice_core.metrics.totals import AGENT_FORGETS, MOST_OBJECTS, OBJECTS_FORGET, Totals, birth, granularity, means
 
 METRICS = ("PUTS_SEC", "PUT_BW", "ACTIVE_REQUESTS")
 SILENCE = {"PUTS_SEC": {}, "PUT_BW": {}, "ACTIVE_REQUESTS": {}}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from sluice_core.connections.bus_urls import parse_bus_url
+from sluice_core.connections.bus_connection import parse_bus_url
 from sluice_core.connections.exchanges import METRICS_EXCHANGE
 from sluice_core.connections.urls import ServerUrl, check_hostname
 from sluice_core.metrics.node_metrics import collectd_routing_key

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import SIDES, Flow, Load, MovedObject, NodeLoad, ObjectKey, fastest_objects
-from sluice_core.messages.bounds import MOST
+from sluice_core.messages.base import MOST
 from sluice_core.messages.credit import CreditHello, TrafficReport
 
 PERIOD: Final = 1.0

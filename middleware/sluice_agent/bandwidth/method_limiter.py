@@ -25,7 +25,7 @@ from typing import Final
 from sluice_agent.bandwidth.flow_limiter import MIN_RATE, FlowLimiter
 from sluice_agent.bandwidth.token_bucket import TokenBucket
 from sluice_core.messages.bandwidth import Flow, Share
-from sluice_core.messages.bounds import MOST_RATE
+from sluice_core.messages.base import MOST_RATE
 
 #: The size of the pool, in seconds of the divided rate.
 POOL_SECONDS: Final = 0.1

@@ -20,8 +20,7 @@ from sluice_code.native_trial import Interpreter
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.metrics.batch_frame import ACCOUNTS, HEAD, decode_head
-from sluice_core.metrics.usage_metrics import STORED
+from sluice_core.metrics.usage_metrics import ACCOUNTS, HEAD, STORED, decode_head
 from sluice_rewrites.account_reports import AccountsFound
 
 log = logging.getLogger(__name__)

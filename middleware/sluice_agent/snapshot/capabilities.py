@@ -24,7 +24,7 @@ from sluice_core.messages.nodes import Hello
 from sluice_core.messages.policies import GROUP, LEVELS, Assignment
 from sluice_core.messages.predicate import compile_predicate
 from sluice_core.messages.uploads import Upload
-from sluice_core.snapshot.registry import MEMBER_LEVELS
+from sluice_core.snapshot.records import MEMBER_LEVELS
 from sluice_motif_control.announcements import MOTIF_STATES, READY
 from sluice_volumes.actions import stack_filter
 

@@ -1,7 +1,7 @@
 """``python -m sluice_middleware.usage <node> <period> <conf> …``: the usage reader of a storage node.
 
 The agent starts it, in Swift's interpreter and as Swift's user, and passes on what it writes: one frame per batch
-(``sluice_core.metrics.batch_frame``) on standard output.  It ends when its standard input does, so that it never
+(``sluice_core.metrics.usage_metrics``) on standard output.  It ends when its standard input does, so that it never
 outlives the agent.
 
 A byte on its standard input asks for the accounts: it answers with one frame of all accounts that its databases have
@@ -25,7 +25,7 @@ from typing import BinaryIO, Final
 
 from sluice_core.logs import start_logging
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.metrics.batch_frame import ACCOUNTS, encode_frame
+from sluice_core.metrics.usage_metrics import ACCOUNTS, encode_frame
 from sluice_middleware.swift import storage_api
 from sluice_middleware.usage.accounts import AccountReader
 from sluice_middleware.usage.batches import UsageBatches

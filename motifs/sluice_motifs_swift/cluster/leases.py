@@ -18,8 +18,7 @@ from typing import Any, Final
 
 from sluice_core.errors import PeerError
 from sluice_core.store.keys import Keys
-from sluice_core.store.operation import Operation, scripted
-from sluice_core.store.scripts import Script
+from sluice_core.store.operation import Operation, Script, scripted
 from sluice_core.store.store import Store
 from sluice_motifs.storage.leases import LASTS
 from sluice_motifs.storage.shim import Lease

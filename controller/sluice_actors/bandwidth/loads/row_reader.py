@@ -12,7 +12,7 @@ from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_actors.bandwidth.loads.decoder import PackedRows, row_prefix
 from sluice_actors.bandwidth.loads.flow_index import FlowIndex, is_valid_key
 from sluice_core.messages.bandwidth import Load
-from sluice_core.messages.bounds import MOST
+from sluice_core.messages.base import MOST
 
 #: Fields before the three numbers of a row.
 _KEY: Final = len(Load._fields) - 3

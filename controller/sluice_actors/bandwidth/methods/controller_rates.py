@@ -15,7 +15,7 @@ import numpy as np
 from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_actors.bandwidth.methods.allocation import MIN_RATE, MethodAllocation, add_priorities, share_columns
 from sluice_actors.bandwidth.methods.demand import MethodDemand
-from sluice_core.messages.controller_rates import ControllerRates
+from sluice_core.messages.bandwidth import ControllerRates
 
 
 @dataclass(slots=True)

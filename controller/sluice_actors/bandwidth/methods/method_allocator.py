@@ -23,8 +23,7 @@ from sluice_actors.bandwidth.methods.demand import FlowDemand, MethodDemand, col
 from sluice_actors.bandwidth.methods.floors import SlowFlows, allocate_floors
 from sluice_actors.bandwidth.methods.replication_cap import allocate_replication
 from sluice_actors.bandwidth.objectives import Objectives
-from sluice_core.messages.bandwidth import REPLICATION, SIDES
-from sluice_core.messages.controller_rates import ControllerRates
+from sluice_core.messages.bandwidth import REPLICATION, SIDES, ControllerRates
 
 
 @dataclass(slots=True)

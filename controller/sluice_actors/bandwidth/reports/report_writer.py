@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
-from sluice_core.store.bandwidth_reports import RETENTION
 from sluice_core.store.operation import Operation, nothing
+from sluice_core.store.operations import REPORT_RETENTION
 from sluice_core.store.store import AsyncStore
 
-_TTL = int(RETENTION)
+_TTL = int(REPORT_RETENTION)
 
 
 class ReportWriter:

@@ -11,8 +11,7 @@ from sluice_actors.bandwidth.methods.controller_rates import ControllerRateTable
 from sluice_actors.controllers.bandwidth_view import BandwidthView
 from sluice_core.control import Observation
 from sluice_core.describe import PROXY
-from sluice_core.messages.bandwidth import GET
-from sluice_core.messages.controller_rates import ControllerRates, Rate
+from sluice_core.messages.bandwidth import GET, ControllerRates, Rate
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "docs" / "examples" / "bandwidth_differentiation.py"
 EVERYWHERE = {"p1": math.inf, "p2": math.inf}

@@ -8,7 +8,7 @@ from sluice_actors.testing import PolicyTestbed
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import Change
 from sluice_core.messages.registry import Group
-from sluice_core.metrics.granularity import values_by_volume
+from sluice_core.metrics.totals import values_by_volume
 from sluice_dsl.compile import compile_text
 from sluice_dsl.plan import Plan
 from sluice_dsl.testing import make_catalogue

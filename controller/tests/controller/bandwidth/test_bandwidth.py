@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
-from sluice_core.store.bandwidth_reports import FRESH, RETENTION
+from sluice_core.store.operations import REPORT_FRESH, REPORT_RETENTION
 
 MB = 1e6
 OWNER = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}
@@ -78,7 +78,7 @@ def paint(backend):
 
     def put(picture=PICTURE, age=0.0):
         at = time.time() - age
-        kept = {"px": int((RETENTION - age) * 1000)} if age < RETENTION else {"px": 1}
+        kept = {"px": int((REPORT_RETENTION - age) * 1000)} if age < REPORT_RETENTION else {"px": 1}
         backend.store.client.set(backend.store.keys.bandwidth, replace(picture, at=at).encode(), **kept)
 
     return put
@@ -117,7 +117,7 @@ def test_while_nobody_measures_a_list_is_empty_and_says_so(api, paint, name):
     assert shown() == nothing
     paint()
     assert (shown()["stale"], bool(shown()[name]), shown()["at"][:2]) == (False, True, "20")
-    paint(age=FRESH + 1)
+    paint(age=REPORT_FRESH + 1)
     assert shown() == nothing
     assert (api.get("/bw").json(), api.get("/bw").headers["X-Sluice-Measured-At"]) == ({}, "")
 

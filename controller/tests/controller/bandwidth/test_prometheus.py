@@ -13,7 +13,7 @@ from sluice_aio.base.ports import free_port
 from sluice_controller.catalog.backend import open_backend
 from sluice_controller.identity.caller import Identity
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
-from sluice_core.store.bandwidth_reports import FRESH, RETENTION
+from sluice_core.store.operations import REPORT_FRESH, REPORT_RETENTION
 
 MB = 1e6
 OWNER = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}
@@ -47,7 +47,7 @@ def paint(backend):
     """A function that puts a picture into Redis, as whoever divides does, ``age`` seconds ago."""
 
     def put(picture=PICTURE, age=0.0, at=None):
-        kept = {"px": int((RETENTION - age) * 1000)}
+        kept = {"px": int((REPORT_RETENTION - age) * 1000)}
         at = time.time() - age if at is None else at
         backend.store.client.set(backend.store.keys.bandwidth, replace(picture, at=at).encode(), **kept)
 
@@ -207,8 +207,8 @@ def test_the_age_is_by_the_clock_of_redis_and_infinite_without_a_report(paint, r
     assert age == math.inf
     paint(age=1.0, at=time.time() - 3600)
     (age,) = read()[AGE].values()
-    assert 1.0 <= age <= FRESH
-    paint(age=FRESH + 1)
+    assert 1.0 <= age <= REPORT_FRESH
+    paint(age=REPORT_FRESH + 1)
     found = read()
     assert list(found[AGE].values()) == [math.inf]
     assert [found[name] for name in (FLOWS, PARTS, LEFT_OUT)] == [{}, {}, {}]

@@ -10,7 +10,7 @@ from sluice_controller.identity.caller import IDENTITY, Identity
 from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import PolicyState
-from sluice_core.store.bandwidth_reports import RETENTION
+from sluice_core.store.operations import REPORT_RETENTION
 from sluice_core.store.records import Draft
 
 RITA = Identity.from_user("u-rita", "rita", "acme-id", "acme", ("reader",))
@@ -38,7 +38,7 @@ def cluster(api, backend, create):
 def test_an_administrator_sees_all_counts(api, backend, cluster):
     own, others = cluster
     report = BandwidthReport(time.time(), "h1", 1, 1, infeasible={own: 2e6, others[0]: 3e6, "gone": 1e6})
-    backend.store.client.set(backend.store.keys.bandwidth, report.encode(), ex=int(RETENTION))
+    backend.store.client.set(backend.store.keys.bandwidth, report.encode(), ex=int(REPORT_RETENTION))
     found = api.get("/overview").json()
     counts = {"total": 5, "active": 2, "waiting": 1, "failed": 1, "disabled": 1, "refused": 1}
     assert found["policies"] == counts

@@ -10,7 +10,7 @@ from sluice_agent.metrics import usage
 from sluice_agent.settings import OPTIONS, Settings
 from sluice_code.native_trial import Interpreter
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.metrics.batch_frame import encode_frame
+from sluice_core.metrics.usage_metrics import encode_frame
 from sluice_core.options import OptionError, read_options
 from sluice_rewrites.account_reports import AccountsFound
 

@@ -12,8 +12,8 @@ from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
 
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.metrics.batch_frame import ACCOUNTS, HEAD, decode_head
 from sluice_core.metrics.merge import MergedBatches
+from sluice_core.metrics.usage_metrics import ACCOUNTS, HEAD, decode_head
 from sluice_middleware.usage import batches as usage_batches
 from sluice_middleware.usage.batches import UsageBatches
 from sluice_middleware.usage.databases import Pass, Usage
