@@ -15,7 +15,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.cache import cache
 from django.http import HttpRequest
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
 from horizon.exceptions import ServiceCatalogException
 from keystoneauth1.session import Session
 from keystoneauth1.token_endpoint import Token
@@ -60,12 +60,12 @@ class Failure:
     def title(self) -> str:
         """The same in two words."""
         titles: dict[str, str] = {
-            AWAY: _("Sluice does not answer"),
-            CONFLICT: _("This was changed meanwhile"),
-            MISSING: _("Not found"),
-            LOGIN: _("Please log in again"),
+            AWAY: gettext("Sluice does not answer"),
+            CONFLICT: gettext("This was changed meanwhile"),
+            MISSING: gettext("Not found"),
+            LOGIN: gettext("Please log in again"),
         }
-        return titles.get(self.kind) or str(_("Sluice refuses"))
+        return titles.get(self.kind) or str(gettext("Sluice refuses"))
 
 
 def client(request: HttpRequest, timeout: float = 0.0) -> Client:
@@ -77,7 +77,7 @@ def client(request: HttpRequest, timeout: float = 0.0) -> Client:
     try:
         endpoint = base.url_for(request, SERVICE)
     except ServiceCatalogException as error:
-        raise Unreachable(_("the catalogue of Keystone has no service `sluice`")) from error
+        raise Unreachable(gettext("the catalogue of Keystone has no service `sluice`")) from error
     verify = not settings.OPENSTACK_SSL_NO_VERIFY and (settings.OPENSTACK_SSL_CACERT or True)
     session = Session(auth=Token(endpoint, request.user.token.id), verify=verify)
     timeout = timeout or getattr(settings, "SLUICE_TIMEOUT", TIMEOUT)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django import forms
 from django.contrib import messages
@@ -19,22 +19,27 @@ from horizon import views
 
 from sluice_client import Client, ClientError
 from sluice_dashboard import api
+from sluice_dashboard.templatetags.sluice import url_in_panel
 from sluice_dashboard.views import shown_failure
 
 _WORD: Final = re.compile(r"`([^`]*)`")
 
 
 class ActionView(views.HorizonFormView):
-    """A form that does something; a subclass says ``form_class``, ``page_title``, ``success_url``, and :meth:`act`."""
+    """A form that does something; a subclass says ``form_class``, ``page_title``, ``next_page``, and :meth:`act`."""
 
     template_name = "sluice_dashboard/form.html"
     submit_label = _("Save")
-    #: Where who changes his mind goes; by default where one goes afterwards.
-    cancel_url = ""
+    #: The page of the panel where one goes afterwards, and those parameters of this URL that it needs.
+    next_page: ClassVar[tuple[str, ...]] = ("index",)
+    #: The same of where one goes without doing it; empty: where one goes afterwards.
+    cancel_page: ClassVar[tuple[str, ...]] = ()
+    #: What is said afterwards; empty for nothing.
+    done: Any = ""
     target = ""
 
-    def act(self, client: Client, data: Mapping[str, Any]) -> str:
-        """Do it; what is said about it afterwards, empty for nothing.
+    def act(self, client: Client, data: Mapping[str, Any]) -> str | None:
+        """Do it; what is said about it afterwards, None for what ``done`` says.
 
         :raises ClientError: which the form then shows
         """
@@ -54,6 +59,12 @@ class ActionView(views.HorizonFormView):
         """Say in ``form`` why it was not done."""
         form.add_error(self.field_of(failure, form), failure.message)
 
+    def get_success_url(self) -> str:
+        return self._url_of(*self.next_page)
+
+    def _url_of(self, page: str, *parameters: str) -> str:
+        return url_in_panel(self.request, page, *(self.kwargs[name] for name in parameters))
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Show what keeps the form from being shown in its place."""
         try:
@@ -67,7 +78,7 @@ class ActionView(views.HorizonFormView):
     def form_valid(self, form: forms.Form) -> HttpResponseBase:
         """Called with what was typed, when it is what the fields expect."""
         try:
-            done = self.act(api.client(self.request), form.cleaned_data)
+            done = self.act(api.client(self.request), form.cleaned_data) or self.done
         except ClientError as error:
             failure = shown_failure(error)
             self.add_failure(form, failure)
@@ -75,12 +86,12 @@ class ActionView(views.HorizonFormView):
             response.status_code = failure.status
             return response
         if done:
-            messages.success(self.request, done)
+            messages.success(self.request, str(done))
         return HttpResponseRedirect(self.get_success_url())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context_data(**kwargs)
-        back = self.cancel_url or self.get_success_url()
+        context: dict[str, Any] = super().get_context_data(**{**self.kwargs, **kwargs})
+        back = self._url_of(*self.cancel_page) if self.cancel_page else self.get_success_url()
         return {**context, "submit_label": self.submit_label, "cancel_url": back, "target": self.target}
 
 

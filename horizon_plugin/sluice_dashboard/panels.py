@@ -1,12 +1,35 @@
-"""The base of our panels: each says which operations of the API it is for."""
+"""The base of our dashboards and panels.
+
+``content/sluice/dashboard.py`` and ``content/sluice_project/dashboard.py`` list the panels of each dashboard.  Where
+a panel's pages are says its ``urls``: a module with ``urlpatterns``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import horizon
+from django.urls import URLPattern
+from django.utils.translation import gettext_lazy as _
 
 from sluice_dashboard import api
+
+
+class StorageGroup(horizon.PanelGroup):
+    """All panels, in the order of the menu; those that a dashboard does not register are left out."""
+
+    slug = "storage"
+    name = _("Storage")
+    panels = ("overview", "policies", "code", "registry", "bandwidth", "volumes", "monitoring", "changes")
+
+
+class StorageDashboard(horizon.Dashboard):
+    """A dashboard for whoever has the service in the catalogue."""
+
+    panels = (StorageGroup,)
+    default_panel = "overview"
+    permissions = ("openstack.services.sluice",)
 
 
 class ProjectPanel(horizon.Panel):
@@ -34,3 +57,18 @@ class AdminPanel(ProjectPanel):
 
     def allowed_unless_known(self, context: Any) -> bool:
         return bool(context["request"].user.is_superuser)
+
+
+def patterns_of_each_dashboard(make: Callable[[], list[URLPattern]]) -> Callable[[str], list[URLPattern]]:
+    """The ``__getattr__`` of a module whose ``urlpatterns`` are made anew for each dashboard.
+
+    Horizon reads them once for each panel, and puts the checks of that panel around the views of the patterns it got:
+    patterns that two panels share would ask for the permissions of both.
+    """
+
+    def attribute(name: str) -> list[URLPattern]:
+        if name != "urlpatterns":
+            raise AttributeError(name)
+        return make()
+
+    return attribute

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
+from urllib.parse import urlencode
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
@@ -23,7 +24,7 @@ from horizon import exceptions, views
 
 from sluice_client import Client, ClientError
 from sluice_dashboard import api
-from sluice_dashboard.charts.plots import Plot, TimeRange
+from sluice_dashboard.charts import Plot, TimeRange
 
 #: The parameter of a page's URL that asks for one section of it.
 SECTION: Final = "section"
@@ -168,6 +169,19 @@ class ScriptView(View):
             return self.answer(api.client(request), request.POST)
         except ClientError as error:
             return self.failed(shown_failure(error))
+
+
+def next_query(marker: str | None, **kept: str) -> str:
+    """The query of the following page, with what is ``kept`` of this one's; empty for no such page."""
+    return urlencode({**kept, "marker": marker}) if marker else ""
+
+
+def next_query_like(query: QueryDict, marker: str | None) -> str:
+    """The same with all that ``query`` of this page says."""
+    following = query.copy()
+    following.pop(SECTION, None)
+    following["marker"] = marker or ""
+    return str(following.urlencode()) if marker else ""
 
 
 def shown_failure(error: ClientError) -> api.Failure:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice_controller.app.policy_sample import declared_rules
-from sluice_dashboard.content.sluice.code.kinds import KINDS, NATIVE_OPERATION
+from sluice_dashboard.code.kinds import KINDS, NATIVE_OPERATION
 from sluice_dashboard.registry.kinds import KINDS as REGISTERED
 
 RULES = {one.name for one in declared_rules()}
@@ -19,7 +19,7 @@ def asked():
     for path in sorted(PLUGIN.rglob("*.html")):
         for name in TAG.findall(path.read_text()):
             yield name, str(path.relative_to(PLUGIN))
-    for path in sorted(PLUGIN.rglob("panel.py")):
+    for path in sorted(PLUGIN.rglob("dashboard.py")):
         for names in ATTRIBUTE.findall(path.read_text()):
             for name in re.findall(r'"([^"]+)"', names):
                 yield name, str(path.relative_to(PLUGIN))

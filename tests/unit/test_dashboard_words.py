@@ -3,11 +3,11 @@
 from sluice_controller.catalog.policy_cache import STATES
 from sluice_controller.configuration.configuration import HOWS
 from sluice_controller.policies.effective import REASONS
-from sluice_dashboard.policies import names
+from sluice_dashboard import names
 
 
 def test_states_of_policies_have_names():
-    assert set(names.STATES) == set(STATES)
+    assert set(names.POLICY_STATES) == set(STATES)
 
 
 def test_what_undoing_does_has_names():

@@ -1,26 +1,89 @@
-"""The first page: what is missing of floors, what tenants get and move, and their objectives."""
+"""What tenants are promised, get and move: floors that are not met, flows, objectives, and one tenant alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
-from sluice_dashboard.bandwidth.names import METHODS, OBJECTIVES, name_of, owner_name
-from sluice_dashboard.bandwidth.shortfall import shortfalls
-from sluice_dashboard.views import PageView, Section
+from sluice_dashboard.charts import Plot, TimeRange, mean_series, rate
+from sluice_dashboard.names import FLOORS, METHODS, MOVES, OBJECTIVES, QUANTITIES, name_of, owner_name
+from sluice_dashboard.views import PageView, PlotView, Section, next_query
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """A floor that is not met: ``path`` and ``name`` of whose it is, bytes per second that are missing, a sentence."""
+
+    path: str
+    name: str
+    missing: float
+    text: str
+
+
+def shortfalls(flows: Iterable[Row], objectives: Iterable[Row]) -> list[Shortfall]:
+    """A line for each floor that is not met, the largest first.
+
+    :param flows: of ``GET /bw/flows``
+    :param objectives: of ``GET /bw/slo``; those that no flow speaks of promise something to who moves nothing now
+    """
+    short = [one for one in flows if one["short"] > 0]
+    found = [_of_flow(one) for one in short]
+    found += _of_objectives(objectives, short)
+    return sorted(found, key=lambda one: (-one.missing, one.text))
+
+
+def _of_flow(flow: Row) -> Shortfall:
+    text = gettext(
+        "%(name)s is promised %(floor)s of %(method)s%(under)s. The cluster can carry %(met)s of it now: %(short)s are "
+        "missing. %(measured)s are moved."
+    )
+    rates = {name: rate(flow[name]) for name in ("floor", "met", "short", "measured")}
+    name = owner_name(flow)
+    words = {"name": name, "method": name_of(MOVES, flow["method"]), "under": _under(flow)}
+    path = "/".join(filter(None, (flow["account"], flow["container"])))
+    return Shortfall(path, name, flow["short"], str(text) % {**rates, **words})
+
+
+def _of_objectives(objectives: Iterable[Row], short: Iterable[Row]) -> Iterator[Shortfall]:
+    told = {(one["account"], one["method"], policy) for one in short for policy in one["policies"]}
+    text = gettext(
+        "%(name)s is promised %(floor)s of %(method)s%(under)s, of which nothing is used now. "
+        "%(short)s of it are missing."
+    )
+    for one in objectives:
+        method = FLOORS.get(one["name"])
+        if not one["infeasible"] or method is None or (one["account"], method, one["policy"]) in told:
+            continue
+        missing, name = one["infeasible"]["shortfall"], owner_name(one)
+        words = {
+            "name": name,
+            "floor": rate(one["value"]),
+            "method": name_of(MOVES, method),
+            "under": _under(one),
+            "short": rate(missing),
+        }
+        yield Shortfall(one["account"], name, missing, str(text) % words)
+
+
+def _under(row: Row) -> str:
+    name = row["storage_policy"]
+    return str(gettext(" under the storage policy %s")) % name if name else ""
+
 
 #: Flows on a page; floors that are not met that are named; objectives that are read.
 PAGE: Final = 50
 _NAMED: Final = 20
 _READ: Final = 1000
-
-Row = Mapping[str, Any]
 
 
 def objectives_of(client: Client, account: str = "") -> list[Row]:
@@ -65,13 +128,12 @@ def fetch_missing(client: Client, request: HttpRequest) -> Mapping[str, Any]:
 def fetch_flows(client: Client, request: HttpRequest) -> Mapping[str, Any]:
     """One page of what tenants and containers are promised, get and move."""
     page = client.get("/bw/flows", limit=PAGE, marker=request.GET.get("marker", ""))
-    following = page["next_marker"]
     return {
         "rows": [flow_row(one) for one in page["flows"]],
         "stale": page["stale"],
         "left_out": page["left_out"],
         "first": "marker" in request.GET,
-        "following": urlencode({"marker": following}) if following else "",
+        "following": next_query(page["next_marker"]),
     }
 
 
@@ -91,3 +153,53 @@ class IndexView(PageView):
         "flows": Section("sluice_dashboard/bandwidth/_flows.html", fetch_flows, seconds=5),
         "objectives": Section("sluice_dashboard/bandwidth/_objectives.html", fetch_objectives, seconds=10),
     }
+
+
+#: What tenants do; replication is nobody's.
+OWN_METHODS: Final = ("GET", "PUT")
+#: Flows that are shown: a tenant has one for each of its containers that has objectives.
+_SHOWN: Final = 100
+_UNIT: Final = "bytes_per_second"
+
+
+def fetch_now(client: Client, request: HttpRequest, tenant: str) -> Mapping[str, Any]:
+    """Its flows and those of its containers, and its objectives."""
+    account, _slash, container = tenant.partition("/")
+    flows = client.collection("/bw/flows", "flows")
+    found = list(islice(flows.list(account=account, container=container, limit=_SHOWN), _SHOWN))
+    objectives = objectives_of(client, account)
+    names = [one["label"] for one in (*found, *objectives) if one["label"]]
+    return {
+        "name": "/".join(filter(None, (names[0] if names else account, container))),
+        "rows": [flow_row(one) for one in found],
+        "stale": flows.last_page["stale"],
+        "objectives": [objective_row(one) for one in objectives],
+    }
+
+
+class TenantView(PageView):
+    """One tenant or container."""
+
+    page_title = _("Bandwidth of a tenant")
+    template_name = "sluice_dashboard/bandwidth/tenant.html"
+    sections = {"now": Section("sluice_dashboard/bandwidth/_tenant.html", fetch_now, seconds=5)}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {
+            **super().get_context_data(**kwargs),
+            "methods": [(method, name_of(METHODS, method)) for method in OWN_METHODS],
+        }
+
+
+class TenantPlotView(PlotView):
+    """What is measured over time beside share, floor and ceiling."""
+
+    def plot(self, client: Client, wanted: TimeRange) -> Plot:
+        """Of what it has: a tenant without a ceiling has no line of it."""
+        method, tenant = self.kwargs["method"], self.kwargs["tenant"]
+        lines = [
+            mean_series(client, f"{method}_BW_{quantity}", tenant, wanted, str(name), _UNIT)
+            for quantity, name in QUANTITIES.items()
+        ]
+        known = [one for one in lines if any(value is not None for _at, value in one.points)]
+        return Plot(known or lines[:1], begin=wanted.begin, end=wanted.end)

@@ -1,21 +1,90 @@
-"""Nodes and devices: what they can carry, and who moves how much of it."""
+"""Nodes and devices: what they can carry, and who moves how much of it, as series that lie on top of each other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
 from django.http import HttpRequest
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
-from sluice_dashboard.bandwidth.names import METHODS, SIDES, SOURCES, name_of
-from sluice_dashboard.bandwidth.stacks import Stack, stacked_series
-from sluice_dashboard.charts.plots import Plot, Threshold, TimeRange
-from sluice_dashboard.charts.units import rate
+from sluice_dashboard.charts import Plot, Point, Series, Threshold, TimeRange, mean_series, rate
+from sluice_dashboard.names import METHODS, SIDES, SOURCES, name_of
 from sluice_dashboard.templatetags.sluice import url_in_panel
 from sluice_dashboard.views import PageView, PlotView, Section
+
+#: Parts that have a colour of their own.
+LARGEST: Final = 7
+#: Parts among which they are chosen.
+_READ: Final = 500
+_UNIT: Final = "bytes_per_second"
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A whole and its parts.
+
+    :param whole: the metric of the whole, which is at ``target``
+    :param metric: that of the parts, which are kept at this ``level`` below ``place``
+    :param now: name of a part → what it moves now
+    :param labels: name of a part → what it is called, where it is called otherwise
+    """
+
+    whole: str
+    target: str
+    metric: str
+    level: str
+    place: str
+    now: Mapping[str, float]
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def stacked_series(client: Client, stack: Stack, wanted: TimeRange) -> list[Series]:
+    """The parts that move most now, each over time, and the rest of the whole as one more."""
+    names = part_names(client, stack)
+    chosen = largest(names, stack.now)
+    parts = [
+        mean_series(client, stack.metric, f"{stack.place}/{name}", wanted, stack.labels.get(name, name), _UNIT)
+        for name in chosen
+    ]
+    known = any(one.points for one in parts)
+    if known and len(chosen) == len(names):
+        return parts
+    whole = mean_series(client, stack.whole, stack.target, wanted, str(gettext("measured")), _UNIT)
+    if not known:
+        return [whole]
+    rest = rest_of(whole.points, [one.points for one in parts])
+    return [*parts, Series(str(gettext("all others")), _UNIT, rest)]
+
+
+def part_names(client: Client, stack: Stack) -> set[str]:
+    """The parts of which a history is kept, and those that move something now: a Prometheus may keep theirs."""
+    prefix = f"{stack.metric} {stack.level} {stack.place}/"
+    kept: Iterable[Mapping[str, Any]] = client.collection("/metrics/history", "series").list(
+        metric=stack.metric, prefix=prefix, limit=_READ
+    )
+    targets = (one["target"] for one in islice(kept, _READ))
+    begin = f"{stack.place}/"
+    return {one.removeprefix(begin) for one in targets if one.startswith(begin)} | stack.now.keys()
+
+
+def largest(names: Iterable[str], now: Mapping[str, float]) -> list[str]:
+    """Those of ``names`` that move most, the largest first."""
+    return sorted(names, key=lambda name: (-now.get(name, 0.0), name))[:LARGEST]
+
+
+def rest_of(whole: Sequence[Point], parts: Iterable[Sequence[Point]]) -> list[Point]:
+    """What is left of the whole at each time without its ``parts``; None where the whole is not known."""
+    sums: dict[float, float] = {}
+    for points in parts:
+        for at, value in points:
+            sums[at] = sums.get(at, 0.0) + (value or 0.0)
+    return [(at, None if value is None else max(0.0, value - sums.get(at, 0.0))) for at, value in whole]
+
 
 #: Rows that are shown.
 _SHOWN: Final = 500
@@ -88,7 +157,6 @@ class DeviceView(PageView):
         node = self.kwargs["node"]
         return {
             **super().get_context_data(**kwargs),
-            **self.kwargs,
             "methods": [(method, name_of(METHODS, method)) for side, method in _PLACES if side == STORAGE],
             "custom_breadcrumb": [(node, url_in_panel(self.request, "node", node))],
         }

@@ -10,9 +10,8 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
 from sluice_dashboard import api
-from sluice_dashboard.bandwidth.names import OBJECTIVES, name_of
 from sluice_dashboard.forms import ActionView, ConfirmView
-from sluice_dashboard.templatetags.sluice import url_in_panel
+from sluice_dashboard.names import OBJECTIVES, name_of
 
 #: Fields of the form that the query of its URL may fill.
 _FILLED: Final = ("account", "name", "value", "storage_policy")
@@ -43,9 +42,6 @@ class SetView(ActionView):
     def get_initial(self) -> dict[str, Any]:
         return {name: self.request.GET[name] for name in _FILLED if name in self.request.GET}
 
-    def get_success_url(self) -> str:
-        return url_in_panel(self.request, "index")
-
     def field_of(self, failure: api.Failure, form: forms.Form) -> str | None:
         """What is wrong with a rate is said by the name of the objective."""
         if any(f"`{name}`" in failure.message for name in OBJECTIVES):
@@ -64,9 +60,6 @@ class DeleteView(ConfirmView):
 
     page_title = _("Take an objective back")
     submit_label = _("Take back")
-
-    def get_success_url(self) -> str:
-        return url_in_panel(self.request, "index")
 
     def question(self) -> str:
         words = {

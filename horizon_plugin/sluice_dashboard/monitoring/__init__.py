@@ -1,1 +1,1 @@
-"""Metrics over time: what is chosen in a page's URL, and the lines that are drawn of it."""
+"""What the panels *Monitoring* show: metrics over time, and nodes."""

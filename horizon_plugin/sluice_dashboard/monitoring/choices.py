@@ -1,4 +1,4 @@
-"""What a page's URL chooses: metrics, whose they are, and the time."""
+"""What a page's URL chooses, metrics, whose they are and the time, and the lines that are drawn of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from sluice_client import ApiError, Client
-from sluice_dashboard.charts.plots import TimeRange
+from sluice_dashboard.charts import Plot, Series, TimeRange, mean_series
+from sluice_dashboard.names import metric_title
 
 #: Lines of a plot: as many as can be told apart.
 LINES: Final = 8
@@ -78,3 +79,31 @@ def time_link(query: QueryDict) -> dict[str, Any]:
         fixed.pop(name, None)
     fixed["from"], fixed["to"] = f"{wanted.begin:.0f}", f"{wanted.end:.0f}"
     return {"is_fixed": "to" in query, "fixed_query": fixed.urlencode()}
+
+
+def plot_targets(client: Client, metric: str, targets: Mapping[str, str], wanted: TimeRange) -> Plot:
+    """A line of ``metric`` for each of ``targets``, which have labels.
+
+    :raises ClientError: when the API is away, or knows no such metric
+    """
+    known = client.metric(metric)
+    lines = [_line(client, known, target, label, wanted) for target, label in targets.items()]
+    return Plot(lines, begin=wanted.begin, end=wanted.end)
+
+
+def plot_metrics(client: Client, metrics: Iterable[str], target: str, wanted: TimeRange) -> Plot:
+    """A line of ``target`` for each of ``metrics``, which have the same unit.
+
+    :raises ClientError: when the API is away, or does not know one of them
+    """
+    known = [client.metric(metric) for metric in metrics]
+    lines = [_line(client, one, target, metric_title(one["name"]), wanted) for one in known]
+    return Plot(lines, begin=wanted.begin, end=wanted.end)
+
+
+def _line(client: Client, metric: Mapping[str, Any], target: str, label: str, wanted: TimeRange) -> Series:
+    line = mean_series(client, metric["name"], target, wanted, label, metric["unit"])
+    if line.unit != "fraction":
+        return line
+    # people read shares in percent
+    return Series(label, "percent", [(at, None if value is None else 100 * value) for at, value in line.points])

@@ -12,8 +12,8 @@ from django.utils.translation import gettext_lazy as _
 from sluice_client import Client
 from sluice_dashboard import api
 from sluice_dashboard.forms import ConfirmView
+from sluice_dashboard.names import HOWS, name_of
 from sluice_dashboard.policies.editor import etag_of
-from sluice_dashboard.policies.names import HOWS, name_of
 from sluice_dashboard.templatetags.sluice import url_in_panel
 
 
@@ -28,6 +28,7 @@ class PolicyQuestionView(ConfirmView):
 
     form_class = VersionForm
     template_name = "sluice_dashboard/policies/confirm.html"
+    next_page = ("detail", "policy_id")
 
     @cached_property
     def policy(self) -> Mapping[str, Any]:
@@ -43,9 +44,6 @@ class PolicyQuestionView(ConfirmView):
     def sentences(self) -> list[str]:
         """Those that the question is about."""
         return [self.policy["source"]]
-
-    def get_success_url(self) -> str:
-        return url_in_panel(self.request, "detail", self.kwargs["policy_id"])
 
 
 class EnableView(PolicyQuestionView):

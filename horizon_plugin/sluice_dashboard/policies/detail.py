@@ -1,8 +1,10 @@
-"""One policy: how it fares, what it observes, what it did, and which nodes enforce it."""
+"""One policy: how it fares, what it observes beside what its condition wants, what it did, and where."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -11,14 +13,93 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import ApiError, Client
 from sluice_dashboard import api
-from sluice_dashboard.charts.history import MEAN, column, fetch_history
-from sluice_dashboard.charts.plots import Mark, Plot, Series, Threshold, TimeRange
-from sluice_dashboard.charts.units import quantity
-from sluice_dashboard.policies import checking
+from sluice_dashboard.charts import MEAN, Mark, Plot, Series, Threshold, TimeRange, column, fetch_history, quantity
+from sluice_dashboard.names import FIRINGS, name_of
+from sluice_dashboard.policies import editor
 from sluice_dashboard.policies.listing import policy_row
-from sluice_dashboard.policies.names import FIRINGS, name_of
-from sluice_dashboard.policies.observation import measured_targets, node_rows, readings, target_name
 from sluice_dashboard.views import PageView, PlotView, Section
+
+#: Operator of a condition → the comparison.
+_COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+#: Members of a group or ALL that are shown.
+MEMBERS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A metric of one target beside its threshold, in the metric's ``unit``; ``value`` is None while it is silent."""
+
+    metric: str
+    member: str
+    value: float | None
+    operator: str
+    limit: float
+    unit: str
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the condition holds for it; None where that is not known."""
+        compare = _COMPARE.get(self.operator)
+        return None if self.value is None or compare is None else compare(self.value, self.limit)
+
+
+def readings(policy: Mapping[str, Any]) -> list[Reading]:
+    """A reading of each part of the condition; of a group or ALL of each member, the first :data:`MEMBERS`."""
+    return [reading for one in policy["conditions"] for reading in _readings(one, policy["observed"] or {})]
+
+
+def _readings(condition: Mapping[str, Any], observed: Mapping[str, Any]) -> Iterator[Reading]:
+    metric = condition["metric"]
+    of: Mapping[str, Mapping[str, float | None]] = observed.get("members") or {"": observed.get("values", {})}
+    for member in sorted(of)[:MEMBERS]:
+        yield Reading(
+            metric, member, of[member].get(metric), condition["operator"], condition["value"], condition["unit"]
+        )
+
+
+def measured_targets(policy: Mapping[str, Any], condition: Mapping[str, Any], most: int) -> list[str]:
+    """Of which targets the history of a condition's metric is drawn; empty text is the cluster.
+
+    Of a group or ALL these are the members that were observed last.
+    """
+    if condition["path"] or condition["level"] == "cluster":
+        return [condition["path"]]
+    return sorted((policy["observed"] or {}).get("members", {}))[:most]
+
+
+def target_name(policy: Mapping[str, Any], path: str) -> str:
+    """What a measured target is called in the policy's sentence, where it is the policy's own."""
+    target = policy["target"]
+    return str(target["label"] or path) if path == target["name"] else path
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """Whether a node enforces a policy: ``state`` is ``enforced``, ``refused``, ``waiting`` or ``away``."""
+
+    node: str
+    state: str
+    reason: str = ""
+
+
+def node_rows(enforced: Mapping[str, Any], nodes: Iterable[str]) -> list[NodeRow]:
+    """A row of each node, first those that do not enforce it.
+
+    :param nodes: the names of all nodes; empty where one may not know them
+    """
+    rows = [NodeRow(one["node"], "refused", one["reason"]) for one in enforced["refused"]]
+    rows += [NodeRow(node, state) for state in ("waiting", "away") for node in enforced[state]]
+    known = {one.node for one in rows}
+    return rows + [NodeRow(node, "enforced") for node in sorted(nodes) if node not in known]
+
 
 #: Lines of a plot: as many as can be told apart.
 _LINES: Final = 8
@@ -78,7 +159,7 @@ class DetailView(PageView):
 def meaning(client: Client, policy: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What a policy means; empty where its sentence would not be accepted any more."""
     try:
-        found: list[dict[str, Any]] = checking.check(client, policy["source"], policy["id"])["sentences"]
+        found: list[dict[str, Any]] = editor.check(client, policy["source"], policy["id"])["sentences"]
     except ApiError as error:
         if error.status == 401 or error.status >= 500:
             raise

@@ -1,22 +1,84 @@
-"""The editor of policies: checks and completes while one types, says what a sentence means before it is saved."""
+"""The editor of policies: checks and completes a text while one types, says what it means before it is saved."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from django import forms
 from django.http import HttpResponse, HttpResponseBase, JsonResponse
 from django.template.loader import render_to_string
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
-from sluice_client import Client
+from sluice_client import ApiError, Client
 from sluice_dashboard import api
 from sluice_dashboard.forms import ActionView
-from sluice_dashboard.policies import checking
+from sluice_dashboard.names import ABOUT, REASONS, name_of
 from sluice_dashboard.templatetags.sluice import url_in_panel
 from sluice_dashboard.views import ScriptView
+
+#: Policies whose sentences are read, of those that are named.
+_READ: Final = 5
+#: A text of the API about an action is called so, with its number.
+_ACTION: Final = "action "
+
+
+def check(client: Client, text: str, replaces: str = "") -> dict[str, Any]:
+    """What the API says of ``text``: its ``problems``, and the ``sentences`` with what they mean.
+
+    :param replaces: the id of the policy whose text it shall be
+    :raises ClientError: when the text is refused; see :func:`refused`
+    """
+    if not text.strip():
+        return {}
+    checked = client.check_policy(text, replaces)
+    problems = [warning for one in checked for warning in one["warnings"]]
+    return {
+        "problems": problems,
+        "refusals": list(filter(None, (one["refusal"] for one in checked))),
+        "sentences": [explained(client, one) for one in checked],
+        "checked": True,
+    }
+
+
+def refused(failure: api.Failure) -> dict[str, Any]:
+    """The same of a text that the API refuses: what is wrong in it, or why else."""
+    return {"problems": failure.problems} if failure.problems else {"failure": failure}
+
+
+def explained(client: Client, checked: Mapping[str, Any]) -> dict[str, Any]:
+    """A sentence as the API has understood it, with the policies that it would meet."""
+    return {
+        "text": checked["policy"],
+        "explanation": [(_about(one["about"]), one["text"]) for one in checked["explanation"]],
+        "overrides": list(_named(client, checked["overrides"])),
+        "overridden_by": list(_named(client, checked["overridden_by"])),
+        "more": checked["more_overridden"],
+    }
+
+
+def _about(word: str) -> str:
+    number = word.removeprefix(_ACTION)
+    return gettext("Action %s") % number if number != word else name_of(ABOUT, word)
+
+
+def _named(client: Client, overridden: Sequence[Mapping[str, str]]) -> Iterator[dict[str, str]]:
+    """Each of ``overridden`` with the sentence of its policy, where that is known."""
+    known: dict[str, str] = {}
+    for one in overridden:
+        policy = one["policy"]
+        if policy not in known:
+            known[policy] = _sentence(client, policy) if len(known) < _READ else ""
+        yield {**one, "sentence": known[policy], "reason": name_of(REASONS, one["reason"])}
+
+
+def _sentence(client: Client, policy: str) -> str:
+    try:
+        return str(client.policy(policy)["source"])
+    except ApiError:  # deleted meanwhile, or none of one's own
+        return ""
+
 
 _CHECK_TEMPLATE: Final = "sluice_dashboard/policies/_check.html"
 #: A sentence as one may write it.
@@ -64,8 +126,6 @@ class EditorView(ActionView):
 
     form_class = PolicyForm
     template_name = "sluice_dashboard/policies/editor.html"
-    #: the policy whose text is written; empty for new ones
-    policy_id = ""
 
     def add_failure(self, form: forms.Form, failure: api.Failure) -> None:
         """What is wrong with the text is shown below it, with carets in it."""
@@ -79,17 +139,16 @@ class EditorView(ActionView):
         context = super().get_context_data(**kwargs)
         refusal: api.Failure | None = kwargs.get("refusal")
         problems = list(refusal.problems) if refusal else []
-        return {**context, "problems": problems, "replaces": self.policy_id, "example": _EXAMPLE}
+        return {**context, "problems": problems, "replaces": self.kwargs.get("policy_id", ""), "example": _EXAMPLE}
 
 
 class CreateView(EditorView):
     """A new policy, or several."""
 
     page_title = _("Write a policy")
-    submit_label = _("Save")
 
     def get_success_url(self) -> str:
-        return self.success_url or url_in_panel(self.request, "index")
+        return self.success_url or super().get_success_url()
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
         """Create what the text says, all or nothing; one goes to the new policy, or to the list of several."""
@@ -103,20 +162,13 @@ class EditView(EditorView):
     """Another text for a policy, unless somebody changed it meanwhile."""
 
     page_title = _("Change a policy")
-    submit_label = _("Save")
+    next_page = ("detail", "policy_id")
 
     def get_initial(self) -> dict[str, Any]:
         if self.request.method == "POST":  # what was typed counts, whatever became of the policy
             return {}
         found = api.client(self.request).policy(self.kwargs["policy_id"])
         return {"policy": found["source"], "version": found["version"]}
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        self.policy_id = self.kwargs["policy_id"]
-        return super().get_context_data(**kwargs)
-
-    def get_success_url(self) -> str:
-        return url_in_panel(self.request, "detail", self.kwargs["policy_id"])
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
         """Give the policy the text."""
@@ -128,10 +180,10 @@ class CheckView(ScriptView):
     """What is said of a text while it is typed, as parts of the page; asked by ``editor.js``."""
 
     def answer(self, client: Client, asked: Mapping[str, str]) -> HttpResponseBase:
-        return self._parts(checking.check(client, unix_lines(asked.get("policy", "")), asked.get("replaces", "")))
+        return self._parts(check(client, unix_lines(asked.get("policy", "")), asked.get("replaces", "")))
 
     def failed(self, failure: api.Failure) -> HttpResponseBase:
-        return self._parts(checking.refused(failure))
+        return self._parts(refused(failure))
 
     def _parts(self, shown: Mapping[str, Any]) -> HttpResponseBase:
         return HttpResponse(render_to_string(_CHECK_TEMPLATE, shown, request=self.request))

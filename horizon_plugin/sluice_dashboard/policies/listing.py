@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
-from sluice_dashboard.policies.names import FIRINGS, STATES, name_of
+from sluice_dashboard.names import FIRINGS, POLICY_STATES, name_of
 from sluice_dashboard.views import PageView, Section
 
 #: Policies on a page.
@@ -32,7 +32,7 @@ def policy_row(policy: Mapping[str, Any]) -> dict[str, Any]:
         "id": policy["id"],
         "sentence": policy["source"],
         "state": policy["state"],
-        "state_name": name_of(STATES, policy["state"]),
+        "state_name": name_of(POLICY_STATES, policy["state"]),
         "reason": policy["reason"],
         "enabled": policy["enabled"],
         "enforced": f"{enforced['nodes']}/{enforced['total']}",
@@ -68,6 +68,6 @@ class IndexView(PageView):
         return {
             **context,
             "filters": {name: self.request.GET.get(name, "") for name in _FILTERS},
-            "states": STATES.items(),
+            "states": POLICY_STATES.items(),
             "changed": self.request.GET.get("changed", ""),
         }

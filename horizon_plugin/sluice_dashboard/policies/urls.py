@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.urls import URLPattern, re_path
 
+from sluice_dashboard.panels import patterns_of_each_dashboard
 from sluice_dashboard.policies import actions, detail, editor, listing
 
 
 def make_urlpatterns() -> list[URLPattern]:
-    """The patterns, made anew for each dashboard: Horizon puts the checks of the panel around their views."""
+    """The patterns of one dashboard."""
     one = r"^(?P<policy_id>[^/]+)/"
     return [
         re_path(r"^$", listing.IndexView.as_view(), name="index"),
@@ -23,3 +24,6 @@ def make_urlpatterns() -> list[URLPattern]:
         re_path(one + r"delete/$", actions.DeleteView.as_view(), name="delete"),
         re_path(one + r"undo/$", actions.UndoView.as_view(), name="undo"),
     ]
+
+
+__getattr__ = patterns_of_each_dashboard(make_urlpatterns)

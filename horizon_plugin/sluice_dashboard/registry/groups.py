@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.utils.text import capfirst
@@ -13,11 +12,10 @@ from django.utils.translation import gettext_lazy as _
 from sluice_client import Client
 from sluice_client.rest.collection import join_path
 from sluice_dashboard.forms import ConfirmView
-from sluice_dashboard.registry.editing import KindView
-from sluice_dashboard.registry.forms import MemberForm
-from sluice_dashboard.registry.kinds import KINDS, Kind
+from sluice_dashboard.registry.entries import KindView
+from sluice_dashboard.registry.kinds import KINDS, Kind, MemberForm
 from sluice_dashboard.templatetags.sluice import url_in_panel
-from sluice_dashboard.views import PageView, Section
+from sluice_dashboard.views import PageView, Section, next_query
 
 #: Members on a page: a group has up to 10,000.
 PAGE: Final = 100
@@ -32,13 +30,12 @@ def fetch_members(client: Client, request: HttpRequest, group: str, entry: str) 
     """One page of members."""
     query = {"limit": PAGE, "marker": request.GET.get("marker", "")}
     found = client.get(members_path(KINDS[group], entry), **query)
-    following = found["next_marker"]
     return {
         "group": group,
         "entry": entry,
         "members": found["members"],
         "first": bool(query["marker"]),
-        "following": urlencode({"marker": following}) if following else "",
+        "following": next_query(found["next_marker"]),
     }
 
 
@@ -53,7 +50,6 @@ class GroupView(PageView):
         return {
             **super().get_context_data(**kwargs),
             "page_title": capfirst(kind.one),
-            **self.kwargs,
             "custom_breadcrumb": [(kind.title, url_in_panel(self.request, "list", kind.slug))],
         }
 
@@ -61,12 +57,11 @@ class GroupView(PageView):
 class MemberView(KindView):
     """A form about members of a group; afterwards one is at the group."""
 
+    next_page = ("group", "group", "entry")
+
     @property
     def kind(self) -> Kind:
         return KINDS[self.kwargs["group"]]
-
-    def get_success_url(self) -> str:
-        return url_in_panel(self.request, "group", self.kind.slug, self.kwargs["entry"])
 
 
 class AddMemberView(MemberView):
@@ -93,7 +88,6 @@ class RemoveMemberView(MemberView, ConfirmView):
 
     page_title = _("Take a member out")
     submit_label = _("Take out")
-    template_name = "sluice_dashboard/confirm.html"
 
     def question(self) -> str:
         words = {"member": self.kwargs["member"], "group": self.kwargs["entry"]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -13,11 +12,10 @@ from sluice_client import ApiError, Client
 from sluice_client.rest.collection import join_path
 from sluice_dashboard import api
 from sluice_dashboard.forms import ConfirmView
-from sluice_dashboard.registry.editing import KindView
-from sluice_dashboard.registry.forms import TargetForm
-from sluice_dashboard.registry.kinds import KINDS, STEREOTYPES, Kind
+from sluice_dashboard.registry.entries import KindView
+from sluice_dashboard.registry.kinds import KINDS, STEREOTYPES, Kind, TargetForm
 from sluice_dashboard.templatetags.sluice import url_in_panel
-from sluice_dashboard.views import PageView, Section
+from sluice_dashboard.views import PageView, Section, next_query
 
 #: Targets on a page.
 PAGE: Final = 100
@@ -42,7 +40,7 @@ def fetch_targets(client: Client, request: HttpRequest, entry: str) -> Mapping[s
         "targets": targets,
         "may_undo": may_undo,
         "first": "marker" in request.GET,
-        "following": urlencode({"marker": following}) if following else "",
+        "following": next_query(following),
     }
 
 
@@ -82,12 +80,11 @@ class StereotypeView(PageView):
 class TargetView(KindView):
     """A form about the targets of a stereotype; afterwards one is at the stereotype."""
 
+    next_page = ("stereotype", "entry")
+
     @property
     def kind(self) -> Kind:
         return KINDS[STEREOTYPES]
-
-    def get_success_url(self) -> str:
-        return url_in_panel(self.request, "stereotype", self.kwargs["entry"])
 
 
 class ApplyView(TargetView):
@@ -117,7 +114,6 @@ class WithdrawView(TargetView, ConfirmView):
 
     page_title = _("Take a stereotype back")
     submit_label = _("Take back")
-    template_name = "sluice_dashboard/confirm.html"
 
     def question(self) -> str:
         words = {"name": self.kwargs["entry"], "target": self.kwargs["applied_to"]}

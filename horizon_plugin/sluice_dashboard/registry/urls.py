@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.urls import URLPattern, re_path
 
-from sluice_dashboard.registry import editing, groups, listing, stereotypes
+from sluice_dashboard.panels import patterns_of_each_dashboard
+from sluice_dashboard.registry import entries, groups, stereotypes
 from sluice_dashboard.registry.kinds import KINDS
 
 
 def make_urlpatterns() -> list[URLPattern]:
-    """The patterns, made anew for each dashboard: Horizon puts the checks of the panel around their views."""
+    """The patterns of one dashboard."""
     kind = rf"(?P<kind>{'|'.join(KINDS)})/"
     changeable = rf"(?P<kind>{'|'.join(slug for slug, one in KINDS.items() if not one.members)})/"
     group = rf"(?P<group>{'|'.join(slug for slug, one in KINDS.items() if one.members)})/"
@@ -18,11 +19,11 @@ def make_urlpatterns() -> list[URLPattern]:
     one = rf"stereotypes/{entry}"
     target, member = r"(?P<applied_to>[\s\S]+)/", r"(?P<member>[\s\S]+)/"
     return [
-        re_path(r"^$", listing.ListView.as_view(), name="index"),
-        re_path(rf"^{kind}$", listing.ListView.as_view(), name="list"),
-        re_path(rf"^{kind}create/$", editing.CreateView.as_view(), name="create"),
-        re_path(rf"^{kind}{entry}delete/$", editing.DeleteView.as_view(), name="delete"),
-        re_path(rf"^{changeable}{entry}edit/$", editing.EditView.as_view(), name="edit"),
+        re_path(r"^$", entries.ListView.as_view(), name="index"),
+        re_path(rf"^{kind}$", entries.ListView.as_view(), name="list"),
+        re_path(rf"^{kind}create/$", entries.CreateView.as_view(), name="create"),
+        re_path(rf"^{kind}{entry}delete/$", entries.DeleteView.as_view(), name="delete"),
+        re_path(rf"^{changeable}{entry}edit/$", entries.EditView.as_view(), name="edit"),
         re_path(rf"^{group}{entry}members/add/$", groups.AddMemberView.as_view(), name="add"),
         re_path(rf"^{group}{entry}members/{member}remove/$", groups.RemoveMemberView.as_view(), name="remove"),
         re_path(rf"^{group}{entry}$", groups.GroupView.as_view(), name="group"),
@@ -30,3 +31,6 @@ def make_urlpatterns() -> list[URLPattern]:
         re_path(rf"^{one}targets/{target}take-back/$", stereotypes.WithdrawView.as_view(), name="take-back"),
         re_path(rf"^{one}$", stereotypes.StereotypeView.as_view(), name="stereotype"),
     ]
+
+
+__getattr__ = patterns_of_each_dashboard(make_urlpatterns)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from django import template
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from sluice_dashboard import api
-from sluice_dashboard.charts.plots import RANGES, STEPS, TimeRange
-from sluice_dashboard.charts.units import quantity, rate, size
+from sluice_dashboard.charts import RANGES, STEPS, TimeRange, quantity, rate, size
 
 register = template.Library()
 register.filter(quantity)
@@ -21,11 +21,11 @@ register.filter(rate)
 register.filter(size)
 
 _RANGE_NAMES: Final = (
-    gettext_lazy("10 minutes"),
-    gettext_lazy("1 hour"),
-    gettext_lazy("6 hours"),
-    gettext_lazy("24 hours"),
-    gettext_lazy("7 days"),
+    _("10 minutes"),
+    _("1 hour"),
+    _("6 hours"),
+    _("24 hours"),
+    _("7 days"),
 )
 
 
@@ -64,9 +64,14 @@ def sibling_page(context: template.Context, panel: str, view: str, *args: Any) -
     """``{% sibling_page "policies" "detail" policy.id %}``: the URL of a view of another panel of the dashboard that is
     shown, empty where that panel is not installed.
     """
-    dashboard = context["request"].resolver_match.namespace.rpartition(":")[0]
+    return panel_link(context["request"], panel, view=view, args=args)
+
+
+def panel_link(request: HttpRequest, panel: str, query: str = "", view: str = "index", args: Sequence[Any] = ()) -> str:
+    """The URL of a view of another panel of the dashboard that ``request`` is in; empty where it is not installed."""
+    dashboard = request.resolver_match.namespace.rpartition(":")[0]
     try:
-        return str(reverse(f"{dashboard}:{panel}:{view}", args=args))
+        return f"{reverse(f'{dashboard}:{panel}:{view}', args=args)}{query}"
     except NoReverseMatch:
         return ""
 
@@ -126,7 +131,7 @@ def _time_choices(context: template.Context) -> dict[str, Any]:
         "end": round(wanted.end),
         "following": following.urlencode(),
         "ranges": [(str(one), name) for one, name in zip(RANGES, _RANGE_NAMES, strict=True)],
-        "steps": [(str(one), _("as fine as fits") if one == 0 else _("%d s") % one) for one in STEPS],
+        "steps": [(str(one), gettext("as fine as fits") if one == 0 else gettext("%d s") % one) for one in STEPS],
         "last": asked.get("last", str(RANGES[0])),
         "step": asked.get("step", "0"),
         "others": [(name, value) for name in asked if name not in ours for value in asked.getlist(name)],

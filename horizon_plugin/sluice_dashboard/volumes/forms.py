@@ -1,4 +1,4 @@
-"""What is asked before a volume, a tier or a pool is changed."""
+"""What is asked before a volume is changed, and fields that forms of tiers and pools have, too."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from django import forms
+from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from sluice_client import Client
+from sluice_dashboard import api
+
 _FABRICS: Final = ("nbd", "iscsi", "rbd", "nfs", "fc")
-_LONGEST_NAME: Final = 255
-_RATE_HELP: Final = _("with its unit, as 50MBps; a number alone is MB/s")
+LONGEST_NAME: Final = 255
+RATE_HELP: Final = _("with its unit, as 50MBps; a number alone is MB/s")
+#: What is said when an operation was ordered.
+ORDERED: Final = _("It was ordered. The list of operations shows how far it is.")
+#: Nodes that a field offers.
+_OFFERED: Final = 50
 
 
 class Suggesting(forms.TextInput):
@@ -28,13 +36,21 @@ class Suggesting(forms.TextInput):
         return format_html('{}<datalist id="{}">{}</datalist>', field, known, options)
 
 
+def known_nodes(request: HttpRequest, client: Client) -> list[str]:
+    """Nodes that one may name: all of them for those who may list nodes, else those that had volumes of the project."""
+    if api.permissions(request).allow("nodes:list"):
+        return [node["node"] for node in client.nodes()][:_OFFERED]
+    used = (operation["data"].get("node") for operation in client.volume_operations())
+    return sorted({str(node) for node in used if node})[:_OFFERED]
+
+
 class DemandsForm(forms.Form):
     """What a volume must have, or a tier promises."""
 
     resiliency = forms.CharField(
         label=_("Resiliency"), required=False, help_text=_("none, raid, or the number of replicas")
     )
-    bandwidth = forms.CharField(label=_("Bandwidth"), required=False, help_text=_RATE_HELP)
+    bandwidth = forms.CharField(label=_("Bandwidth"), required=False, help_text=RATE_HELP)
     iops = forms.FloatField(label=_("Operations per second"), required=False, min_value=1)
     fabric = forms.ChoiceField(
         label=_("Fabric"), required=False, choices=[("", _("any")), *((one, one) for one in _FABRICS)]
@@ -64,7 +80,7 @@ class TieredForm(DemandsForm):
 class CreateForm(TieredForm):
     """A new volume."""
 
-    name = forms.CharField(label=_("Name"), required=False, max_length=_LONGEST_NAME, help_text=_("need not be unique"))
+    name = forms.CharField(label=_("Name"), required=False, max_length=LONGEST_NAME, help_text=_("need not be unique"))
     size = forms.IntegerField(label=_("Size in GiB"), min_value=1)
 
 
@@ -81,7 +97,7 @@ class SizeForm(forms.Form):
 class SnapshotForm(forms.Form):
     """A new snapshot."""
 
-    name = forms.CharField(label=_("Name"), required=False, max_length=_LONGEST_NAME)
+    name = forms.CharField(label=_("Name"), required=False, max_length=LONGEST_NAME)
 
 
 class AttachForm(forms.Form):
@@ -112,36 +128,3 @@ class DetachForm(forms.Form):
         required=False,
         help_text=_("This is believed. If it is not true, two machines may write, and data are lost."),
     )
-
-
-class TierForm(DemandsForm):
-    """A new tier."""
-
-    name = forms.CharField(
-        label=_("Name"), max_length=_LONGEST_NAME, help_text=_("also the name of its volume type in Cinder")
-    )
-    cost = forms.FloatField(
-        label=_("Cost"), required=False, min_value=0, help_text=_("demands get the cheapest tier that meets them")
-    )
-    field_order = ("name", "cost")
-
-
-class MeasureForm(forms.Form):
-    """How a pool is measured."""
-
-    node = forms.CharField(
-        label=_("Node"), widget=Suggesting, help_text=_("its konnector attaches a new volume, and fio runs there")
-    )
-    size = forms.IntegerField(
-        label=_("Size of that volume in GiB"), min_value=1, initial=1, help_text=_("above caches it says more of disks")
-    )
-    seconds = forms.IntegerField(label=_("Seconds for each of the four figures"), min_value=1, initial=10)
-
-
-class FiguresForm(forms.Form):
-    """What somebody measured of a pool."""
-
-    read_bw = forms.CharField(label=_("Read bandwidth"), help_text=_RATE_HELP)
-    write_bw = forms.CharField(label=_("Write bandwidth"), help_text=_RATE_HELP)
-    read_iops = forms.FloatField(label=_("Reads per second"), min_value=1)
-    write_iops = forms.FloatField(label=_("Writes per second"), min_value=1)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
-from sluice_dashboard.charts.units import rate
+from sluice_dashboard.charts import rate
 
 UNDER_WAY: Final = "under_way"
 FAILED: Final = "failed"
@@ -24,37 +24,37 @@ _ENDED: Final = 10
 _READ: Final = 1000
 
 NAMES: Final = {
-    "create": gettext_lazy("Create volume"),
-    "extend": gettext_lazy("Extend volume"),
-    "retype": gettext_lazy("Change tier"),
-    "snapshot": gettext_lazy("Create snapshot"),
-    "delete_snapshot": gettext_lazy("Delete snapshot"),
-    "delete": gettext_lazy("Delete volume"),
-    "attach": gettext_lazy("Attach volume"),
-    "detach": gettext_lazy("Detach volume"),
-    "calibrate": gettext_lazy("Measure pool"),
+    "create": _("Create volume"),
+    "extend": _("Extend volume"),
+    "retype": _("Change tier"),
+    "snapshot": _("Create snapshot"),
+    "delete_snapshot": _("Delete snapshot"),
+    "delete": _("Delete volume"),
+    "attach": _("Attach volume"),
+    "detach": _("Detach volume"),
+    "calibrate": _("Measure pool"),
 }
 _STATES: Final = {
-    UNDER_WAY: gettext_lazy("under way"),
+    UNDER_WAY: _("under way"),
     "done": pgettext_lazy("an operation", "done"),
-    FAILED: gettext_lazy("failed"),
+    FAILED: _("failed"),
 }
 #: What is done last → what is waited for, in the order of the steps; the number of the step is the progress.
-_ASKED: Final = {"": gettext_lazy("asks Cinder"), "asked": gettext_lazy("waits for Cinder")}
+_ASKED: Final = {"": _("asks Cinder"), "asked": _("waits for Cinder")}
 _STEPS: Final[Mapping[str, Mapping[str, Any]]] = {
     "attach": {
-        "": gettext_lazy("chooses the filters"),
-        "chosen": gettext_lazy("waits for an export of Cinder"),
-        "exported": gettext_lazy("waits for the konnector"),
+        "": _("chooses the filters"),
+        "chosen": _("waits for an export of Cinder"),
+        "exported": _("waits for the konnector"),
     },
-    "detach": {"": gettext_lazy("waits for the konnector"), "asked": gettext_lazy("waits for Cinder")},
+    "detach": {"": _("waits for the konnector"), "asked": _("waits for Cinder")},
     "calibrate": {
-        "": gettext_lazy("makes a volume type"),
-        "typed": gettext_lazy("makes a volume"),
-        "asked": gettext_lazy("attaches the volume"),
-        "attached": gettext_lazy("begins to measure"),
-        "measuring": gettext_lazy("measures"),
-        "clearing": gettext_lazy("deletes what was made"),
+        "": _("makes a volume type"),
+        "typed": _("makes a volume"),
+        "asked": _("attaches the volume"),
+        "attached": _("begins to measure"),
+        "measuring": _("measures"),
+        "clearing": _("deletes what was made"),
     },
 }
 
@@ -117,18 +117,20 @@ def operation_row(operation: Mapping[str, Any]) -> OperationRow:
 def result_text(data: Mapping[str, Any]) -> str:
     """What came of an operation, or with what it was ordered."""
     found = [
-        _("node %s") % data["node"] if data.get("node") else "",
-        _("device %s") % data["device"] if data.get("device") else "",
-        _("%d GiB") % data["size"] if data.get("size") else "",
-        _("tier %s") % data["tier"] if data.get("tier") else "",
-        _("the new size is seen %s") % data["size_seen"] if data.get("size_seen") else "",
+        gettext("node %s") % data["node"] if data.get("node") else "",
+        gettext("device %s") % data["device"] if data.get("device") else "",
+        gettext("%d GiB") % data["size"] if data.get("size") else "",
+        gettext("tier %s") % data["tier"] if data.get("tier") else "",
+        gettext("the new size is seen %s") % data["size_seen"] if data.get("size_seen") else "",
     ]
     if data.get("read_bw") is not None:
         figures = {name: rate(data[name]) for name in ("read_bw", "write_bw")}
-        found.append(_("reads %(read_bw)s, writes %(write_bw)s") % figures)
+        found.append(gettext("reads %(read_bw)s, writes %(write_bw)s") % figures)
     if "fenced" in data:
         fenced = data["fenced"]
-        found.append(_("the back end has ended its access") if fenced else _("the back end has not ended its access"))
+        found.append(
+            gettext("the back end has ended its access") if fenced else gettext("the back end has not ended its access")
+        )
     return ", ".join(filter(None, found))
 
 

@@ -1,21 +1,127 @@
-"""The pages of volumes, tiers and pools."""
+"""The list of volumes, and one volume: how it fares, what decides about it, and what it does over time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.http import Http404, HttpRequest
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from sluice_client import ApiError, Client, ClientError
 from sluice_dashboard import api
-from sluice_dashboard.charts.plots import Plot, TimeRange
-from sluice_dashboard.views import PageView, PlotView, Section
-from sluice_dashboard.volumes import detail, lists, operations
+from sluice_dashboard.charts import Plot, Threshold, TimeRange, mean_series, rate
+from sluice_dashboard.views import PageView, PlotView, Section, next_query_like
+from sluice_dashboard.volumes import operations
 from sluice_dashboard.volumes.operations import Wanted
+from sluice_dashboard.volumes.tiers import TEMPLATES
 
-_TEMPLATES: Final = "sluice_dashboard/volumes"
+AVAILABLE: Final = "available"
+#: A parameter of throttling → what it limits.
+RATES: Final = {
+    "read_bw": _("reads"),
+    "write_bw": _("writes"),
+    "max_bw": _("reads and writes"),
+    "read_iops": _("reads"),
+    "write_iops": _("writes"),
+    "max_iops": _("reads and writes"),
+}
+#: Plot → its metrics with their names, and their unit.
+PLOTS: Final[Mapping[str, tuple[Sequence[tuple[str, Any]], str]]] = {
+    "bandwidth": (
+        (("VOLUME_READ_BW", _("reads")), ("VOLUME_WRITE_BW", _("writes"))),
+        "bytes_per_second",
+    ),
+    "operations": (
+        (("VOLUME_READ_IOPS", _("reads")), ("VOLUME_WRITE_IOPS", _("writes"))),
+        "per_second",
+    ),
+    "latency": (
+        (("VOLUME_LATENCY", _("median")), ("VOLUME_LATENCY_P99", _("99 of 100 are faster"))),
+        "seconds",
+    ),
+    "queue": ((("VOLUME_QUEUE", _("requests under way")),), "count"),
+}
+#: Plot → how the names of the rates end that limit what it shows.
+_LIMITED: Final = {"bandwidth": "_bw", "operations": "_iops"}
+TITLES: Final = {
+    "bandwidth": _("Bandwidth"),
+    "operations": _("Operations per second"),
+    "latency": _("Time of a request"),
+    "queue": _("Requests under way"),
+}
+
+
+def fetch_state(client: Client, request: HttpRequest, volume: str) -> Mapping[str, Any]:
+    """The volume, operations on it, and which buttons make sense now."""
+    found = client.volume(volume)
+    wanted = operations.Wanted(volume=found["id"])
+    busy = operations.under_way(client, wanted)
+    return {
+        "volume": found,
+        "filters": [filter_text(one) for one in found["filters"]],
+        "asked": rate_texts(found["rates"]),
+        "in_force": None if found["rates_in_force"] is None else rate_texts(found["rates_in_force"]),
+        "hidden_gib": found["cinder_size"] - found["size"],
+        "under_way": busy,
+        "ended": operations.ended(client, wanted)[:3],
+        "is_free": found["status"] == AVAILABLE and not found["node"],
+        "is_busy": bool(busy),
+    }
+
+
+def filter_text(step: Mapping[str, Any]) -> str:
+    """A filter with its parameters, as ``xor key=7``."""
+    return " ".join([step["keyword"], *(f"{name}={value}" for name, value in step["params"].items())])
+
+
+def rate_text(name: str, value: float) -> str:
+    """A rate of throttling with its unit."""
+    return rate(value) if name.endswith("_bw") else f"{value:g}/s"
+
+
+def rate_texts(rates: Mapping[str, float]) -> list[str]:
+    """Rates by parameter, in words."""
+    return [
+        gettext("%(what)s: at most %(rate)s") % {"what": RATES.get(name, name), "rate": rate_text(name, value)}
+        for name, value in sorted(rates.items())
+    ]
+
+
+def fetch_snapshots(client: Client, request: HttpRequest, volume: str) -> Mapping[str, Any]:
+    """The volume's snapshots."""
+    return {"snapshots": list(client.snapshots(volume)), "volume_id": volume}
+
+
+def fetch_policies(client: Client, request: HttpRequest, volume: str) -> Mapping[str, Any]:
+    """What policies decide about the volume, and which of them are overridden and why."""
+    path = client.volume(volume)["path"]
+    kinds = client.effective(path, volume=True)["kinds"] if path else []
+    return {
+        "known": bool(path),
+        "steps": [one for kind in kinds for one in (*kind["pipeline"], *kind["deletes"])],
+        "overridden": [one for kind in kinds for one in kind["overridden"]],
+    }
+
+
+def volume_plot(client: Client, volume: str, name: str, wanted: TimeRange) -> Plot:
+    """The plot ``name`` of :data:`PLOTS`; a volume that Sluice does not know has no history.
+
+    :raises ClientError: when the API is away, or the volume is not one's own
+    """
+    found = client.volume(volume)
+    metrics, unit = PLOTS[name]
+    path = found["path"]
+    series = [mean_series(client, metric, path, wanted, str(label), unit) for metric, label in metrics if path]
+    ending = _LIMITED.get(name)
+    limits = [
+        Threshold(limit, gettext("limit of %(what)s: %(rate)s") % {"what": RATES[one], "rate": rate_text(one, limit)})
+        for one, limit in (found["rates_in_force"] or {}).items()
+        if ending and one.endswith(ending) and one in RATES
+    ]
+    return Plot(series, thresholds=limits, begin=wanted.begin, end=wanted.end)
+
 
 #: Volumes on a page, and the parameters of its URL that choose them.
 _PAGE: Final = 50
@@ -40,13 +146,9 @@ def fetch_volumes(client: Client, request: HttpRequest) -> Mapping[str, Any]:
     wanted["project"] = own_project(request) or wanted["project"]
     marker = request.GET.get("marker", "")
     page = client.get("/volumes", **wanted, marker=marker, limit=_PAGE)
-    following = page["next_marker"] or ""
-    query = request.GET.copy()
-    query.pop("section", None)
-    query["marker"] = following
     return {
         "volumes": page["volumes"],
-        "next": query.urlencode() if following else "",
+        "next": next_query_like(request.GET, page["next_marker"]),
         "is_chosen": any(request.GET.get(name) for name in (*_FILTERS, "marker")),
         "everybody": shows_everybody(request),
     }
@@ -62,10 +164,10 @@ class IndexView(PageView):
     """Volumes, and operations on them."""
 
     page_title = _("Volumes")
-    template_name = f"{_TEMPLATES}/index.html"
+    template_name = f"{TEMPLATES}/index.html"
     sections = {
-        "volumes": Section(f"{_TEMPLATES}/_volumes.html", fetch_volumes, seconds=10),
-        "operations": Section(f"{_TEMPLATES}/_operations.html", fetch_operations, seconds=3),
+        "volumes": Section(f"{TEMPLATES}/_volumes.html", fetch_volumes, seconds=10),
+        "operations": Section(f"{TEMPLATES}/_operations.html", fetch_operations, seconds=3),
     }
 
     def fetch(self, client: Client) -> Mapping[str, Any]:
@@ -76,11 +178,11 @@ class DetailView(PageView):
     """One volume."""
 
     page_title = _("Volume")
-    template_name = f"{_TEMPLATES}/detail.html"
+    template_name = f"{TEMPLATES}/detail.html"
     sections = {
-        "state": Section(f"{_TEMPLATES}/_state.html", detail.fetch_state, seconds=3),
-        "policies": Section(f"{_TEMPLATES}/_policies.html", detail.fetch_policies, seconds=10),
-        "snapshots": Section(f"{_TEMPLATES}/_snapshots.html", detail.fetch_snapshots, seconds=10),
+        "state": Section(f"{TEMPLATES}/_state.html", fetch_state, seconds=3),
+        "policies": Section(f"{TEMPLATES}/_policies.html", fetch_policies, seconds=10),
+        "snapshots": Section(f"{TEMPLATES}/_snapshots.html", fetch_snapshots, seconds=10),
     }
 
     def fetch(self, client: Client) -> Mapping[str, Any]:
@@ -95,47 +197,13 @@ class DetailView(PageView):
         return {}
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return {**super().get_context_data(**kwargs), "volume_id": self.kwargs["volume"], "plots": detail.TITLES}
-
-
-class TiersView(PageView):
-    """What tiers promise, and what is free."""
-
-    page_title = _("Tiers")
-    template_name = f"{_TEMPLATES}/tiers.html"
-    sections = {"tiers": Section(f"{_TEMPLATES}/_tiers.html", lists.fetch_tiers, seconds=10)}
-
-
-class PoolsView(PageView):
-    """What volumes lie in."""
-
-    page_title = _("Pools")
-    template_name = f"{_TEMPLATES}/pools.html"
-    sections = {"pools": Section(f"{_TEMPLATES}/_pools.html", lists.fetch_pools, seconds=5)}
-
-
-class PoolView(PageView):
-    """One pool."""
-
-    page_title = _("Pool")
-    template_name = f"{_TEMPLATES}/pool.html"
-    sections = {"pool": Section(f"{_TEMPLATES}/_pool.html", lists.fetch_pool, seconds=5)}
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return {**super().get_context_data(**kwargs), "pool": self.kwargs["pool"]}
+        return {**super().get_context_data(**kwargs), "volume_id": self.kwargs["volume"], "plots": TITLES}
 
 
 class VolumePlotView(PlotView):
     """What one volume does over time."""
 
     def plot(self, client: Client, wanted: TimeRange) -> Plot:
-        if self.kwargs["plot"] not in detail.PLOTS:
+        if self.kwargs["plot"] not in PLOTS:
             raise Http404
-        return detail.volume_plot(client, self.kwargs["volume"], self.kwargs["plot"], wanted)
-
-
-class PoolPlotView(PlotView):
-    """What is used of one pool over time."""
-
-    def plot(self, client: Client, wanted: TimeRange) -> Plot:
-        return detail.pool_plot(client, self.kwargs["pool"], wanted)
+        return volume_plot(client, self.kwargs["volume"], self.kwargs["plot"], wanted)

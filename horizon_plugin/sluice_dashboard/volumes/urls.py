@@ -1,22 +1,22 @@
-"""The URLs of the panel in both dashboards, and those of administrators alone."""
+"""The URLs of the panel *Volumes* of administrators, and those of them that projects have."""
 
 from __future__ import annotations
 
 from django.urls import URLPattern, re_path
 
-from sluice_dashboard.volumes import actions, pages, tier_actions
+from sluice_dashboard.volumes import actions, pages, tiers
 
 _VOLUME = r"^(?P<volume>[0-9a-fA-F-]{36})"
 _TIER = r"^tiers/(?P<tier>[^/]+)"
 _POOL = r"^pools/(?P<pool>[^/]+)"
 
 
-def project_urls() -> list[URLPattern]:
-    """Those of both dashboards, anew for each: Horizon changes them."""
+def shared_patterns() -> list[URLPattern]:
+    """Those of both dashboards, anew for each: Horizon puts the checks of the panel around their views."""
     return [
         re_path(r"^$", pages.IndexView.as_view(), name="index"),
         re_path(r"^create/$", actions.CreateView.as_view(), name="create"),
-        re_path(r"^tiers/$", pages.TiersView.as_view(), name="tiers"),
+        re_path(r"^tiers/$", tiers.TiersView.as_view(), name="tiers"),
         re_path(rf"{_VOLUME}/$", pages.DetailView.as_view(), name="detail"),
         re_path(rf"{_VOLUME}/plots/(?P<plot>[a-z]+)/$", pages.VolumePlotView.as_view(), name="plot"),
         re_path(rf"{_VOLUME}/attach/$", actions.AttachView.as_view(), name="attach"),
@@ -33,16 +33,14 @@ def project_urls() -> list[URLPattern]:
     ]
 
 
-def admin_urls() -> list[URLPattern]:
-    """All of them."""
-    return [
-        *project_urls(),
-        re_path(r"^tiers/create/$", tier_actions.CreateTierView.as_view(), name="create_tier"),
-        re_path(rf"{_TIER}/mend/$", tier_actions.MendTierView.as_view(), name="mend_tier"),
-        re_path(rf"{_TIER}/delete/$", tier_actions.DeleteTierView.as_view(), name="delete_tier"),
-        re_path(r"^pools/$", pages.PoolsView.as_view(), name="pools"),
-        re_path(rf"{_POOL}/$", pages.PoolView.as_view(), name="pool"),
-        re_path(rf"{_POOL}/plot/$", pages.PoolPlotView.as_view(), name="pool_plot"),
-        re_path(rf"{_POOL}/measure/$", tier_actions.MeasurePoolView.as_view(), name="measure_pool"),
-        re_path(rf"{_POOL}/figures/$", tier_actions.FiguresView.as_view(), name="figures"),
-    ]
+urlpatterns = [
+    *shared_patterns(),
+    re_path(r"^tiers/create/$", tiers.CreateTierView.as_view(), name="create_tier"),
+    re_path(rf"{_TIER}/mend/$", tiers.MendTierView.as_view(), name="mend_tier"),
+    re_path(rf"{_TIER}/delete/$", tiers.DeleteTierView.as_view(), name="delete_tier"),
+    re_path(r"^pools/$", tiers.PoolsView.as_view(), name="pools"),
+    re_path(rf"{_POOL}/$", tiers.PoolView.as_view(), name="pool"),
+    re_path(rf"{_POOL}/plot/$", tiers.PoolPlotView.as_view(), name="pool_plot"),
+    re_path(rf"{_POOL}/measure/$", tiers.MeasurePoolView.as_view(), name="measure_pool"),
+    re_path(rf"{_POOL}/figures/$", tiers.FiguresView.as_view(), name="figures"),
+]

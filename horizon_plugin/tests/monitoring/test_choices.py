@@ -11,7 +11,7 @@ from sluice_dashboard.monitoring.choices import (
     time_link,
     typed_targets,
 )
-from sluice_dashboard.monitoring.names import metric_choices
+from sluice_dashboard.names import metric_choices
 
 
 def refusal(message):

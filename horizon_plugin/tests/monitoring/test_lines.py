@@ -3,8 +3,8 @@
 import pytest
 
 from sluice_client.testing import Reply
-from sluice_dashboard.charts.plots import TimeRange
-from sluice_dashboard.monitoring.lines import plot_metrics, plot_targets
+from sluice_dashboard.charts import TimeRange
+from sluice_dashboard.monitoring.choices import plot_metrics, plot_targets
 
 WANTED = TimeRange(1000.0, 1600.0, 10)
 

@@ -5,23 +5,89 @@ from __future__ import annotations
 import horizon
 from django.utils.translation import gettext_lazy as _
 
-
-class StorageGroup(horizon.PanelGroup):
-    """All panels, in the order of the menu."""
-
-    slug = "storage"
-    name = _("Storage")
-    panels = ("overview", "policies", "code", "registry", "bandwidth", "volumes", "monitoring", "changes")
+from sluice_dashboard.panels import AdminPanel, StorageDashboard
 
 
-class Sluice(horizon.Dashboard):
-    """Panels of packages that are not there are left out."""
+class Sluice(StorageDashboard):
+    """Panels about everybody's storage."""
 
     name = _("Software-defined storage")
     slug = "sluice"
-    panels = (StorageGroup,)
-    default_panel = "overview"
-    permissions = ("openstack.services.sluice",)
+
+
+class Overview(AdminPanel):
+    """Nodes, services, policies, floors, events."""
+
+    name = _("Overview")
+    slug = "overview"
+    urls = "sluice_dashboard.overview"
+    operations = ("nodes:list",)
+
+
+class Policies(AdminPanel):
+    """The policies of everybody."""
+
+    name = _("Policies")
+    slug = "policies"
+    urls = "sluice_dashboard.policies.urls"
+    operations = ("policies:list_all",)
+
+
+class Code(AdminPanel):
+    """Code that runs in the cluster: upload, roll-out, revisions, deployment."""
+
+    name = _("Filters, metrics, controllers")
+    slug = "code"
+    urls = "sluice_dashboard.code.urls"
+    operations = ("filters:upload", "metrics:upload", "controllers:list")
+
+
+class Registry(AdminPanel):
+    """Groups, terms, aliases, stereotypes: what sentences may name beside filters and metrics."""
+
+    name = _("Registry")
+    slug = "registry"
+    urls = "sluice_dashboard.registry.urls"
+    operations = ("groups:list", "stereotypes:create")
+
+
+class Bandwidth(AdminPanel):
+    """What tenants are promised, get and move, and where."""
+
+    name = _("Bandwidth")
+    slug = "bandwidth"
+    urls = "sluice_dashboard.bandwidth.urls"
+    operations = ("bandwidth:flows_all", "slos:list_all")
+
+
+class Volumes(AdminPanel):
+    """Volumes, tiers, pools; where there is a Cinder."""
+
+    name = _("Volumes")
+    slug = "volumes"
+    urls = "sluice_dashboard.volumes.urls"
+    permissions = ("openstack.services.volumev3",)
+    operations = ("volumes:list_all",)
+
+
+class Monitoring(AdminPanel):
+    """Nodes, and the loads of everybody."""
+
+    name = _("Monitoring")
+    slug = "monitoring"
+    urls = "sluice_dashboard.monitoring.urls"
+    operations = ("nodes:list",)
+
+
+class Changes(AdminPanel):
+    """Who changed what, the way back, and where data lie."""
+
+    name = _("Changes and locality")
+    slug = "changes"
+    urls = "sluice_dashboard.changes.urls"
+    operations = ("changes:list", "locality:show")
 
 
 horizon.register(Sluice)
+for panel in (Overview, Policies, Code, Registry, Bandwidth, Volumes, Monitoring, Changes):
+    Sluice.register(panel)

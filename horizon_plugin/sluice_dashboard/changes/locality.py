@@ -1,0 +1,49 @@
+"""Where an object or a volume lies, and where new containers of tenants go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final
+
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from sluice_client import ApiError, Client
+from sluice_dashboard import api
+from sluice_dashboard.views import PageView, Section
+
+_PLACEMENTS: Final = 200
+
+
+def fetch_found(client: Client, request: HttpRequest) -> Mapping[str, Any]:
+    """What the URL names; a refusal of the API stands in the place of what was looked for."""
+    volume = request.GET.get("volume", "").strip()
+    path = [request.GET.get(name, "") for name in ("account", "container", "object")]
+    asked = {"asked": volume or "/".join(path)}
+    try:
+        if volume:
+            return {**asked, "volume": client.volume_locality(volume)}
+        if all(path):
+            return {**asked, "object": client.locality(*path)}
+    except ApiError as error:
+        if error.status == 401 or error.status >= 500:
+            raise
+        return {**asked, "refusal": api.failure_of(error)}
+    return {"incomplete": any(path)}
+
+
+def fetch_placements(client: Client, request: HttpRequest) -> Mapping[str, Any]:
+    """Where new containers go."""
+    return {"placements": list(islice(client.collection("/placements").list(limit=_PLACEMENTS), _PLACEMENTS))}
+
+
+class LocalityView(PageView):
+    """Two questions, and what is known."""
+
+    page_title = _("Where data lie")
+    template_name = "sluice_dashboard/changes/locality.html"
+    sections = {
+        "found": Section("sluice_dashboard/changes/_found.html", fetch_found, seconds=30),
+        "placements": Section("sluice_dashboard/changes/_placements.html", fetch_placements, seconds=30),
+    }

@@ -1,0 +1,234 @@
+"""One filter, metric or controller: what it says of itself, where it is, its revisions, and what one may do.
+
+Where the code is and where not is told node by node or host by host, in one shape for all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.http import HttpRequest
+from django.utils.translation import gettext, ngettext
+
+from sluice_client import Client
+from sluice_dashboard import api
+from sluice_dashboard.code.kinds import (
+    CONTROLLERS,
+    FILTERS,
+    KINDS,
+    METRICS,
+    NATIVE_OPERATION,
+    TRIED,
+    VOLUMES,
+    CodeView,
+    Kind,
+)
+from sluice_dashboard.views import PageView, Section
+
+#: How the states of an instance look.
+_LEVELS: Final = {"running": "ok", "refused": "danger", "failed": "danger", "waiting": "warning", "away": "warning"}
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """Code on a node or an actor host; ``revision`` is what it has there, 0 for none."""
+
+    where: str
+    state: str
+    revision: int
+    reason: str = ""
+
+    @property
+    def level(self) -> str:
+        """How its state looks."""
+        return _LEVELS.get(self.state, "unknown")
+
+    @property
+    def state_text(self) -> str:
+        """The state for people."""
+        texts: dict[str, str] = {
+            "running": gettext("has it"),
+            "refused": gettext("refuses"),
+            "waiting": gettext("has not answered yet"),
+            "away": gettext("does not report"),
+            "stopped": gettext("stopped"),
+            "starting": gettext("starting"),
+            "failed": gettext("failed"),
+        }
+        return texts.get(self.state, self.state)
+
+
+def filter_instances(found: Mapping[str, Any], nodes: Iterable[Mapping[str, Any]]) -> list[Instance]:
+    """The newest revision of a filter on each node that is to have it, by name.
+
+    :param nodes: as ``GET /nodes`` shows them; those that have it are known from them alone
+    """
+    rollout = found["rollout"]
+    revisions = {node["node"]: int(node["code"].get(found["keyword"], 0)) for node in nodes}
+    rows = {one["node"]: Instance(one["node"], "refused", one["revision"], one["reason"]) for one in rollout["refused"]}
+    for state in ("waiting", "away"):
+        rows |= {name: Instance(name, state, revisions.get(name, 0)) for name in rollout[state]}
+    has = [name for name, one in revisions.items() if one == found["revision"] and name not in rows]
+    if found["sha256"]:
+        rows |= {name: Instance(name, "running", found["revision"]) for name in has}
+    return [rows[name] for name in sorted(rows)]
+
+
+def metric_instances(found: Iterable[Mapping[str, Any]]) -> list[Instance]:
+    """Of ``GET /registry/metrics/{name}/instances``."""
+    return [Instance(one["node"], one["state"], one["revision"], one["reason"]) for one in found]
+
+
+def controller_instances(found: Iterable[Mapping[str, Any]]) -> list[Instance]:
+    """Of ``GET /controllers/{name}/instances``."""
+    return [Instance(one["host"], one["state"], one["revision"], one["reason"]) for one in found]
+
+
+def summary(rows: Sequence[Instance], total: int) -> str:
+    """How many have it and how many refuse."""
+    has = sum(one.state == "running" for one in rows)
+    refuse = sum(one.level == "danger" for one in rows)
+    text = gettext("%(has)d of %(total)d nodes have the newest revision") % {"has": has, "total": total}
+    refusals = ngettext("%d refuses it", "%d refuse it", refuse) % refuse  # xgettext finds none in an f-string
+    return f"{text}, {refusals}" if refuse else str(text)
+
+
+Fact = tuple[str, str]
+
+
+def filter_facts(found: Mapping[str, Any]) -> list[Fact]:
+    """Of a filter as ``GET /filters/{keyword}`` shows it."""
+    said = found["capabilities"]
+    return [
+        (gettext("What it does"), found["help"]),
+        (gettext("Runs in"), found["environment"]),
+        (gettext("Comes from"), gettext("the software of the nodes") if found["installed"] else gettext("an upload")),
+        (gettext("Self-service"), yes_no(found["self_service"])),
+        (gettext("A GET undoes it"), yes_no(found["reverse"])),
+        (gettext("Places"), ", ".join(said.get("places", ()))),
+        (gettext("Order"), str(said.get("stage", ""))),
+    ]
+
+
+def yes_no(value: bool) -> str:
+    """In the language of whoever looks."""
+    return str(gettext("yes") if value else gettext("no"))
+
+
+def fetch_state(client: Client, request: HttpRequest, kind: str, **parameters: str) -> Mapping[str, Any]:
+    """All that the page shows; it follows by itself, since a roll-out takes seconds."""
+    known, shown = KINDS[kind], api.permissions(request)
+    name = known.name(parameters)
+    found = client.collection(known.path).get(name)
+    return {
+        "kind": known,
+        "name": name,
+        "found": found,
+        "may": _may(known, found, shown),
+        **_FETCH[known.slug](client, shown, found),
+    }
+
+
+def _fetch_filter(client: Client, known: api.Permissions, found: Mapping[str, Any]) -> Mapping[str, Any]:
+    nodes = client.nodes() if not found["installed"] and known.allow("nodes:list") else []
+    rows = [] if found["installed"] else filter_instances(found, nodes)
+    total = 0 if found["installed"] else found["rollout"]["total"]
+    return {
+        "facts": filter_facts(found),
+        "parameters": found["parameters"],
+        "show_parameters": True,
+        "uploaded": not found["installed"],
+        "rows": rows,
+        "summary": summary(rows, total),
+        "usable": found["environment"] != VOLUMES and (found["installed"] or bool(found["sha256"])),
+    }
+
+
+def _fetch_metric(client: Client, known: api.Permissions, found: Mapping[str, Any]) -> Mapping[str, Any]:
+    wanted = found["uploaded"] and known.allow(METRICS.operations["instances"])
+    rows = metric_instances(client.metric_code.instances(found["name"])) if wanted else []
+    return {
+        "facts": _metric_facts(found),
+        "uploaded": found["uploaded"],
+        "state": "running" if found["running"] else "stopped",
+        "rows": rows,
+        "summary": summary(rows, len(rows)) if found["running"] else "",
+    }
+
+
+def _fetch_controller(client: Client, known: api.Permissions, found: Mapping[str, Any]) -> Mapping[str, Any]:
+    wanted = known.allow(CONTROLLERS.operations["instances"])
+    rows = controller_instances(client.controller_code.instances(found["name"])) if wanted else []
+    return {
+        "facts": _controller_facts(found),
+        "uploaded": True,
+        "state": found["state"],
+        "reason": found["reason"],
+        "rows": rows,
+        "summary": "",
+    }
+
+
+def _metric_facts(found: Mapping[str, Any]) -> list[Fact]:
+    """Of a metric as ``GET /registry/metrics/{name}`` shows it."""
+    return [
+        (gettext("What it measures"), found["help"]),
+        (gettext("Unit"), found["unit"]),
+        (gettext("Type"), found["type"]),
+        (gettext("Measured per"), ", ".join(found["granularities"])),
+        (gettext("Period"), gettext("%g s") % found["period"]),
+    ]
+
+
+def _controller_facts(found: Mapping[str, Any]) -> list[Fact]:
+    """Of a controller as ``GET /controllers/{name}`` shows it."""
+    return [
+        (gettext("What it does"), found["help"]),
+        (gettext("Watches"), ", ".join(found["metrics"])),
+        (gettext("Period"), gettext("%g s") % found["period"]),
+    ]
+
+
+_FETCH: Final[Mapping[str, Callable[..., Mapping[str, Any]]]] = {
+    FILTERS.slug: _fetch_filter,
+    METRICS.slug: _fetch_metric,
+    CONTROLLERS.slug: _fetch_controller,
+}
+
+
+def _may(kind: Kind, found: Mapping[str, Any], known: api.Permissions) -> dict[str, bool]:
+    """What one may do to it: the rules allow it, and it makes sense."""
+    allowed = {verb: known.allow(operation) for verb, operation in kind.operations.items()}
+    if kind is FILTERS:
+        native = found["environment"] not in TRIED or known.allow(NATIVE_OPERATION)
+        changes = native and not found["installed"]
+        changed = ("add", "upload", "roll_back")
+        allowed |= {verb: allowed[verb] and changes for verb in changed}
+        allowed["delete"] = allowed["delete"] and not found["installed"]
+        allowed["deploy"] = known.allow("deployments:deploy")
+    if kind is METRICS:
+        allowed |= {verb: ok and found["uploaded"] for verb, ok in allowed.items() if verb != "delete"}
+        allowed["delete"] = allowed["delete"] and (found["uploaded"] or found["registered"])
+    if kind.can_start:
+        allowed["start"] = allowed["start"] and not found["running"]
+        allowed["stop"] = allowed["stop"] and found["running"]
+    return allowed
+
+
+class DetailView(CodeView, PageView):
+    """One of them."""
+
+    template_name = "sluice_dashboard/code/detail.html"
+    sections = {"state": Section("sluice_dashboard/code/_state.html", fetch_state, seconds=2)}
+
+    @property
+    def page_title(self) -> Any:
+        """What it is, and its name, which the template escapes."""
+        return self.kind.page_title
+
+    def fetch(self, client: Client) -> Mapping[str, Any]:
+        """404 is the page's status."""
+        client.collection(self.kind.path).get(self.name)
+        return {}

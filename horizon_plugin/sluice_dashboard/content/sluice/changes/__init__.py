@@ -1,1 +1,0 @@
-"""Who changed what, the way back, and where data lie."""

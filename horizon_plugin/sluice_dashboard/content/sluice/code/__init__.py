@@ -1,1 +1,0 @@
-"""Filters, metrics and controllers: upload, roll-out, revisions, deployment."""

@@ -1,1 +1,0 @@
-"""Lists, descriptions, and what changes them."""

@@ -1,1 +1,0 @@
-"""Monitoring: nodes, and what they carry beside the loads of tenants."""

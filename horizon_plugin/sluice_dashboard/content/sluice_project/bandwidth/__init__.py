@@ -1,1 +1,0 @@
-"""Bandwidth: what tenants are promised, get and move, and where."""

@@ -1,1 +1,0 @@
-"""Filters that a project may use, and what it has deployed."""

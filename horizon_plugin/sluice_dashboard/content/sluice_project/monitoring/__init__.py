@@ -1,1 +1,0 @@
-"""Monitoring: the project's own metrics over time."""

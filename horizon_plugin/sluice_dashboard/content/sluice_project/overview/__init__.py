@@ -1,1 +1,0 @@
-"""Whether all is well, in one look."""

@@ -1,1 +1,0 @@
-"""Policies: what storage shall do, in sentences."""

@@ -1,1 +1,0 @@
-"""Registry: what sentences may name beside filters and metrics."""
