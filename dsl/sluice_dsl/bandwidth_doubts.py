@@ -23,7 +23,7 @@ from sluice_dsl.diagnostics import (
     PolicyErrors,
     Reporter,
     Span,
-    closest_match,
+    UnknownWord,
     join_words,
 )
 from sluice_dsl.plan import Plan, PlannedAction
@@ -124,9 +124,9 @@ def _check_storage_policy(
     if not policies:
         reporter.warn(f"whether swift has a storage policy `{name}` is not known: no node tells now", span)
     elif name not in policies and name.lower() not in {one.lower() for one in policies.values()}:
-        miss = closest_match(name, policies.values())
-        known = "" if miss else f", expected {join_words([f'`{one}`' for one in policies.values()])}"
-        reporter.error(f"swift has no storage policy `{name}`{known}", span, miss, UNKNOWN)
+        expected = f", expected {join_words([f'`{one}`' for one in policies.values()])}"
+        unknown = UnknownWord(name, policies.values(), otherwise=expected)
+        reporter.error(f"swift has no storage policy `{name}`", span, unknown, UNKNOWN)
 
 
 def _span(written: ast.Action, name: str) -> Span:

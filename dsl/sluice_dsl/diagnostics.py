@@ -97,32 +97,56 @@ class PolicyConflict(PolicyErrors, Conflict):
     status = Conflict.status
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownWord:
+    """A word of a text that is none of those known in its place.
+
+    :param otherwise: ends the message where none of them is near
+    """
+
+    word: str
+    known: Iterable[str]
+    otherwise: str = ""
+
+    def find_near_miss(self) -> str:
+        """The known word that was probably meant, or an empty string."""
+        return closest_match(self.word, self.known)
+
+
 class Reporter:
-    """Collects the problems of one text; spans are offsets into it."""
+    """Collects the problems of one text; spans are offsets into it.
+
+    Checks say which word they do not know and which they do; the near miss is found here.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = _surrogate.sub("\N{REPLACEMENT CHARACTER}", text)
-        self._found: list[tuple[int, Diagnostic]] = []
+        self._problems: list[tuple[int, Diagnostic]] = []
 
-    def error(self, message: str, span: Span, near_miss: str = "", code: str = MEANING) -> None:
-        """``near_miss`` is appended to the message, too."""
-        self._add(ERROR, message, span, near_miss, code)
+    def error(self, message: str, span: Span, unknown: UnknownWord | None = None, code: str = MEANING) -> None:
+        """Adds an error; the near miss of ``unknown`` is appended to the message."""
+        self._add(ERROR, message, span, unknown, code)
 
-    def warn(self, message: str, span: Span, near_miss: str = "", code: str = MEANING) -> None:
-        """Like :meth:`error` for what does not keep the text from being accepted."""
-        self._add(WARNING, message, span, near_miss, code)
+    def warn(self, message: str, span: Span, unknown: UnknownWord | None = None, code: str = MEANING) -> None:
+        """Adds what does not keep the text from being accepted, like :meth:`error`."""
+        self._add(WARNING, message, span, unknown, code)
+
+    def warn_if_near(self, message: str, span: Span, unknown: UnknownWord, code: str = MEANING) -> None:
+        """Warns of a word that may be meant as it is, unless none of those known is near."""
+        if unknown.find_near_miss():
+            self._add(WARNING, message, span, unknown, code)
 
     def has_error_within(self, span: Span) -> bool:
         """True when an error begins inside ``span``."""
-        return any(span[0] <= at < span[1] and one.severity == ERROR for at, one in self._found)
+        return any(span[0] <= at < span[1] and problem.severity == ERROR for at, problem in self._problems)
 
     def all(self, severity: str, within: Span | None = None) -> tuple[Diagnostic, ...]:
         """Problems of ``severity`` in the order of the text, maybe only those that begin ``within``."""
         low, high = within if within else (0, len(self._text) + 1)
-        found = (item for item in self._found if item[1].severity == severity and low <= item[0] < high)
-        return tuple(problem for _, problem in sorted(found, key=lambda item: item[0]))
+        chosen = (item for item in self._problems if item[1].severity == severity and low <= item[0] < high)
+        return tuple(problem for _, problem in sorted(chosen, key=lambda item: item[0]))
 
-    def _add(self, severity: str, message: str, span: Span, near_miss: str, code: str) -> None:
+    def _add(self, severity: str, message: str, span: Span, unknown: UnknownWord | None, code: str) -> None:
         start = min(span[0], len(self._text))
         first = self._text.rfind("\n", 0, start) + 1
         end = self._text.find("\n", start)
@@ -132,11 +156,14 @@ class Reporter:
         # a line is shown whole, or from some words before what is meant
         cut = max(0, start - first - WIDEST // 2) if last - first > WIDEST else 0
         source = self._text[first + cut : min(last, first + cut + WIDEST)].rstrip("\r")
-        message += f", did you mean `{near_miss}`" if near_miss else ""
+        near_miss = ""
+        if unknown is not None:
+            near_miss = unknown.find_near_miss()
+            message += f", did you mean `{near_miss}`" if near_miss else unknown.otherwise
         problem = Diagnostic(
             message, line, start - first + 1, length, source, severity, near_miss=near_miss, code=code, cut=cut
         )
-        self._found.append((start, problem))
+        self._problems.append((start, problem))
 
 
 def closest_match(word: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from sluice_dsl.checks.bandwidth_checks import bare_rate, check_guarantees
 from sluice_dsl.checks.motifs import check_motifs, with_template
 from sluice_dsl.checks.placement import Step, check_pipeline
 from sluice_dsl.checks.resource_types import check_resource_types, resolve_place_about, resolve_resource_type
-from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, VALUE, Reporter, closest_match, join_words
+from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, VALUE, Reporter, UnknownWord, join_words
 from sluice_dsl.plan import PERSISTENT, PlannedAction
 from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import UnitError, read_parameter
@@ -50,8 +50,8 @@ def _lookup(action: ast.Action, catalogue: Catalogue, reporter: Reporter) -> Act
     if info is None:
         usable = [name for name, one in catalogue.actions.items() if one.available]
         hint = f"; this cluster has {join_words(sorted(usable), 'and')}" if usable else ""
-        miss = closest_match(word.text, [*catalogue.actions, *catalogue.actions_by_alias])
-        reporter.error(f"unknown action `{word.text}`{'' if miss else hint}", word.span, miss, UNKNOWN)
+        unknown = UnknownWord(word.text, [*catalogue.actions, *catalogue.actions_by_alias], otherwise=hint)
+        reporter.error(f"unknown action `{word.text}`", word.span, unknown, UNKNOWN)
     elif not info.available:
         reporter.error(f"`{info.keyword}` is not available on this cluster", word.span, code=UNAVAILABLE)
     return info
@@ -122,7 +122,7 @@ def _value(
         by = info.parameter(parameter.range_by) if within is not parameter else None
         beside = f" with {by.name}={others.get(by.name, by.default)}" if by else ""
         message = f"parameter `{parameter.name}` of `{info.keyword}`{beside}: {error}"
-        reporter.error(message, written.value.span, error.near_miss, VALUE)
+        reporter.error(message, written.value.span, error.unknown, VALUE)
         return ""
 
 
@@ -130,10 +130,9 @@ def _parameter(written: ast.Parameter, info: ActionInfo, reporter: Reporter) -> 
     parameter = info.parameter(written.name.text)
     if parameter is None:
         names = [one.name for one in info.parameters]
-        miss = closest_match(written.name.text, names)
-        known = f"it has {join_words(names, 'and')}" if names else "it has none"
-        message = f"`{info.keyword}` has no parameter `{written.name.text}`" + ("" if miss else f", {known}")
-        reporter.error(message, written.name.span, miss, UNKNOWN)
+        known = f", it has {join_words(names, 'and')}" if names else ", it has none"
+        message = f"`{info.keyword}` has no parameter `{written.name.text}`"
+        reporter.error(message, written.name.span, UnknownWord(written.name.text, names, otherwise=known), UNKNOWN)
     return parameter
 
 

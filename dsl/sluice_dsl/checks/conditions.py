@@ -17,7 +17,7 @@ from sluice_core.messages.predicate import all_of, any_of
 from sluice_core.metrics.node_metrics import NODE, PLACE_LEVELS
 from sluice_core.metrics.reading import Reading
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.diagnostics import UNKNOWN, VALUE, Reporter, closest_match, join_words
+from sluice_dsl.diagnostics import UNKNOWN, VALUE, Reporter, UnknownWord, join_words
 from sluice_dsl.plan import Condition
 from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import METRIC_QUANTITIES, UnitError, read_quantity
@@ -96,8 +96,8 @@ class ConditionCompiler:
     def _unknown(self, subject: ast.Word) -> None:
         aliases = [alias for metric in self._catalogue.metrics.values() for alias in metric.aliases]
         known = [*self._catalogue.metrics, *aliases, *self._catalogue.metrics_by_alias, *_ATTRIBUTES]
-        miss = closest_match(subject.text, known)
-        self._reporter.error(f"unknown metric or request attribute `{subject.text}`", subject.span, miss, UNKNOWN)
+        message = f"unknown metric or request attribute `{subject.text}`"
+        self._reporter.error(message, subject.span, UnknownWord(subject.text, known), UNKNOWN)
 
     def _is_at(self, level: str) -> bool:
         return self._target is None or level in ("", self._target.level, *PLACE_LEVELS)
@@ -127,14 +127,13 @@ class ConditionCompiler:
         """A node that is not there may come: this is only doubtful."""
         known = self._catalogue.known_nodes()
         if known and at.text not in known:
-            miss = closest_match(at.text, known)
-            self._reporter.warn(f"there is no node `{at.text}` now", at.span, miss, UNKNOWN)
+            self._reporter.warn(f"there is no node `{at.text}` now", at.span, UnknownWord(at.text, known), UNKNOWN)
 
     def _quantity(self, value: ast.Word, quantity: str) -> float | int:
         try:
             return read_quantity(value.text, quantity)
         except UnitError as error:
-            self._reporter.error(str(error), value.span, error.near_miss, VALUE)
+            self._reporter.error(str(error), value.span, error.unknown, VALUE)
             return 0
 
     def _size(self, clause: ast.Clause, negated: bool) -> Condition:
@@ -155,9 +154,8 @@ class ConditionCompiler:
             expected = "expected an extension, a media type or a term such as pdf, text/plain, image/* or DOCS"
             self._reporter.error(f"{expected}, got `{value.text}`", value.span, code=VALUE)
         elif not any(pattern in patterns for patterns in terms.values()):
-            miss = closest_match(pattern, terms)
-            if miss:
-                self._reporter.warn(f"`{value.text}` is taken as a file extension", value.span, miss, UNKNOWN)
+            message = f"`{value.text}` is taken as a file extension"
+            self._reporter.warn_if_near(message, value.span, UnknownWord(pattern, terms), UNKNOWN)
         return [pattern]
 
     def _tag(self, clause: ast.Clause, negated: bool) -> Condition:
@@ -169,7 +167,7 @@ class ConditionCompiler:
         name = clause.value.text.upper()
         if name not in METHODS:
             expected = f"expected an HTTP method ({join_words(METHODS)}), got `{clause.value.text}`"
-            self._reporter.error(expected, clause.value.span, closest_match(name, METHODS), VALUE)
+            self._reporter.error(expected, clause.value.span, UnknownWord(name, METHODS), VALUE)
         return self._equality(clause, negated, "method", [name])
 
     def _equality(self, clause: ast.Clause, negated: bool, word: str, values: list[str]) -> Condition:

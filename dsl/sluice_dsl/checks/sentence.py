@@ -45,7 +45,7 @@ def _sustained(sentence: ast.Sentence, dynamic: bool, reporter: Reporter) -> flo
     try:
         seconds = read_quantity(word.text, "duration")
     except UnitError as error:
-        reporter.error(f"SUSTAINED: {error}", word.span, error.near_miss, VALUE)
+        reporter.error(f"SUSTAINED: {error}", word.span, error.unknown, VALUE)
         return 0.0
     if seconds <= 0:
         reporter.error(f"SUSTAINED: expected more than nothing, got `{word.text}`", word.span, code=VALUE)

@@ -7,7 +7,7 @@ from typing import Final
 
 from sluice_core.messages.policies import ALL, CLUSTER, CONTAINER, GROUP, NAME, OBJECT, TENANT, VOLUME, Target
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, Reporter, closest_match, join_words
+from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, Reporter, UnknownWord, join_words
 from sluice_dsl.syntax import ast
 
 #: Volumes of one name that an error names.
@@ -40,8 +40,7 @@ def _resolve(node: ast.Target, catalogue: Catalogue, reporter: Reporter) -> Targ
 def _group(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target | None:
     level = catalogue.groups.get(name.text)
     if level is None:
-        miss = closest_match(name.text, catalogue.groups)
-        reporter.error(f"unknown group `{name.text}`", name.span, miss, UNKNOWN)
+        reporter.error(f"unknown group `{name.text}`", name.span, UnknownWord(name.text, catalogue.groups), UNKNOWN)
         return None
     return Target(level, GROUP, name.text)
 
@@ -62,9 +61,9 @@ def _volume(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target 
         message = f"`{word}` is the name of {len(found)} volumes: expected one of {join_words(named)}"
         reporter.error(message, name.span)
     else:
-        miss = closest_match(word, catalogue.volume_names())
-        expected = "" if miss else ", expected the name of one, `tenant/name`, or its id"
-        reporter.error(f"there is no volume `{word}`{expected}", name.span, miss, UNKNOWN)
+        expected = ", expected the name of one, `tenant/name`, or its id"
+        unknown = UnknownWord(word, catalogue.volume_names(), otherwise=expected)
+        reporter.error(f"there is no volume `{word}`", name.span, unknown, UNKNOWN)
     return None
 
 
@@ -106,7 +105,7 @@ def _named(level: str, name: ast.Word, catalogue: Catalogue, reporter: Reporter)
         return None
     if not path[0].startswith(catalogue.account_prefix):
         message = f"there is no project `{path[0]}`, expected one, or an account `{catalogue.account_prefix}…`"
-        reporter.error(message, name.span, closest_match(path[0], catalogue.tenants), UNKNOWN)
+        reporter.error(message, name.span, UnknownWord(path[0], catalogue.tenants), UNKNOWN)
         return None
     return _labelled(Target(level, NAME, "/".join(path)), word)
 

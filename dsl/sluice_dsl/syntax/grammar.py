@@ -28,7 +28,7 @@ from pyparsing import (
     ZeroOrMore,
 )
 
-from sluice_dsl.diagnostics import SYNTAX, Reporter, Span, closest_match, join_words
+from sluice_dsl.diagnostics import SYNTAX, Reporter, Span, UnknownWord, join_words
 from sluice_dsl.syntax.ast import (
     Action,
     And,
@@ -83,8 +83,9 @@ def _explain(error: ParseBaseException, body: str, offset: int, reporter: Report
     found = match[0]
     keyword = bool(_reserved.fullmatch(found))
     hint = f' (a keyword; as a name it is written `"{found}"`)' if keyword and "a name" in expected else ""
-    miss = "" if keyword else closest_match(found, _backticked.findall(expected))
-    reporter.error(f"expected {expected}, found `{found}`{hint}", (offset + at, offset + at + len(found)), miss, SYNTAX)
+    unknown = None if keyword else UnknownWord(found, _backticked.findall(expected))
+    span = (offset + at, offset + at + len(found))
+    reporter.error(f"expected {expected}, found `{found}`{hint}", span, unknown, SYNTAX)
 
 
 # The expressions.

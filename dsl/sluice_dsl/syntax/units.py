@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 from sluice_core.describe import Parameter, Scalar
-from sluice_dsl.diagnostics import closest_match
+from sluice_dsl.diagnostics import UnknownWord
 
 _DECIMAL: Final = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
@@ -81,11 +82,33 @@ _TRUTH: Final = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(
 
 
 class UnitError(ValueError):
-    """A value that is not of the expected type; ``near_miss`` is how it probably was meant."""
+    """A value that is not of the expected type; ``unknown`` is the word or unit in it that is not known."""
 
-    def __init__(self, message: str, near_miss: str = "") -> None:
+    def __init__(self, message: str, unknown: UnknownWord | None = None) -> None:
         super().__init__(message)
-        self.near_miss = near_miss
+        self.unknown = unknown
+
+    @property
+    def near_miss(self) -> str:
+        """How the value probably was meant, or an empty string."""
+        return self.unknown.find_near_miss() if self.unknown else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _UnknownUnit(UnknownWord):
+    """The unit of ``number``, which is near one that is the same in another case, or that begins alike."""
+
+    number: str = ""
+
+    def find_near_miss(self) -> str:
+        if not self.word:
+            return ""
+        named = sorted(filter(None, self.known), key=len)
+        alike = [unit for unit in named if unit.casefold() == self.word.casefold()]
+        longer = [unit for unit in named if unit.startswith(self.word)]
+        shorter = [unit for unit in reversed(named) if self.word.startswith(unit)]
+        near = [*alike, *longer, *shorter]
+        return f"{self.number}{near[0]}" if near else ""
 
 
 class TooLargeError(UnitError):
@@ -111,8 +134,7 @@ def read_quantity(text: str, quantity: str, bare: str = "") -> int | float:
     if quantity == "ratio" and unit == "%":
         return _ratio(text, Fraction(number) / 100)
     if unit not in units:
-        miss = _near_unit(unit, units)
-        raise UnitError(f"expected {example}, got `{text}`", f"{number}{miss}" if miss else "")
+        raise UnitError(f"expected {example}, got `{text}`", _UnknownUnit(unit, units, number=number))
     exact = Fraction(number) * units[unit]
     if exact < 0 and quantity not in _SIGNED:
         raise UnitError(f"expected {example}, got the negative `{text}`")
@@ -132,17 +154,6 @@ def _ratio(text: str, saved: Fraction) -> float:
     if saved > 1 - Fraction(1, _LARGEST):
         raise UnitError(f"`{text}` is too large")
     return float(1 / (1 - saved))
-
-
-def _near_unit(unit: str, units: Units) -> str:
-    """The unit that ``unit`` probably meant: the same in another case, or one that begins alike."""
-    if not unit:
-        return ""
-    named = sorted(filter(None, units), key=len)
-    alike = [one for one in named if one.casefold() == unit.casefold()]
-    longer = [one for one in named if one.startswith(unit)]
-    shorter = [one for one in reversed(named) if unit.startswith(one)]
-    return next(iter([*alike, *longer, *shorter]), "")
 
 
 def read_value(text: str, kind: str, bare: str = "") -> Scalar:
@@ -199,7 +210,7 @@ def _chosen(value: Scalar, choices: tuple[Scalar, ...]) -> Scalar:
     found = folded.get(str(value).casefold())
     if found is None:
         names = ", ".join(map(str, choices))
-        raise UnitError(f"expected one of {names}, got `{value}`", closest_match(str(value), map(str, choices)))
+        raise UnitError(f"expected one of {names}, got `{value}`", UnknownWord(str(value), tuple(map(str, choices))))
     return found
 
 
