@@ -8,10 +8,8 @@ from tests.support.simulation.decider import allocator_decider
 from tests.support.simulation.events import Cluster, Faults, relative_errors
 from tests.support.simulation.random_clusters import Sizes, capacity_limits, max_rates, random_problem, random_sizes
 
-from sluice_actors.bandwidth.allocator import Allocator
-from sluice_actors.bandwidth.loads.node_loads import NodeLoads
-from sluice_actors.bandwidth.loads.read_headroom import read_headroom
-from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.allocator import Allocator, read_headroom
+from sluice_actors.bandwidth.loads.node_loads import LoadTable, NodeLoads
 from sluice_agent.bandwidth.node_limiter import NodeLimiter
 from sluice_core.describe import STORAGE_NODE
 from sluice_middleware.bandwidth.token_account import TokenAccount

@@ -19,8 +19,7 @@ import numpy as np
 from tests.support.simulation.random_clusters import capacity_limits, exact_shares, max_rates
 
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray
-from sluice_actors.bandwidth.fairness.parts import sort_parts
-from sluice_actors.bandwidth.fairness.placement import place_rates
+from sluice_actors.bandwidth.fairness.placement import place_rates, sort_parts
 from sluice_actors.bandwidth.fairness.problem import AllocationProblem
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Load, NodeLoad, Shares

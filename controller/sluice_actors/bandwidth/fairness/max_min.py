@@ -11,7 +11,8 @@ Here a flow is on several nodes of both sides and may be shifted between them, s
    (``placement``).  The capacity that remains goes to floors that are short, those of flows with the fewest parallel
    transfers first.
 2. *Spare*: the water level of all tenants rises above their floors (``progressive_filling``).
-3. *Rest*: rates are cut to the capacities, floors last, and what remains is given away (``feasible_rates``).
+3. *Rest*: rates are cut to the capacities, floors last, and what remains is given away in rounds: nodes offer their
+   free capacity, and a flow takes the smaller offer of both sides (:class:`FeasibleRates`).
 
 Pure: no clock, no state, no random numbers.  See ADR 0032.
 """
@@ -19,16 +20,82 @@ Pure: no clock, no state, no random numbers.  See ADR 0032.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.arrays import BoolArray, FloatArray
-from sluice_actors.bandwidth.fairness.feasible_rates import FeasibleRates
-from sluice_actors.bandwidth.fairness.parts import SideParts, sort_parts
-from sluice_actors.bandwidth.fairness.placement import Placement, place_rates
+from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
+from sluice_actors.bandwidth.fairness.placement import (
+    PlacedRates,
+    SideParts,
+    carried_payload,
+    place_rates,
+    round_limit,
+    sort_parts,
+    trim_to_share,
+)
 from sluice_actors.bandwidth.fairness.problem import AllocationProblem, MaxMinAllocation, SideAllocation
 from sluice_actors.bandwidth.fairness.progressive_filling import SpareDemand, fill_progressively
+
+#: Rounds in which free capacity is given away, and the fewest of many parts.
+ROUNDS: Final = 40
+LEAST_ROUNDS: Final = 10
+#: The rounds end when one gives less than this part of all rates.
+STILL: Final = 1e-6
+
+
+@dataclass(slots=True)
+class FeasibleRates:
+    """(flows,) ``share`` and (parts,) ``rates`` on each of both sides, always within the capacities."""
+
+    sides: Sequence[SideParts]
+    share: FloatArray
+    rates: Sequence[FloatArray]
+
+    @classmethod
+    def within(cls, sides: Sequence[SideParts], rates: Sequence[FloatArray], most: FloatArray) -> FeasibleRates:
+        """What both sides carry of ``rates``, at most (flows,) ``most`` of each flow."""
+        share = np.minimum(most, np.minimum(*map(carried_payload, sides, rates)))
+        return cls(sides, share, [trim_to_share(*each, share) for each in zip(sides, rates, strict=True)])
+
+    def free_capacity(self) -> list[FloatArray]:
+        """(nodes,) free capacity, of both sides."""
+        both = zip(self.sides, self.rates, strict=True)
+        return [np.maximum(place.capacity - place.per_node(given), 0.0) for place, given in both]
+
+    def fill(self, most: FloatArray, pull: FloatArray, tenant: IntArray, bound: FloatArray) -> None:
+        """Give free capacity away until (flows,) ``most`` and (tenants,) ``bound`` are reached or paths are full.
+
+        :param pull: (flows,) nodes offer their free capacity in proportion to it
+        """
+        for _ in range(round_limit(max(len(one.flow) for one in self.sides), ROUNDS, LEAST_ROUNDS)):
+            lacks = np.maximum(most - self.share, 0.0)
+            left = np.maximum(bound - np.bincount(tenant, self.share, minlength=len(bound)), 0.0)
+            lacks = np.minimum(lacks, left[tenant])
+            pulls = np.where(lacks > 1e-9 * most, pull, 0.0)
+            if not pulls.any():
+                return
+            offers = [_offers(*one, pulls) for one in zip(self.sides, self.free_capacity(), strict=True)]
+            more = np.minimum(np.minimum(*map(carried_payload, self.sides, offers)), lacks)
+            sums = np.bincount(tenant, more, minlength=len(bound))
+            more *= np.divide(left, sums, out=np.ones_like(sums), where=sums > left)[tenant]
+            if more.sum() <= STILL * self.share.sum():
+                return
+            self.share = self.share + more
+            self.rates = [
+                given + trim_to_share(place, offer, more)
+                for place, given, offer in zip(self.sides, self.rates, offers, strict=True)
+            ]
+
+
+def _offers(place: SideParts, room: FloatArray, pull: FloatArray) -> FloatArray:
+    """(parts,) the free capacity of nodes by weight × pull; bounded so that rates stay finite."""
+    wishes = place.weight * (pull * place.copies)[place.flow]
+    sums = place.per_node(wishes)
+    finite = np.where(np.isfinite(room), room, np.finfo(np.float64).max ** 0.5)
+    return wishes * np.where(sums > 0, finite / np.where(sums > 0, sums, 1.0), 0.0)[place.node]
+
 
 Sides = Sequence[SideParts]
 #: A floor that lacks less than this part of itself is met.
@@ -82,7 +149,7 @@ def _promised(sides: Sides, scales: Sequence[FloatArray], target: FloatArray) ->
 
 
 def _place_again(
-    sides: Sides, feasible: FeasibleRates, fitted: Sequence[Placement], target: FloatArray
+    sides: Sides, feasible: FeasibleRates, fitted: Sequence[PlacedRates], target: FloatArray
 ) -> FeasibleRates:
     """Place again without what the other side cannot carry, and keep the better placement."""
     rates = [

@@ -20,8 +20,7 @@ from typing import Final
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
-from sluice_actors.bandwidth.fairness.parts import SideParts
-from sluice_actors.bandwidth.fairness.placement import capacity_ratios, rescale, round_limit
+from sluice_actors.bandwidth.fairness.placement import SideParts, capacity_ratios, rescale, round_limit
 
 ROUNDS: Final = 300
 LEAST_ROUNDS: Final = 32

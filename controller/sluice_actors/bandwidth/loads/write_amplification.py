@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from sluice_actors.bandwidth.loads.flow_index import flow_numbers
-from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.loads.node_loads import LoadTable
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import PUT
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
 from sluice_actors.bandwidth.loads.flow_index import FlowNodeValues
-from sluice_actors.bandwidth.loads.node_loads import Node
-from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.loads.node_loads import LoadTable, Node
 from sluice_actors.bandwidth.methods.demand import MethodDemand
 from sluice_actors.bandwidth.methods.weights import FlowParts
 from sluice_actors.bandwidth.share_encoder import ShareColumns

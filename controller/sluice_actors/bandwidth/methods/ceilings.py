@@ -15,7 +15,7 @@ import numpy as np
 
 from sluice_actors.bandwidth.arrays import IntArray
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
-from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.loads.node_loads import LoadTable
 from sluice_actors.bandwidth.methods.allocation import MethodAllocation, add_priorities, share_columns
 from sluice_actors.bandwidth.methods.demand import FlowDemand, MethodDemand
 from sluice_actors.bandwidth.objectives import FlowObjectives, Objectives

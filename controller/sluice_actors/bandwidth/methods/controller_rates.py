@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.loads.node_loads import LoadTable
 from sluice_actors.bandwidth.methods.allocation import MIN_RATE, MethodAllocation, add_priorities, share_columns
 from sluice_actors.bandwidth.methods.demand import MethodDemand
 from sluice_core.messages.bandwidth import ControllerRates

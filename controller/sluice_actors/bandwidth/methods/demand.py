@@ -19,7 +19,7 @@ import numpy as np
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
 from sluice_actors.bandwidth.loads.flow_index import FlowNodeValues, flow_numbers
-from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.loads.node_loads import LoadTable
 from sluice_actors.bandwidth.methods.node_floors import node_floor_demand
 from sluice_actors.bandwidth.methods.weights import (
     CHUNK,

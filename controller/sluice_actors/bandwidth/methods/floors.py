@@ -20,7 +20,7 @@ import numpy as np
 from sluice_actors.bandwidth.arrays import FloatArray
 from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
 from sluice_actors.bandwidth.fairness.problem import AllocationProblem, Side, SideAllocation
-from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.loads.node_loads import LoadTable
 from sluice_actors.bandwidth.methods.allocation import (
     MIN_RATE,
     UNTHROTTLED,

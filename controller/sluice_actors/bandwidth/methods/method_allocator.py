@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from sluice_actors.bandwidth.arrays import IntArray
 from sluice_actors.bandwidth.capacity_estimator import FloorViolations, NodeCapacities
 from sluice_actors.bandwidth.loads.flow_index import FlowNodeValues
-from sluice_actors.bandwidth.loads.node_loads import Node
-from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.loads.node_loads import LoadTable, Node
 from sluice_actors.bandwidth.loads.write_amplification import WriteAmplification
 from sluice_actors.bandwidth.methods.allocation import MethodAllocation
 from sluice_actors.bandwidth.methods.ceilings import CeilingRetention, allocate_ceilings

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
-from sluice_actors.bandwidth.fairness.parts import sort_parts
-from sluice_actors.bandwidth.fairness.placement import place_rates
+from sluice_actors.bandwidth.fairness.placement import place_rates, sort_parts
 from sluice_actors.bandwidth.fairness.problem import AllocationProblem, MaxMinAllocation, Side, SideAllocation
 from sluice_actors.bandwidth.fairness.water_filling import water_fill_groups
 from sluice_actors.bandwidth.methods.weights import CHUNK, GROWTH_ROOM, MIN_WAITING, SMALL_WEIGHT, FlowParts

@@ -16,7 +16,7 @@ from sluice_actors.bandwidth.arrays import FloatArray
 from sluice_actors.bandwidth.fairness.water_filling import water_fill, water_fill_groups
 from sluice_actors.bandwidth.loads.flow_index import FlowNodeValues, flow_numbers
 from sluice_actors.bandwidth.loads.flow_stats import COLUMNS, FlowStats
-from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.loads.node_loads import LoadTable
 from sluice_actors.bandwidth.methods.allocation import Capacity, MethodAllocation
 from sluice_actors.bandwidth.methods.demand import SATURATED, MethodDemand, flow_demands
 from sluice_actors.bandwidth.methods.weights import CHUNK, GROWTH_ROOM, MIN_WAITING, FlowParts

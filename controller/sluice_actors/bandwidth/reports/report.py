@@ -2,7 +2,7 @@
 
 Lists are bounded: each method has an equal part of a list's rows, and what one does not need is the others'.  Of each
 method flows with objectives come first, then the busiest.  Where the list of flows has room left, idle floors are
-reported too (``idle_report``).  The number of omitted rows is reported.  Measured rates are of nodes that reported a
+reported too (``idle_floors``).  The number of omitted rows is reported.  Measured rates are of nodes that reported a
 moment ago.
 
 Numbers only, so that it is JSON: a ceiling or capacity of 0 means none or unknown, a negative share means no limit.
@@ -21,15 +21,15 @@ import numpy as np
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
 from sluice_actors.bandwidth.loads.flow_index import DEVICES, METHOD_SIDES, FlowNodeValues, method_side
-from sluice_actors.bandwidth.loads.node_loads import Node
-from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.loads.node_loads import LoadTable, Node
 from sluice_actors.bandwidth.methods.allocation import UNTHROTTLED, MethodAllocation
 from sluice_actors.bandwidth.methods.demand import FlowDemand
-from sluice_actors.bandwidth.reports.shortfall import TOLERANCE, asked_rates
-from sluice_core.messages.bandwidth import METHODS, SIDES, Load, MovedObject
+from sluice_core.messages.bandwidth import METHODS, SIDES, Load, MovedObject, Objective
 
 #: Rows of each list.
 MAX_ROWS: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}
+#: A floor that lacks less than this part of itself is met.
+TOLERANCE: Final = 0.01
 #: Above every rate.
 _FIRST: Final = 1e18
 T = TypeVar("T")
@@ -183,6 +183,11 @@ def _flow(one: FlowDemand, divided: MethodAllocation, measured: float) -> Row:
         "policies": list(one.objectives.policies),
         **asked_rates(own),
     }
+
+
+def asked_rates(own: Objective | None) -> dict[str, float]:
+    """What a flow's own objective asks for, by the names of a report's fields; nothing without one."""
+    return {} if own is None else {"asked": own.floor, "node_asked": own.node_floor}
 
 
 def _busiest(several: Sequence[Sequence[T]], most: int, worth: Callable[[T], Any]) -> tuple[list[T], int]:

@@ -1,4 +1,11 @@
-"""Makes the two reports of a round: one of what is active, one of idle floors beside it."""
+"""Makes the two reports of a round: one of what is active, one of idle floors beside it.
+
+Both say what is missing to meet all floors, now, and should all of them be demanded at once:
+
+* *Now* is the part of the floors of active flows that the allocation could not meet.
+* *At once* counts floors of targets by name, of members of groups, and of flows under ALL that were ever seen.  It is
+  known when the capacities of all nodes of a side are configured.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +17,22 @@ from typing import Any
 import numpy as np
 
 from sluice_actors.bandwidth.capacity_estimator import CONFIGURED
-from sluice_actors.bandwidth.loads.node_loads import FRESH_SECONDS
-from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.loads.node_loads import FRESH_SECONDS, LoadTable
 from sluice_actors.bandwidth.loads.write_amplification import WriteAmplification
 from sluice_actors.bandwidth.methods.allocation import MethodAllocation
 from sluice_actors.bandwidth.methods.method_allocator import MethodAllocator
 from sluice_actors.bandwidth.objectives import Objectives
-from sluice_actors.bandwidth.reports.idle_floors import FloorRegistry
-from sluice_actors.bandwidth.reports.idle_report import IdleFloorRows
-from sluice_actors.bandwidth.reports.report import MAX_ROWS, device_rows, flow_rows, node_rows, object_rows
-from sluice_actors.bandwidth.reports.shortfall import Shortfall, floor_shortfall, overcommitment
-from sluice_core.describe import STORAGE_NODE
-from sluice_core.messages.bandwidth import METHODS, PUT, SIDES
+from sluice_actors.bandwidth.reports.idle_floors import FloorRegistry, IdleFloorRows, IdleFloors, parameter_of
+from sluice_actors.bandwidth.reports.report import MAX_ROWS, TOLERANCE, device_rows, flow_rows, node_rows, object_rows
+from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import METHODS, PUT, SIDES, Objective
 from sluice_core.messages.bandwidth_report import BandwidthReport, CachedJson, IdleFlowReport
 
+#: Policy → parameter → bytes per second.
+Shortfall = Mapping[str, Mapping[str, float]]
 
-class Reporter:
+
+class BandwidthReporter:
     """:param methods: the allocator of each method
     :param objectives: those in force
     :param amplification: bytes stored per byte of an upload
@@ -115,3 +122,54 @@ class Reporter:
     def _copies(self, method: str) -> Callable[[int], float]:
         """Storage policy → bytes stored per byte of payload."""
         return lambda policy: self._amplification.factor(max(policy, 0)) if method == PUT else 1.0
+
+
+def overcommitment(
+    allocation: MethodAllocation, idle: IdleFloors, carried: Mapping[str, float], copies: Callable[[int], float]
+) -> float:
+    """The part of all floors of one method that the cluster lacks, should all of them be demanded at once.
+
+    :param carried: side → capacity of all its nodes, infinite if unknown
+    :param copies: bytes stored per byte of payload, by storage policy
+    """
+    floors = idle.floors()
+    for demand in allocation.demands.flows:
+        policy = demand.flow.policy
+        floors[policy] = floors.get(policy, 0.0) + max(demand.floor, demand.promised)
+    demanded = {
+        PROXY: sum(floors.values()),
+        STORAGE_NODE: sum(floor * copies(policy) for policy, floor in floors.items()),
+    }
+    return max([0.0, *(1.0 - carried[side] / total for side, total in demanded.items() if total > 0)])
+
+
+def floor_shortfall(
+    allocations: Mapping[str, MethodAllocation], idle: Mapping[str, IdleFloors], lacking: Mapping[str, float]
+) -> Shortfall:
+    """The bandwidth that is missing now, or would be if all floors were demanded at once, whichever is more.
+
+    :param lacking: method → :func:`overcommitment`
+    """
+    found: dict[str, dict[str, float]] = {}
+    for method, allocation in allocations.items():
+        part = lacking.get(method, 0.0)
+        terms = idle[method].terms() if part > TOLERANCE else {}
+        later = {term: floor * part for term, floor in terms.items()}
+        now: dict[tuple[str, str], float] = {}
+        for demand, short in zip(allocation.demands.flows, allocation.short.tolist(), strict=True):
+            own = demand.objectives.own
+            if own is not None:
+                if part > TOLERANCE:
+                    _add(later, own, max(demand.floor, demand.promised) * part)
+                if short > TOLERANCE * demand.floor:
+                    _add(now, own, short)
+        for policy, parameter in {**later, **now}:
+            key = policy, parameter
+            found.setdefault(policy, {})[parameter] = max(later.get(key, 0.0), now.get(key, 0.0))
+    return {policy: found[policy] for policy in sorted(found)}
+
+
+def _add(sums: dict[tuple[str, str], float], own: Objective, missing: float) -> None:
+    if missing > 0:
+        key = own.policy, parameter_of(own)
+        sums[key] = sums.get(key, 0.0) + missing

@@ -10,8 +10,7 @@ from tests.support.actors.bandwidth import MB, flow_row, flow_stat, node_load
 from sluice_actors.bandwidth.loads import node_loads
 from sluice_actors.bandwidth.loads.decoder import PackedNodeLoad
 from sluice_actors.bandwidth.loads.flow_index import FlowNodeValues
-from sluice_actors.bandwidth.loads.node_loads import FORGET_SECONDS, NodeLoads
-from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.loads.node_loads import FORGET_SECONDS, LoadTable, NodeLoads
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import GET, SIDES, Flow

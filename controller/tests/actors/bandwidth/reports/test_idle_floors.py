@@ -8,7 +8,7 @@ from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_
 from sluice_actors.bandwidth.allocator import Allocator
 from sluice_actors.bandwidth.loads import node_loads
 from sluice_actors.bandwidth.objectives import Objectives
-from sluice_actors.bandwidth.reports import idle_report, report
+from sluice_actors.bandwidth.reports import idle_floors, report
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT
 from sluice_core.messages.bandwidth_report import BandwidthReport, CachedJson, IdleFlowReport
@@ -67,7 +67,7 @@ def work(monkeypatch):
 
         monkeypatch.setattr(of, name, after)
 
-    counted(idle_report, "_new_row", "rows")
+    counted(idle_floors, "_new_row", "rows")
     counted(Objectives, "policy_index", "looked")
     counted(Objectives, "for_flow", "looked")
     counted(json, "dumps", "json", len)

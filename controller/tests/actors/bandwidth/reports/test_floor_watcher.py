@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_actors.events.floor_watcher import FloorWatcher
+from sluice_actors.bandwidth.reports.report_writer import FloorWatcher
 from sluice_core.messages.events import FLOOR_MET, FLOOR_SHORT
 
 
