@@ -11,7 +11,7 @@ from benchmarks.control_plane.added import A_RELOAD, Added, Reads
 from benchmarks.control_plane.api_load import Ask, Clients, Taken
 from benchmarks.control_plane.api_population import OF_EACH_TENANT, populate, sentence, tenant
 
-from sluice_actors.policies.loader import read_names
+from sluice_actors.policies.actor_factory import read_names
 from sluice_aio.base.backing_servers import RedisServer
 from sluice_aio.base.ports import free_port
 from sluice_core.errors import PeerError

@@ -2,7 +2,7 @@
 
 Theory of operation
 
-* A host is a list of services (:class:`~sluice_actors.runtime.tasks.Service`), started in order and closed in reverse.
+* A host is a list of services (``sluice_actors.runtime.services``), started in order and closed in reverse.
 * The task *follow* reads policies, states and assignments once, then the change stream, and has actors started and
   stopped (``sluice_actors.policies.policy_runner``).  A gap in the stream, another history or a smaller epoch
   means reading everything again.
@@ -18,29 +18,28 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from sluice_actors.activations.calls import Activations
+from sluice_actors.activations.calls import Activations, ServiceStates
 from sluice_actors.activations.change_observer import ACTORS, ChangeObserver
 from sluice_actors.activations.existing_rewrites import ExistingRewrites
-from sluice_actors.activations.service_states import ServiceStates
 from sluice_actors.bandwidth.service import NAME as ALLOCATION
 from sluice_actors.bandwidth.service import AllocationService
 from sluice_actors.controllers.manager import ControllerManager
-from sluice_actors.events.event_log import EventLog
-from sluice_actors.events.node_watcher import NodeWatcher
 from sluice_actors.hosts.change_stream import ChangeStream
 from sluice_actors.hosts.cluster_services import ClusterServices
 from sluice_actors.metric_history.service import MetricHistory
 from sluice_actors.metrics.aggregator_pool import BatchReceiver
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.metrics.space_metrics import SpaceMetrics
+from sluice_actors.node_watcher import NodeWatcher
 from sluice_actors.policies.actor import Context
 from sluice_actors.policies.actor_factory import ActorFactory
 from sluice_actors.policies.conditions import ConditionCache
 from sluice_actors.policies.decision_writer import DecisionWriter
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.policies.policy_runner import PolicyRunner
+from sluice_actors.runtime.event_log import EventLog
+from sluice_actors.runtime.services import Service, repeat_forever, wait_at_most
 from sluice_actors.runtime.system import ActorSystem
-from sluice_actors.runtime.tasks import Service, repeat_forever, wait_at_most
 from sluice_actors.status_publisher import StatusPublisher
 from sluice_actors.volumes.services import VolumeServices
 from sluice_core.connections.url_allowlist import UrlAllowlist

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import PolicyActor
+from sluice_actors.runtime.services import Service, Spawn, repeat_forever, wait_at_most
 from sluice_actors.runtime.system import ActorSystem
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever, wait_at_most
 from sluice_core.store.store import AsyncStore
 
 _REPORT_INTERVAL: Final = 5.0

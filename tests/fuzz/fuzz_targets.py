@@ -36,7 +36,7 @@ FACTS = (Facts("GET"), Facts("PUT", "a/b.pdf", 10, "text/plain; charset=x", froz
 #: Where messages are declared, beside what is imported above.
 _MODULES = (
     "sluice_actors.bandwidth.loads.decoder",
-    "sluice_actors.hosts.metric_usage",
+    "sluice_actors.hosts.cluster_services",
     "sluice_agent.cache.write_notice",
     "sluice_core.control",
     "sluice_code.native_trial",
@@ -141,7 +141,7 @@ def feed_collectd(raw: bytes) -> None:
 
 def feed_actors(raw: bytes) -> None:
     """What actor hosts tell each other: whatever it is, a host goes on."""
-    from sluice_actors.hosts.metric_usage import MetricUsageExchange
+    from sluice_actors.hosts.cluster_services import MetricUsageExchange
 
     MetricUsageExchange("h", lambda key, body: None, lambda metrics: None, lambda: 0.0).receive("values.all", raw)
 

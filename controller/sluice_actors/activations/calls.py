@@ -9,9 +9,9 @@ A host that dies between its commit and the call leaves it undone; so does a ser
 are in the log, the second is counted.
 
 The filter of a third party (``Activation.service``) is enforced by its calls alone.  So what its service answered is
-kept in Redis, for ``enforced`` of its policy (``sluice_actors.activations.service_states``); a call that failed is made
-again, with growing pauses, until it is accepted or out of date; and a host that takes over makes those that were not
-accepted yet.
+kept in Redis, for ``enforced`` of its policy (:class:`ServiceStates`); a call that failed is made again,
+with growing pauses, until it is accepted or out of date; and a host that takes over makes those that were not accepted
+yet.
 """
 
 from __future__ import annotations
@@ -23,14 +23,44 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
-from sluice_actors.activations.service_states import ServiceStates
-from sluice_actors.runtime.tasks import Service, Spawn
+from sluice_actors.runtime.services import Service, Spawn, repeat_forever
 from sluice_core.activation import ActivationCall, Outcome, activate, activation_call
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Assignment, Change, Entry
 from sluice_core.messages.registry import ACTIVATION, Activation
 from sluice_core.messages.services import DONE, FAILED, ServiceState
+from sluice_core.store.store import AsyncStore
+
+
+@dataclass(slots=True)
+class ServiceStates(Service):
+    """States that are not written yet; they wait while Redis is away."""
+
+    store: AsyncStore
+    _unwritten: dict[str, ServiceState | None] = field(default_factory=dict)
+    _work: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def keep(self, assignment: str, state: ServiceState | None) -> None:
+        """Write the state of an assignment's call soon; None forgets it."""
+        self._unwritten[assignment] = state
+        self._work.set()
+
+    def start(self, spawn: Spawn) -> None:
+        """Have states written."""
+        spawn(repeat_forever("service states", self._write))
+
+    async def _write(self) -> None:
+        await self._work.wait()
+        self._work.clear()
+        changes, self._unwritten = self._unwritten, {}
+        try:
+            await self.store.write_service_states(changes)
+        except BaseException:
+            self._unwritten = {**changes, **self._unwritten}
+            self._work.set()
+            raise
+
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sluice_actors.activations.calls import Activations
-from sluice_actors.runtime.ownership import Ownership
+from sluice_actors.runtime.services import Ownership
 from sluice_core.describe import SERVICE
 from sluice_core.messages.policies import NAME, TENANT, Assignment, Change, Target
 from sluice_core.messages.services import DONE

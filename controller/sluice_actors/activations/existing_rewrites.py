@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from sluice_actors.policies.group_index import GroupIndex
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever, wait_at_most
+from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_forever, wait_at_most
 from sluice_core.jobs import request_id
 from sluice_core.messages.policies import GROUP, Assignment, Change
 from sluice_core.store import fencing

@@ -27,10 +27,9 @@ from sluice_actors.bandwidth.allocator import AllocationRound, Allocator
 from sluice_actors.bandwidth.loads.decoder import PackedNodeLoad
 from sluice_actors.bandwidth.reports.report_writer import FloorWatcher, ReportWriter
 from sluice_actors.bandwidth.round_timer import RoundTimer
-from sluice_actors.events.event_log import LogEvent, ignore_event
 from sluice_actors.policies.group_index import GroupIndex
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever, wait_at_most
+from sluice_actors.runtime.event_log import LogEvent, ignore_event
+from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_forever, wait_at_most
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import (
     BANDWIDTH_EXCHANGE,

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from sluice_actors.controllers.code_source import CodeSource
 from sluice_actors.controllers.runner import ControllerContext, ControllerRunner
-from sluice_actors.controllers.upload_index import UploadIndex
+from sluice_actors.controllers.uploads import CodeSource, UploadIndex
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.decision_writer import DecisionWriter
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.services import Service, Spawn, repeat_forever
 from sluice_code.code_store import CodeStore
 from sluice_code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.messages.bandwidth import ControllerRates

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from sluice_actors.controllers.assignment_compiler import Decision
-from sluice_actors.controllers.code_source import CodeSource
 from sluice_actors.controllers.controller_process import (
     ControllerAnswer,
     ControllerCode,
@@ -26,6 +25,7 @@ from sluice_actors.controllers.controller_process import (
     ControllerProcess,
     start_process,
 )
+from sluice_actors.controllers.uploads import CodeSource
 from sluice_core.control import Observation
 from sluice_core.errors import SluiceError
 from sluice_core.messages.uploads import Revision, Upload

@@ -22,15 +22,13 @@ from sluice_actors.controllers.assignment_compiler import (
     check_rates,
     policy_id,
 )
-from sluice_actors.controllers.bandwidth_view import BandwidthView, read_bandwidth
-from sluice_actors.controllers.code_source import CodeSource
 from sluice_actors.controllers.controller_process import ControllerAnswer, ControllerError
-from sluice_actors.controllers.observation import MetricObserver, NodeStatus
+from sluice_actors.controllers.observation import BandwidthView, MetricObserver, NodeStatus, read_bandwidth
 from sluice_actors.controllers.rollout import Rollout, allocates_of, metrics_of, period_of, sees_bandwidth
-from sluice_actors.controllers.upload_index import UploadIndex
+from sluice_actors.controllers.uploads import CodeSource, UploadIndex
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.decision_writer import DecisionWriter
-from sluice_actors.runtime.tasks import wait_at_most
+from sluice_actors.runtime.services import wait_at_most
 from sluice_core.control import Observation
 from sluice_core.errors import Conflict, Fenced, PeerError
 from sluice_core.messages.bandwidth import ControllerRates, Rate

@@ -19,6 +19,7 @@ import contextlib
 import logging
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -26,8 +27,19 @@ from typing import Any, Final
 import redis
 import redis.exceptions
 
-from sluice_actors.hosts.tooz_adapter import GroupAlreadyExist, MemberAlreadyExist, RedisDriver, ToozError
 from sluice_core.store.redis_urls import RedisAddress
+
+# tooz looks for eventlet in passing, through a library of its own, and eventlet, where it is installed beside us,
+# complains of its age at whoever imports it.  So tooz is imported here alone.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from tooz import ToozError
+    from tooz.coordination import GroupAlreadyExist, MemberAlreadyExist
+    from tooz.drivers.redis import RedisDriver
+    from tooz.hashring import HashRing
+
+__all__ = ["GroupAlreadyExist", "HashRing", "MemberAlreadyExist", "RedisDriver", "ToozError"]
+
 
 log = logging.getLogger(__name__)
 

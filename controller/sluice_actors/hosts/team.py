@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sluice_actors.hosts.members import Members
-from sluice_actors.hosts.tooz_adapter import HashRing
+from sluice_actors.hosts.members import HashRing, Members
 from sluice_core.store import fencing
 from sluice_core.store.store import AsyncStore
 

@@ -17,8 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from sluice_actors.metric_history.group import Group
-from sluice_actors.metric_history.ranking import divide_room
+from sluice_actors.metric_history.group import Group, divide_room
 from sluice_actors.metric_history.sample_buffer import SampleBuffer, finest_step
 from sluice_actors.metric_history.samples import GroupKey, Sample, silent
 from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow

@@ -15,11 +15,9 @@ from typing import Any, Final
 
 from sluice_actors.metric_history.collector import MARGIN, Changes, Collector, Row
 from sluice_actors.metric_history.samples import of_report, of_window
-from sluice_actors.metrics.aggregator_pool import AggregatorPool
-from sluice_actors.metrics.backlog import Backlog
+from sluice_actors.metrics.aggregator_pool import AggregatorPool, Backlog
 from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_forever
 from sluice_core.connections.consumer import Consumer
 from sluice_core.errors import DecodeError, PeerError
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport

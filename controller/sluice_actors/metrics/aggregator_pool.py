@@ -1,22 +1,65 @@
-"""The aggregators of one host: they get the batches of the bus, and timers close their windows."""
+"""The aggregators of one host: they get the batches of the bus, and timers close their windows.
+
+The batches of the last seconds are kept as they came (:class:`Backlog`), for whoever takes over from another host.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from sluice_actors.metrics.aggregator import Aggregator
-from sluice_actors.metrics.backlog import KEPT, Backlog
 from sluice_actors.metrics.windows import ClosedWindow
-from sluice_actors.runtime.tasks import Service, Spawn
+from sluice_actors.runtime.services import Service, Spawn
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import MetricBatch
 from sluice_volumes.metrics import SLOW_PERIODS
+
+#: Seconds for which a batch is kept, longer than it takes until a host is missed and its work is taken over.
+KEPT: Final = 12.0
+#: Of one metric; with more, fewer seconds are kept.
+BYTES: Final = 64 * 1024 * 1024
+
+
+class Backlog:
+    """Raw batches by metric, in the order in which they came.
+
+    Whoever takes over from a host that is gone finds here what that one saw last.  Keeping bytes costs next to nothing;
+    only batches of metrics that are used here are decoded.
+    """
+
+    def __init__(self) -> None:
+        self._raw: dict[str, deque[tuple[float, bytes]]] = {}
+        self._sizes: dict[str, int] = {}
+
+    def add(self, metric: str, body: bytes, now: float, kept: float = KEPT) -> None:
+        """Keep one; what is older than ``kept`` seconds, or too much, goes."""
+        raw = self._raw.setdefault(metric, deque())
+        raw.append((now, body))
+        size = self._sizes.get(metric, 0) + len(body)
+        while raw and (size > BYTES or not now - kept <= raw[0][0] <= now):
+            size -= len(raw.popleft()[1])
+        self._sizes[metric] = size
+
+    def since(self, metric: str, moment: float) -> list[tuple[float, bytes]]:
+        """When they came, and the bytes, of all that came after ``moment``."""
+        return [one for one in self._raw.get(metric, ()) if one[0] > moment]
+
+    def decoded(self, metric: str, moment: float) -> Iterator[tuple[float, MetricBatch]]:
+        """The same, decoded one by one; others are left out (the hub has complained of them)."""
+        for came, body in self.since(metric, moment):
+            try:
+                batch = MetricBatch.decode(body)
+            except DecodeError:
+                continue
+            yield came, batch
+
 
 log = logging.getLogger(__name__)
 

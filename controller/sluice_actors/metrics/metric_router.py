@@ -11,8 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 
-from sluice_actors.metrics.aggregator_pool import AggregatorPool
-from sluice_actors.metrics.backlog import Backlog
+from sluice_actors.metrics.aggregator_pool import AggregatorPool, Backlog
 from sluice_actors.metrics.subscription import MetricSubscription
 from sluice_actors.metrics.windows import ClosedWindow, WindowHistory
 from sluice_actors.runtime.actor import Delivery

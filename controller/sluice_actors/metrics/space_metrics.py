@@ -9,8 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_forever
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.connections.publisher import Publisher
 from sluice_core.store.store import AsyncStore

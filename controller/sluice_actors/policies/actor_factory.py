@@ -1,4 +1,4 @@
-"""Makes the actor of a policy as the store knows it; a policy that cannot run gets the state `failed`.
+"""Reads policies from the store, and makes their actors; a policy that cannot run gets the state `failed`.
 
 Thousands of sentences share their actions and conditions, so their plans are kept with one copy of each equal part.
 """
@@ -8,20 +8,85 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from sluice_actors.policies.actor import Context, PolicyActor
+from sluice_actors.policies.actor import Context, PolicyActor, SingleActor
 from sluice_actors.policies.decision_writer import DecisionWriter
 from sluice_actors.policies.family_actor import FamilyActor, family
-from sluice_actors.policies.loader import StoredPolicy
-from sluice_actors.policies.single_actor import SingleActor
 from sluice_core.errors import Conflict, DecodeError
 from sluice_core.messages.events import POLICY_SUSPENDED
-from sluice_core.messages.policies import PolicyState
+from sluice_core.messages.policies import Assignment, Policy, PolicyState, policy_of_assignment
+from sluice_core.store import fencing
 from sluice_core.store.records import Draft
+from sluice_core.store.store import AsyncStore
 from sluice_dsl.plan import Plan
+
+#: Slots after whose policies a host looks whether it is still to have the rest.
+_SLOTS_PER_STEP: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPolicy:
+    """One policy: its document with the version, what its actor wrote, and what is in force for it."""
+
+    policy: Policy
+    version: int
+    state: PolicyState | None
+    assignments: Sequence[Assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyNames:
+    """What there is to read: slot → ids of policies, and policy id → ids of its assignments."""
+
+    policies: Mapping[str, Sequence[str]]
+    assigned: Mapping[str, Sequence[str]]
+
+
+def steps(slots: Collection[str]) -> Iterator[set[str]]:
+    """``slots`` in parts, after each of which a host looks whether it is still to have the rest."""
+    for at in range(0, fencing.SLOTS, _SLOTS_PER_STEP):
+        yield set(slots).intersection(map(str, range(at, at + _SLOTS_PER_STEP)))
+
+
+async def read_names(store: AsyncStore, wanted: Callable[[str], bool]) -> PolicyNames:
+    """The policies whose slot is ``wanted``.
+
+    :raises PeerError: when Redis is away
+    """
+    policies: dict[str, list[str]] = defaultdict(list)
+    assigned: dict[str, list[str]] = defaultdict(list)
+    for name in await store.run(fencing.hash_fields(store.keys.policies)):
+        slot = fencing.slot_of(name)
+        if wanted(slot):
+            policies[slot].append(name)
+    for name in await store.run(fencing.hash_fields(store.keys.assignments)):
+        policy = policy_of_assignment(name)
+        if wanted(fencing.slot_of(policy)):
+            assigned[policy].append(name)
+    return PolicyNames(policies, assigned)
+
+
+async def read_policies(
+    store: AsyncStore, names: PolicyNames, slots: Iterable[str]
+) -> AsyncIterator[list[StoredPolicy]]:
+    """All policies in ``slots``, some hundred at a time.
+
+    :raises PeerError: when Redis is away
+    """
+    keys = store.keys
+    for chunk in fencing.chunks([name for slot in slots for name in names.policies.get(slot, ())]):
+        ids = [name for policy in chunk for name in names.assigned.get(policy, ())]
+        stored: dict[str, list[Assignment]] = defaultdict(list)
+        for part in fencing.chunks(ids):
+            for one in await store.run(fencing.assignments(keys, part)):
+                stored[one.policy].append(one)
+        found = await store.run(fencing.policies(keys, chunk))
+        yield [StoredPolicy(policy, version, state, stored[policy.id]) for policy, version, state in found]
+
 
 log = logging.getLogger(__name__)
 

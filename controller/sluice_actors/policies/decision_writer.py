@@ -20,11 +20,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sluice_actors.events.event_log import LogEvent, ignore_event
 from sluice_actors.policies.actor import PolicyActor
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.supervisor import BACKOFF_LAST, HEALTHY_AFTER
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.actor import BACKOFF_LAST, HEALTHY_AFTER
+from sluice_actors.runtime.event_log import LogEvent, ignore_event
+from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_forever
 from sluice_core.errors import Conflict, Fenced, PeerError
 from sluice_core.messages.events import POLICY_SUSPENDED
 from sluice_core.messages.policies import Assignment, PolicyState

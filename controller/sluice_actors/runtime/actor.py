@@ -1,8 +1,12 @@
-"""The base of all actors: an object with slots and four life-cycle methods."""
+"""The base of all actors, an object with slots and four life-cycle methods, and the supervision of those that fail."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 Delivery = tuple["Actor", Any]
@@ -50,3 +54,100 @@ class Actor:
     def running(self) -> bool:
         """True between a successful start and a failure or the stop."""
         return self._life == RUNNING
+
+
+log = logging.getLogger(__name__)
+
+BACKOFF_FIRST: Final = 0.1
+BACKOFF_LAST: Final = 30.0
+HEALTHY_AFTER: Final = 60.0
+
+
+@dataclass(slots=True)
+class RestartState:
+    """The failures of an actor since it was spawned."""
+
+    mailbox: deque[Any]
+    failures: int = 0
+    failed_at: float = 0.0
+    delay: float = 0.0
+    timer: asyncio.TimerHandle | None = None
+
+
+@dataclass(slots=True)
+class SystemCounts:
+    """What the system did so far, for the host's report."""
+
+    failures: int = 0
+    restarts: int = 0
+    dropped: int = 0
+    longest_slice: float = 0.0
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Suspends the actors of one system that failed, keeps their messages, and has them started again.
+
+    :param mailbox: how many messages of a suspended actor are kept; the oldest are dropped
+    :param clock: monotonic seconds
+    :param restart: called when the time of an actor's suspension is over
+    """
+
+    counts: SystemCounts
+    mailbox: int
+    clock: Callable[[], float]
+    restart: Callable[[Actor], None]
+    _states: dict[Actor, RestartState] = field(default_factory=dict)
+
+    @property
+    def suspended(self) -> int:
+        """How many actors wait for their restart."""
+        return sum(1 for actor in self._states if actor._life == SUSPENDED)
+
+    def keep(self, actor: Actor, message: Any) -> None:
+        """Keep a message for a suspended actor."""
+        mailbox = self._states[actor].mailbox
+        self.counts.dropped += len(mailbox) == mailbox.maxlen
+        mailbox.append(message)
+
+    def kept(self, actor: Actor) -> Iterator[Delivery]:
+        """The messages kept for an actor that was started again, for as long as it runs.
+
+        A failure in the middle leaves the rest for the next restart.
+        """
+        mailbox = self._states[actor].mailbox
+        while mailbox and actor._life == RUNNING:
+            yield actor, mailbox.popleft()
+
+    def forget(self, actor: Actor) -> None:
+        """The actor stops: it is not started again."""
+        state = self._states.pop(actor, None)
+        if state is not None and state.timer is not None:
+            state.timer.cancel()
+
+    def failed(self, actor: Actor, error: Exception) -> None:
+        """Suspend ``actor``."""
+        self.counts.failures += 1
+        actor._life = SUSPENDED
+        state = self._states.get(actor)
+        if state is None:
+            state = self._states[actor] = RestartState(deque(maxlen=self.mailbox))
+        now = self.clock()
+        if state.failures and now - state.failed_at - state.delay > HEALTHY_AFTER:
+            log.info("%r was healthy again after %d failures in a row", actor, state.failures)
+            state.failures = 0
+        state.delay = min(BACKOFF_FIRST * 2.0 ** min(state.failures, 20), BACKOFF_LAST)
+        state.failures += 1
+        state.failed_at = now
+        if state.failures == 1:
+            log.error("%r failed, restart in %.1f s", actor, state.delay, exc_info=error)
+        try:
+            actor.on_failure(error)
+        except Exception:
+            log.exception("%r failed in on_failure", actor)
+        state.timer = asyncio.get_running_loop().call_later(state.delay, self._time_is_over, actor, state)
+
+    def _time_is_over(self, actor: Actor, state: RestartState) -> None:
+        state.timer = None
+        self.counts.restarts += 1
+        self.restart(actor)

@@ -26,9 +26,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sluice_actors.runtime.actor import NEW, RUNNING, STOPPED, SUSPENDED, Actor, Delivery, Work
-from sluice_actors.runtime.supervisor import Supervisor, SystemCounts
-from sluice_actors.runtime.tasks import Service
+from sluice_actors.runtime.actor import (
+    NEW,
+    RUNNING,
+    STOPPED,
+    SUSPENDED,
+    Actor,
+    Delivery,
+    Supervisor,
+    SystemCounts,
+    Work,
+)
+from sluice_actors.runtime.services import Service
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_forever
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.connections.publisher import Publisher
 from sluice_core.errors import CallerError, PeerError

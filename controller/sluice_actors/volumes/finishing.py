@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_while_owned
+from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_while_owned
 from sluice_core.store.store import AsyncStore
 from sluice_volumes import operations
 from sluice_volumes.cinder.adapter import Cinder

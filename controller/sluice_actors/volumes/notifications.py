@@ -12,9 +12,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sluice_actors.events.event_log import LogEvent
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn
+from sluice_actors.runtime.event_log import LogEvent
+from sluice_actors.runtime.services import Ownership, Service, Spawn
 from sluice_core.connections.consumer import Consumer
 from sluice_core.errors import DecodeError
 from sluice_core.messages.events import (

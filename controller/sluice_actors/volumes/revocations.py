@@ -13,10 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sluice_actors.events.event_log import LogEvent
-from sluice_actors.events.node_problems import is_away
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_while_owned
+from sluice_actors.node_watcher import is_away
+from sluice_actors.runtime.event_log import LogEvent
+from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_while_owned
 from sluice_core.errors import CallerError, NotFound, PeerError
 from sluice_core.messages.events import VOLUME_FAILED
 from sluice_core.store.store import AsyncStore

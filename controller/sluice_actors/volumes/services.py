@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sluice_actors.events.event_log import LogEvent
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.group_index import GroupIndex
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service
+from sluice_actors.runtime.event_log import LogEvent
+from sluice_actors.runtime.services import Ownership, Service
 from sluice_actors.volumes.confirmations import Confirmations
 from sluice_actors.volumes.discovery import PoolDiscovery
 from sluice_actors.volumes.finishing import OperationFinisher

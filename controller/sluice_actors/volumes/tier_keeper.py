@@ -15,10 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sluice_actors.events.event_log import LogEvent
 from sluice_actors.policies.group_index import GroupIndex
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.event_log import LogEvent
+from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_forever
 from sluice_actors.volumes.kept_assignments import KeptAssignments
 from sluice_core.describe import TIER
 from sluice_core.errors import CallerError, Conflict, SluiceError

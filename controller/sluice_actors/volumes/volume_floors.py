@@ -17,10 +17,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
-from sluice_actors.events.event_log import LogEvent
 from sluice_actors.policies.group_index import GroupIndex
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.event_log import LogEvent
+from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_forever
 from sluice_actors.volumes.kept_assignments import KeptAssignments
 from sluice_actors.volumes.pool_allocator import PoolAllocator, VolumeLoad, is_volume_bandwidth
 from sluice_core.connections.consumer import Consumer

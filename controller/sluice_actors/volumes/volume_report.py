@@ -15,8 +15,7 @@ from typing import Final
 
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.metrics.windows import ClosedWindow
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_forever
 from sluice_core.store.store import AsyncStore
 from sluice_volumes import operations
 from sluice_volumes.messages import VolumeReport

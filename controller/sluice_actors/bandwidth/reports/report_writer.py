@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sluice_actors.events.event_log import LogEvent
+from sluice_actors.runtime.event_log import LogEvent
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 from sluice_core.messages.events import FLOOR_MET, FLOOR_SHORT
 from sluice_core.store.operation import Operation, nothing

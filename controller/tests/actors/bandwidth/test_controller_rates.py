@@ -8,7 +8,7 @@ import pytest
 from tests.support.actors.bandwidth import MB, Cluster, bandwidth_policy, report_of, shares_of
 
 from sluice_actors.bandwidth.methods.controller_rates import ControllerRateTable
-from sluice_actors.controllers.bandwidth_view import BandwidthView
+from sluice_actors.controllers.observation import BandwidthView
 from sluice_core.control import Observation
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, ControllerRates, Rate

@@ -9,7 +9,7 @@ from tests.support.actors.host import run_scenario
 
 from sluice_actors.controllers.assignment_compiler import AssignmentCompiler, check_rates
 from sluice_actors.controllers.controller_process import ControllerError
-from sluice_actors.controllers.upload_index import UploadIndex, action_of
+from sluice_actors.controllers.uploads import UploadIndex, action_of
 from sluice_core.control import Assign, Rate
 from sluice_core.describe import PLACES
 from sluice_core.errors import DecodeError

@@ -7,7 +7,7 @@ import pytest
 from tests.support.actors.host import run_scenario
 from tests.support.controller.swift_code_store import fake_code_swift
 
-from sluice_actors.controllers.code_source import CodeSource
+from sluice_actors.controllers.uploads import CodeSource
 from sluice_code.code_store import CodeStore
 from sluice_core.errors import NotFound, PeerError, SluiceError
 from sluice_core.testing import FakeSwiftCodeStore

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_actors.hosts.metric_usage import MetricUsage, MetricUsageExchange
+from sluice_actors.hosts.cluster_services import MetricUsage, MetricUsageExchange
 from sluice_actors.testing import Clock
 
 #: What a host at commit a8b6352a sends: of its own use, and for the values that it wants or pushes.

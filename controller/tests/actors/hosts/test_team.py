@@ -9,7 +9,7 @@ from tests.support.actors.host import BUSY, HostScenario, cancel_task, run_scena
 
 from sluice_actors.hosts.members import GROUP, Members, _Driver
 from sluice_actors.hosts.team import OwnerRing, Team
-from sluice_actors.policies.replay import Replay
+from sluice_actors.policies.policy_runner import Replay
 from sluice_actors.testing import batch_of, plan_of
 from sluice_aio.base.backing_servers import RedisServer
 from sluice_aio.base.ports import free_port

@@ -1,6 +1,6 @@
 """Who is kept: the busiest, without flapping."""
 
-from sluice_actors.metric_history.ranking import Ranking, divide_room
+from sluice_actors.metric_history.group import Ranking, divide_room
 
 
 def ranked(*windows, kept=(), room=2):

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from sluice_actors.metrics.aggregator import Aggregator
-from sluice_actors.metrics.aggregator_pool import AggregatorPool
-from sluice_actors.metrics.backlog import Backlog
+from sluice_actors.metrics.aggregator_pool import AggregatorPool, Backlog
 from sluice_actors.testing import Clock, batch_of
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.messages.nodes import MetricBatch

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_actors.metrics import backlog as backlogs
+from sluice_actors.metrics import aggregator_pool as backlogs
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(1000, [1003.0, 1004.0, 1005.0]), (8, [1004.0, 1005.0])])

@@ -6,10 +6,10 @@ from functools import wraps
 
 import pytest
 
+from sluice_actors.policies.actor import metric_path
 from sluice_actors.policies.decision_writer import wanted_assignments
 from sluice_actors.policies.family_actor import family
-from sluice_actors.policies.single_actor import metric_path
-from sluice_actors.runtime import supervisor
+from sluice_actors.runtime import actor as runtime_actor
 from sluice_actors.testing import PolicyTestbed, batch_of, plan_of
 from sluice_core.messages.policies import PolicyState, Target
 from sluice_dsl.catalogue.vocabulary import default_catalogue
@@ -287,7 +287,7 @@ async def test_a_settled_actor_gets_no_silent_windows_and_reports_nothing(stage)
 
 @on_stage()
 async def test_a_failed_actor_says_so_keeps_what_is_in_force_and_recovers(stage):
-    runtime_first, supervisor.BACKOFF_FIRST = supervisor.BACKOFF_FIRST, 0.01
+    runtime_first, runtime_actor.BACKOFF_FIRST = runtime_actor.BACKOFF_FIRST, 0.01
     try:
         actor = stage.add(plan_of(BUSY))
         neighbour = stage.add(plan_of(BUSY), "p2")
@@ -305,7 +305,7 @@ async def test_a_failed_actor_says_so_keeps_what_is_in_force_and_recovers(stage)
         await stage.window(1002, PUTS_SEC={})
         assert actor.state().status == neighbour.state().status == "waiting"
     finally:
-        supervisor.BACKOFF_FIRST = runtime_first
+        runtime_actor.BACKOFF_FIRST = runtime_first
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from tests.support.actors.host import run_scenario
 
+from sluice_actors.policies.actor import SingleActor
 from sluice_actors.policies.decision_writer import wanted_assignments
-from sluice_actors.policies.single_actor import SingleActor
 from sluice_actors.testing import PolicyTestbed
 from sluice_core.messages.nodes import MetricBatch
 from sluice_dsl.catalogue.vocabulary import default_catalogue

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sluice_actors.runtime import supervisor
+from sluice_actors.runtime import actor as runtime_actor
 from sluice_actors.runtime.actor import Actor
 from sluice_actors.runtime.system import ActorSystem
 
@@ -55,8 +55,8 @@ class Recorder(Actor):
 
 @pytest.fixture
 def brief(monkeypatch):
-    monkeypatch.setattr(supervisor, "BACKOFF_FIRST", 0.01)
-    monkeypatch.setattr(supervisor, "BACKOFF_LAST", 0.04)
+    monkeypatch.setattr(runtime_actor, "BACKOFF_FIRST", 0.01)
+    monkeypatch.setattr(runtime_actor, "BACKOFF_LAST", 0.04)
 
 
 def test_messages_are_delivered_in_the_order_in_which_they_were_sent():
@@ -132,7 +132,7 @@ def test_pauses_begin_again_after_a_healthy_time(brief, monkeypatch):
         await actor.wait_until("well")
         (state,) = system._supervisor._states.values()
         assert state.failures == 3
-        clock[0] += supervisor.HEALTHY_AFTER + 1
+        clock[0] += runtime_actor.HEALTHY_AFTER + 1
         system.send(actor, ValueError("again"))
         await system.idle()
         assert (state.failures, state.delay) == (1, 0.01)

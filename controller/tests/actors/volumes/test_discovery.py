@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.support.actors.ownership import SingleHost
 
-from sluice_actors.runtime.tasks import Service
+from sluice_actors.runtime.services import Service
 from sluice_actors.volumes.discovery import PoolDiscovery, discover, pool_batches
 from sluice_core.errors import Forbidden, PeerError
 from sluice_core.store.store import AsyncStore

@@ -4,7 +4,7 @@ import pytest
 from tests.support.actors.host import HostScenario, run_scenario
 from tests.support.recordings.redis_answers import redis_away
 
-from sluice_actors.events.event_log import EventLog
+from sluice_actors.runtime.event_log import EventLog
 from sluice_actors.testing import plan_of
 from sluice_core.errors import PeerError
 from sluice_core.messages.events import CONTROLLER_FAILED, POLICY_SUSPENDED

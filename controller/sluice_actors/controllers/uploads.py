@@ -1,20 +1,22 @@
-"""What was uploaded, as far as an actor host must know it: words for controllers' answers, and who they are.
+"""What was uploaded, as far as an actor host must know it: controllers, and words for their answers.
 
-Descriptions alone, out of ``Upload.info``: no code is loaded for them.  Filters of strangers' packages are not known
-here; a controller can set those that Sluice ships and those that were uploaded.
+Of filters and metrics that is their descriptions alone, out of ``Upload.info``: no code is loaded for them.  Filters of
+strangers' packages are not known here; a controller can set those that Sluice ships and those that were uploaded.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from sluice_code.code_store import BadUpload
+from sluice_code.code_store import BadUpload, CodeStore
+from sluice_code.swift_code_store import SwiftCodeStore
 from sluice_code.volume_filters import describe_volume_filter
 from sluice_core.describe import FILTER, NBDKIT, PLACES, PROXY, STORLET, ActionInfo, Parameter
-from sluice_core.errors import DecodeError
+from sluice_core.errors import DecodeError, SluiceError
 from sluice_core.messages.policies import Change
 from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
 from sluice_dsl.catalogue.base import Catalogue
@@ -110,3 +112,34 @@ def action_of(upload: Upload) -> ActionInfo:
         return ActionInfo(**{**values, **named, "version": upload.revision})
     except (TypeError, ValueError, IndexError, KeyError) as error:
         raise DecodeError(f"its description cannot be read: {error}", upload.encode()) from error
+
+
+class CodeSource:
+    """The code of controllers by its SHA-256, out of Swift, by a folder of the host; verified whenever it is read.
+
+    :param shelf: None when the host was given no place for code
+    """
+
+    def __init__(self, shelf: SwiftCodeStore | None, store: CodeStore) -> None:
+        self._shelf = shelf
+        self._store = store
+
+    async def get(self, sha256: str) -> bytes:
+        """The code; waits for Swift in a thread.
+
+        :raises SluiceError: when it cannot be had
+        """
+        return await asyncio.to_thread(self._get, sha256)
+
+    def _get(self, sha256: str) -> bytes:
+        try:
+            if not self._store.has(sha256):
+                if self._shelf is None:
+                    raise SluiceError(
+                        "this actor host was given no place for code, its options `code_auth_url` … name one"
+                    )
+                with self._shelf.get(sha256) as pieces:
+                    self._store.add(pieces, sha256)
+            return self._store.read(sha256)
+        except OSError as error:
+            raise SluiceError(f"folder `{self._store.folder}`: {error.strerror}") from error

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.services import Service, Spawn, repeat_forever
 from sluice_core.errors import PeerError
 from sluice_core.messages.events import Event
 from sluice_core.store.store import AsyncStore

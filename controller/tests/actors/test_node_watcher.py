@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.support.actors.host import HostScenario, run_scenario
 
-from sluice_actors.events.node_watcher import NAME, NodeWatcher
+from sluice_actors.node_watcher import NAME, NodeWatcher
 from sluice_core.messages.events import (
     CODE_UNUSABLE,
     ENVIRONMENT_FAILED,

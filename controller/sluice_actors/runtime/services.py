@@ -1,4 +1,4 @@
-"""The services of a host, and tasks that go on for ever."""
+"""The services of a host, tasks that go on for ever, and which host acts for what."""
 
 from __future__ import annotations
 
@@ -6,11 +6,35 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final, Protocol
 
-from sluice_actors.runtime.ownership import Ownership
 from sluice_core.errors import PeerError
+
+
+class Ownership(Protocol):
+    """Which host acts for a name; a team of hosts divides that (``sluice_actors.hosts.team``).
+
+    Whatever has a name and must have one actor in the cluster asks here: policies by their id, global controllers by
+    ``controller/<name>``, services by names of their own.
+    """
+
+    def owns(self, name: str) -> bool:
+        """True when this host is to run the actor of this policy now; must be cheap."""
+
+    def owns_slot(self, slot: str) -> bool:
+        """The same for all names of a slot (``sluice_core.store.fencing``)."""
+
+    def fence(self, names: Iterable[str]) -> dict[str, str]:
+        """What a change decided for these names carries (``Draft.fence``)."""
+
+    @property
+    def acting(self) -> bool:
+        """False while nothing must be written."""
+
+    def refused(self, slot: str) -> None:
+        """The store refused a change because another host owns ``slot``."""
+
 
 log = logging.getLogger(__name__)
 
