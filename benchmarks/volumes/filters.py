@@ -20,8 +20,8 @@ from benchmarks.volumes.konnector import attached, fill, make_konnector
 from benchmarks.volumes.loads import LARGE, SIZE, SMALL, compare, on_nbd
 from tests.support.block.nbd import Server, serve
 
+from sluice_block.datapath.records import NBD
 from sluice_block.konnector.konnector import Konnector
-from sluice_block.konnector.records import NBD
 from sluice_block.stack.build import build
 from sluice_block.stack.filters import LUKS
 from sluice_block.stack.page import Page

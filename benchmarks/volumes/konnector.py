@@ -17,8 +17,8 @@ from typing import Any, Final
 from benchmarks.harness.scale import Scale
 
 from sluice_block.cinder_nbd.exports import SINGLE, Exports
+from sluice_block.datapath.records import BLOCK, VolumeAttachment
 from sluice_block.konnector.konnector import Konnector
-from sluice_block.konnector.records import BLOCK, VolumeAttachment
 from sluice_block.konnector.volume import AttachedVolume
 from sluice_block.stack.build import build
 from sluice_core.errors import PeerError

@@ -12,8 +12,8 @@ from benchmarks.harness.scale import Scale
 from benchmarks.volumes.konnector import attached, cinder_export, fill, loop_device, make_konnector
 from benchmarks.volumes.loads import LARGE, SIZE, SMALL, Run, compare, on_device, on_nbd
 
+from sluice_block.datapath.records import NBD
 from sluice_block.konnector.konnector import Konnector
-from sluice_block.konnector.records import NBD
 
 _AGAINST: Final = "against a loop device on the same file"
 _READS, _WRITES = (load.title for load in SMALL)

@@ -16,8 +16,8 @@ from benchmarks.harness.fio import FioRates, device_target, run_fio
 from benchmarks.harness.scale import Scale, say
 from benchmarks.volumes.konnector import attached, fill, make_konnector
 
+from sluice_block.datapath.records import VolumeLimits
 from sluice_block.konnector.konnector import Konnector
-from sluice_block.konnector.records import VolumeLimits
 
 #: Per second, one for each volume.
 BYTES: Final = (3_000_000, 5_000_000, 7_000_000, 7_000_000)

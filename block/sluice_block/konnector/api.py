@@ -34,10 +34,10 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
+from sluice_block.datapath.records import EXPORTS, VolumeAttachment, VolumeLimits
 from sluice_block.konnector import volume_changes
 from sluice_block.konnector.connector_properties import SINGLE_REQUESTS, connector_properties
 from sluice_block.konnector.konnector import Konnector
-from sluice_block.konnector.records import EXPORTS, VolumeAttachment, VolumeLimits
 from sluice_core.errors import CallerError, DecodeError, SluiceError
 from sluice_volumes.messages import StackStep
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import select
 import signal
 import socket
 import threading
@@ -15,23 +16,60 @@ from typing import Any, Final, Protocol
 
 from cheroot import wsgi
 
-from sluice_block.konnector.agent.link import AgentLink
-from sluice_block.konnector.agent.policies import Policies
-from sluice_block.konnector.agent.shares import VolumeShares
+from sluice_block.konnector.agent_link import AgentLink
 from sluice_block.konnector.api import KonnectorApi
-from sluice_block.konnector.https_api.server import make_server, parse_bind
+from sluice_block.konnector.https_api import make_server, parse_bind
 from sluice_block.konnector.konnector import Konnector
+from sluice_block.konnector.policies import Policies, VolumeShares
 from sluice_block.konnector.settings import OPTIONS, SECTION
-from sluice_block.konnector.supervisor import Supervisor
 from sluice_block.stack.build import build
-from sluice_block.uploaded.catalogue import UploadedFilters
-from sluice_block.uploaded.refusals import REFUSALS, Refusals
+from sluice_block.uploaded.catalogue import REFUSALS, Refusals, UploadedFilters
 from sluice_block.uploaded.sandbox import Confinement
 from sluice_code.code_store import CodeStore
 from sluice_core.logs import start_logging
 from sluice_core.messages.uploads import Upload
 from sluice_core.options import OptionError, read_file, run_daemon, sample_section
 from sluice_core.snapshot.reader import SnapshotReader
+
+#: Seconds after which all is looked at again, whatever ended or did not.
+_INTERVAL: Final = 1.0
+
+
+class Supervisor:
+    """A thread that has the konnector check its volumes."""
+
+    def __init__(self, konnector: Konnector) -> None:
+        self._konnector = konnector
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; a check that is under way is waited for."""
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._wait()
+            if not self._stopping.is_set():
+                self._konnector.check()
+
+    def _wait(self) -> None:
+        """Until a process ends, or for a while."""
+        opened = [one for volume in self._konnector.volumes() for one in volume.processes()]
+        try:
+            poll = select.poll()
+            for descriptor in opened:
+                poll.register(descriptor, select.POLLIN)
+            poll.poll(int(_INTERVAL * 1000))
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+
 
 log = logging.getLogger("sluice_block.konnector")
 

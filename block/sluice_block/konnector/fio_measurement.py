@@ -17,8 +17,8 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sluice_block.konnector.datapath import loop_devices, processes
-from sluice_block.konnector.records import ATTACHED, BLOCK, VolumeAttachment
+from sluice_block.datapath import loop_devices, processes
+from sluice_block.datapath.records import ATTACHED, BLOCK, VolumeAttachment
 from sluice_core.errors import Conflict, PeerError
 
 log = logging.getLogger(__name__)

@@ -11,16 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from sluice_block.datapath import loop_devices
+from sluice_block.datapath.fuse_device import is_supported
+from sluice_block.datapath.records import BLOCK, BROKEN, DETACHING, StateFiles, VolumeAttachment, VolumeLimits
 from sluice_block.konnector import volume_changes
-from sluice_block.konnector.datapath import loop_devices
-from sluice_block.konnector.datapath.fuse_device import is_supported
 from sluice_block.konnector.fio_measurement import FioMeasurement, check_measurable
-from sluice_block.konnector.records import BLOCK, BROKEN, DETACHING, VolumeAttachment, VolumeLimits
-from sluice_block.konnector.state_files import StateFiles
 from sluice_block.konnector.volume import AttachedVolume
 from sluice_block.stack.filters import FILTERS
-from sluice_block.uploaded.catalogue import UploadedFilters
-from sluice_block.uploaded.refusals import REFUSALS, Refusals
+from sluice_block.uploaded.catalogue import REFUSALS, Refusals, UploadedFilters
 from sluice_code.code_store import CodeStore
 from sluice_core.errors import Conflict, NotFound, SluiceError
 from sluice_volumes.messages import StackStep

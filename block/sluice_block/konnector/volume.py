@@ -26,23 +26,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_block.konnector.datapath.export_daemon import ExportDaemon
-from sluice_block.konnector.datapath.exported_device import ExportedDevice, VolumeExport
-from sluice_block.konnector.datapath.fuse_device import FuseDevice, is_supported
-from sluice_block.konnector.datapath.fuse_mount import FuseMount
-from sluice_block.konnector.datapath.sources.source import Source
-from sluice_block.konnector.datapath.volume_stack import VolumeStack
-from sluice_block.konnector.records import (
+from sluice_block.datapath.exported_device import ExportDaemon, ExportedDevice, FuseMount, VolumeExport
+from sluice_block.datapath.fuse_device import FuseDevice, is_supported
+from sluice_block.datapath.records import (
     ATTACHED,
     ATTACHING,
     BLOCK,
     BROKEN,
     DETACHING,
     WAITING,
+    StateFiles,
     VolumeAttachment,
     VolumeLimits,
 )
-from sluice_block.konnector.state_files import StateFiles
+from sluice_block.datapath.source import Source
+from sluice_block.datapath.volume_stack import VolumeStack
 from sluice_block.stack.page import Counters
 from sluice_block.uploaded.catalogue import UploadedFilters
 from sluice_block.uploaded.stage import FilterFault, UploadedStage

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sluice_block.konnector.datapath.volume_stack import Steps, pairs
-from sluice_block.konnector.records import ATTACHED, NBD, WAITING, VolumeAttachment, VolumeLimits
+from sluice_block.datapath.records import ATTACHED, NBD, WAITING, VolumeAttachment, VolumeLimits
+from sluice_block.datapath.volume_stack import Steps, pairs
 from sluice_block.konnector.volume import AttachedVolume
 from sluice_block.stack.filters import changes_content
 from sluice_core.errors import Conflict

@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_block.konnector.datapath.process_records import ProcessRecord
-from sluice_block.konnector.datapath.processes import last_lines, wait_until
+from sluice_block.datapath.processes import ProcessRecord, last_lines, wait_until
 from sluice_block.stack.build import confinement
 from sluice_block.uploaded.nbd_client import NbdClient
 from sluice_core.errors import PeerError

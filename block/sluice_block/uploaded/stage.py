@@ -18,21 +18,75 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import ClassVar, Final, NoReturn
 from urllib.parse import quote
 
-from sluice_block.konnector.datapath.process_records import ProcessRecord, read_record, write_record
-from sluice_block.konnector.datapath.qemu_daemon import QemuDaemon, nbd_client
-from sluice_block.konnector.datapath.sources.source import Source
-from sluice_block.konnector.datapath.stack_server import StackServer
+from sluice_block.datapath.processes import ProcessRecord, read_record, write_record
+from sluice_block.datapath.qemu_daemon import QemuDaemon, nbd_client
+from sluice_block.datapath.source import Source
+from sluice_block.datapath.stack_server import StackServer
+from sluice_block.stack.build import library
+from sluice_block.stack.page import Page
 from sluice_block.uploaded import sandbox
 from sluice_block.uploaded.catalogue import UploadedFilters
-from sluice_block.uploaded.pending import PendingRequests
-from sluice_block.uploaded.stage_record import StageRecord
 from sluice_core.errors import PeerError
+from sluice_core.messages.base import Message
 from sluice_volumes.messages import StackStep
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRequests:
+    """
+    :param page: file of the page, made when it is needed
+    :param built: folder of our filters for nbdkit
+    """
+
+    page: Path
+    built: Path
+
+    def before(self, plugin: Sequence[str]) -> list[str]:
+        """nbdkit's arguments for the filter and then ``plugin``; nothing waits there yet."""
+        page = Page.open(self.page) if self.page.exists() else Page.create(self.page)
+        page.reset_under_way()
+        page.close()
+        return [f"--filter={library(self.built, 'pending')}", *plugin, f"pending-page={self.page}"]
+
+    def oldest(self) -> float:
+        """For how many seconds the oldest request waits; 0 when none does."""
+        page = Page.open(self.page)
+        try:
+            return page.oldest_pending()
+        finally:
+            page.close()
+
+
+@dataclass(frozen=True, slots=True)
+class StageRecord(Message):
+    """A started sandbox, and the revision in it.
+
+    ``outer`` is bubblewrap's pid.  ``wanted`` says that it is to run, so that its end is a fault; ``why`` is what the
+    watchdog found.  ``fault`` is when the last fault was, unix seconds, 0 for none.
+    """
+
+    process: ProcessRecord
+    outer: int
+    keyword: str
+    revision: int
+    sha256: str
+    arguments: tuple[str, ...] = ()
+    wanted: bool = True
+    why: str = ""
+    fault: float = 0.0
+
+    nested: ClassVar[Mapping[str, type[Message]]] = {"process": ProcessRecord}
+
+    def failure(self, why: str) -> str:
+        """What to say of a fault."""
+        return f"revision {self.revision} of filter `{self.keyword}` failed: {why}"
+
 
 log = logging.getLogger(__name__)
 

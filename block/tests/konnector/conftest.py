@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from sluice_block.datapath import loop_devices
+from sluice_block.datapath.records import VolumeAttachment
 from sluice_block.konnector import volume
-from sluice_block.konnector.datapath import loop_devices
 from sluice_block.konnector.konnector import Konnector
-from sluice_block.konnector.records import VolumeAttachment
-from sluice_block.uploaded.catalogue import UploadedFilters
-from sluice_block.uploaded.refusals import Refusals
+from sluice_block.uploaded.catalogue import Refusals, UploadedFilters
 from sluice_block.uploaded.sandbox import Confinement
 from sluice_code.code_store import CodeStore
 from sluice_core.describe import NBDKIT

@@ -10,15 +10,15 @@ import uuid
 from pathlib import Path
 
 import pytest
+from tests.support.block.konnector_client import KonnectorClient
 from tests.support.block.verified_load import VerifiedLoad
 from werkzeug.test import Client
 
+from sluice_block.datapath.fuse_device import is_supported
+from sluice_block.datapath.processes import wait_until
 from sluice_block.konnector import cli
 from sluice_block.konnector.api import KonnectorApi
-from sluice_block.konnector.client import KonnectorClient
 from sluice_block.konnector.connector_properties import SINGLE_REQUESTS
-from sluice_block.konnector.datapath.fuse_device import is_supported
-from sluice_block.konnector.datapath.processes import wait_until
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 
 pytestmark = pytest.mark.service

@@ -9,13 +9,13 @@ import subprocess
 import sys
 
 import pytest
+from tests.support.block.konnector_client import KonnectorClient
 from werkzeug.test import Client
 
+from sluice_block.datapath import loop_devices
+from sluice_block.datapath.processes import wait_until
+from sluice_block.datapath.records import VolumeLimits
 from sluice_block.konnector.api import KonnectorApi
-from sluice_block.konnector.client import KonnectorClient
-from sluice_block.konnector.datapath import loop_devices
-from sluice_block.konnector.datapath.processes import wait_until
-from sluice_block.konnector.records import VolumeLimits
 from sluice_core.errors import PeerError
 from sluice_volumes.messages import FIGURES, StackStep
 

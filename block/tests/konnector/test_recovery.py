@@ -10,13 +10,13 @@ from dataclasses import replace
 import pytest
 from tests.support.block.verified_load import VerifiedLoad
 
+from sluice_block.datapath import loop_devices
+from sluice_block.datapath.fuse_device import FuseDevice
+from sluice_block.datapath.processes import wait_until
+from sluice_block.datapath.records import ATTACHED, ATTACHING, BROKEN, DETACHING
+from sluice_block.datapath.stack_server import StackServer
 from sluice_block.konnector import konnector
 from sluice_block.konnector import volume as konnector_volume
-from sluice_block.konnector.datapath import loop_devices
-from sluice_block.konnector.datapath.fuse_device import FuseDevice
-from sluice_block.konnector.datapath.processes import wait_until
-from sluice_block.konnector.datapath.stack_server import StackServer
-from sluice_block.konnector.records import ATTACHED, ATTACHING, BROKEN, DETACHING
 from sluice_block.konnector.volume import AttachedVolume
 from sluice_core.errors import Conflict, PeerError
 from sluice_volumes.messages import StackStep

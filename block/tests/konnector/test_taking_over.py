@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.support.block.verified_load import VerifiedLoad
 
-from sluice_block.konnector.datapath.processes import wait_until
-from sluice_block.konnector.records import ATTACHED, ATTACHING, NBD, WAITING, VolumeLimits
+from sluice_block.datapath.processes import wait_until
+from sluice_block.datapath.records import ATTACHED, ATTACHING, NBD, WAITING, VolumeLimits
 from sluice_core.errors import Conflict, NotFound
 from sluice_volumes.messages import StackStep
 

@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 from tests.support.block.verified_load import VerifiedLoad
 
+from sluice_block.datapath.processes import read_record, wait_until
+from sluice_block.datapath.records import ATTACHED, BROKEN, NBD
 from sluice_block.konnector import volume_changes
-from sluice_block.konnector.datapath.process_records import read_record
-from sluice_block.konnector.datapath.processes import wait_until
-from sluice_block.konnector.records import ATTACHED, BROKEN, NBD
-from sluice_block.konnector.supervisor import Supervisor
-from sluice_block.uploaded.pending import PendingRequests
+from sluice_block.konnector.cli import Supervisor
 from sluice_block.uploaded.sandbox import Confinement
-from sluice_block.uploaded.stage_record import StageRecord
+from sluice_block.uploaded.stage import PendingRequests, StageRecord
 from sluice_core.errors import CallerError, Conflict
 from sluice_volumes.messages import StackStep
 

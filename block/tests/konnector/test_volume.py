@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from tests.support.block.verified_load import VerifiedLoad
 
-from sluice_block.konnector.datapath.processes import wait_until
-from sluice_block.konnector.records import ATTACHED, BROKEN, NBD, VolumeLimits
+from sluice_block.datapath.processes import wait_until
+from sluice_block.datapath.records import ATTACHED, BROKEN, NBD, VolumeLimits
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_volumes.messages import StackStep
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from sluice_block.konnector.datapath.processes import wait_until
+from sluice_block.datapath.processes import wait_until
 from sluice_block.stack.build import fuse_keeper
 
 

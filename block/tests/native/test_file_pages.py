@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from tests.support.block.nbd import serve
 
-from sluice_block.konnector.datapath.processes import wait_until
+from sluice_block.datapath.processes import wait_until
 from sluice_block.stack.page import Limits
 
 pytestmark = pytest.mark.service

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from tests.support.block.nbd import connected, serve
 
-from sluice_block.konnector.datapath.processes import wait_until
+from sluice_block.datapath.processes import wait_until
 from sluice_block.stack.build import nbd_plugin
 from sluice_core.errors import PeerError
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_block.uploaded.refusals import Refusals
+from sluice_block.uploaded.catalogue import Refusals
 from sluice_core.errors import PeerError
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.support.block.cinder import LIMIT, login
+from tests.support.block.konnector_client import KonnectorClient
 
 from sluice_aio.cinder.konnector import run_folder
 from sluice_aio.keystone import seed
 from sluice_block.cinder_nbd.exports import SHARED, SINGLE
-from sluice_block.konnector.client import KonnectorClient
 from sluice_client import ApiError, Client
 
 CONTENT = os.urandom(4096)

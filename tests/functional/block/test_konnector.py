@@ -21,13 +21,13 @@ from tests.support.block.cinder import (
     run,
     wait_for,
 )
+from tests.support.block.konnector_client import KonnectorClient
 from tests.support.block.verified_load import VerifiedLoad
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cinder.konnector import run_folder
 from sluice_aio.cluster.cluster import Cluster
-from sluice_block.konnector.client import KonnectorClient
 from sluice_core.errors import Conflict
 
 pytestmark = pytest.mark.probe

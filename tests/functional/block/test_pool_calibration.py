@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.support.block.cinder import LIMIT, login
+from tests.support.block.konnector_client import KonnectorClient
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cinder.konnector import run_folder
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed
-from sluice_block.konnector.client import KonnectorClient
 from sluice_client import ApiError, Client
 
 pytestmark = pytest.mark.probe

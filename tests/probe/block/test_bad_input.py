@@ -15,7 +15,7 @@ from tests.support.block.volumes import VolumeOwner, konnector, volume_cluster
 from sluice_aio.base.certificates import ensure_certificate
 from sluice_aio.cinder.konnector import state_folder
 from sluice_aio.keystone import seed
-from sluice_block.konnector.state_files import StateFiles
+from sluice_block.datapath.records import StateFiles
 from sluice_client import ApiError
 
 

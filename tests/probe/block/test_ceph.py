@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.support.block.ceph import CephCluster, install_programs
 from tests.support.block.cinder import GIB, HERE, MIB, attach, detach, login, run, wait_for, wait_gone
+from tests.support.block.konnector_client import KonnectorClient
 from tests.support.block.verified_load import VerifiedLoad
 
 from sluice_aio.base.layout import Layout
@@ -20,8 +21,7 @@ from sluice_aio.cinder.conf import CEPH_POOL
 from sluice_aio.cinder.konnector import run_folder
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.keystone import seed
-from sluice_block.konnector.client import KonnectorClient
-from sluice_block.konnector.datapath.process_records import read_living
+from sluice_block.datapath.processes import read_living
 from sluice_volumes.messages import RbdLocality
 
 pytestmark = pytest.mark.alone

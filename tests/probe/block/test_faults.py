@@ -14,7 +14,7 @@ from tests.support.block.volumes import VolumeOwner, kill_program, konnector, st
 from sluice_aio.cinder import backends
 from sluice_aio.cinder.konnector import run_folder
 from sluice_aio.keystone import seed
-from sluice_block.konnector.datapath import loop_devices
+from sluice_block.datapath import loop_devices
 from sluice_block.stack.page import Page
 from sluice_client import ApiError, ClientError
 

@@ -15,7 +15,7 @@ from tests.support.cluster.uninstall import run_documented
 
 from sluice_aio.cinder.konnector import run_folder, state_folder
 from sluice_aio.keystone import seed
-from sluice_block.konnector.datapath import loop_devices
+from sluice_block.datapath import loop_devices
 
 PAGE = (Path(__file__).parents[3] / "docs" / "uninstall.md").read_text(encoding="utf-8")
 #: The copy as the page has it, from the first device to the second.

@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 
 import pytest
 from tests.support.block.cinder import LIMIT, login
+from tests.support.block.konnector_client import KonnectorClient
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import KEYSTONE, Setup
@@ -22,7 +23,6 @@ from sluice_aio.cinder import backends
 from sluice_aio.cinder.konnector import run_folder
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import KONNECTORS
-from sluice_block.konnector.client import KonnectorClient
 from sluice_client import Client
 from sluice_core.store.store import Store
 from sluice_volumes.konnector_client import konnector_urls

@@ -1,0 +1,201 @@
+"""The filters of a volume over its source, with the page that steers them: started, replaced, found again, ended."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from sluice_block.datapath.luks_header import LuksHeader, open_passphrase
+from sluice_block.datapath.processes import ProcessRecord
+from sluice_block.datapath.records import VolumeAttachment, VolumeLimits
+from sluice_block.datapath.stack_server import StackServer
+from sluice_block.stack.filters import LUKS, is_protected, nbdkit_arguments
+from sluice_block.stack.page import Counters, Page
+from sluice_core.describe import Scalar
+from sluice_core.errors import CallerError, NotFound
+from sluice_volumes.messages import StackStep
+
+Steps = Sequence[tuple[str, Mapping[str, Scalar]]]
+
+
+def pairs(steps: Sequence[StackStep]) -> Steps:
+    """Filters with their parameters, as :mod:`sluice_block.stack.filters` takes them."""
+    return [(one.keyword, one.params) for one in steps]
+
+
+class VolumeSource(Protocol):
+    """What a stack stands on: as much of :class:`sluice_block.datapath.source.Source` as it needs."""
+
+    def start(self) -> list[str]:
+        """Start what it needs and does not run; nbdkit's plugin and its parameters."""
+
+    def start_stored(self) -> list[str]:
+        """The same of what is stored, whatever stands before it."""
+
+    def end(self) -> None:
+        """End what it needs."""
+
+
+@dataclass(eq=False)
+class VolumeStack:
+    """:param folder: of the volume: sockets, records, the page
+    :param built: folder of our filters for nbdkit
+    :param log: file of the log of requests
+    :param keeper: socket of what keeps the block device that the stack serves by itself; None: it serves a front
+    """
+
+    folder: Path
+    built: Path
+    source: VolumeSource
+    log: Path
+    keeper: Path | None = None
+    _server: StackServer = field(init=False)
+    _header: LuksHeader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._server = StackServer(self.folder, device=self.keeper is not None)
+        self._header = LuksHeader(self.folder / LUKS)
+
+    def prepare(self, wanted: VolumeAttachment) -> None:
+        """Before the first start: see that what is stored can be read with the secret; make a header if it may be.
+
+        :raises CallerError: when its filters cannot be used, or it has a secret and no use for it, or the reverse
+        :raises SluiceError: as of :meth:`LuksHeader.prepare`
+        """
+        steps = pairs(wanted.steps())
+        if is_protected(steps) != bool(wanted.secret):
+            raise CallerError(
+                "`secret` is missing, which a filter of the stack needs"
+                if not wanted.secret
+                else "no filter of the stack needs a `secret`"
+            )
+        place = next((number for number, (keyword, _) in enumerate(steps) if keyword == LUKS), None)
+        if place is not None and self._server.process() is None:
+            below = nbdkit_arguments(steps[place + 1 :], self.source.start(), self.built)
+            self._header.prepare(self.source.start_stored(), below, wanted.secret, wanted.fresh)
+
+    def start(self, wanted: VolumeAttachment) -> None:
+        """Start it if it does not run; limits and log are as wanted when this returns.
+
+        :raises CallerError: when its connection or its filters cannot be used
+        :raises PeerError: when a program does not start
+        """
+        if not self._page_file.exists():
+            Page.create(self._page_file).close()
+        with self._page() as page:
+            page.set_limits(wanted.limits_in_force().page_limits())
+            page.set_log(wanted.log)
+            if self._server.process() is not None:
+                return
+            page.reset_under_way()  # of a nbdkit that was killed
+        with self._arguments(wanted) as (arguments, descriptors):
+            self._server.start(arguments, descriptors)
+
+    def replace(self, wanted: VolumeAttachment, swap: Callable[[Path], None]) -> None:
+        """Put the wanted filters in the place of those that run.
+
+        :param swap: has the front use the stack at a socket
+        :raises PeerError: when they do not start; the old ones serve on
+        """
+        with self._page() as page, self._arguments(wanted) as (arguments, descriptors):
+            page.set_limits(VolumeLimits().page_limits())  # what waits for them would hold the replacement up
+            try:
+                self._server.replace(arguments, swap, descriptors)
+            finally:
+                page.set_limits(wanted.limits_in_force().page_limits())
+
+    def recover(self, used: Path | None) -> None:
+        """Finish or undo a replacement that a konnector left in its middle; ``used`` is what its front uses."""
+        self._server.recover(used)
+
+    def restart(self, wanted: VolumeAttachment) -> None:
+        """Start it anew, and what has ended of its source; whoever uses it waits.
+
+        :raises SluiceError: as of :meth:`start`
+        """
+        self._server.stop()  # it answers with errors
+        self.start(wanted)
+
+    def renew(self, wanted: VolumeAttachment) -> None:
+        """Start it anew, and all of its source, which then has the size that it has now; whoever uses it waits.
+
+        :raises SluiceError: as of :meth:`start`
+        """
+        self._server.stop()  # before its source: it would answer with errors
+        self.source.end()
+        self.start(wanted)
+
+    def process(self) -> ProcessRecord | None:
+        """Its nbdkit; None when it does not run."""
+        return self._server.process()
+
+    def socket(self) -> Path:
+        """The socket of the one that serves, or served last."""
+        return self._server.socket()
+
+    def end(self) -> None:
+        """End it, and what its source needs.
+
+        :raises PeerError: when something does not end
+        """
+        self._header.end()
+        self._server.end()
+        self.source.end()
+        if self.log.exists() and not self.log.stat().st_size:
+            self.log.unlink()
+
+    def set_limits(self, limits: VolumeLimits) -> None:
+        """Put limits in force: at once, also for requests that wait already.
+
+        :raises CallerError: when one is negative or too large
+        """
+        with self._page() as page:
+            page.set_limits(limits.page_limits())
+
+    def set_log(self, on: bool) -> None:
+        """Switch the log of requests on or off."""
+        with self._page() as page:
+            page.set_log(on)
+
+    def counters(self) -> Counters:
+        """What was counted since it was attached.
+
+        :raises NotFound: while it is being attached or detached
+        """
+        with self._page() as page:
+            return page.counters()
+
+    @property
+    def _page_file(self) -> Path:
+        return self.folder / "page"
+
+    @contextlib.contextmanager
+    def _page(self) -> Iterator[Page]:
+        try:
+            page = Page.open(self._page_file)
+        except FileNotFoundError as error:
+            raise NotFound(f"volume `{self.folder.name}` has no stack at this moment") from error
+        try:
+            yield page
+        finally:
+            page.close()
+
+    @contextlib.contextmanager
+    def _arguments(self, wanted: VolumeAttachment) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+        """nbdkit's arguments, and the descriptors that they name."""
+        source = self.source.start()
+        with open_passphrase(wanted.secret) as descriptor:
+            given = nbdkit_arguments(
+                pairs(wanted.steps()),
+                source,
+                self.built,
+                self._page_file,
+                self.log,
+                descriptor,
+                wanted.asked_size,
+                self.keeper,
+            )
+            yield given, (descriptor,)

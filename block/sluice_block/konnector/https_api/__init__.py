@@ -1,1 +1,0 @@
-"""The API over TLS, for the controller: who may call it, and the server."""
