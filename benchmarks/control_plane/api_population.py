@@ -11,9 +11,9 @@ from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import Assignment, Firing, Policy, PolicyState
 from sluice_core.store.records import Draft
 from sluice_core.store.store import Store
-from sluice_dsl.assignments import assignment_for, static_assignments
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import compile_text
+from sluice_dsl.plan import assignment_for, static_assignments
 
 OF_EACH_TENANT: Final = 10
 NODES: Final = 12

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice_controller.api.serializers.motifs import SPACE_STATES
-from sluice_dsl.catalogue.motifs import with_motifs
+from sluice_dsl.catalogue.extensions import with_motifs
 from sluice_dsl.compile import compile_text
 from sluice_dsl.testing import make_catalogue
 from sluice_motif_control.actions import MOTIF_ACTIONS

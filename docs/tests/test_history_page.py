@@ -9,7 +9,7 @@ from tests.support.cluster.prometheus import ENDPOINTS
 
 from sluice_actors.settings import OPTIONS
 from sluice_controller.metric_history.ranges import MOST_POINTS
-from sluice_metric_history.bandwidth import BANDWIDTH_METRICS
+from sluice_metric_history.records import BANDWIDTH_METRICS
 from sluice_metric_history.resolutions import FRACTIONS, RESOLUTIONS, SERIES_BYTES
 
 PAGE = (Path(__file__).parents[1] / "history.md").read_text(encoding="utf-8")

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from sluice_core.errors import CallerError
 from sluice_dsl.bandwidth_doubts import check_bandwidth
-from sluice_dsl.catalogue.catalogue_file import load_catalogue
-from sluice_dsl.catalogue.offline import offline_catalogue
+from sluice_dsl.catalogue.offline import load_catalogue, offline_catalogue
 from sluice_dsl.compile import PolicyErrors, compile_text
 from sluice_dsl.explain import explain
 

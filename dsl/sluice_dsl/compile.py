@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sluice_dsl.catalogue.aliases import expand_aliases
-from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.base import Catalogue, expand_aliases
 from sluice_dsl.checks.attributes import check_attributes
 from sluice_dsl.checks.conflicts import ExistingPolicy, check_conflicts
 from sluice_dsl.checks.sentence import check_sentence

@@ -1,4 +1,4 @@
-"""The plan: what a checked sentence compiles to, and what actors run.
+"""The plan: what a checked sentence compiles to, what actors run, and the assignments that agents read.
 
 A condition is JSON data like a request predicate (``sluice_core.messages.predicate``), with two more leaves; their
 value is in the metric's base unit (bytes, bytes/s, 1/s, seconds):
@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from sluice_core.describe import OBJECTS, Scalar
 from sluice_core.messages.base import Bounds, Message
-from sluice_core.messages.policies import CONTAINER, NAME, TENANT, VOLUME, Target
+from sluice_core.messages.policies import CONTAINER, NAME, TENANT, VOLUME, Assignment, Target
 from sluice_core.messages.predicate import OPERATORS, Predicate, all_of, any_of
 from sluice_core.metrics.reading import Reading
 
@@ -137,3 +137,46 @@ def residual(condition: Condition, values: Mapping[str, float | None]) -> Predic
     if word == "or":
         return any_of(*(residual(part, values) for part in rest))
     return condition
+
+
+def assignment_for(
+    policy_id: str, plan: Plan, action_index: int, created: int, when: Predicate, member: str = ""
+) -> Assignment:
+    """The assignment of action ``action_index`` (from 0) in force for requests that satisfy ``when``.
+
+    ``member`` is the path of the member of a group or ALL that it was set for, else empty;
+    ``created`` is the policy's age in unix milliseconds.
+    """
+    action = plan.actions[action_index]
+    suffix = f"@{member}" if member else ""
+    return Assignment(
+        id=f"{policy_id}.{action_index}{suffix}",
+        policy=policy_id,
+        kind=action.kind,
+        verb=action.verb,
+        keyword=action.keyword,
+        target=plan.target,
+        member=member,
+        params=action.params,
+        place=action.place,
+        stage=action.stage,
+        order=action_index,
+        protective=action.protective,
+        created=created,
+        when=when,
+        existing=action.existing,
+        about=action.about,
+    )
+
+
+def static_assignments(policy_id: str, plan: Plan, created: int) -> tuple[Assignment, ...]:
+    """All assignments of a plan that needs no actor; none when its condition can never hold.
+
+    :raises ValueError: for a dynamic plan, whose assignments only an actor can know
+    """
+    if plan.dynamic:
+        raise ValueError(f"policy `{policy_id}` watches {', '.join(plan.metrics)}, an actor sets its assignments")
+    when = residual(plan.condition, {})
+    if when is False:
+        return ()
+    return tuple(assignment_for(policy_id, plan, index, created, when) for index in range(len(plan.actions)))

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from sluice_core.errors import CallerError
-from sluice_dsl.catalogue.catalogue_file import load_catalogue
-from sluice_dsl.catalogue.offline import offline_catalogue
+from sluice_dsl.catalogue.offline import load_catalogue, offline_catalogue
 from sluice_dsl.catalogue.vocabulary import TERMS
 from sluice_dsl.cli import main
 

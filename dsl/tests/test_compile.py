@@ -3,11 +3,10 @@
 import pytest
 
 from sluice_core.messages.policies import Target
-from sluice_dsl.assignments import assignment_for, static_assignments
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import KNOWN_ACTIONS, TERMS
 from sluice_dsl.compile import compile_text
-from sluice_dsl.plan import LANGUAGE, Plan
+from sluice_dsl.plan import LANGUAGE, Plan, assignment_for, static_assignments
 from sluice_dsl.testing import make_catalogue
 
 CATALOGUE = make_catalogue()

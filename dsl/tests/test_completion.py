@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from sluice_core.describe import ActionInfo, Parameter
 from sluice_core.messages.policies import CONTAINER, NAME, OBJECT, TENANT, VOLUME, Target
-from sluice_dsl.candidates import KINDS
 from sluice_dsl.catalogue.base import ActionAlias, MetricAlias
 from sluice_dsl.catalogue.vocabulary import default_catalogue
-from sluice_dsl.completion import MOST, complete
+from sluice_dsl.completion import KINDS, MOST, complete
 from sluice_dsl.diagnostics import ERROR, SYNTAX, Reporter
 from sluice_dsl.syntax.grammar import parse
 

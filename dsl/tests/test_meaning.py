@@ -9,9 +9,8 @@ import pytest
 from sluice_core.messages.policies import ALL, GROUP
 from sluice_core.messages.predicate import Facts, compile_predicate
 from sluice_core.resolve import Candidates
-from sluice_dsl.assignments import assignment_for
 from sluice_dsl.compile import compile_text
-from sluice_dsl.plan import residual
+from sluice_dsl.plan import assignment_for, residual
 from sluice_dsl.testing import make_catalogue
 
 CATALOGUE = make_catalogue()

@@ -21,11 +21,11 @@ from sluice_core.describe import PLACES
 from sluice_core.messages.bandwidth import Rate
 from sluice_core.messages.base import MOST_RATE
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, Assignment
-from sluice_dsl.assignments import assignment_for
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.actions import DELETE, SET
 from sluice_dsl.checks.sentence import check_sentence
 from sluice_dsl.diagnostics import ERROR, Reporter
+from sluice_dsl.plan import assignment_for
 from sluice_dsl.syntax.ast import Action, Parameter, Sentence, Target, Word
 
 Assignments = dict[str, Assignment]

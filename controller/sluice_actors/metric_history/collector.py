@@ -22,8 +22,7 @@ from sluice_actors.metric_history.sample_buffer import SampleBuffer, finest_step
 from sluice_actors.metric_history.samples import GroupKey, Sample, silent
 from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow
 from sluice_core.messages.policies import CLUSTER
-from sluice_metric_history.bandwidth import FAMILIES
-from sluice_metric_history.records import OWNED, SeriesKey, SeriesRecord
+from sluice_metric_history.records import FAMILIES, OWNED, SeriesKey, SeriesRecord
 from sluice_metric_history.resolutions import RESOLUTIONS, Resolution
 
 RANK_SECONDS: Final = 10

@@ -17,8 +17,7 @@ from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
 from sluice_core.metrics.node_metrics import NODE
-from sluice_metric_history.bandwidth import FLOW_QUANTITIES, NODE_QUANTITIES, PART_QUANTITIES, family
-from sluice_metric_history.records import DEVICE, OWNED, PART
+from sluice_metric_history.records import DEVICE, FLOW_QUANTITIES, NODE_QUANTITIES, OWNED, PART, PART_QUANTITIES, family
 
 Row = Mapping[str, Any]
 Values = dict[str, float]

@@ -30,7 +30,7 @@ from sluice_core.messages.policies import Assignment, PolicyState
 from sluice_core.store.fencing import slot_of
 from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore
-from sluice_dsl.assignments import assignment_for
+from sluice_dsl.plan import assignment_for
 
 log = logging.getLogger(__name__)
 

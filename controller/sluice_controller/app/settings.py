@@ -61,7 +61,7 @@ SPECTACULAR_SETTINGS = {
         "MotifOperationStateEnum": "sluice_controller.api.serializers.motifs.OPERATION_STATES",
         "SpaceStateEnum": "sluice_controller.api.serializers.motifs.SPACE_STATES",
         "KindEnum": "sluice_core.describe.KINDS",
-        "CandidateKindEnum": "sluice_dsl.candidates.KINDS",
+        "CandidateKindEnum": "sluice_dsl.completion.KINDS",
         "FabricEnum": "sluice_volumes.tiers.FABRICS",
     },
 }

@@ -18,9 +18,8 @@ from sluice_core.messages.policies import Target
 from sluice_core.messages.uploads import FILTER_CODE, METRIC_CODE, Upload
 from sluice_core.store.store import Store
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.catalogue.motifs import with_motifs
+from sluice_dsl.catalogue.extensions import VolumeIndex, with_motifs, with_volumes
 from sluice_dsl.catalogue.vocabulary import base_catalogue
-from sluice_dsl.catalogue.volumes import VolumeIndex, with_volumes
 from sluice_dsl.diagnostics import closest_match
 from sluice_filters import registry as filters
 from sluice_filters.trial.native import native_info

@@ -22,11 +22,10 @@ from sluice_core.describe import RESOURCE_TYPES
 from sluice_core.messages.policies import Assignment
 from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
-from sluice_dsl.assignments import assignment_for
 from sluice_dsl.checks.conflicts import ExistingPolicy, targets_overlap
 from sluice_dsl.compile import Compiled, compile_text
 from sluice_dsl.explain import explain_plan
-from sluice_dsl.plan import Plan
+from sluice_dsl.plan import Plan, assignment_for
 
 #: Actions of each sort that are named.
 MOST: Final = 100

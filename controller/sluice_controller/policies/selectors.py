@@ -23,8 +23,7 @@ from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy, 
 from sluice_core.describe import OBJECTS, SERVICE
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.policies import Firing, PolicyState
-from sluice_dsl.catalogue.aliases import expand_aliases
-from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.base import Catalogue, expand_aliases
 from sluice_dsl.checks.attributes import check_attributes
 from sluice_dsl.diagnostics import WARNING, Reporter
 

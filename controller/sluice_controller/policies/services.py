@@ -26,10 +26,9 @@ from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import NAME, Assignment, Policy
 from sluice_core.messages.predicate import Predicate, any_of
 from sluice_core.store.records import Draft, Head
-from sluice_dsl.assignments import static_assignments
 from sluice_dsl.compile import Compiled, compile_text
 from sluice_dsl.diagnostics import Diagnostic, Reporter
-from sluice_dsl.plan import Plan
+from sluice_dsl.plan import Plan, static_assignments
 from sluice_dsl.syntax.ast import And, Clause, Condition, Not, Or, Sentence, Target, Word
 from sluice_dsl.syntax.grammar import parse
 

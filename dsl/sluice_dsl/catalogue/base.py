@@ -7,11 +7,12 @@ builds one from what is installed and registered; tests and ``sluice-dsl`` build
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sluice_core.describe import ActionInfo, MetricInfo, Scalar
 from sluice_core.messages.policies import CLUSTER, CONTAINER, NAME, OBJECT, TENANT, VOLUME, Target
+from sluice_dsl.syntax.ast import Action, Parameter, Sentence, Word
 
 #: Answers of :meth:`Catalogue.erasure_coding`; the third one is empty.
 ALL_ERASURE_CODED: Final = "all"
@@ -109,3 +110,29 @@ class Catalogue:
             inside = any(path == ANY_CONTAINER or path.startswith(f"{target.name}/") for path in self.erasure_coded)
             return SOME_ERASURE_CODED if inside else ""
         return SOME_ERASURE_CODED
+
+
+def expand_aliases(sentence: Sentence, catalogue: Catalogue) -> Sentence:
+    """``sentence`` with keywords of the vocabulary in place of aliases, as which it is checked.
+
+    Spans stay where the sentence has its words, so that an error points at what was written; a parameter that comes
+    with the alias points at the alias.  The canonical text keeps the alias.
+    """
+    if not any(one.keyword.text in catalogue.actions_by_alias for one in sentence.actions):
+        return sentence
+    return replace(sentence, actions=tuple(_expanded(one, catalogue) for one in sentence.actions))
+
+
+def _expanded(action: Action, catalogue: Catalogue) -> Action:
+    alias = catalogue.actions_by_alias.get(action.keyword.text)
+    if alias is None:
+        return action
+    span = action.keyword.span
+    given = {one.name.text for one in action.parameters}
+    # what the sentence says itself comes before what the alias brings; DELETE takes no parameters
+    brought = tuple(
+        Parameter(Word(name, span=span), Word(value, span=span), span=span)
+        for name, value in alias.params.items()
+        if action.verb != "delete" and name not in given
+    )
+    return replace(action, keyword=Word(alias.keyword, span=span), parameters=(*brought, *action.parameters))

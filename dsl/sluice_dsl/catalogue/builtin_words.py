@@ -1,7 +1,7 @@
 """Built-in filters, metrics and templates of motifs as they describe themselves, for where none is installed.
 
 The language may import none of them, so ``builtin_words.json`` is a copy, made by `tools/builtin-words`; a test of
-each room compares both.  The file has ``actions`` and ``metrics`` as a catalogue file has them (``catalogue_file``),
+each room compares both.  The file has ``actions`` and ``metrics`` as a catalogue file has them (``offline``),
 and ``templates``, which are described like actions.
 """
 

@@ -3,12 +3,19 @@
 ``KNOWN_ACTIONS`` and ``TERMS`` go into every catalogue; filters and metrics describe themselves and replace a known
 action of the same name.  The API makes the base catalogue of what is installed, ``sluice-dsl`` and the actors, which
 run where no filter may be installed, of the copies of the descriptions.
+
+A description says types, choices and ranges.  A filter whose parameters have more rules (a condition on rows must be
+one, two columns must differ) names in the entry point group ``sluice.parameter_checks``, under its keyword, what takes
+the parameters that are given and raises a :class:`~sluice_core.errors.CallerError`.  The API tries the filters
+themselves, which run the same code.  So a check must be importable where the filters' codecs are not installed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
 from sluice_core.describe import (
@@ -22,13 +29,33 @@ from sluice_core.describe import (
     Parameter,
     Scalar,
 )
+from sluice_core.errors import CallerError
 from sluice_core.messages.bandwidth import CLASSES
 from sluice_core.metrics.usage_metrics import AGENT_METRICS
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.builtin_words import BUILTIN_FILTERS, BUILTIN_METRICS
-from sluice_dsl.catalogue.parameter_checks import find_parameter_checks
 from sluice_motif_control.actions import MOTIF_ACTIONS
 from sluice_volumes.actions import VOLUME_ACTIONS
+
+#: Entry points of what refuses parameters beyond a filter's description.
+GROUP: Final = "sluice.parameter_checks"
+ParameterCheck = Callable[[Mapping[str, Scalar]], object]
+
+
+def find_parameter_checks() -> dict[str, ParameterCheck]:
+    """The check of each keyword that has one; its code is loaded when it is called."""
+    return {entry.name: partial(_check, entry) for entry in entry_points(group=GROUP)}
+
+
+def _check(entry: EntryPoint, params: Mapping[str, Scalar]) -> None:
+    """
+    :raises CallerError: for parameters that the filter would refuse, and when that cannot be found out
+    """
+    try:
+        check = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise CallerError(f"parameters cannot be checked here: `{entry.value}`: {error}") from error
+    check(params)
 
 
 def _by_keyword(*actions: ActionInfo) -> Mapping[str, ActionInfo]:

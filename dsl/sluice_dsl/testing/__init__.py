@@ -8,8 +8,8 @@ from typing import Final
 from sluice_core.describe import ActionInfo, MetricInfo, Parameter
 from sluice_core.messages.policies import Target
 from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.extensions import VolumeIndex, with_volumes
 from sluice_dsl.catalogue.vocabulary import default_catalogue
-from sluice_dsl.catalogue.volumes import VolumeIndex, with_volumes
 from sluice_volumes.messages import VolumeRecord
 
 #: A filter that looks at whole objects, and one whose parameters have all types.

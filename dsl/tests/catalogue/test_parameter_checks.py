@@ -5,8 +5,8 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from sluice_dsl.catalogue import parameter_checks
-from sluice_dsl.catalogue.catalogue_file import load_catalogue
+from sluice_dsl.catalogue import vocabulary
+from sluice_dsl.catalogue.offline import load_catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.cli import main
 from sluice_dsl.compile import PolicyErrors, compile_text
@@ -57,10 +57,10 @@ def test_another_filter_of_that_keyword_is_checked_by_its_description_alone(tmp_
 
 def test_a_check_that_cannot_be_loaded_refuses_rather_than_passes(monkeypatch):
     entries = [
-        EntryPoint("csv_select", "sluice_absent.module:check", parameter_checks.GROUP),
-        EntryPoint("caching", "sluice_core.describe:absent", parameter_checks.GROUP),
+        EntryPoint("csv_select", "sluice_absent.module:check", vocabulary.GROUP),
+        EntryPoint("caching", "sluice_core.describe:absent", vocabulary.GROUP),
     ]
-    monkeypatch.setattr(parameter_checks, "entry_points", lambda group: entries)
+    monkeypatch.setattr(vocabulary, "entry_points", lambda group: entries)
     for action, name in (
         ("csv_select WITH header=no", "sluice_absent"),
         ("caching WITH ttl=5s", "sluice_core.describe"),

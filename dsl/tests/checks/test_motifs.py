@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_core.describe import MOTIF, ActionInfo, Parameter
-from sluice_dsl.catalogue.motifs import with_motifs
+from sluice_dsl.catalogue.extensions import with_motifs
 from sluice_dsl.compile import compile_text
 from sluice_dsl.diagnostics import PolicyErrors
 from sluice_dsl.explain import explain_plan

@@ -7,7 +7,7 @@ import pytest
 
 from sluice_core.describe import ActionInfo
 from sluice_dsl.catalogue.builtin_words import BUILTIN_FILTERS
-from sluice_dsl.catalogue.catalogue_file import load_catalogue
+from sluice_dsl.catalogue.offline import load_catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import ExistingPolicy, PolicyErrors, compile_text
 from sluice_dsl.explain import explain

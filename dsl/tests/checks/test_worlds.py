@@ -4,10 +4,10 @@ import pytest
 
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Target
-from sluice_dsl.assignments import static_assignments
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import ExistingPolicy, PolicyErrors, compile_text
 from sluice_dsl.explain import explain
+from sluice_dsl.plan import static_assignments
 from sluice_dsl.testing import make_catalogue
 
 CATALOGUE = make_catalogue()

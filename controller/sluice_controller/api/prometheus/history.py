@@ -9,8 +9,7 @@ from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import METHODS
 from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, VOLUME
 from sluice_core.metrics.node_metrics import NODE, POOL
-from sluice_metric_history.bandwidth import FAMILIES
-from sluice_metric_history.records import DEVICE, PART, SeriesKey
+from sluice_metric_history.records import DEVICE, FAMILIES, PART, SeriesKey
 
 _FLOWS: Final = "sluice_bandwidth_flow_bytes_per_second"
 _PARTS: Final = "sluice_bandwidth_part_bytes_per_second"

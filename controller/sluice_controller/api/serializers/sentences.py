@@ -12,8 +12,8 @@ from sluice_controller.policies.checking import CheckedSentence
 from sluice_controller.policies.effective import REASONS
 from sluice_core.describe import ALL_PLACES, KINDS, RESOURCE_TYPES
 from sluice_core.messages.predicate import OPERATORS
-from sluice_dsl.candidates import KINDS as KINDS_OF_WORDS
 from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.completion import KINDS as KINDS_OF_WORDS
 from sluice_dsl.plan import Plan, metric_clauses
 from sluice_dsl.syntax.keywords import QUOTED
 

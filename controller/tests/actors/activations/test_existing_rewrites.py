@@ -9,8 +9,7 @@ from sluice_actors.testing import plan_of
 from sluice_core.messages.policies import ALL, GROUP, TENANT, Entry, Target
 from sluice_core.messages.registry import TENANT_MEMBER
 from sluice_core.store.records import Draft
-from sluice_dsl.assignments import static_assignments
-from sluice_dsl.plan import PERSISTENT
+from sluice_dsl.plan import PERSISTENT, static_assignments
 from sluice_rewrites import operations
 from sluice_rewrites.account_reports import open_requests
 

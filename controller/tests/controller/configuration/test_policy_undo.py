@@ -4,7 +4,7 @@ import pytest
 
 from sluice_core.messages.policies import PolicyState
 from sluice_core.store.records import Draft
-from sluice_dsl.assignments import assignment_for
+from sluice_dsl.plan import assignment_for
 
 STATIC = "FOR CONTAINER AUTH_a/logs DO SET compression WITH engine=zstd"
 DYNAMIC = "FOR TENANT AUTH_a WHEN PUTS_SEC > 3 DO SET noop"

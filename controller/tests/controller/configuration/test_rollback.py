@@ -9,7 +9,7 @@ from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Entry, PolicyState
 from sluice_core.messages.uploads import Upload
 from sluice_core.store.records import Draft
-from sluice_dsl.assignments import assignment_for
+from sluice_dsl.plan import assignment_for
 
 STATIC = "FOR TENANT AUTH_a DO SET compression"
 OTHER = "FOR TENANT AUTH_b DO SET noop"

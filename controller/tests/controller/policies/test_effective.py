@@ -20,7 +20,7 @@ from sluice_core.messages.registry import Group
 from sluice_core.resolve import Candidates
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
 from sluice_core.store.records import Draft
-from sluice_dsl.assignments import assignment_for
+from sluice_dsl.plan import assignment_for
 
 DYNAMIC = "FOR TENANT AUTH_a WHEN PUTS_SEC > 3 DO SET noop"
 

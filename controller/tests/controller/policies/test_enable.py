@@ -7,7 +7,7 @@ from sluice_controller.policies.policy_update import PolicyUpdate, update_policy
 from sluice_core.errors import Conflict, NotFound
 from sluice_core.messages.policies import Firing, PolicyState
 from sluice_core.store.records import Draft
-from sluice_dsl.assignments import assignment_for
+from sluice_dsl.plan import assignment_for
 
 STATIC = "FOR TENANT AUTH_test DO SET compression"
 DYNAMIC = "FOR TENANT AUTH_test WHEN PUTS_SEC > 3 DO SET compression TRANSIENT"

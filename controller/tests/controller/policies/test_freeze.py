@@ -10,10 +10,9 @@ from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Policy, PolicyState
 from sluice_core.messages.predicate import Facts, all_of, any_of, compile_predicate
 from sluice_core.store.records import Draft
-from sluice_dsl.assignments import assignment_for
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import compile_text
-from sluice_dsl.plan import residual
+from sluice_dsl.plan import assignment_for, residual
 
 CATALOGUE = default_catalogue()
 LEAVES = st.one_of(

@@ -8,9 +8,8 @@ import pytest
 from sluice_controller.catalog.vocabulary import build_catalogue
 from sluice_core.describe import REPLICATION
 from sluice_core.errors import CallerError
-from sluice_dsl.catalogue.motifs import with_motifs
+from sluice_dsl.catalogue.extensions import with_motifs, with_volumes
 from sluice_dsl.catalogue.offline import offline_catalogue, unknown_volumes
-from sluice_dsl.catalogue.volumes import with_volumes
 from sluice_dsl.compile import PolicyErrors, compile_text
 from sluice_dsl.syntax.ast import Action, Parameter, Sentence, Target, Word
 from sluice_filters.registry import load_filters

@@ -8,7 +8,7 @@ import pytest
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import Firing, PolicyState
 from sluice_core.store.records import Draft
-from sluice_dsl.assignments import assignment_for
+from sluice_dsl.plan import assignment_for
 
 DYNAMIC = "FOR TENANT AUTH_test WHEN PUTS_SEC > 3 DO SET compression WITH engine=zstd ON PROXY TRANSIENT"
 STATIC = "FOR TENANT AUTH_test DO SET compression"

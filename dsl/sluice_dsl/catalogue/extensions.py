@@ -1,14 +1,17 @@
-"""Names of volumes: not unique, so that one name may mean several; and what a catalogue has beside that of volumes."""
+"""What a catalogue has beside the vocabulary on a cluster with volumes, and on one with motif daemons."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final
 
+from sluice_core.describe import ActionInfo
 from sluice_core.messages.policies import NAME, VOLUME, Target
 from sluice_dsl.catalogue.base import Catalogue
+from sluice_motif_control.actions import MOTIF_ACTIONS, TEMPLATE
+from sluice_motif_control.metrics import MOTIF_METRICS
 from sluice_volumes.actions import VOLUME_ACTIONS
 from sluice_volumes.messages import VolumeRecord
 from sluice_volumes.metrics import POOL_METRICS, VOLUME_METRICS
@@ -18,7 +21,7 @@ MOST_NAMES: Final = 1000
 
 
 class VolumeIndex:
-    """Volumes by what a sentence may call them."""
+    """Volumes by what a sentence may call them; names are not unique, so that one may mean several."""
 
     def __init__(self, records: Iterable[VolumeRecord]) -> None:
         self._by_id: dict[str, VolumeRecord] = {}
@@ -67,3 +70,22 @@ def with_volumes(
         volumes=volumes,
         volume_names=names,
     )
+
+
+def with_motifs(catalogue: Catalogue, templates: Mapping[str, ActionInfo]) -> Catalogue:
+    """``catalogue`` where daemons make objects again, by ``templates``, and spaces are measured."""
+    own = {one.keyword: _with_choices(one, templates) for one in MOTIF_ACTIONS}
+    measured = {one.name: one for one in MOTIF_METRICS}
+    return replace(
+        catalogue,
+        actions={**catalogue.actions, **own},
+        metrics={**catalogue.metrics, **measured},
+        templates=dict(templates),
+    )
+
+
+def _with_choices(info: ActionInfo, templates: Mapping[str, ActionInfo]) -> ActionInfo:
+    parameters = tuple(
+        replace(one, choices=tuple(sorted(templates))) if one.name == TEMPLATE else one for one in info.parameters
+    )
+    return replace(info, parameters=parameters)
