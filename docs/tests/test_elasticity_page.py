@@ -10,7 +10,7 @@ from sluice_dsl.catalogue.extensions import with_motifs
 from sluice_dsl.compile import compile_text
 from sluice_dsl.testing import make_catalogue
 from sluice_motif_control.actions import MOTIF_ACTIONS
-from sluice_motif_control.metrics import MOTIF_METRICS
+from sluice_motif_control.spaces import MOTIF_METRICS
 from sluice_motifs.templates.registry import load_templates
 
 PAGE = (Path(__file__).parents[1] / "elasticity.md").read_text(encoding="utf-8")

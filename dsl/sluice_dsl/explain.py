@@ -21,14 +21,13 @@ from sluice_core.describe import (
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT
 from sluice_core.messages.elasticity import ELASTICITY
 from sluice_core.messages.policies import VOLUME
-from sluice_core.metrics.reading import Reading
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.actions import SET
 from sluice_dsl.checks.bandwidth_checks import GUARANTEE_KINDS
 from sluice_dsl.checks.conflicts import describe_target
 from sluice_dsl.compile import Compiled
 from sluice_dsl.diagnostics import join_words
-from sluice_dsl.plan import TRANSIENT, Condition, Plan, PlannedAction
+from sluice_dsl.plan import TRANSIENT, Condition, Plan, PlannedAction, Reading
 from sluice_dsl.syntax.units import METRIC_QUANTITIES, format_value
 
 _PLACES: Final = {"proxy": "the proxy", "storage_node": "the storage nodes"}

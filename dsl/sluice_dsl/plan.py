@@ -21,7 +21,6 @@ from sluice_core.describe import OBJECTS, Scalar
 from sluice_core.messages.base import Bounds, Message
 from sluice_core.messages.policies import CONTAINER, NAME, TENANT, VOLUME, Assignment, Target
 from sluice_core.messages.predicate import OPERATORS, Predicate, all_of, any_of
-from sluice_core.metrics.reading import Reading
 
 #: Version of the language; GRAMMAR.md carries the same number.
 LANGUAGE: Final = 1
@@ -32,6 +31,19 @@ TRANSIENT: Final = "transient"
 Condition = bool | list[Any]
 #: Level → the parts of a path at it.
 _DEPTHS: Final = {TENANT: 1, CONTAINER: 2, VOLUME: 2}
+
+
+class Reading(NamedTuple):
+    """A metric, and where it is read: ``path`` at ``level``; both are empty where that follows from the target."""
+
+    metric: str
+    level: str = ""
+    path: str = ""
+
+    @property
+    def label(self) -> str:
+        """The metric as a sentence names it."""
+        return f"{self.metric} AT {self.path}" if self.path else self.metric
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(config: str) -> None:
     internal_api.eventlet_monkey_patch()
-    from sluice_rewriter.assembly import make_rewriter
+    from sluice_rewriter.daemon import make_rewriter
 
     rewriter = make_rewriter(config)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -4,7 +4,7 @@ Theory of operation.  Any number of rewriters run, each with a Swift proxy appli
 authorization, and with the snapshot of its node's agent.  They meet in Redis alone.  A job waits until the snapshot
 stands where policies were when the job was ordered.  Without a snapshot nothing is rewritten: that no policy is known
 does not mean that there is none.  A job for the cluster runs when all accounts are known, which any rewriter sees
-(``sluice_rewrites.account_reports``).
+(``sluice_rewrites.accounts``).
 
 A rewriter works at one job for :data:`TURN` seconds and then at the next, so that one that is limited to a low rate, or
 is large, does not hold back the others.
@@ -19,17 +19,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sluice_core.errors import PeerError
+from sluice_core.logs import start_logging
 from sluice_core.store.store import Store
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift import green
+from sluice_middleware.wsgi.internal_daemon import load_app
 from sluice_middleware.wsgi.response import App
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
-from sluice_rewriter.claim import Claim
 from sluice_rewriter.object_rewriter import ObjectRewriter
-from sluice_rewriter.unit_worker import UnitWorker
+from sluice_rewriter.settings import read_settings
+from sluice_rewriter.unit_worker import Claim, UnitWorker
 from sluice_rewrites import operations
-from sluice_rewrites.account_reports import read_collection
+from sluice_rewrites.accounts import read_collection
 from sluice_rewrites.messages import COLLECTING, RUNNING, RewriteJob, RewriteUnit
 
 log = logging.getLogger(__name__)
@@ -176,3 +178,16 @@ def in_turn(jobs: Iterable[RewriteJob], last: tuple[int, str]) -> list[RewriteJo
 
 def _age(job: RewriteJob) -> tuple[int, str]:
     return (job.created, job.id)
+
+
+def make_rewriter(path: str) -> Rewriter:
+    """The rewriter that the file at ``path`` describes.
+
+    :raises OptionError: when the file cannot be used
+    """
+    values = read_settings(path)
+    start_logging(values["log_level"])
+    app = load_app(path)
+    store = Store(values["redis_url"], values["redis_prefix"])
+    context = WorkerContext(values, logging.getLogger("sluice"))
+    return Rewriter(store, app, context, values["concurrency"])

@@ -43,7 +43,7 @@ class RewriteJob(Message):
     :param max_objects: objects per second over all rewriters, 0 for no limit
     :param history: the history in which it was ordered
     :param epoch: of that history; rewriters wait until they know the policies of then
-    :param request: for all accounts, which this job waits for (:mod:`account_reports`); empty of a job for one account
+    :param request: for all accounts, which this job waits for (:mod:`accounts`); empty of a job for one account
     """
 
     id: str

@@ -5,7 +5,7 @@ Theory of operation.
 * A job has a list of *units* to do.  The first is the listing of its account, which adds a unit for each container; of
   a job for the cluster it is the list of accounts, which adds a listing for each.
 * A job for the cluster begins as *collecting*: nothing of it is claimed until all accounts are known.  It fails when
-  they will not be (:mod:`account_reports`).
+  they will not be (:mod:`accounts`).
 * A rewriter claims a unit for :data:`LEASE` seconds and renews that with each report.  A lease that ended is claimed
   again, from the last name that was reported: a rewriter that is killed costs no more than one page done twice, and
   an object that was rewritten twice is the same object.

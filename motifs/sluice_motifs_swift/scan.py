@@ -24,7 +24,7 @@ from sluice_motifs.storage.records import Record
 from sluice_motifs.storage.shim import Shim
 from sluice_motifs_swift.daemon import PeriodicService
 from sluice_motifs_swift.objects.item_index import is_complete, set_complete
-from sluice_rewrites.account_reports import close_request, new_request, open_request, read_collection
+from sluice_rewrites.accounts import close_request, new_request, open_request, read_collection
 
 log = logging.getLogger(__name__)
 

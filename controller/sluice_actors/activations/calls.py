@@ -28,8 +28,7 @@ from sluice_core.activation import ActivationCall, Outcome, activate, activation
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Assignment, Change, Entry
-from sluice_core.messages.registry import ACTIVATION, Activation
-from sluice_core.messages.services import DONE, FAILED, ServiceState
+from sluice_core.messages.registry import ACTIVATION, CALL_DONE, CALL_FAILED, Activation, ServiceState
 from sluice_core.store.store import AsyncStore
 
 
@@ -237,7 +236,7 @@ class Activations(Service):
         attempts = pending.state.attempts + outcome.attempts
         state = replace(
             pending.state,
-            state=DONE if outcome.done else FAILED,
+            state=CALL_DONE if outcome.done else CALL_FAILED,
             reason=outcome.reason,
             attempts=attempts,
             at=time.time(),

@@ -21,7 +21,7 @@ from sluice_actors.activations.calls import Activations
 from sluice_actors.runtime.services import Ownership
 from sluice_core.describe import SERVICE
 from sluice_core.messages.policies import NAME, TENANT, Assignment, Change, Target
-from sluice_core.messages.services import DONE
+from sluice_core.messages.registry import CALL_DONE
 from sluice_core.store import fencing
 from sluice_core.store.store import AsyncStore
 
@@ -120,7 +120,7 @@ class ChangeObserver:
         for one in list(self._in_force.values()):
             if one.keyword in keywords and fencing.slot_of(_owner_of(one)) in slots:
                 state = states.get(one.id)
-                if state is None or state.state != DONE or dict(state.params) != dict(one.params):
+                if state is None or state.state != CALL_DONE or dict(state.params) != dict(one.params):
                     self.activations.call(one, undo=False)
         for state in states.values():
             gone = Assignment(

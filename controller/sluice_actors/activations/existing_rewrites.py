@@ -22,7 +22,7 @@ from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, decoded, nothing, read_documents
 from sluice_core.store.store import AsyncStore
 from sluice_rewrites import operations
-from sluice_rewrites.account_reports import close_request, new_request, open_request
+from sluice_rewrites.accounts import close_request, new_request, open_request
 from sluice_rewrites.messages import CANCELLED, COLLECTING, FAILED, POLICIES, RUNNING, RewriteJob
 
 #: Seconds after which it is looked whether something is to be ordered, should nobody say so.

@@ -16,7 +16,7 @@ from sluice_actors.metrics.subscription import MetricSubscription
 from sluice_actors.metrics.windows import ClosedWindow, WindowHistory
 from sluice_actors.runtime.actor import Delivery
 from sluice_actors.runtime.system import ActorSystem
-from sluice_core.metrics.reading import Reading
+from sluice_dsl.plan import Reading
 
 Tap = Callable[[ClosedWindow], None]
 

@@ -13,8 +13,7 @@ from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_for
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.connections.publisher import Publisher
 from sluice_core.store.store import AsyncStore
-from sluice_motif_control.metrics import REPORTER, space_batches
-from sluice_motif_control.spaces import read_spaces
+from sluice_motif_control.spaces import REPORTER, read_spaces, space_batches
 
 #: What the publishing host owns.
 NAME: Final = "motifs/spaces"

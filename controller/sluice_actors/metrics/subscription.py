@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from sluice_actors.metrics.windows import NO_WINDOW, ClosedWindow, WindowHistory
 from sluice_actors.runtime.actor import Actor, Delivery
 from sluice_core.messages.policies import CLUSTER
-from sluice_core.metrics.reading import Reading
+from sluice_dsl.plan import Reading
 
 Column = Mapping[str, float]
 Columns = Sequence[Column]

@@ -28,8 +28,7 @@ from sluice_actors.policies.state_machine import Rules, StateMachine
 from sluice_actors.runtime.actor import Work
 from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, VOLUME, Firing, PolicyState, Target
 from sluice_core.messages.predicate import Predicate
-from sluice_core.metrics.reading import Reading
-from sluice_dsl.plan import Plan
+from sluice_dsl.plan import Plan, Reading
 
 #: The machine may still move although the same clauses hold.
 UNSETTLED: Final = -1

@@ -15,8 +15,7 @@ from weakref import WeakValueDictionary
 from sluice_actors.metrics.subscription import Observed
 from sluice_core.errors import DecodeError
 from sluice_core.messages.predicate import OPERATORS, Predicate, compile_predicate
-from sluice_core.metrics.reading import Reading
-from sluice_dsl.plan import Condition, residual
+from sluice_dsl.plan import Condition, Reading, residual
 
 Bits = Callable[[Any], int]
 

@@ -32,7 +32,7 @@ from sluice_core.errors import NotFound, PeerError
 from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import policy_of_assignment
-from sluice_core.messages.services import DONE, FAILED, ServiceState
+from sluice_core.messages.registry import CALL_DONE, CALL_FAILED, ServiceState
 from sluice_core.store.operations import REPORT_FRESH, REPORT_RETENTION, read_bandwidth_report, read_idle_flows
 from sluice_core.store.records import Head
 
@@ -196,9 +196,9 @@ def _add_services(
         state = mine.get(name)
         called = f"service {state.keyword if state else expected[name]}"
         found.total += 1
-        if state is not None and state.state == DONE:
+        if state is not None and state.state == CALL_DONE:
             found.nodes += 1
-        elif state is not None and state.state == FAILED:
+        elif state is not None and state.state == CALL_FAILED:
             reason = f"{state.reason} ({state.attempts} attempts for `{state.target}`)"
             found.refused.append({"node": called, "reason": reason})
         else:

@@ -38,9 +38,9 @@ from sluice_core.messages.registry import (
     group_kinds,
 )
 from sluice_core.messages.uploads import METRIC_CODE, Upload, upload_key
+from sluice_core.store.change_stream import CONFIGURATION
 from sluice_core.store.commit import scope_version
 from sluice_core.store.operation import Operation
-from sluice_core.store.undo_log import CONFIGURATION
 from sluice_dsl.compile import Compiled, PolicyConflict
 from sluice_dsl.syntax.ast import And, Clause, Condition, Not, Or, Sentence
 

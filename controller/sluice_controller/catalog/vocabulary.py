@@ -25,7 +25,7 @@ from sluice_filters import registry as filters
 from sluice_filters.trial.native import native_info
 from sluice_metrics import registry as metrics
 from sluice_metrics.native import metric_info
-from sluice_motif_control.daemons import live_daemons
+from sluice_motif_control.calls import live_daemons
 from sluice_motif_control.messages import MotifDaemon, MotifTemplate
 from sluice_sandbox.descriptions import describe_upload
 from sluice_sandbox.storlets.invocation import StorletInvocation

@@ -1,7 +1,7 @@
 """``/changes``: who changed what and when, from the change stream, newest first.
 
-The stream and the undo log (``sluice_core.store.undo_log``) are trimmed independently.  One page examines a bounded
-number of stream entries, so a filtered page may be short or empty and still have a next page.
+The stream and the undo log are trimmed independently (``sluice_core.store.change_stream``).  One page examines a
+bounded number of stream entries, so a filtered page may be short or empty and still have a next page.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.configuration.configuration import Configuration, Difference, differences
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.policies import Change, policy_of_assignment
-from sluice_core.store.change_stream import changes_before, oldest_change
+from sluice_core.store.change_stream import changes_before, oldest_change, replaced_since
 from sluice_core.store.records import Gap, Head
-from sluice_core.store.undo_log import replaced_since
 
 #: Entries of the stream that are looked at for one page.
 _LOOKED_AT: Final = 2000

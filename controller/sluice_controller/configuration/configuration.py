@@ -20,8 +20,8 @@ from sluice_core.errors import Conflict, NotFound
 from sluice_core.messages.base import Message
 from sluice_core.messages.policies import Entry, Policy
 from sluice_core.messages.uploads import CODE_KINDS, CONTROLLER_CODE, REVISIONS, Upload
+from sluice_core.store.change_stream import CONFIGURATION, Documents, replaced_since
 from sluice_core.store.records import Draft
-from sluice_core.store.undo_log import CONFIGURATION, Documents, replaced_since
 from sluice_dsl.plan import Plan
 
 CREATE: Final = "create"

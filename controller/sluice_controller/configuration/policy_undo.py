@@ -16,7 +16,7 @@ from sluice_controller.policies.bandwidth_checks import check_bandwidth
 from sluice_controller.policies.services import KEPT, Authorize, allow_all
 from sluice_core.errors import NotFound
 from sluice_core.messages.policies import Policy
-from sluice_core.store.undo_log import replaced_before
+from sluice_core.store.change_stream import replaced_before
 from sluice_dsl.compile import compile_text
 from sluice_dsl.plan import Plan
 

@@ -13,7 +13,7 @@ from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, VOLUME
 from sluice_dsl.diagnostics import closest_match
 from sluice_metric_history.records import BANDWIDTH_METRICS, OWNED, SeriesKey
-from sluice_motif_control.metrics import MOTIF_METRICS
+from sluice_motif_control.spaces import MOTIF_METRICS
 from sluice_volumes.metrics import POOL_METRICS, VOLUME_METRICS
 
 

@@ -25,7 +25,7 @@ from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.jobs import longest_ended, new_job_id, request_id
 from sluice_core.store.operation import Operation
 from sluice_rewrites import operations
-from sluice_rewrites.account_reports import (
+from sluice_rewrites.accounts import (
     AccountCollection,
     close_request,
     new_request,

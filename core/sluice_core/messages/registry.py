@@ -24,6 +24,8 @@ kind                    what it is
 A group's members are entries of their own, so that a new or removed member is one small entry everywhere, whatever the
 size of the group.  **A writer of a member also writes the group's entry**, unchanged: so the version of that entry is
 the version of the whole group, and two concurrent changes of one group conflict.
+
+What the service of an activation answered is no entry: it is kept beside them, as :class:`ServiceState`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
-from sluice_core.describe import SERVICE, ActionInfo, Parameter, Scalar
+from sluice_core.describe import PROXY, SERVICE, ActionInfo, Parameter, Scalar
 from sluice_core.errors import DecodeError
 from sluice_core.messages.base import Message, tuple_fields
 from sluice_core.messages.policies import CONTAINER, TENANT, VOLUME, Entry
@@ -326,3 +328,30 @@ def groups(entries: Mapping[str, Entry], kind: str, only: str = "") -> dict[str,
             with contextlib.suppress(DecodeError):
                 found[entry.name] = Group.read(entry)
     return {name: group.with_members(labels.get(name, {})) for name, group in found.items()}
+
+
+#: States of a call: it waits for its turn, the service accepted it, or it failed and is tried again.
+CALL_WAITING: Final = "waiting"
+CALL_DONE: Final = "done"
+CALL_FAILED: Final = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceState(Message):
+    """The last call about one assignment of a filter that a service enforces.
+
+    ``undo`` says that the call takes the assignment back; once that is done nothing is kept.  ``target``, ``params``
+    and ``place`` are those of the call.  ``at`` is in unix seconds.
+    """
+
+    assignment: str
+    policy: str
+    keyword: str
+    target: str
+    state: str = CALL_WAITING
+    reason: str = ""
+    undo: bool = False
+    attempts: int = 0
+    at: float = 0.0
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+    place: str = PROXY

@@ -4,7 +4,7 @@ Tenants and containers are measured at every replica of their databases, and the
 that of a node's devices, and of the devices of a storage policy.
 
 The reader sends its batches through a pipe to the agent, which passes them on as they are.  Each is a frame; one of the
-name :data:`ACCOUNTS` holds no batch (``sluice_rewrites.account_reports``).
+name :data:`ACCOUNTS` holds no batch (``sluice_rewrites.accounts``).
 """
 
 from __future__ import annotations

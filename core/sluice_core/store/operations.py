@@ -13,7 +13,7 @@ from typing import Any, Final
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import Assignment, Entry, Policy, PolicyState
-from sluice_core.messages.services import ServiceState
+from sluice_core.messages.registry import ServiceState
 from sluice_core.messages.uploads import Upload
 from sluice_core.store.history_check import digest_command, parse_digest
 from sluice_core.store.keys import Keys

@@ -4,9 +4,14 @@ import pytest
 
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Entry, PolicyState
-from sluice_core.store.change_stream import changes_before, oldest_change
+from sluice_core.store.change_stream import (
+    CONFIGURATION,
+    changes_before,
+    oldest_change,
+    replaced_before,
+    replaced_since,
+)
 from sluice_core.store.records import Draft
-from sluice_core.store.undo_log import CONFIGURATION, replaced_before, replaced_since
 from sluice_core.testing import assignment, policy
 
 

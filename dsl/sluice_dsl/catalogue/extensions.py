@@ -11,7 +11,7 @@ from sluice_core.describe import ActionInfo
 from sluice_core.messages.policies import NAME, VOLUME, Target
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_motif_control.actions import MOTIF_ACTIONS, TEMPLATE
-from sluice_motif_control.metrics import MOTIF_METRICS
+from sluice_motif_control.spaces import MOTIF_METRICS
 from sluice_volumes.actions import VOLUME_ACTIONS
 from sluice_volumes.messages import VolumeRecord
 from sluice_volumes.metrics import POOL_METRICS, VOLUME_METRICS

@@ -15,10 +15,9 @@ from sluice_core.describe import REQUEST_ATTRIBUTES, MetricInfo
 from sluice_core.messages.policies import CLUSTER, Target
 from sluice_core.messages.predicate import all_of, any_of
 from sluice_core.metrics.node_metrics import NODE, PLACE_LEVELS
-from sluice_core.metrics.reading import Reading
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.diagnostics import UNKNOWN, VALUE, Reporter, UnknownWord, join_words
-from sluice_dsl.plan import Condition
+from sluice_dsl.plan import Condition, Reading
 from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import METRIC_QUANTITIES, UnitError, read_quantity
 

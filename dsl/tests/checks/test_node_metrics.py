@@ -4,11 +4,10 @@ import pytest
 
 from sluice_core.describe import MetricInfo
 from sluice_core.messages.policies import Target
-from sluice_core.metrics.reading import Reading
 from sluice_dsl.catalogue.base import MetricAlias
 from sluice_dsl.compile import PolicyErrors, compile_text
 from sluice_dsl.explain import explain
-from sluice_dsl.plan import Plan, residual
+from sluice_dsl.plan import Plan, Reading, residual
 from sluice_dsl.testing import make_catalogue
 
 NODES = ("node-1.example", "node2")

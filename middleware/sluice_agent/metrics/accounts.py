@@ -16,14 +16,14 @@ from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import TENANT
 from sluice_core.store.store import AsyncStore
-from sluice_rewrites.account_reports import (
+from sluice_rewrites.accounts import (
     AccountReport,
     AccountsFound,
+    add_accounts,
     open_requests,
     write_reading,
     write_report,
 )
-from sluice_rewrites.accounts import add_accounts
 
 log = logging.getLogger(__name__)
 

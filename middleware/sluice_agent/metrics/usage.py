@@ -21,7 +21,7 @@ from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.usage_metrics import ACCOUNTS, HEAD, STORED, decode_head
-from sluice_rewrites.account_reports import AccountsFound
+from sluice_rewrites.accounts import AccountsFound
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ The agent starts it, in Swift's interpreter and as Swift's user, and passes on w
 outlives the agent.
 
 A byte on its standard input asks for the accounts: it answers with one frame of all accounts that its databases have
-then (``sluice_rewrites.account_reports``).
+then (``sluice_rewrites.accounts``).
 
 It reads shortly before the end of each window, so long before as it took the last time, and writes when the window has
 ended; so values are fresh, and all nodes speak of the same moment.

@@ -18,8 +18,7 @@ from typing import Any
 from sluice_middleware.swift import storage_api
 from sluice_middleware.usage.databases import AccountRow, database_folders, database_path, read_account_row, signature
 from sluice_middleware.usage.space import StorageConf, all_devices
-from sluice_rewrites.account_reports import AccountsFound
-from sluice_rewrites.accounts import owner_account
+from sluice_rewrites.accounts import AccountsFound, owner_account
 
 
 @dataclass(slots=True)

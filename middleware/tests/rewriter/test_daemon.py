@@ -14,9 +14,8 @@ from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.wsgi import sysmeta
 from sluice_rewriter import daemon
 from sluice_rewriter.daemon import Rewriter, in_turn
-from sluice_rewrites import account_reports, operations
-from sluice_rewrites.account_reports import AccountReport, open_request, write_report
-from sluice_rewrites.accounts import add_accounts
+from sluice_rewrites import accounts, operations
+from sluice_rewrites.accounts import AccountReport, add_accounts, open_request, write_report
 from sluice_rewrites.messages import COLLECTING, DONE, FAILED, PAUSED, PLAIN, RUNNING, RewriteJob
 
 NAMES = [f"o{number}" for number in range(5)]
@@ -141,7 +140,7 @@ def test_a_job_for_the_cluster_waits_for_the_accounts_of_all_storage_nodes(colle
 
 
 def test_a_job_for_the_cluster_fails_when_a_storage_node_stays_silent(collecting, store, monkeypatch, caplog):
-    monkeypatch.setattr(account_reports, "PATIENCE", 0.0)
+    monkeypatch.setattr(accounts, "PATIENCE", 0.0)
     collecting._work_once()
     assert states(store) == {"j": FAILED}
     reason = store.run(operations.read_progress(store.keys, "j")).reason

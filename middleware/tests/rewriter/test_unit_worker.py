@@ -8,9 +8,8 @@ from sluice_core.errors import PeerError
 from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_rewriter import unit_worker
-from sluice_rewriter.claim import Claim
 from sluice_rewriter.object_rewriter import FAILED, REWRITTEN, STOPPED, UNCHANGED, Outcome
-from sluice_rewriter.unit_worker import UnitWorker
+from sluice_rewriter.unit_worker import Claim, UnitWorker
 from sluice_rewrites import accounts, operations
 from sluice_rewrites.messages import PAUSED, PLAIN, RUNNING, RewriteJob
 

@@ -3,10 +3,11 @@
 import pytest
 
 from sluice_core.messages.nodes import NodeReport
-from sluice_rewrites import account_reports
-from sluice_rewrites.account_reports import (
+from sluice_rewrites import accounts
+from sluice_rewrites.accounts import (
     PATIENCE,
     AccountReport,
+    add_accounts,
     close_request,
     new_request,
     open_request,
@@ -15,7 +16,6 @@ from sluice_rewrites.account_reports import (
     write_reading,
     write_report,
 )
-from sluice_rewrites.accounts import add_accounts
 
 RING = ("10.0.0.1:6202/sdb", "10.0.0.1:6202/sdc", "10.0.0.2:6202/sdb")
 FIRST = AccountReport("n1", ("r",), RING, RING[:2])
@@ -30,7 +30,7 @@ def run(store):
 @pytest.fixture
 def asked(run, monkeypatch):
     """A request, and nobody is waited for."""
-    monkeypatch.setattr(account_reports, "PATIENCE", 0.0)
+    monkeypatch.setattr(accounts, "PATIENCE", 0.0)
     run(open_request, "r")
 
 
@@ -83,10 +83,10 @@ def test_without_any_report_the_agents_are_named_that_could_make_one(run, asked,
 
 def test_who_reads_is_waited_for_and_then_no_more(run, asked, monkeypatch):
     run(write_report, FIRST)
-    monkeypatch.setattr(account_reports, "PATIENCE", 5.0)
+    monkeypatch.setattr(accounts, "PATIENCE", 5.0)
     run(write_reading, "n2")
     assert run(read_collection, "r").problem == ""
-    monkeypatch.setattr(account_reports, "PATIENCE", 0.0)
+    monkeypatch.setattr(accounts, "PATIENCE", 0.0)
     assert "sdb of 10.0.0.2:6202" in run(read_collection, "r").problem
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sluice_rewrites import accounts, operations
-from sluice_rewrites.account_reports import open_request, open_requests
+from sluice_rewrites.accounts import open_request, open_requests
 from sluice_rewrites.messages import (
     CANCELLED,
     COLLECTING,

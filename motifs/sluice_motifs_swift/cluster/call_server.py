@@ -16,8 +16,18 @@ from typing import Any, Final
 from sluice_core.errors import DecodeError, PeerError, SluiceError
 from sluice_core.store.operation import Operation
 from sluice_core.store.store import Store
-from sluice_motif_control.calls import MotifCalls, answer_call, calls_in_hand, claim_call, drop_call, taken_call
-from sluice_motif_control.daemons import PERIOD, announce, lost_daemons, withdraw
+from sluice_motif_control.calls import (
+    PERIOD,
+    MotifCalls,
+    announce,
+    answer_call,
+    calls_in_hand,
+    claim_call,
+    drop_call,
+    lost_daemons,
+    taken_call,
+    withdraw,
+)
 from sluice_motif_control.messages import VERBS, MotifAnswer, MotifCall, MotifDaemon, MotifTemplate
 from sluice_motifs_swift.cluster.operation_worker import OperationWorker
 

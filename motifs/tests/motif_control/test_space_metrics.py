@@ -6,7 +6,7 @@ from sluice_core.messages.elasticity import WHOLE_CLUSTER
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.merge import MergedBatches
 from sluice_motif_control.messages import SpaceStatus
-from sluice_motif_control.metrics import space_batches
+from sluice_motif_control.spaces import space_batches
 
 
 def space(path, level, target, used, contracted=0, rate=0.0, seconds=0.0):

@@ -11,8 +11,7 @@ from sluice_actors.activations.change_observer import ChangeObserver
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.describe import SERVICE
 from sluice_core.messages.policies import Change
-from sluice_core.messages.registry import Activation
-from sluice_core.messages.services import ServiceState
+from sluice_core.messages.registry import Activation, ServiceState
 from sluice_core.store.fencing import slot_of
 from sluice_core.store.records import Draft
 from sluice_core.testing import assignment, policy

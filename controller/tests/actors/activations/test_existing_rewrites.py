@@ -11,7 +11,7 @@ from sluice_core.messages.registry import TENANT_MEMBER
 from sluice_core.store.records import Draft
 from sluice_dsl.plan import PERSISTENT, static_assignments
 from sluice_rewrites import operations
-from sluice_rewrites.account_reports import open_requests
+from sluice_rewrites.accounts import open_requests
 
 
 def existing(plan):

@@ -20,7 +20,7 @@ from sluice_core.messages.uploads import Upload
 from sluice_core.store.operation import Operation
 from sluice_core.store.records import Draft
 from sluice_dsl.plan import assignment_for
-from sluice_motif_control.daemons import announce
+from sluice_motif_control.calls import announce
 from sluice_motif_control.messages import MotifDaemon
 from sluice_motifs.runtime_calls import described_templates
 from sluice_motifs.templates.registry import load_templates

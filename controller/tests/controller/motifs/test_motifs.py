@@ -7,8 +7,7 @@ import pytest
 
 from sluice_core.messages.elasticity import WHOLE_CLUSTER
 from sluice_motif_control.messages import CANCELLED, DONE, SpaceStatus
-from sluice_motif_control.metrics import MOTIF_METRICS
-from sluice_motif_control.spaces import write_spaces
+from sluice_motif_control.spaces import MOTIF_METRICS, write_spaces
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
 from sluice_motifs.storage.leases import LocalLeases
@@ -153,7 +152,7 @@ def test_everything_is_expanded_in_the_background(api, storage):
 
 
 def test_an_operation_is_cancelled_before_a_daemon_takes_it(api, backend):
-    from sluice_motif_control.daemons import announce
+    from sluice_motif_control.calls import announce
     from sluice_motif_control.messages import MotifDaemon
 
     backend.store.run(announce(backend.store.keys, MotifDaemon("n1/1", "n1")))

@@ -13,7 +13,7 @@ from sluice_core.store.operation import Operation
 from sluice_dsl.cli import main
 from sluice_dsl.diagnostics import Reporter
 from sluice_dsl.syntax.grammar import parse
-from sluice_motif_control.daemons import announce
+from sluice_motif_control.calls import announce
 from sluice_motif_control.messages import MotifDaemon
 from sluice_motifs.runtime_calls import described_templates
 from sluice_motifs.templates.registry import load_templates

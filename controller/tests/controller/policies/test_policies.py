@@ -386,7 +386,7 @@ def test_compression_on_the_disks_of_an_erasure_coded_container_is_warned_of(api
 
 def test_sentences_about_motifs_are_taken_while_a_daemon_announces_templates(api, backend, create):
     from sluice_core.describe import MOTIF, ActionInfo, Parameter
-    from sluice_motif_control.daemons import announce
+    from sluice_motif_control.calls import announce
     from sluice_motif_control.messages import MotifDaemon, MotifTemplate
 
     url = ActionInfo("url", MOTIF, "from the web", (Parameter("source", "str", "where", required=True),))

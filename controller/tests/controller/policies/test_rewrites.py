@@ -10,7 +10,7 @@ from sluice_controller.api.serializers.cluster.rewrites import REWRITES
 from sluice_controller.policies import rewrites
 from sluice_core.store.operation import Operation
 from sluice_rewrites import accounts, operations
-from sluice_rewrites.account_reports import (
+from sluice_rewrites.accounts import (
     AccountReport,
     open_request,
     open_requests,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_core.messages.services import ServiceState
+from sluice_core.messages.registry import ServiceState
 
 URL = "https://filters.example.org/v1/{target}/filters/{filter}?verb=set"
 HERE = "/registry/filters/compression"

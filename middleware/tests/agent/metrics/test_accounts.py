@@ -7,8 +7,7 @@ import pytest
 from sluice_agent.metrics.accounts import NodeAccounts
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.store.store import AsyncStore
-from sluice_rewrites.account_reports import AccountsFound, close_request, open_request, read_collection
-from sluice_rewrites.accounts import accounts_after
+from sluice_rewrites.accounts import AccountsFound, accounts_after, close_request, open_request, read_collection
 
 LIMIT = 20
 STORED = MetricBatch("n.1", "STORED", 60, 1, {"tenant": {"AUTH_a": 5.0, "AUTH_b": 0.0}, "container": {"AUTH_c/c": 1.0}})

@@ -12,7 +12,7 @@ from sluice_code.native_trial import Interpreter
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.usage_metrics import encode_frame
 from sluice_core.options import OptionError, read_options
-from sluice_rewrites.account_reports import AccountsFound
+from sluice_rewrites.accounts import AccountsFound
 
 LIMIT = 20
 STORED = MetricBatch("n.1", "STORED", 60, 1, {"tenant": {"AUTH_a": 5.0, "AUTH_b": 0.0}, "container": {"AUTH_c/c": 1.0}})

@@ -18,7 +18,7 @@ from sluice_middleware.usage import batches as usage_batches
 from sluice_middleware.usage.batches import UsageBatches
 from sluice_middleware.usage.databases import Pass, Usage
 from sluice_middleware.usage.space import Space, StorageConf, all_devices, measure_space
-from sluice_rewrites.account_reports import AccountsFound
+from sluice_rewrites.accounts import AccountsFound
 
 pytestmark = pytest.mark.service
 

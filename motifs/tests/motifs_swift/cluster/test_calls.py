@@ -8,8 +8,7 @@ import pytest
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.store.store import Store
 from sluice_motif_control import calls as wire
-from sluice_motif_control.calls import MotifClient
-from sluice_motif_control.daemons import announce, live_daemons
+from sluice_motif_control.calls import MotifClient, announce, live_daemons
 from sluice_motif_control.messages import CANCELLED, DONE, MotifAnswer, MotifCall, MotifDaemon, MotifOperation
 from sluice_motif_control.operations import JOBS, cancel_operation, claim_operation, create_operation
 from sluice_motifs_swift.cluster import call_server, operation_worker

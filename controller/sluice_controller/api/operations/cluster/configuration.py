@@ -21,7 +21,7 @@ from sluice_controller.configuration.configuration import Configuration
 from sluice_controller.configuration.export import document
 from sluice_controller.configuration.import_ import read_configuration
 from sluice_controller.identity.rules import ADMIN, Rule
-from sluice_core.store.undo_log import CONFIGURATION
+from sluice_core.store.change_stream import CONFIGURATION
 
 #: Accepted as it stands; a test sends it.
 EXAMPLE = """\
