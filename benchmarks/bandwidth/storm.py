@@ -29,7 +29,7 @@ from tests.support.cluster.daemons import run_daemon
 from tests.support.cluster.load import Load
 
 from sluice_aio.base.layout import OBJECT_DEVICES
-from sluice_aio.cluster.rings import PART_POWER, device
+from sluice_aio.conf.swift import PART_POWER, device
 from sluice_core.errors import PeerError
 from sluice_core.messages.bandwidth import REPLICATION
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice_spark.errors import SluiceReadError
+from sluice_spark.options import SluiceReadError
 from sluice_spark.source import SluiceDataSource
 
 if TYPE_CHECKING:

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
-from sluice_spark.errors import SluiceReadError
+
+class SluiceReadError(Exception):
+    """The options make no sense, or the store does not give what was asked for."""
+
 
 NAMES: Final = {
     "path": "container, container/object or container/prefix; what load() is given",

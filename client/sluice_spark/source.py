@@ -16,8 +16,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.types import StringType, StructField, StructType
 
 from sluice_spark import pushdown, table
-from sluice_spark.errors import SluiceReadError
-from sluice_spark.options import Options
+from sluice_spark.options import Options, SluiceReadError
 from sluice_spark.store import Store
 
 #: Bytes of the first object from which a schema is made.

@@ -8,8 +8,7 @@ from urllib.parse import quote
 
 import requests
 
-from sluice_spark.errors import SluiceReadError
-from sluice_spark.options import Options
+from sluice_spark.options import Options, SluiceReadError
 
 _PAGE: Final = 10_000
 _PIECE: Final = 1 << 20

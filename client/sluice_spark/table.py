@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from sluice_spark.errors import SluiceReadError
+from sluice_spark.options import SluiceReadError
 
 _WHOLE: Final = r"^[+-]?[0-9]{1,18}$"
 _NUMBER: Final = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"

@@ -8,8 +8,8 @@ import ssl
 import pytest
 from werkzeug.test import Client
 
-from sluice_aio.base.certificates import ensure_certificate
 from sluice_aio.base.ports import free_port
+from sluice_aio.cinder.konnector import ensure_certificate
 from sluice_block.konnector.api import KonnectorApi
 from sluice_block.konnector.https_api import (
     AuthenticatedApi,

@@ -44,6 +44,11 @@ class Argument:
         return str(self.more.get("dest", self.flags.split()[0].lstrip("-").replace("-", "_")))
 
     @property
+    def is_option(self) -> bool:
+        """Whether it is named on the command line."""
+        return self.flags.startswith("-")
+
+    @property
     def is_repeated(self) -> bool:
         """Whether it is a list of words."""
         return self.more.get("nargs") in ("+", "*")
@@ -106,11 +111,13 @@ LONG = Argument("--long", "show more columns", {"action": "store_true"})
 class SluiceCommand(Command):
     """A command with the client at hand.
 
-    A class that is one names the ``words`` that call it, and those that did earlier.
+    A class that is one names the ``words`` that call it, and those that did earlier.  One that only forwards names the
+    method of the client that it ``calls``.
     """
 
     by_words: ClassVar[dict[str, type[SluiceCommand]]] = {}
     by_earlier_words: ClassVar[dict[str, type[SluiceCommand]]] = {}
+    calls: ClassVar[str] = ""
 
     #: read by ``openstack``, which logs in first
     auth_required = True
@@ -118,8 +125,9 @@ class SluiceCommand(Command):
     #: what may stand behind its words, for its help and its documentation
     examples: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, words: str = "", earlier: str = "", **options: Any) -> None:
+    def __init_subclass__(cls, words: str = "", earlier: str = "", calls: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
+        cls.calls = calls or cls.calls
         for known, name in ((cls.by_words, words), (cls.by_earlier_words, earlier)):
             if name and known.setdefault(name, cls) is not cls:
                 raise ValueError(f"`{name}` is two commands")
@@ -141,6 +149,16 @@ class SluiceCommand(Command):
             shown = "\n".join(f"  {prog_name} {one}".rstrip() for one in self.examples)
             parser.epilog = f"examples:\n{shown}\n\n{parser.epilog or ''}".rstrip()
         return parser
+
+    def forward(self, args: Namespace, leave_out: str = "") -> Any:
+        """What the method that it ``calls`` answers to the arguments in their order, and the given options by name.
+
+        :param leave_out: an option that is the command's own
+        """
+        values = [(argument, getattr(args, argument.dest)) for argument in self.arguments if argument.dest != leave_out]
+        ordered = [value for argument, value in values if not argument.is_option]
+        named = {argument.dest: value for argument, value in values if argument.is_option and value is not None}
+        return getattr(self.client, self.calls)(*ordered, **named)
 
     @classmethod
     def accepted(cls) -> tuple[Argument, ...]:
@@ -177,9 +195,10 @@ class ListCommand(DisplayCommand, Lister):
         """Its own, and the one that all lists have."""
         return (*cls.arguments, LONG)
 
-    @abstractmethod
     def fetch(self, args: Namespace) -> Iterable[Data]:
         """The rows."""
+        found: Iterable[Data] = self.forward(args)
+        return found
 
     def take_action(self, parsed_args: Namespace) -> Shown:
         """Called by cliff."""
@@ -210,9 +229,10 @@ class ShowCommand(DisplayCommand, ShowOne):
         found.extensions.append(Extension("csv", None, OneRow, row))  # type: ignore[arg-type]
         return found
 
-    @abstractmethod
     def fetch(self, args: Namespace) -> Data:
         """The item."""
+        found: Data = self.forward(args)
+        return found
 
     def take_action(self, parsed_args: Namespace) -> Shown:
         """Called by cliff."""

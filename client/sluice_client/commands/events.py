@@ -3,18 +3,60 @@
 from __future__ import annotations
 
 import json
+import time
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from cliff.formatters.base import ListFormatter
 from stevedore.extension import Extension
 
 from sluice_client.command_base.command import Argument, ListCommand
-from sluice_client.command_base.follow import follow_pages
-from sluice_client.errors import ClientError
+from sluice_client.errors import ApiError, ClientError, Unreachable
 from sluice_client.resources import policies
 from sluice_client.resources.columns import Data, printable
+
+_SHORTEST: Final = 0.5
+_LONGEST: Final = 10.0
+#: An empty page that came sooner than this was not waited for: the controller had no place to wait.
+_SOON: Final = 1.0
+
+
+def follow_pages(
+    fetch: Callable[[str], Data],
+    name: str,
+    since: str,
+    say: Callable[[str], object],
+    pause: Callable[[float], object] = time.sleep,
+) -> Iterator[Data]:
+    """The items of page after page, without end; a controller that is away for a moment does not end it.
+
+    :param fetch: given an id, returns the page behind it, which may wait for its first item
+    :param name: field of the page with its items
+    :param say: gets a line when the controller is away, and when it is back
+    """
+    seconds, trouble = _SHORTEST, ""
+    while True:
+        began = time.monotonic()
+        try:
+            page = fetch(since)
+        except (ApiError, Unreachable) as error:
+            if isinstance(error, ApiError) and error.status != 503:
+                raise
+            if not trouble:
+                say(f"{error}; trying again")
+            trouble = str(error)
+            pause(seconds)
+            seconds = min(seconds * 2, _LONGEST)
+            continue
+        if trouble:
+            say("the controller answers again")
+        seconds, trouble = _SHORTEST, ""
+        yield from page[name]
+        since = page["last"]
+        if not page[name] and time.monotonic() - began < _SOON:
+            pause(_SOON)
+
 
 SEVERITIES: Final = ("info", "warning", "error")
 #: The format for collectors of logs: a line of JSON for each event, as the controller answers it.

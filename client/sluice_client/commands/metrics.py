@@ -16,7 +16,7 @@ from sluice_client.command_base.command import (
     repeated_option,
     seconds_option,
 )
-from sluice_client.resources import code, metric_history, policies
+from sluice_client.resources import code, policies, registry
 from sluice_client.resources.columns import Data, printable
 
 METRIC: Final = crud.Resource(
@@ -108,7 +108,7 @@ class ListMetricInstances(code_crud.ListInstances, resource=METRIC, words="metri
 class ShowMetricHistory(ListCommand, words="metric history"):
     """Show what a metric was, step by step; empty where nothing was measured."""
 
-    columns = metric_history.POINT_LIST
+    columns = registry.POINT_LIST
     arguments = (
         Argument("metric", "its name", {"metavar": "METRIC"}),
         Argument(
@@ -140,22 +140,18 @@ class ShowMetricHistory(ListCommand, words="metric history"):
     def fetch(self, args: Namespace) -> Iterable[Data]:
         """A row of each step."""
         found = self.client.metric_history(args.metric, args.target, args.rest, args.begin, args.end, args.step)
-        return map(metric_history.row_of, found["points"])
+        return map(registry.row_of, found["points"])
 
 
-class ListMetricSeries(ListCommand, words="metric series list"):
+class ListMetricSeries(ListCommand, words="metric series list", calls="metric_series"):
     """List the metrics and targets of which history is kept."""
 
-    columns = metric_history.SERIES_LIST
+    columns = registry.SERIES_LIST
     arguments = (
         Argument("--metric", "only of this one", {"default": ""}),
         Argument("--target", "only of this one, as an account rather than the name of a project", {"default": ""}),
     )
     examples = ("--metric PUTS_SEC",)
-
-    def fetch(self, args: Namespace) -> Iterable[Data]:
-        """The series."""
-        return self.client.metric_series(args.metric, args.target)
 
 
 class DeleteMetricSeries(EachCommand, words="metric series delete"):

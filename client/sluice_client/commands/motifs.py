@@ -68,14 +68,10 @@ class ListMotifs(ListCommand, words="motif list"):
         return self.client.motifs(account, container)
 
 
-class ListMotifTemplates(ListCommand, words="motif template list"):
+class ListMotifTemplates(ListCommand, words="motif template list", calls="motif_templates"):
     """List the templates that motifs can be made of; a `?` is behind parameters that may be left out."""
 
     columns = TEMPLATE_LIST
-
-    def fetch(self, args: Namespace) -> Iterable[Data]:
-        """The templates."""
-        return self.client.motif_templates()
 
 
 class CreateMotif(ShowCommand, words="motif create"):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from typing import Final
 
 from sluice_client.command_base import crud
 from sluice_client.command_base.command import Argument, ShowCommand
 from sluice_client.resources import policies
-from sluice_client.resources.columns import Data
 
 STATES: Final = ("ok", "stale_history", "failed", "away")
 NODE: Final = crud.Resource(
@@ -45,11 +43,7 @@ class DeleteNode(crud.DeleteResources, resource=NODE, words="node delete", earli
     examples = ("storage-7 storage-8",)
 
 
-class AdoptHistory(ShowCommand, words="node adopt"):
+class AdoptHistory(ShowCommand, words="node adopt", calls="adopt"):
     """Tell all nodes to take the current history as it is, after Redis was wiped or failed over."""
 
     columns = policies.HEAD
-
-    def fetch(self, args: Namespace) -> Data:
-        """The history that they take."""
-        return self.client.adopt()

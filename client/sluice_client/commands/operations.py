@@ -33,7 +33,7 @@ _REQUEST: Final = (
 )
 
 
-class ShowEffective(ShowCommand, words="effective show"):
+class ShowEffective(ShowCommand, words="effective show", calls="effective"):
     """Show which policies decide for a request or a volume, and which are overridden and why."""
 
     columns = registry.EFFECTIVE
@@ -47,20 +47,12 @@ class ShowEffective(ShowCommand, words="effective show"):
         "AUTH_acme/2f0c6d5e-9f51-4e0c-9d6f-4b8d1f2a7c10 --volume",
     )
 
-    def fetch(self, args: Namespace) -> Data:
-        """The verdict."""
-        return self.client.effective(args.target, args.volume, **crud.given_values(_REQUEST, args))
 
-
-class ShowOverview(ShowCommand, words="overview show"):
+class ShowOverview(ShowCommand, words="overview show", calls="overview"):
     """Show whether all is well: policies, nodes and hosts by state, and floors that are not met."""
 
     columns = registry.OVERVIEW
     examples = ("-f json",)
-
-    def fetch(self, args: Namespace) -> Data:
-        """The counts."""
-        return self.client.overview()
 
 
 class ListPermissions(ListCommand, words="permission list"):
@@ -84,7 +76,7 @@ class ListPermissions(ListCommand, words="permission list"):
         return [{"operation": name, "allowed": found[name]} for name in sorted(found)]
 
 
-class ListChanges(ListCommand, words="change list"):
+class ListChanges(ListCommand, words="change list", calls="changes"):
     """List changes, newest first: who changed what when."""
 
     columns = registry.CHANGE_LIST
@@ -95,24 +87,16 @@ class ListChanges(ListCommand, words="change list"):
     )
     examples = ("--by admin --since 2026-01-31T00:00:00Z",)
 
-    def fetch(self, args: Namespace) -> Iterable[Data]:
-        """All that fit and are still known."""
-        return self.client.changes(args.policy, args.by, args.since)
 
-
-class ShowChange(ShowCommand, words="change show"):
+class ShowChange(ShowCommand, words="change show", calls="change"):
     """Show a change, with what it replaced."""
 
     columns = registry.CHANGE
     arguments = (_EPOCH,)
     examples = ("412",)
 
-    def fetch(self, args: Namespace) -> Data:
-        """The change."""
-        return self.client.change(args.epoch)
 
-
-class RollBack(ShowCommand, words="change rollback"):
+class RollBack(ShowCommand, words="change rollback", calls="roll_back"):
     """Go back to the configuration as it stood after a change, as a new change."""
 
     columns = registry.OUTCOME
@@ -121,10 +105,6 @@ class RollBack(ShowCommand, words="change rollback"):
         "412 --plan",
         "412 --wait 10",
     )
-
-    def fetch(self, args: Namespace) -> Data:
-        """What was changed, or would be."""
-        return self.client.roll_back(args.epoch, args.plan, args.force, args.wait)
 
 
 class Export(SluiceCommand, words="export"):
@@ -159,12 +139,8 @@ class Import(ShowCommand, words="import"):
         return self.client.import_configuration(text, args.plan, args.force, args.wait)
 
 
-class Health(ShowCommand, words="health"):
+class Health(ShowCommand, words="health", calls="health"):
     """Say whether the controller works."""
 
     columns = policies.HEALTH
     examples = ("-f json",)
-
-    def fetch(self, args: Namespace) -> Data:
-        """The controller and what it depends on."""
-        return self.client.health()

@@ -194,19 +194,15 @@ class DeletePolicy(EachCommand, words="policy delete"):
         return f"policy {name} is deleted{left}", kept
 
 
-class UndoPolicy(ShowCommand, words="policy undo"):
+class UndoPolicy(ShowCommand, words="policy undo", calls="undo_policy"):
     """Undo the last change of a policy, also its deletion; undone twice, the change is there again."""
 
     columns = registry.OUTCOME
     arguments = (_ID, Argument("--plan", "only say what would change", {"action": "store_true"}), WAIT)
     examples = ("pol-1a2b3c --plan",)
 
-    def fetch(self, args: Namespace) -> Data:
-        """What was changed, or would be."""
-        return self.client.undo_policy(args.id, args.plan, wait=args.wait)
 
-
-class ListFirings(ListCommand, words="policy firings"):
+class ListFirings(ListCommand, words="policy firings", calls="firings"):
     """List what the actor of a policy did, newest first."""
 
     columns = resources_policies.FIRING_LIST
@@ -219,7 +215,3 @@ class ListFirings(ListCommand, words="policy firings"):
         "pol-1a2b3c --what set",
         "pol-1a2b3c --member AUTH_acme -f json",
     )
-
-    def fetch(self, args: Namespace) -> Iterable[Data]:
-        """All that are kept."""
-        return self.client.firings(args.id, args.what, args.member)

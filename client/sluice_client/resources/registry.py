@@ -1,4 +1,6 @@
-"""The columns of what operators register: words, groups, stereotypes; and of changes to all of it."""
+"""The columns of what operators register: words, groups, stereotypes; of changes to all of it; and of
+the history of metrics.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from sluice_client.resources.columns import (
     Data,
     ParamsColumn,
     fields,
+    iso_time,
     lines,
     params_text,
     printable,
@@ -147,4 +150,21 @@ EFFECTIVE: Final[Columns] = (
     field("target", human=_place),
     *fields("request", "epoch"),
     field("kinds", human=_verdicts),
+)
+
+
+def row_of(point: list[Any]) -> Data:
+    """A point of the controller's with the names of its values."""
+    return dict(zip(("time", "mean", "min", "max", "p95"), point, strict=True))
+
+
+POINT_LIST: Final[Columns] = (
+    Column.field("Time", human=lambda at: iso_time(int(at * 1000))),
+    *fields("Mean", "Min", "Max", "P95"),
+)
+SERIES_LIST: Final[Columns] = (
+    *fields("Metric", "Level", "Target"),
+    Column("Rest Of", lambda one: one["of"] if one["rest"] else ""),
+    Column.field("Step", human=seconds_text),
+    *fields("Since", long=True),
 )

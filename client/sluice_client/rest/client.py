@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from sluice_client.rest.auth import HttpSession, KeystoneSession, TokenSession
-from sluice_client.rest.metric_history import MetricHistoryApi
-from sluice_client.rest.motifs import MotifApi
-from sluice_client.rest.operations import OperatorApi
+from sluice_client.rest.operations import MetricHistoryApi, MotifApi, OperatorApi
 from sluice_client.rest.operations_document import calls
 from sluice_client.rest.transport import Data, Retries, Transport
 from sluice_client.rest.uploads import Uploads

@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from typing import Final
 
+from sluice_aio.base.files import ensure_secret
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.ports import HOST
-from sluice_aio.base.secret_files import ensure_secret
 
 #: The Swift user that owns the code, in an account (or a project) of its own.
 CODE_USER: Final = "sluice:code"

@@ -8,12 +8,13 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-from sluice_aio.base.ini import section
+from sluice_aio.base.files import section
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.ports import HOST
 from sluice_aio.cinder.backends import NFS_SHARE, export_folder, folder, link_ceph_modules, nfs_mounts
 from sluice_aio.errors import LaunchError
 from sluice_aio.keystone import seed
+from sluice_aio.keystone.http import DOMAIN, KeystoneHttp
 
 SERVICE: Final = "cinder"
 #: The volume type that is used when nobody asks for one.
@@ -146,3 +147,31 @@ def _nfs(home: Path, layout: Layout) -> dict[str, str]:
         "nas_secure_file_operations": "false",
         "nas_secure_file_permissions": "false",
     }
+
+
+def seed_cinder(layout: Layout) -> None:
+    """Make Cinder's user, its place in the catalogue and its default volume type; Keystone and Cinder serve.
+
+    :raises PeerError: when one of them refuses
+    """
+    keystone = KeystoneHttp(layout.keystone_url)
+    admin = keystone.login(seed.ADMIN, seed.password(layout, seed.ADMIN), "admin")
+    keystone.token = admin.id
+    project = keystone.ensure("project", {"name": seed.SERVICE_PROJECT, "domain_id": DOMAIN})
+    password = seed.password(layout, SERVICE)
+    user = keystone.ensure("user", {"name": SERVICE, "password": password, "domain_id": DOMAIN})
+    role = keystone.ensure("role", {"name": "service"})
+    keystone.call("PUT", f"/projects/{project}/users/{user}/roles/{role}")
+    # Cinder shows pools and everybody's volumes to administrators alone
+    ours = keystone.ensure("user", {"name": "sluice", "password": seed.password(layout, "sluice"), "domain_id": DOMAIN})
+    admin_role = keystone.ensure("role", {"name": "admin"})
+    keystone.call("PUT", f"/projects/{project}/users/{ours}/roles/{admin_role}")
+    url = f"{layout.url(SERVICE)}/v3"
+    seed.endpoint(keystone, "volumev3", f"{url}/%(project_id)s")
+    seed.endpoint(keystone, "block-storage", url)
+    cinder = KeystoneHttp(f"{url}/{admin.project_id}", name="cinder")
+    cinder.token = admin.id
+    types = cinder.call("GET", "/types")["volume_types"]
+    if DEFAULT_TYPE not in {one["name"] for one in types}:
+        wanted = {"name": DEFAULT_TYPE, "extra_specs": {"volume_backend_name": "nbd"}}
+        cinder.call("POST", "/types", {"volume_type": wanted})

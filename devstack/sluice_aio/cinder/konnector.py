@@ -1,4 +1,4 @@
-"""The konnector of a node: its configuration, and what it leaves outside its process.
+"""The konnector of a node: its configuration, and its certificate, and what it leaves outside its process.
 
 Volumes stay attached when it ends, as in production.  ``down`` ends them as a machine does that halts, and the next
 ``up`` attaches them again.
@@ -6,11 +6,17 @@ Volumes stay attached when it ends, as in production.  ``down`` ends them as a m
 
 from __future__ import annotations
 
+import datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from sluice_aio.base.certificates import ensure_certificate
-from sluice_aio.base.ini import section
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from sluice_aio.base.files import ensure_secret, section
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.ports import HOST
 from sluice_aio.base.setup import KEYSTONE, Setup
@@ -18,6 +24,37 @@ from sluice_aio.errors import LaunchError
 from sluice_aio.keystone import seed
 from sluice_block.konnector.konnector import Konnector
 from sluice_sandbox.docker.locations import cache_folder
+
+_VALID: Final = datetime.timedelta(days=3650)
+
+
+def ensure_certificate(certificate: Path, key: Path) -> None:
+    """Make a certificate for 127.0.0.1, which everybody may read, and its key; both stay once they are there."""
+    if certificate.exists() and key.exists():
+        return
+    certificate.unlink(missing_ok=True)
+    key.unlink(missing_ok=True)
+    private = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sluice")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(private.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + _VALID)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(HOST))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(private, hashes.SHA256())
+    )
+    encoded = private.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    ensure_secret(key, encoded)
+    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+
 
 SERVICE: Final = "konnector"
 

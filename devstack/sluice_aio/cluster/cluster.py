@@ -18,18 +18,16 @@ from sluice_aio.base.processes import ProcessId
 from sluice_aio.base.server import Server
 from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cinder import backends, konnector
-from sluice_aio.cinder.conf import write_cinder
-from sluice_aio.cinder.seed import seed_cinder
+from sluice_aio.cinder.conf import seed_cinder, write_cinder
 from sluice_aio.cluster import components
 from sluice_aio.cluster.readiness import START_LIMIT, wait_until_healthy, wait_until_serving
 from sluice_aio.cluster.records import Record, Records
-from sluice_aio.cluster.rings import build_rings
 from sluice_aio.cluster.shutdown import STOP_LIMIT, locked, stop_all, uninterrupted
-from sluice_aio.conf import collectd, swift_users
+from sluice_aio.conf import collectd, common
+from sluice_aio.conf.horizon import write_horizon
 from sluice_aio.conf.sluice import ensure_token, write_sluice
-from sluice_aio.conf.swift import write_swift
+from sluice_aio.conf.swift import build_rings, write_swift
 from sluice_aio.errors import LaunchError
-from sluice_aio.horizon.conf import write_horizon
 from sluice_aio.keystone import barbican, seed, venv
 from sluice_aio.keystone.http import KeystoneHttp
 from sluice_core.errors import PeerError
@@ -93,7 +91,7 @@ class Cluster:
                 if "keystone" in self._servers:
                     seed.seed(self.layout)
                 if self.setup.swift_users:
-                    swift_users.seed_users(self.layout)
+                    common.seed_users(self.layout)
                 if "barbican" in self._servers:
                     barbican.seed_barbican(self.layout)
                 if "cinder" in self._servers:
@@ -249,7 +247,7 @@ class Cluster:
         if "keystone" in self._names:
             seed.password(self.layout, seed.ADMIN)
         if self.setup.swift_users:
-            swift_users.write_projects(self.layout)
+            common.write_projects(self.layout)
         if "barbican" in self._names:
             barbican.write_barbican(self.layout)
         if "horizon" in self._names:

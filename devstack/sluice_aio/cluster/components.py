@@ -16,11 +16,10 @@ from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.base.ports import HOST, probe
 from sluice_aio.base.server import Server
 from sluice_aio.cinder import backends, konnector
-from sluice_aio.conf import collectd
+from sluice_aio.conf import collectd, horizon
 from sluice_aio.conf.storage import DAEMONS, kind_of
 from sluice_aio.conf.swift import PROXIES
 from sluice_aio.errors import LaunchError
-from sluice_aio.horizon import conf as horizon
 from sluice_aio.keystone import barbican, venv
 from sluice_sandbox.docker import locations
 

@@ -1,4 +1,7 @@
-"""What the configurations of Swift's servers have in common, and who may log in."""
+"""What the configurations of Swift's servers have in common, and who may log in.
+
+A Keystone has the users of tempauth with the same accounts, so that a test says one name wherever they are from.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from typing import Final
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.ports import HOST
+from sluice_aio.keystone import seed
+from sluice_aio.keystone.http import DOMAIN, KeystoneHttp
 
 #: tempauth user → (key, account); the first ones are administrators of their account.
 USERS: Final = {
@@ -38,3 +43,32 @@ def default(layout: Layout, port: int, workers: int) -> dict[str, str]:
         "log_level": "INFO",
         "workers": str(workers),
     }
+
+
+#: What tempauth calls a user's rights → the role with the same ones.
+_ROLES: Final = {".admin": "member", ".reseller_admin": "ResellerAdmin", "service": "service", "": "guest"}
+
+
+def write_projects(layout: Layout) -> None:
+    """Have a Keystone that is made yet know the accounts of tempauth."""
+    path = layout.data / "keystone" / "projects"
+    path.write_text("\n".join(dict.fromkeys(user.partition(":")[0] for user in USERS)), encoding="utf-8")
+
+
+def seed_users(layout: Layout) -> None:
+    """The users of tempauth, and the role by which the administrator rules all accounts.
+
+    :raises PeerError: when Keystone refuses
+    """
+    keystone = KeystoneHttp(layout.keystone_url)
+    administrator = keystone.login(seed.ADMIN, seed.password(layout, seed.ADMIN), seed.ADMIN)
+    keystone.token = administrator.id
+    roles = {name: keystone.ensure("role", {"name": name}) for name in _ROLES.values()}
+    for user, (key, _) in USERS.items():
+        project, _, name = user.partition(":")
+        made = keystone.ensure("user", {"name": name, "password": key, "domain_id": DOMAIN})
+        role = roles[_ROLES[GROUPS.get(user, "")]]
+        keystone.call("PUT", f"/projects/{project}/users/{made}/roles/{role}")
+    everywhere = roles[_ROLES[".reseller_admin"]]
+    path = f"/projects/{administrator.project_id}/users/{administrator.user_id}/roles/{everywhere}"
+    keystone.call("PUT", path)

@@ -7,7 +7,7 @@ from typing import Final
 
 from sluice_aio.base import code_options
 from sluice_aio.base import setup as cluster_setup
-from sluice_aio.base.ini import Options, section
+from sluice_aio.base.files import Options, section
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.ports import HOST
 from sluice_aio.base.setup import Setup

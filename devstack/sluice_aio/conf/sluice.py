@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from sluice_aio.base import code_options
-from sluice_aio.base.ini import section
+from sluice_aio.base.files import ensure_secret, section
 from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.base.ports import HOST
-from sluice_aio.base.secret_files import ensure_secret
 from sluice_aio.base.setup import CACHE, KEYSTONE, PROXY, USAGE, Setup
 from sluice_aio.conf.proxy import OPERATOR_ROLES, motifs_conf, rewriter_conf
 from sluice_aio.keystone import seed

@@ -1,4 +1,7 @@
-"""Writes the configuration of Swift: proxies, account, container and object servers, daemons, rsync."""
+"""Writes the configuration of Swift: proxies, account, container and object servers, daemons, rsync; and the rings.
+
+Rings have every device once, three replicas (or fragments), account and container on the same devices.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import configparser
 import secrets
 from typing import Final
 
-from sluice_aio.base.ini import Options, section
+from swift.common.ring import RingBuilder
+
+from sluice_aio.base.files import Options, section
 from sluice_aio.base.layout import DATABASE_DEVICES, OBJECT_DEVICES, Layout
 from sluice_aio.base.ports import HOST
 from sluice_aio.base.setup import EC21, POLICIES, Setup
@@ -14,7 +19,7 @@ from sluice_aio.conf.common import USERS
 from sluice_aio.conf.proxy import proxy_conf
 from sluice_aio.conf.storage import client_conf, rsync_conf, storage_conf
 
-__all__ = ["PROXIES", "USERS", "proxy_conf", "storage_conf", "write_swift"]
+__all__ = ["PROXIES", "USERS", "build_rings", "object_rings", "proxy_conf", "storage_conf", "write_swift"]
 
 #: The proxies that can be had; ``proxy2`` is that of a second node with an agent of its own.
 PROXIES: Final = ("proxy", "proxy2", "plain", "encrypted")
@@ -73,3 +78,36 @@ def write_swift(layout: Layout, setup: Setup | None = None) -> None:
     folders += [layout.recon / name for name in ("account", "container", *OBJECT_DEVICES, *_CLIENTS)]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
+
+
+PART_POWER: Final = 8
+REPLICAS: Final = 3
+
+
+def device(layout: Layout, number: int, server: str, name: str) -> dict[str, object]:
+    """A device as ring builders take it; ``name`` is its folder's."""
+    address = {"ip": HOST, "port": layout.ports[server]}
+    replication = {"replication_ip": HOST, "replication_port": layout.ports[server]}
+    # a zone per device, so that replicas never share one
+    return {"id": number, "region": 1, "zone": number + 1, "weight": 1.0, "device": name, **address, **replication}
+
+
+def object_rings() -> list[str]:
+    """A ring per storage policy, the first one's without its number."""
+    return [f"object-{index}" if index else "object" for index in range(len(POLICIES))]
+
+
+def build_rings(layout: Layout) -> None:
+    """Write ``account``, ``container``, ``object`` and ``object-1.ring.gz`` into the Swift folder."""
+    layout.swift_dir.mkdir(parents=True, exist_ok=True)
+    members = {
+        "account": [("account", device) for device in DATABASE_DEVICES],
+        "container": [("container", device) for device in DATABASE_DEVICES],
+        **{ring: list(OBJECT_DEVICES.items()) for ring in object_rings()},
+    }
+    for ring, devices in members.items():
+        builder = RingBuilder(PART_POWER, REPLICAS, 1)
+        for number, (server, name) in enumerate(devices):
+            builder.add_dev(device(layout, number, server, name))
+        builder.rebalance(seed=1)
+        builder.get_ring().save(str(layout.swift_dir / f"{ring}.ring.gz"))

@@ -18,7 +18,7 @@ from sluice_aio.cluster import disks
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.shutdown import uninterrupted
 from sluice_aio.conf.common import USERS
-from sluice_aio.demo import corpus, judge, verify
+from sluice_aio.demo import corpus, verify, watch
 from sluice_aio.demo.table import Line, Table, human
 from sluice_aio.demo.upload import Upload, Uploader
 from sluice_aio.demo.watch import Watcher
@@ -92,11 +92,11 @@ class Demo:
             print(self._table.row(line), flush=True)
 
     def _judge(self, watcher: Watcher, uploads: list[Upload]) -> bool:
-        verdicts = {one.sample.name: judge.verdict(watcher.polls, one.begin, one.end) for one in uploads}
+        verdicts = {one.sample.name: watch.verdict(watcher.polls, one.begin, one.end) for one in uploads}
         sizes = disks.stored_sizes(self._cluster.device_folders, f"{self._account}/{CONTAINER}")
         checks = [
             verify.check_uploads(uploads),
-            verify.Check("the policy was enforced on all nodes", watcher.ever(judge.IN_FORCE), "while it was busy"),
+            verify.Check("the policy was enforced on all nodes", watcher.ever(watch.IN_FORCE), "while it was busy"),
             verify.Check("and taken back by itself", watcher.taken_back(), "when it was calm again"),
             *verify.check_answers(self._swift, CONTAINER, uploads),
             verify.check_listing(self._swift, CONTAINER, uploads),
@@ -114,12 +114,12 @@ class Demo:
         print()
         for check in checks:
             print(f"{'ok  ' if check.good else 'FAIL'} {check.name:<46} {check.detail}")
-        unsure = [name for name, word in verdicts.items() if word == judge.UNDECIDABLE]
+        unsure = [name for name, word in verdicts.items() if word == watch.UNDECIDABLE]
         if unsure:
             print(f"\nnot judged, because the policy changed around them: {', '.join(unsure)}")
         print(f"\n{'':12} {'objects':>8} {'x 3 replicas':>14} {'on the disks':>14}")
         counts = Counter(verdicts.values())
-        for word in (judge.INSIDE, judge.OUTSIDE, judge.UNDECIDABLE):
+        for word in (watch.INSIDE, watch.OUTSIDE, watch.UNDECIDABLE):
             members = [one for one in uploads if verdicts[one.sample.name] == word]
             logical = sum(len(one.sample.body) for one in members) * _REPLICAS
             stored = sum(sum(sizes.get(one.sample.name, [])) for one in members)

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from sluice_aio.base.swift_http import SwiftHttp
-from sluice_aio.demo.judge import INSIDE, OUTSIDE, UNDECIDABLE
 from sluice_aio.demo.upload import Upload
+from sluice_aio.demo.watch import INSIDE, OUTSIDE, UNDECIDABLE
 
 _REPLICAS = 3
 

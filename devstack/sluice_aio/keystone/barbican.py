@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from sluice_aio.base.ini import section
+from sluice_aio.base.files import ensure_secret, section
 from sluice_aio.base.layout import Layout
-from sluice_aio.base.secret_files import ensure_secret
 from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import DOMAIN, KeystoneHttp
 

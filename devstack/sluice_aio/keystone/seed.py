@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from sluice_aio.base import code_options
+from sluice_aio.base.files import ensure_secret
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.ports import HOST
-from sluice_aio.base.secret_files import ensure_secret
 from sluice_aio.keystone.http import DOMAIN, KeystoneHttp
 
 #: User → (password, project, role); they are for play, so that everybody may know their passwords.

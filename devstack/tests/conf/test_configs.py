@@ -11,10 +11,9 @@ from swift.common.ring import RingData
 
 from sluice_aio.base.layout import DATABASE_DEVICES, OBJECT_DEVICES, Layout
 from sluice_aio.base.setup import Setup
-from sluice_aio.cluster.rings import REPLICAS, build_rings
 from sluice_aio.conf.proxy import proxy_conf
 from sluice_aio.conf.sluice import ensure_token, write_sluice
-from sluice_aio.conf.swift import write_swift
+from sluice_aio.conf.swift import REPLICAS, build_rings, write_swift
 
 
 @pytest.fixture

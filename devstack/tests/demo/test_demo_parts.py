@@ -11,10 +11,9 @@ import zstandard
 
 from sluice_aio.base.swift_http import SwiftResponse
 from sluice_aio.demo import corpus, verify
-from sluice_aio.demo.judge import IN_FORCE, INSIDE, NOT_IN_FORCE, OUTSIDE, UNDECIDABLE, UNSETTLED
 from sluice_aio.demo.table import Line, Table, human
 from sluice_aio.demo.upload import Upload, Uploader
-from sluice_aio.demo.watch import Seen, Watcher
+from sluice_aio.demo.watch import IN_FORCE, INSIDE, NOT_IN_FORCE, OUTSIDE, UNDECIDABLE, UNSETTLED, Seen, Watcher
 
 SAMPLES = corpus.choose(40)
 

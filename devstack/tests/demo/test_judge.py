@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_aio.demo.judge import IN_FORCE, INSIDE, NOT_IN_FORCE, OUTSIDE, UNDECIDABLE, UNSETTLED, Poll, verdict
-from sluice_aio.demo.watch import says
+from sluice_aio.demo.watch import IN_FORCE, INSIDE, NOT_IN_FORCE, OUTSIDE, UNDECIDABLE, UNSETTLED, Poll, says, verdict
 
 
 def polls(*words):

@@ -12,8 +12,7 @@ import pytest
 from tests.support.block.cinder import ELSEWHERE, LIMIT, attach, detach, login
 from tests.support.block.volumes import VolumeOwner, konnector, volume_cluster
 
-from sluice_aio.base.certificates import ensure_certificate
-from sluice_aio.cinder.konnector import state_folder
+from sluice_aio.cinder.konnector import ensure_certificate, state_folder
 from sluice_aio.keystone import seed
 from sluice_block.datapath.records import StateFiles
 from sluice_client import ApiError

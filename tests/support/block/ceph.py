@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Self
 
-from sluice_aio.base.ini import section
+from sluice_aio.base.files import section
 from sluice_aio.base.ports import HOST, free_ports
 from sluice_aio.base.server import Child
 from sluice_aio.cinder.conf import CEPH_POOL, CEPH_USER

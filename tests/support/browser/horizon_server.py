@@ -8,7 +8,7 @@ from pathlib import Path
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.ports import free_port, probe
 from sluice_aio.base.server import Server
-from sluice_aio.horizon import conf
+from sluice_aio.conf import horizon
 from sluice_aio.keystone import venv
 
 
@@ -23,12 +23,12 @@ class HorizonServer(Server):
 
     def __init__(self, folder: Path, shared: Layout, theme: str = "default", python: Path | None = None) -> None:
         self.layout = replace(shared, folder=folder, ports={**shared.ports, "horizon": free_port()})
-        super().__init__(self.layout.ports["horizon"], conf.folder(self.layout), tied=True)
-        conf.write_horizon(self.layout, panels=python is None, theme=theme)
+        super().__init__(self.layout.ports["horizon"], horizon.folder(self.layout), tied=True)
+        horizon.write_horizon(self.layout, panels=python is None, theme=theme)
         if python is None:
-            self._command = conf.command(self.layout, venv.python(service="horizon"))
+            self._command = horizon.command(self.layout, venv.python(service="horizon"))
         else:
-            self._command = conf.command(self.layout, python, roots=())
+            self._command = horizon.command(self.layout, python, roots=())
 
     def argv(self) -> list[str]:
         return self._command

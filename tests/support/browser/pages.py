@@ -13,7 +13,7 @@ from urllib.parse import quote
 from tests.support.browser import code_answers, registry_answers, volume_answers
 
 from sluice_aio.base.layout import Layout
-from sluice_aio.horizon import conf
+from sluice_aio.conf import horizon
 from sluice_aio.keystone import venv
 
 _PROGRAM: Final = Path(__file__).with_name("urls_program.py")
@@ -75,14 +75,14 @@ class RegisteredPage:
 
 def registered_pages(layout: Layout) -> list[RegisteredPage]:
     """The pages of both dashboards of the Horizon at ``layout``."""
-    roots = json.dumps([str(root) for root in conf.ROOTS])
+    roots = json.dumps([str(root) for root in horizon.ROOTS])
     command = [
         str(venv.python(service="horizon")),
         "-W",
         "ignore",
         "-I",
         str(_PROGRAM),
-        str(conf.folder(layout)),
+        str(horizon.folder(layout)),
         roots,
     ]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from tests.support.swift_suite import plugin
 from tests.support.swift_suite.outcomes import FAILED, Outcomes
 
-from sluice_aio.base.ini import section
+from sluice_aio.base.files import section
 from sluice_aio.base.processes import ProcessId
 from sluice_aio.conf.common import USERS
 from sluice_aio.conf.proxy import STORAGE_DOMAIN

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-from collections.abc import Iterable
 from typing import Final
 
 from sluice_client.command_base import code_crud, crud
 from sluice_client.command_base.command import WAIT, Argument, ListCommand, ShowCommand, force_option, repeated_option
 from sluice_client.resources import code
-from sluice_client.resources.columns import Data
 
 DEPENDENCY: Final = crud.Resource(
     "dependency",
@@ -64,37 +61,25 @@ class DeleteDependency(crud.DeleteResources, resource=DEPENDENCY, words="depende
     examples = ("commons-io.jar",)
 
 
-class ListDeployedDependencies(ListCommand, words="dependency deployed"):
+class ListDeployedDependencies(ListCommand, words="dependency deployed", calls="deployed_dependencies"):
     """List the files that filters deployed at a target use."""
 
     columns = code.DEPLOYED_DEPENDENCY_LIST
     arguments = (_TARGET,)
     examples = ("AUTH_acme/logs",)
 
-    def fetch(self, args: Namespace) -> Iterable[Data]:
-        """All of them."""
-        return self.client.deployed_dependencies(args.target)
 
-
-class DeployDependency(ShowCommand, words="dependency deploy"):
+class DeployDependency(ShowCommand, words="dependency deploy", calls="deploy_dependency"):
     """Attach a file to filters; one upload serves all tenants, so they have it for everybody."""
 
     columns = code.DEPENDENCY
     arguments = (_TARGET, _NAME, _FILTERS, WAIT)
     examples = ("AUTH_acme commons-io.jar", "AUTH_acme commons-io.jar --filter parse --filter scan")
 
-    def fetch(self, args: Namespace) -> Data:
-        """The dependency and all filters that use it."""
-        return self.client.deploy_dependency(args.target, args.name, args.filters or (), args.wait)
 
-
-class UndeployDependency(ShowCommand, words="dependency undeploy"):
+class UndeployDependency(ShowCommand, words="dependency undeploy", calls="undeploy_dependency"):
     """Detach a file from filters."""
 
     columns = code.DEPENDENCY
     arguments = (_TARGET, _NAME, _FILTERS, WAIT)
     examples = ("AUTH_acme commons-io.jar --filter scan",)
-
-    def fetch(self, args: Namespace) -> Data:
-        """The dependency and the filters that still use it."""
-        return self.client.undeploy_dependency(args.target, args.name, args.filters or (), args.wait)

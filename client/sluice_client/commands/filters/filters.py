@@ -184,16 +184,12 @@ class DeleteFilter(crud.DeleteResources, resource=FILTER, words="filter delete",
     )
 
 
-class ListDeployed(ListCommand, words="filter deployed"):
+class ListDeployed(ListCommand, words="filter deployed", calls="deployments"):
     """List the filters that are set for just this target by policies without metrics."""
 
     columns = registry.DEPLOYED_LIST
     arguments = (_TARGET,)
     examples = ("AUTH_acme/logs",)
-
-    def fetch(self, args: Namespace) -> Iterable[Data]:
-        """All of them."""
-        return self.client.deployments(args.target)
 
 
 class DeployFilter(ShowCommand, words="filter deploy"):

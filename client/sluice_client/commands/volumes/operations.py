@@ -62,9 +62,10 @@ class OrderCommand(WaitingCommand, ShowCommand):
 
     columns = OPERATION
 
-    @abstractmethod
     def order(self, args: Namespace) -> Data:
         """Have the controller begin."""
+        found: Data = self.forward(args, leave_out=WAIT.dest)
+        return found
 
     def fetch(self, args: Namespace) -> Data:
         """The operation, ended if that is waited for."""

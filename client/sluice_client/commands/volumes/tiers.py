@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable
 from typing import Any, Final
 
 from sluice_client.command_base import crud
@@ -57,26 +56,18 @@ class DeleteTier(crud.DeleteResources, resource=TIERS, words="volume tier delete
     examples = ("gold",)
 
 
-class MatchTier(ShowCommand, words="volume tier match"):
+class MatchTier(ShowCommand, words="volume tier match", calls="match_tier"):
     """Find the cheapest tier that meets demands now; without one, say which demand no pool meets."""
 
     columns = MATCH
     arguments = (*DEMANDS, Argument("--size", "GiB that one pool must have free", {"type": int, "metavar": "SIZE"}))
     examples = ("--resiliency 2 --bandwidth 50MBps --fabric rbd --size 10",)
 
-    def fetch(self, args: Namespace) -> Data:
-        """The tier."""
-        return self.client.match_tier(**crud.given_values(self.arguments, args))
 
-
-class ListPools(ListCommand, words="volume pool list"):
+class ListPools(ListCommand, words="volume pool list", calls="pools"):
     """List Cinder's pools as they reported themselves last."""
 
     columns = POOL_LIST
-
-    def fetch(self, args: Namespace) -> Iterable[Data]:
-        """The pools."""
-        return self.client.pools()
 
 
 _POOL: Final = Argument("pool", "host@backend#pool", {"metavar": "POOL"})
@@ -113,7 +104,7 @@ class MeasurePool(OrderCommand, words="volume calibrate"):
         return found
 
 
-class CalibratePool(ShowCommand, words="volume pool calibrate"):
+class CalibratePool(ShowCommand, words="volume pool calibrate", calls="calibrate_pool"):
     """Say by hand what a pool carries, as you measured it; `volume calibrate` measures it.
 
     It counts before what the pool claims, and floors divide it.
@@ -128,7 +119,3 @@ class CalibratePool(ShowCommand, words="volume pool calibrate"):
         Argument("--write-iops", "writes per second", {"required": True, "type": float, "metavar": "N"}),
     )
     examples = ("node1@nbd#fast --read-bw 90MBps --write-bw 80MBps --read-iops 9000 --write-iops 7000",)
-
-    def fetch(self, args: Namespace) -> Data:
-        """What was measured."""
-        return self.client.calibrate_pool(args.pool, **crud.given_values(self.arguments[1:], args))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable
 from typing import Any, Final
 
 from sluice_client.command_base import crud
@@ -49,49 +48,33 @@ class ShowVolume(crud.ShowResource, resource=VOLUMES, words="volume show"):
     examples = ("data1",)
 
 
-class ShowVolumeLocality(ShowCommand, words="volume locality show"):
+class ShowVolumeLocality(ShowCommand, words="volume locality show", calls="volume_locality"):
     """Show a volume's pool, host and back end, who uses it, and in Ceph the OSDs that hold its objects."""
 
     columns = LOCALITY
     arguments = (_VOLUME,)
     examples = ("data1 -f json",)
 
-    def fetch(self, args: Namespace) -> Data:
-        """The locality."""
-        return self.client.volume_locality(args.volume)
 
-
-class CreateVolume(OrderCommand, words="volume create"):
+class CreateVolume(OrderCommand, words="volume create", calls="create_volume"):
     """Have a volume made: of a tier, of the cheapest tier that meets demands, or of Cinder's default type."""
 
     arguments = (_SIZE, Argument("--name", "its name, which others may have, too"), _TIER, *DEMANDS, WAIT)
     examples = ("10 --name data1 --tier gold --wait", "10 --resiliency 2 --bandwidth 50MBps --fabric rbd")
 
-    def order(self, args: Namespace) -> Data:
-        """The operation."""
-        return self.client.create_volume(args.size, **crud.given_values(self.arguments[1:-1], args))
 
-
-class ExtendVolume(OrderCommand, words="volume extend"):
+class ExtendVolume(OrderCommand, words="volume extend", calls="extend_volume"):
     """Have a volume grow, attached or not; the operation says when its consumer sees the new size."""
 
     arguments = (_VOLUME, _SIZE, WAIT)
     examples = ("data1 20 --wait",)
 
-    def order(self, args: Namespace) -> Data:
-        """The operation."""
-        return self.client.extend_volume(args.volume, args.size)
 
-
-class RetypeVolume(OrderCommand, words="volume retype"):
+class RetypeVolume(OrderCommand, words="volume retype", calls="retype_volume"):
     """Give a volume another tier where it lies, attached or not; it is not moved."""
 
     arguments = (_VOLUME, _TIER, *DEMANDS, WAIT)
     examples = ("data1 --tier silver", "data1 --bandwidth 100MBps --wait")
-
-    def order(self, args: Namespace) -> Data:
-        """The operation."""
-        return self.client.retype_volume(args.volume, **crud.given_values(self.arguments[1:-1], args))
 
 
 class AttachVolume(OrderCommand, words="volume attach"):
@@ -146,27 +129,19 @@ class DeleteVolume(OrderEachCommand, words="volume delete"):
         return self.client.delete_volume(name)
 
 
-class ListSnapshots(ListCommand, words="volume snapshot list"):
+class ListSnapshots(ListCommand, words="volume snapshot list", calls="snapshots"):
     """List the snapshots of a volume, newest first."""
 
     columns = SNAPSHOT_LIST
     arguments = (_VOLUME,)
     examples = ("data1",)
 
-    def fetch(self, args: Namespace) -> Iterable[Data]:
-        """The snapshots."""
-        return self.client.snapshots(args.volume)
 
-
-class CreateSnapshot(OrderCommand, words="volume snapshot create"):
+class CreateSnapshot(OrderCommand, words="volume snapshot create", calls="create_snapshot"):
     """Have a snapshot made of a volume as it is now, attached or not."""
 
     arguments = (_VOLUME, Argument("--name", "its name, which others may have, too"), WAIT)
     examples = ("data1 --name monday --wait",)
-
-    def order(self, args: Namespace) -> Data:
-        """The operation."""
-        return self.client.create_snapshot(args.volume, args.name or "")
 
 
 class DeleteSnapshot(OrderEachCommand, words="volume snapshot delete"):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_client import Client
-from sluice_client.command_base.progress import Progress
+from sluice_client.command_base.code_crud import Progress
 
 
 def test_a_terminal_sees_how_far_an_upload_is_and_only_that(stub, tmp_path):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from sluice_client import ApiError, Unreachable
-from sluice_client.command_base.follow import follow_pages
+from sluice_client.commands.events import follow_pages
 from sluice_core.messages.events import ERROR, INFO, NODE_AWAY, NODE_WELL, Event
 
 

@@ -3,8 +3,8 @@ import pytest
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import Setup
 from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.conf import horizon
 from sluice_aio.errors import LaunchError
-from sluice_aio.horizon import conf
 
 
 @pytest.fixture
@@ -13,14 +13,14 @@ def layout(tmp_path):
 
 
 def settings(layout):
-    return (conf.folder(layout) / "local" / "local_settings.py").read_text(encoding="utf-8")
+    return (horizon.folder(layout) / "local" / "local_settings.py").read_text(encoding="utf-8")
 
 
 def test_settings_name_keystone_and_a_secret_that_stays_and_is_its_owners(layout):
-    conf.write_horizon(layout)
-    secret = conf.folder(layout) / "secret"
+    horizon.write_horizon(layout)
+    secret = horizon.folder(layout) / "secret"
     first = secret.read_bytes()
-    conf.write_horizon(layout)
+    horizon.write_horizon(layout)
     assert layout.keystone_url in settings(layout)
     assert first.decode() not in settings(layout)
     assert secret.read_bytes() == first
@@ -28,7 +28,7 @@ def test_settings_name_keystone_and_a_secret_that_stays_and_is_its_owners(layout
 
 
 def test_settings_are_python(layout):
-    conf.write_horizon(layout)
+    horizon.write_horizon(layout)
     compile(settings(layout), "local_settings.py", "exec")
 
 
@@ -36,11 +36,11 @@ def test_another_style_sheet_is_compressed_anew_and_the_same_one_is_not(layout, 
     plugin = tmp_path / "plugin"
     plugin.mkdir()
     (plugin / "one.scss").write_text("a { color: red }")
-    monkeypatch.setattr(conf, "_PLUGIN", plugin)
+    monkeypatch.setattr(horizon, "_PLUGIN", plugin)
     written = []
     for text in ("a { color: red }", "a { color: red }", "a { color: blue }"):
         (plugin / "one.scss").write_text(text)
-        conf.write_horizon(layout)
+        horizon.write_horizon(layout)
         written.append(settings(layout))
     assert written[0] == written[1] != written[2]
 

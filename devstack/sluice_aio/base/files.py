@@ -1,8 +1,9 @@
-"""Small secret files that are made once."""
+"""Files of a cluster: secrets that are made once, and sections of configurations."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -15,3 +16,11 @@ def ensure_secret(path: Path, content: bytes) -> bytes:
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     return content
+
+
+Options = Mapping[str, str]
+
+
+def section(name: str, options: Options) -> str:
+    """One section of an ini file."""
+    return "\n".join([f"[{name}]", *(f"{option} = {value}" for option, value in options.items()), ""])

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from sluice_aio.base.files import ensure_secret
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.ports import HOST
-from sluice_aio.base.secret_files import ensure_secret
 from sluice_aio.errors import LaunchError
 
 _PROGRAM: Final = Path(__file__).with_name("horizon_program.py")

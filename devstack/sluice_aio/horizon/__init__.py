@@ -1,1 +1,0 @@
-"""Horizon with the panels of this clone, for one machine."""
