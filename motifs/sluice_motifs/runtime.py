@@ -30,7 +30,7 @@ from sluice_motifs.expansion.opening import ExpansionConfig, Observer, Opened, O
 from sluice_motifs.items import ItemStatistics, ItemTable
 from sluice_motifs.storage.leases import HeldLeases
 from sluice_motifs.storage.records import MOST_MOTIFS, ItemView, Motif, Record
-from sluice_motifs.storage.shim import Leases, Shim, ViewedOnce
+from sluice_motifs.storage.shim import Leases, Shim, ViewedOnce, find_item
 
 #: How often the lease of an item is tried to attach or detach a motif, and seconds in between.
 _TRIES: Final = 50
@@ -93,7 +93,7 @@ class Runtime(Observer):
         """
         with HeldLeases(self._leases, self._around.clock) as held:
             self._acquire(held, name)
-            view = self._find(name)
+            view = find_item(self._shim, name)
             record = self.attachment(view, motif)
             if not held.renew() or not self._shim.annotate(view, record):
                 raise Conflict(f"`{name}` was written meanwhile")
@@ -132,14 +132,14 @@ class Runtime(Observer):
         :raises ExpansionError: when its bytes cannot be made
         :raises Conflict: when somebody else writes it
         """
-        view = self._find(name)
+        view = find_item(self._shim, name)
         if not any(map(motif.is_same, view.record.motifs)):
             raise NotFound(f"`{name}` has no such motif of template `{motif.template}`")
         if view.contracted:
             self.expand(name)
         with HeldLeases(self._leases, self._around.clock) as held:
             self._acquire(held, name)
-            view = self._find(name)
+            view = find_item(self._shim, name)
             motifs = tuple(one for one in view.record.motifs if not one.is_same(motif))
             record = with_motifs(view, motifs, self._templates)
             if view.contracted or not held.renew() or not self._shim.annotate(view, record):
@@ -259,9 +259,3 @@ class Runtime(Observer):
         self.items.put(view.name, view.plain.size, expanded=False)
         if self._sharing.concerns(view):
             self._sharers.add(view.name)
-
-    def _find(self, name: str) -> ItemView:
-        view = self._shim.view(name)
-        if view is None:
-            raise NotFound(f"there is no item `{name}`")
-        return view

@@ -11,8 +11,8 @@ from sluice_motif_control.messages import MotifTemplate
 from sluice_motifs.contraction.preparation import VERIFICATIONS
 from sluice_motifs.dependencies.freshness import Templates
 from sluice_motifs.runtime import Runtime
-from sluice_motifs.storage.records import ItemView, Motif
-from sluice_motifs.storage.shim import Shim
+from sluice_motifs.storage.records import Motif
+from sluice_motifs.storage.shim import Shim, find_item
 
 #: Items that one call lists.
 MOST_LISTED: Final = 1000
@@ -46,7 +46,7 @@ class RuntimeCalls:
         return self.show(item)
 
     def detach(self, item: str, template: str = "") -> dict[str, Any]:
-        motifs = [one for one in self._view(item).record.motifs if template in ("", one.template)]
+        motifs = [one for one in find_item(self._shim, item, "object").record.motifs if template in ("", one.template)]
         if not motifs:
             raise NotFound(f"`{item}` has no motif" + (f" of template `{template}`" if template else ""))
         for motif in motifs:
@@ -54,7 +54,7 @@ class RuntimeCalls:
         return self.show(item)
 
     def show(self, item: str) -> dict[str, Any]:
-        view = self._view(item)
+        view = find_item(self._shim, item, "object")
         known = self._runtime.items.statistics(item)
         return {
             "item": item,
@@ -80,7 +80,7 @@ class RuntimeCalls:
         return {**self.show(item), "outcome": outcome}
 
     def why(self, item: str) -> dict[str, Any]:
-        view = self._view(item)
+        view = find_item(self._shim, item, "object")
         obstacle = "" if view.contracted else self._runtime.obstacle(item)
         reasons = [one for one in (obstacle, "" if view.contracted else self._suspended()) if one]
         return {
@@ -110,12 +110,6 @@ class RuntimeCalls:
     def _suspended(self) -> str:
         reason = self._guard()
         return f"contraction is suspended: {reason}" if reason else ""
-
-    def _view(self, item: str) -> ItemView:
-        view = self._shim.view(item)
-        if view is None:
-            raise NotFound(f"there is no object `{item}`")
-        return view
 
 
 def _motif(motif: Motif) -> dict[str, Any]:

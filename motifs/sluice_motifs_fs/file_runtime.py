@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from weakref import WeakValueDictionary
 
-from sluice_core.errors import NotFound, PeerError
+from sluice_core.errors import PeerError
 from sluice_motifs.contraction.preparation import HEAD
 from sluice_motifs.dependencies.freshness import Templates, sources_by_name
 from sluice_motifs.expansion.opening import PATIENCE, ExpansionConfig, Opened
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import ItemView, Motif
+from sluice_motifs.storage.shim import find_item
 from sluice_motifs_fs.storage.copies import is_copy
 from sluice_motifs_fs.storage.shim import FileShim
 from sluice_motifs_fs.storage.stored_files import StoredFiles
@@ -135,9 +136,7 @@ class FileRuntime(Runtime):
     def _open(self, name: str, chain: tuple[str, ...]) -> Opened | None:
         heard = False
         while True:
-            view = self._file_shim.view(name)
-            if view is None:
-                raise NotFound(f"there is no file `{name}`")
+            view = find_item(self._file_shim, name, "file")
             state = self._freshness.check_sources(view)
             looked_at = {one for one in state.closure if not is_copy(one)}
             if not heard and any(map(self._files.written, looked_at)):

@@ -24,6 +24,7 @@ from sluice_motifs.dependencies.freshness import Freshness, Templates, find_temp
 from sluice_motifs.expansion.calls import Call, pieces_of
 from sluice_motifs.space.one_space import OneSpace
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
+from sluice_motifs.storage.shim import find_item
 from sluice_motifs_kv.elasticity import Elasticity, SpaceStatistics
 from sluice_motifs_kv.shim import LOOK_AGAIN, DatabaseShim, SnapshotShim, plain_of
 from sluice_motifs_kv.store import Change, Entry, Store, StoreSnapshot, item_name
@@ -270,14 +271,14 @@ class Database:
 
         :raises NotFound: when there is no such key
         """
-        return self._find(item_name(key)).record.motifs
+        return find_item(self._shim, item_name(key), "key").record.motifs
 
     def contracted(self, key: bytes) -> bool:
         """Whether the bytes of a value are gone.
 
         :raises NotFound: when there is no such key
         """
-        return self._find(item_name(key)).contracted
+        return find_item(self._shim, item_name(key), "key").contracted
 
     def set_limit(self, limit: int | None) -> None:
         """Give up, or make in the background, as many bytes as a new limit says.
@@ -308,12 +309,6 @@ class Database:
         self._store.write(
             [Change(key, entry, value) for (key, value), entry in zip(writes, entries, strict=True)], sync
         )
-
-    def _find(self, name: str) -> ItemView:
-        view = self._shim.view(name)
-        if view is None:
-            raise NotFound(f"there is no key `{name}`")
-        return view
 
     def _make(self, name: str, motif: Motif) -> bytes | None:
         """Make a value that does not exist; None when somebody wrote it meanwhile."""

@@ -122,22 +122,21 @@ class Reader:
 
         :raises PeerError: when LevelDB cannot read
         """
-        try:
-            found: bytes | None = self._metadata.get(key)
-        except plyvel.Error as error:
-            raise self._unreadable(error) from error
-        return found
+        return self._get(self._metadata, key)
 
     def value(self, key: bytes) -> bytes | None:
         """Bytes; None when they are not there.
 
         :raises PeerError: when LevelDB cannot read
         """
+        return self._get(self._values, key)
+
+    def _get(self, part: Any, key: bytes) -> bytes | None:
         try:
-            found: bytes | None = self._values.get(key)
+            stored: bytes | None = part.get(key)
         except plyvel.Error as error:
             raise self._unreadable(error) from error
-        return found
+        return stored
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
         """All keys with their encoded metadata."""

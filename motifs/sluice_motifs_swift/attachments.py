@@ -14,7 +14,7 @@ from sluice_motifs.api import PRESERVING, Template
 from sluice_motifs.dependencies.freshness import internal_sources, sources_of, without_copies
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
-from sluice_motifs.storage.shim import Shim
+from sluice_motifs.storage.shim import Shim, find_item
 from sluice_motifs_swift.objects.containers import Containers
 from sluice_motifs_swift.objects.copies import is_copy
 from sluice_motifs_swift.objects.item_index import ItemIndex
@@ -50,9 +50,7 @@ class Attachments:
         :raises Forbidden: when ``identity`` may not read a source
         :raises CallerError: when it cannot be attached
         """
-        view = ItemView(name, Plain("", 0, "")) if fresh else self._shim.view(name)
-        if view is None:
-            raise NotFound(f"there is no object `{name}`")
+        view = ItemView(name, Plain("", 0, "")) if fresh else find_item(self._shim, name, "object")
         for one in wanted:
             try:
                 motif = self._runtime.create_motif(str(one.get("template")), one.get("params") or {}, identity)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from sluice_core.errors import CallerError, Conflict, NotFound, PeerError, SluiceError
+from sluice_core.errors import CallerError, Conflict, PeerError, SluiceError
 from sluice_middleware.motifs.daemon_protocol import (
     ATTACH,
     CHANGE,
@@ -30,7 +30,7 @@ from sluice_middleware.swift import green
 from sluice_motifs.contraction.contractor import ALREADY, CONTRACTED
 from sluice_motifs.contraction.preparation import VERIFICATIONS
 from sluice_motifs.runtime import Runtime
-from sluice_motifs.storage.shim import Shim
+from sluice_motifs.storage.shim import Shim, find_item
 from sluice_motifs_swift.attachments import Attachments
 from sluice_motifs_swift.objects.containers import RetainedSources
 
@@ -147,9 +147,7 @@ class WorkerCalls:
         _hold(connection)  # workers of version 1 write as long as the connection is there
 
     def _copy(self, call: WorkerCall, connection: socket.socket, reply: Callable[[WorkerReply], None]) -> None:
-        view = self._shim.view(call.item)
-        if view is None:
-            raise NotFound(f"there is no object `{call.item}`")
+        view = find_item(self._shim, call.item, "object")
         record = self._attachments.copied(view, call.to, call.identity)
         self._attachments.note(replace(view, name=call.to, record=record))
         if view.plain.version != call.item_version:

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from sluice_core.errors import Conflict, NotFound
+from sluice_core.errors import Conflict
 from sluice_motifs.api import NotContractible, Template, TooDeep
 from sluice_motifs.contraction.copies import GRACE, CopyKeeper
 from sluice_motifs.contraction.preparation import EXPAND, HEAD, TRUST, Preparation, refused
@@ -29,7 +29,7 @@ from sluice_motifs.dependencies.availability import Availability
 from sluice_motifs.dependencies.freshness import Templates, copies_of, derived_from, is_exact
 from sluice_motifs.storage.leases import HeldLeases, Renewal
 from sluice_motifs.storage.records import ItemView, Motif
-from sluice_motifs.storage.shim import Leases, Shim, ViewedOnce, Views
+from sluice_motifs.storage.shim import Leases, Shim, ViewedOnce, Views, find_item
 
 CONTRACTED: Final = "contracted"
 #: Somebody works at the item, or at one on whose bytes the decision stands.
@@ -118,10 +118,10 @@ class Contractor:
         """
         try:
             views = ViewedOnce(self._shim)
-            found = _find(views, name)
-            self._refuse_empty(found)
-            if not any(self._kind(one).keeps_copy for one in found.record.motifs):
-                self._support(found, views, TRUST)
+            seen = _find(views, name)
+            self._refuse_empty(seen)
+            if not any(self._kind(motif).keeps_copy for motif in seen.record.motifs):
+                self._support(seen, views, TRUST)
         except (NotContractible, TooDeep) as error:
             return str(error)
         return ""
@@ -187,9 +187,7 @@ class Contractor:
 
 
 def _find(views: Views, name: str) -> ItemView:
-    view = views.view(name)
-    if view is None:
-        raise NotFound(f"there is no item `{name}`")
+    view = find_item(views, name)
     if view.pinned and not view.contracted:
         raise refused(view, view.pinned)
     return view

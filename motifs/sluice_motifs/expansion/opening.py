@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sluice_core.errors import NotFound, PeerError
+from sluice_core.errors import PeerError
 from sluice_core.messages.events import MOTIF_DETACHED, MOTIF_MISMATCH
 from sluice_motifs.api import ExpansionError
 from sluice_motifs.dependencies.freshness import Freshness, SourceState, Templates
@@ -27,7 +27,7 @@ from sluice_motifs.expansion.shared_stream import STALLED, ActiveExpansion, Acti
 from sluice_motifs.expansion.turns import Turns
 from sluice_motifs.storage.leases import Renewal, release
 from sluice_motifs.storage.records import ItemView, Motif
-from sluice_motifs.storage.shim import Lease, Leases, Shim, ViewedOnce
+from sluice_motifs.storage.shim import Lease, Leases, Shim, ViewedOnce, find_item
 
 log = logging.getLogger(__name__)
 
@@ -263,9 +263,7 @@ class Openings:
     def _look(self, name: str) -> tuple[ItemView, SourceState]:
         """An item and its sources; motifs are detached whose sources are gone while it is there."""
         while True:
-            view = self._shim.view(name)
-            if view is None:
-                raise NotFound(f"there is no item `{name}`")
+            view = find_item(self._shim, name)
             state = self._freshness.check_sources(view)
             if view.contracted or not state.gone:
                 return view, state

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from sluice_core.errors import NotFound
 from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.storage.records import ItemView, Plain, Record
 
@@ -143,6 +144,18 @@ class Views(Protocol):
         One behind the other, unless a storage looks at several at once.
         """
         return [self.view(name) for name in names]
+
+
+def find_item(views: Views, name: str, kind: str = "item") -> ItemView:
+    """The item as it is now.
+
+    :param kind: what the storage calls its items
+    :raises NotFound: when there is none
+    """
+    view = views.view(name)
+    if view is None:
+        raise NotFound(f"there is no {kind} `{name}`")
+    return view
 
 
 class ViewedOnce(Views):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Final, Protocol
+from typing import Any, Final
 
 import zstandard
 
@@ -40,21 +40,15 @@ class Compressed(Template):
         return [Source(str(self.params["source"]))]
 
     def expand(self, call: TemplateCall) -> Iterator[bytes]:
-        codec = compressor(str(self.params.get("engine", ZSTD)), int(self.params.get("level", LEVEL)))
-        for piece in call.read(str(self.params["source"])):
-            yield codec.compress(piece)
-        yield codec.flush()
+        pieces = call.read(str(self.params["source"]))
+        yield from compress(pieces, str(self.params.get("engine", ZSTD)), int(self.params.get("level", LEVEL)))
 
 
-class _Codec(Protocol):
-    def compress(self, data: bytes, /) -> bytes: ...
-
-    def flush(self) -> bytes: ...
-
-
-def compressor(engine: str, level: int) -> _Codec:
-    """What compresses pieces to one of :data:`ENGINES`."""
+def compress(pieces: Iterator[bytes], engine: str, level: int = LEVEL) -> Iterator[bytes]:
+    """``pieces`` in the format of one of :data:`ENGINES`."""
     if engine == GZIP:
-        return zlib.compressobj(level, zlib.DEFLATED, GZIP_FORMAT)
-    codec: _Codec = zstandard.ZstdCompressor(level=level).compressobj()
-    return codec
+        codec: Any = zlib.compressobj(level, zlib.DEFLATED, GZIP_FORMAT)
+    else:
+        codec = zstandard.ZstdCompressor(level=level).compressobj()
+    yield from map(codec.compress, pieces)
+    yield codec.flush()

@@ -10,20 +10,21 @@ import gzip
 import hashlib
 import io
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Final, cast
 
 import zstandard
 
 from sluice_core.describe import MOTIF, ActionInfo, Parameter, Scalar
-from sluice_motifs.api import COPY, PRESERVING, ExpansionError, Source, Template, TemplateCall
-from sluice_motifs.templates.compressed import ENGINES, GZIP, LEVEL, ZSTD, compressor
+from sluice_motifs.api import COPY, ExpansionError, TemplateCall
+from sluice_motifs.templates.compressed import ENGINES, GZIP, ZSTD, compress
+from sluice_motifs.templates.kept_copy import KeptCopyTemplate
 
 #: Bytes that are made at once, however well they were compressed.
 _PIECE: Final = 256 << 10
 
 
-class Decompressed(Template):
+class Decompressed(KeptCopyTemplate):
     """Decompresses its source."""
 
     info = ActionInfo(
@@ -35,12 +36,6 @@ class Decompressed(Template):
             Parameter("engine", "str", "the format", ZSTD, choices=ENGINES),
         ),
     )
-    relation = PRESERVING
-    keeps_copy = True
-
-    def sources(self, item: str) -> Sequence[Source]:
-        copy = self.params.get(COPY)
-        return [Source(str(copy), owned=True) if copy else Source(str(self.params["source"]))]
 
     def keep_copy(self, call: TemplateCall) -> Mapping[str, Scalar]:
         source = str(self.params["source"])
@@ -49,13 +44,10 @@ class Decompressed(Template):
                 return {COPY: call.keep_copy(pieces=call.read(source))}
         except ExpansionError:
             pass  # the source is gone, damaged, or no compressed form at all
-        return {COPY: call.keep_copy(pieces=self._packed(call))}
-
-    def shares_copy_with(self) -> str:
-        return str(self.params["source"])
+        return {COPY: call.keep_copy(pieces=compress(call.own_bytes(), self._engine))}
 
     def expand(self, call: TemplateCall) -> Iterator[bytes]:
-        yield from self._plain(call, self.sources(call.item)[0].name)  # items of version 1 stand on the source
+        yield from self._plain(call, self.sources(call.item)[0].name)
 
     @property
     def _engine(self) -> str:
@@ -71,12 +63,6 @@ class Decompressed(Template):
             if size > call.size:
                 return False
         return (size, found.hexdigest()) == (call.size, digest)
-
-    def _packed(self, call: TemplateCall) -> Iterator[bytes]:
-        codec = compressor(self._engine, LEVEL)
-        for piece in call.own_bytes():
-            yield codec.compress(piece)
-        yield codec.flush()
 
     def _plain(self, call: TemplateCall, source: str) -> Iterator[bytes]:
         packed = cast(BinaryIO, io.BufferedReader(_Pieces(call.read(source))))

@@ -6,13 +6,14 @@ item gives up its own to that copy as well.  So neither needs the other, and no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 from sluice_core.describe import MOTIF, ActionInfo, Parameter, Scalar
-from sluice_motifs.api import COPY, DISK, PRESERVING, Source, Template, TemplateCall
+from sluice_motifs.api import COPY, DISK, TemplateCall
+from sluice_motifs.templates.kept_copy import KeptCopyTemplate
 
 
-class DuplicateOf(Template):
+class DuplicateOf(KeptCopyTemplate):
     """Shares one hidden copy with its source."""
 
     info = ActionInfo(
@@ -21,20 +22,8 @@ class DuplicateOf(Template):
         "the same bytes as another item; both give them up to one hidden copy",
         (Parameter("source", "str", "the other item", required=True),),
     )
-    relation = PRESERVING
     resource = DISK
-    keeps_copy = True
     copy_is_item = True
-
-    def sources(self, item: str) -> Sequence[Source]:
-        copy = self.params.get(COPY)
-        return [Source(str(copy), owned=True) if copy else Source(str(self.params["source"]))]
 
     def keep_copy(self, call: TemplateCall) -> Mapping[str, Scalar]:
         return {COPY: call.keep_copy()}
-
-    def shares_copy_with(self) -> str:
-        return str(self.params["source"])
-
-    def expand(self, call: TemplateCall) -> Iterator[bytes]:
-        yield from call.read(self.sources(call.item)[0].name)  # items of version 1 stand on the source

@@ -11,7 +11,7 @@ import errno
 import logging
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final
 
@@ -93,24 +93,21 @@ class FolderOperations(pyfuse3.Operations):
             self.nodes.forget(inode, lookups)
 
     async def mkdir(self, parent_inode: int, name: bytes, mode: int, ctx: RequestContext) -> EntryAttributes:
-        parent, text = self.nodes[parent_inode], os.fsdecode(name)
-        with REPORTED:
-            path = self.nodes.below(parent, text)
-            os.mkdir(path, mode & ~ctx.umask)
-            return self.made(parent, text, path, ctx)
+        return self._make(parent_inode, name, ctx, lambda path: os.mkdir(path, mode & ~ctx.umask))
 
     async def mknod(self, parent_inode: int, name: bytes, mode: int, rdev: int, ctx: RequestContext) -> EntryAttributes:
-        parent, text = self.nodes[parent_inode], os.fsdecode(name)
-        with REPORTED:
-            path = self.nodes.below(parent, text)
-            os.mknod(path, mode & ~ctx.umask, rdev)
-            return self.made(parent, text, path, ctx)
+        return self._make(parent_inode, name, ctx, lambda path: os.mknod(path, mode & ~ctx.umask, rdev))
 
     async def symlink(self, parent_inode: int, name: bytes, target: bytes, ctx: RequestContext) -> EntryAttributes:
+        return self._make(parent_inode, name, ctx, lambda path: os.symlink(os.fsdecode(target), path))
+
+    def _make(
+        self, parent_inode: int, name: bytes, ctx: RequestContext, make: Callable[[str], None]
+    ) -> EntryAttributes:
         parent, text = self.nodes[parent_inode], os.fsdecode(name)
         with REPORTED:
             path = self.nodes.below(parent, text)
-            os.symlink(os.fsdecode(target), path)
+            make(path)
             return self.made(parent, text, path, ctx)
 
     async def link(self, inode: int, new_parent_inode: int, new_name: bytes, ctx: RequestContext) -> EntryAttributes:
@@ -122,15 +119,15 @@ class FolderOperations(pyfuse3.Operations):
             return self.attributes(os.lstat(path))
 
     async def unlink(self, parent_inode: int, name: bytes, ctx: RequestContext) -> None:
-        parent, text = self.nodes[parent_inode], os.fsdecode(name)
-        with REPORTED:
-            os.unlink(self.nodes.below(parent, text))
-        self.nodes.leave(parent, text)
+        self._remove(parent_inode, name, os.unlink)
 
     async def rmdir(self, parent_inode: int, name: bytes, ctx: RequestContext) -> None:
+        self._remove(parent_inode, name, os.rmdir)
+
+    def _remove(self, parent_inode: int, name: bytes, remove: Callable[[str], None]) -> None:
         parent, text = self.nodes[parent_inode], os.fsdecode(name)
         with REPORTED:
-            os.rmdir(self.nodes.below(parent, text))
+            remove(self.nodes.below(parent, text))
         self.nodes.leave(parent, text)
 
     async def rename(
@@ -214,7 +211,7 @@ class FolderOperations(pyfuse3.Operations):
                 return found, entry
 
     def attributes(self, found: os.stat_result) -> EntryAttributes:
-        """What the kernel is told of a file; see :meth:`look`."""
+        """What the kernel is told of a file; see :meth:`read_attributes`."""
         entry = EntryAttributes()
         inode = entry.st_ino = found.st_ino
         entry.st_mode = found.st_mode

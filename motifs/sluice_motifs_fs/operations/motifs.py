@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import pyfuse3
 from pyfuse3 import EntryAttributes, FUSEError, RequestContext
@@ -37,12 +36,8 @@ class MotifOperations(ItemOperations):
         if not self._index.watches(path):
             await super().unlink(parent_inode, name, ctx)
             return
-        await self.wait_for(self._unlink, path)
+        await self._run(path, self._files.unlink, path)
         self.nodes.leave(parent, text)
-
-    def _unlink(self, path: str) -> None:
-        with self._refusals(path):
-            self._files.unlink(path)
 
     async def rename(
         self,
@@ -59,13 +54,12 @@ class MotifOperations(ItemOperations):
         if not self._index.concerns(path, to_path):
             await super().rename(parent_inode_old, name_old, parent_inode_new, name_new, flags, ctx)
             return
-        await self.wait_for(self._rename, path, to_path, flags)
+        await self._run(path, self._rename, path, to_path, flags)
         self.nodes.rename(parent, text, to, to_text)
 
     def _rename(self, path: str, to: str, flags: int) -> None:
-        with self._refusals(path):
-            check_rename(to, flags)
-            self._files.rename(path, to)
+        check_rename(to, flags)
+        self._files.rename(path, to)
 
     async def link(self, inode: int, new_parent_inode: int, new_name: bytes, ctx: RequestContext) -> EntryAttributes:
         if self.nodes.path(self.nodes[inode]) in self._index.items:
@@ -81,36 +75,27 @@ class MotifOperations(ItemOperations):
             raise FUSEError(errno.EPERM)
         path = self._named(inode)
         if attribute == SPACE:
-            await self.wait_for(self._change_space, path, value.decode("utf-8", "replace"))
+            await self._run(path, self._files.space.change, value.decode("utf-8", "replace"))
         elif attribute == MOTIF:
-            await self.wait_for(self._attach, path, value.decode("utf-8", "replace"), ctx.uid)
+            await self._run(path, self._files.attach, path, value.decode("utf-8", "replace"), ctx.uid)
             for file, node in list(self._opened.items()):
                 if self._index.watches(self.nodes.path(node) or ""):
                     self.watch(file, node)
         else:
-            await self.wait_for(self._set_state, path, os.fsdecode(value))
-
-    def _attach(self, path: str, text: str, user: int) -> None:
-        with self._refusals(path):
-            self._files.attach(path, text, user)
+            await self._run(path, self._set_state, path, os.fsdecode(value))
 
     def _may_change_space(self, inode: int, ctx: RequestContext) -> bool:
         return inode == pyfuse3.ROOT_INODE and ctx.uid in (0, os.geteuid())
 
-    def _change_space(self, path: str, text: str) -> None:
-        with self._refusals(path):
-            self._files.space.change(text)
-
     def _set_state(self, path: str, state: str) -> None:
-        with self._refusals(path):
-            if state == CONTRACTED:
-                outcome = self._files.runtime.contract(path)
-                if outcome not in (CONTRACTED, "already contracted"):
-                    raise Conflict(f"`{path}` is not contracted: it is {outcome}")
-            elif state == EXPANDED:
-                self._files.runtime.expand(path)
-            else:
-                raise CallerError(f"state `{state:.40}` is unknown, expected `{CONTRACTED}` or `{EXPANDED}`")
+        if state == CONTRACTED:
+            outcome = self._files.runtime.contract(path)
+            if outcome not in (CONTRACTED, "already contracted"):
+                raise Conflict(f"`{path}` is not contracted: it is {outcome}")
+        elif state == EXPANDED:
+            self._files.runtime.expand(path)
+        else:
+            raise CallerError(f"state `{state:.40}` is unknown, expected `{CONTRACTED}` or `{EXPANDED}`")
 
     async def getxattr(self, inode: int, name: bytes, ctx: RequestContext) -> bytes:
         if name not in _ENCODED:
@@ -142,11 +127,7 @@ class MotifOperations(ItemOperations):
         if attribute != MOTIF:
             raise FUSEError(errno.EPERM)
         path = self._named(inode)
-        await self.wait_for(self._detach, path)
-
-    def _detach(self, path: str) -> None:
-        with self._refusals(path):
-            self._files.detach(path)
+        await self._run(path, self._files.detach, path)
 
     def _named(self, inode: int) -> str:
         """The path of a file; new content may have taken its place since the name was looked up."""
@@ -154,11 +135,13 @@ class MotifOperations(ItemOperations):
         with REPORTED:
             return self.nodes.path(node) or self._replaced.name(inode) or self.path(node)
 
-    @contextlib.contextmanager
-    def _refusals(self, path: str) -> Iterator[None]:
-        """What is refused is kept for who asks for the reason."""
+    async def _run(self, path: str, call: Callable[..., None], *arguments: Any) -> None:
+        """Run in a thread what a client asks of a file; a refusal is kept for clients that ask for the reason."""
+        await self.wait_for(self._keep_refusal, path, call, *arguments)
+
+    def _keep_refusal(self, path: str, call: Callable[..., None], *arguments: Any) -> None:
         try:
-            yield
+            call(*arguments)
         except SluiceError as error:
             self._reasons[path] = f"{error}".encode("utf-8", "surrogateescape")
             self._reasons.move_to_end(path)
