@@ -1,13 +1,13 @@
 """The filter contract.
 
-A filter turns bytes into bytes and does no I/O: whoever hosts it (a Swift
-worker, a sandbox, a disk file, a block volume) brings bytes and takes bytes.
+A filter turns bytes into bytes and does no I/O: its host (a Swift worker, a
+sandbox, a disk file, a block volume) brings bytes and takes bytes.
 
 * ``feed(data)`` takes the next bytes and returns what can be passed on (maybe nothing);
   ``finish()`` is called once after the last feed and returns the rest.  How the input was
   cut into pieces never changes the concatenated output.
 * An encoder whose filter is reversible answers ``record()`` after ``finish``: a small JSON
-  dictionary that is written beside the object and is all that a decoder gets to know, or None
+  dictionary that is written beside the object and is all that a decoder is given, or None
   when the bytes were passed on unchanged.  What a policy says today plays no part in decoding.
 * A decoder raises :class:`CorruptData` as soon as something is wrong, ``finish`` included, and
   never returns a byte that has not been checked.
@@ -78,7 +78,7 @@ class FilterEnvironment:
     """
 
     def encoder(self, steps: Sequence[Filter], hint: Hint) -> GroupEncoder:
-        """All of their encoders as one."""
+        """One stream of the encoders of all ``steps``."""
         raise FilterError("this environment encodes nothing")
 
     def decoder(self, steps: Sequence[tuple[Filter, Record]], hint: Hint) -> Stream:
@@ -86,11 +86,11 @@ class FilterEnvironment:
         raise FilterError("this environment decodes nothing")
 
     def reader(self, steps: Sequence[Filter], hint: Hint) -> Stream:
-        """All of their read-time transforms as one."""
+        """One stream of the read-time transforms of all ``steps``."""
         raise FilterError("this environment reads nothing")
 
 
-#: Names that code which was uploaded before may import.
+#: Earlier names, which uploaded code may import.
 Surroundings = HostServices
 Team = FilterEnvironment
 TeamStream = GroupEncoder
@@ -113,18 +113,18 @@ class Filter:
     heavy: ClassVar[bool] = False
     #: Plain bytes after which an encoder has become ``transparent`` if it ever will; 0 when it never does.
     decides_within: ClassVar[int] = 0
-    #: False when what it makes of the same bytes may change: with the version of a library that it calls, or by chance.
+    #: False when its output for the same bytes may change: with the version of a library that it calls, or by chance.
     reproducible: ClassVar[bool] = True
-    #: Request headers that a reader wants to know, as they are written in documentation.
+    #: Request headers that a reader needs, as they are written in documentation.
     asks: ClassVar[tuple[str, ...]] = ()
     #: The isolated environment that runs it; None for native code.
     team: ClassVar[FilterEnvironment | None] = None
-    #: What the process lends; set by :meth:`bound`.
+    #: The services that the process lends; set by :meth:`bound`.
     surroundings: ClassVar[HostServices] = HostServices()
 
     @classmethod
     def bound(cls, surroundings: HostServices) -> type[Self]:
-        """This class for a process that lends ``surroundings``."""
+        """Returns this class bound to the services of a process."""
         return type(cls.__name__, (cls,), {"surroundings": surroundings, "__doc__": cls.__doc__})
 
     def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
@@ -135,7 +135,7 @@ class Filter:
         self.params: dict[str, Scalar | None] = check_parameters(self.info, params or {})
 
     def applies(self, hint: Hint) -> bool:
-        """False when an encoder would surely leave such a stream unchanged (too small, wrong type)."""
+        """False when an encoder would certainly leave such a stream unchanged (too small, wrong type)."""
         return True
 
     def encoder(self, hint: Hint) -> Stream:
@@ -143,7 +143,7 @@ class Filter:
         return Stream()
 
     def writes(self, record: Record) -> bool:
-        """Whether an encoder of these parameters writes such a record: another engine or key writes another one."""
+        """Whether an encoder of these parameters writes such a record, and not one of another engine or key."""
         return True
 
     def decoder(self, record: Record, window: Window | None = None) -> Stream:
@@ -155,7 +155,7 @@ class Filter:
         raise FilterError(f"filter `{self.info.keyword}` is not reversible")
 
     def reads(self, hint: Hint) -> bool:
-        """False when a read-time transform would surely leave this answer unchanged (nothing asked for)."""
+        """False when a read-time transform would certainly leave this answer unchanged (no header asks for it)."""
         return True
 
     def span(self, hint: Hint) -> tuple[int, int | None] | None:
@@ -168,30 +168,30 @@ class Filter:
     def reader(self, hint: Hint) -> Stream:
         """A read-time transform of one answer.
 
-        :raises BadParameter: what was asked for makes no sense; the client gets 400 with the reason
+        :raises BadParameter: when the request makes no sense; the client gets 400 with the reason
         """
         return Stream()
 
     def visit(self, call: Call) -> Visit | None:
-        """Something that accompanies one request, or None when this one is of no interest."""
+        """The visit that accompanies one request, or None when this filter has nothing to do for it."""
         return None
 
     def locate(self, record: Record, start: int, stop: int) -> Window | NeedIndex:
-        """Where the plain bytes ``[start, stop)`` lie, ``0 <= start < stop <= plain size``.
+        """The window that holds the plain bytes ``[start, stop)``, ``0 <= start < stop <= plain size``.
 
         Only called when ``info.random_access``; must cost no more than the range.
         """
         raise FilterError(f"filter `{self.info.keyword}` has no random access")
 
     def with_index(self, record: Record, index: bytes) -> Record:
-        """``record`` completed by the bytes that :class:`NeedIndex` asked for."""
+        """Returns ``record`` completed by the bytes that :class:`NeedIndex` asked for."""
         raise FilterError(f"filter `{self.info.keyword}` has no index")
 
     @staticmethod
     def plain_size(record: Record) -> int:
-        """Size in bytes of what was encoded, out of ``record["size"]``.
+        """Size of the plain object in bytes, out of ``record["size"]``.
 
-        :raises CorruptData: when it is not there
+        :raises CorruptData: when the record does not hold it
         """
         size = record.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
@@ -208,7 +208,7 @@ def _is_of_type(value: Scalar, wanted: str) -> bool:
     return isinstance(value, int) or (isinstance(value, float) and wanted not in ("int", "size"))
 
 
-#: Makes a value of its text, by the type of a parameter; other types are texts.
+#: Parsers by the type of a parameter; values of other types are texts.
 _READERS: Final[Mapping[str, Callable[[str], Scalar]]] = {
     "int": int,
     "size": int,
@@ -218,9 +218,9 @@ _READERS: Final[Mapping[str, Callable[[str], Scalar]]] = {
 
 
 def parse_parameter(parameter: Parameter, text: str) -> Scalar:
-    """The value of a parameter that is written as text, without a unit.
+    """Parse the text of a parameter's value, without a unit.
 
-    :raises BadParameter: when it is none of the parameter's type
+    :raises BadParameter: when the text is no value of the parameter's type
     """
     try:
         return _READERS.get(parameter.type, str)(text)
@@ -248,7 +248,7 @@ def check_parameters(info: ActionInfo, given: Mapping[str, Scalar]) -> dict[str,
 
 
 def _value_faults(value: Scalar, parameter: Parameter) -> list[str]:
-    """What is wrong with the value of one parameter."""
+    """The faults of the value of one parameter."""
     if not _is_of_type(value, parameter.type):
         return [f"`{parameter.name}` is `{value!r}`, expected a {parameter.type}"]
     if parameter.choices and value not in parameter.choices:

@@ -27,7 +27,7 @@ class ChainEncoder(Pipe):
     def __init__(self, steps: Sequence[Filter], hint: Hint) -> None:
         self.heavy = any(step.heavy for step in steps)
         self._parts: list[tuple[list[Filter], Stream]] = []
-        for members in _teams(steps):
+        for members in _groups(steps):
             team = members[0].team
             self._parts.append((members, team.encoder(members, hint) if team else members[0].encoder(hint)))
             if any(step.info.changes_length for step in members):
@@ -40,34 +40,34 @@ class ChainEncoder(Pipe):
 
     def records(self) -> tuple[dict[str, Any], ...]:
         """After ``finish``: what undoes it, in running order; empty when nothing was changed."""
-        found = []
+        entries = []
         for members, stream in self._parts:
             records = stream.records() if isinstance(stream, GroupEncoder) else [stream.record()]
             for step, record in zip(members, records, strict=True):
                 if record is not None:
-                    found.append({"f": step.info.keyword, "v": step.info.version, "r": dict(record)})
-        return tuple(found)
+                    entries.append({"f": step.info.keyword, "v": step.info.version, "r": dict(record)})
+        return tuple(entries)
 
 
 def chain_reader(steps: Sequence[Filter], hint: Hint) -> Stream:
     """The read-time transforms of ``steps`` (given in the order of PUT) as one stream."""
     streams = []
-    for members in reversed(_teams([step for step in steps if step.info.on_get])):
+    for members in reversed(_groups([step for step in steps if step.info.on_get])):
         team = members[0].team
         streams.append(team.reader(members, hint) if team else members[0].reader(hint))
         hint = replace(hint, size=None)
     return Pipe(streams)
 
 
-def _teams(steps: Sequence[Filter]) -> list[list[Filter]]:
+def _groups(steps: Sequence[Filter]) -> list[list[Filter]]:
     """Neighbours of one isolated environment together, every native filter alone."""
-    found: list[list[Filter]] = []
+    groups: list[list[Filter]] = []
     for step in steps:
-        if found and step.team is not None and found[-1][0].team is step.team:
-            found[-1].append(step)
+        if groups and step.team is not None and groups[-1][0].team is step.team:
+            groups[-1].append(step)
         else:
-            found.append([step])
-    return found
+            groups.append([step])
+    return groups
 
 
 def missing(records: Records, filters: Filters) -> list[str]:
@@ -105,7 +105,7 @@ def chain_decoder(records: Records, filters: Filters, hint: Hint | None = None) 
     layers = _layers(records, filters)
     by_filter = {id(layer.filter): layer.record for layer in layers}
     streams = []
-    for members in reversed(_teams([layer.filter for layer in layers])):
+    for members in reversed(_groups([layer.filter for layer in layers])):
         team = members[0].team
         steps = [(step, by_filter[id(step)]) for step in members]
         streams.append(team.decoder(steps, hint or Hint()) if team else members[0].decoder(steps[0][1]))
@@ -149,8 +149,8 @@ def locate(records: Records, filters: Filters, start: int, stop: int) -> Locatin
             raise FilterError(f"filter `{layer.filter.info.keyword}` has no random access")
     if not 0 <= start < stop <= plain_size(records):
         raise FilterError(f"bytes `{start}` to `{stop}` of {plain_size(records)}")
-    found = yield from _locate(layers, start, stop)
-    return Located(found.start, found.stop, found.stream, tuple(layer.as_record() for layer in layers))
+    located = yield from _locate(layers, start, stop)
+    return Located(located.start, located.stop, located.stream, tuple(layer.as_record() for layer in layers))
 
 
 def read_range(
@@ -166,9 +166,9 @@ def read_range(
         while True:
             begin, end = search.send(stored[begin:end])
     except StopIteration as done:
-        found: Located = done.value
-    wanted = stored[found.start : found.stop]
-    return run(found.stream, cut(wanted, step or max(len(wanted), 1)))
+        located: Located = done.value
+    wanted = stored[located.start : located.stop]
+    return run(located.stream, cut(wanted, step or max(len(wanted), 1)))
 
 
 @dataclass(slots=True)
@@ -202,11 +202,11 @@ def _locate(layers: Sequence[_Layer], start: int, stop: int) -> Locating:
 
 def _read(layers: Sequence[_Layer], start: int, stop: int) -> Generator[tuple[int, int], bytes, bytes]:
     """The bytes ``[start, stop)`` of what the first of ``layers`` took."""
-    found = yield from _locate(layers, start, stop)
-    stored = yield found.start, found.stop
-    if len(stored) != found.stop - found.start:
-        raise CorruptData(f"`{len(stored)}` bytes of index, expected {found.stop - found.start}")
-    return run(found.stream, [stored])
+    located = yield from _locate(layers, start, stop)
+    stored = yield located.start, located.stop
+    if len(stored) != located.stop - located.start:
+        raise CorruptData(f"`{len(stored)}` bytes of index, expected {located.stop - located.start}")
+    return run(located.stream, [stored])
 
 
 def _parts(record: Mapping[str, Any]) -> tuple[str, int, Record]:

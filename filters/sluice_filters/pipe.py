@@ -71,7 +71,7 @@ class DecoderPipe(Pipe):
 
     @classmethod
     def flattened(cls, *streams: Stream) -> Self:
-        """One pipe of all ``streams``; a stream that is such a pipe gives its stages."""
+        """Joins all ``streams`` to one pipe; a stream that is such a pipe gives its stages."""
         return cls([part for stream in streams for part in (stream._stages if isinstance(stream, cls) else (stream,))])
 
     def feed(self, data: bytes) -> bytes:

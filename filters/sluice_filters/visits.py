@@ -58,7 +58,7 @@ class Headers(dict[str, str]):
         return super().get(name.title(), default)
 
     def pop(self, name: str, default: Any = None) -> Any:
-        """Take a field off; its value, or ``default``."""
+        """Remove a field; returns its value, or ``default``."""
         return super().pop(name.title(), default)
 
 
@@ -77,7 +77,7 @@ class Reply:
 
 
 class Sender(Protocol):
-    """How a visit makes requests of its own."""
+    """Makes requests of a visit's own."""
 
     def __call__(
         self,
@@ -125,41 +125,41 @@ class Call:
 
     @property
     def headers(self) -> Headers:
-        """The same each time; made when first asked for, since most visits do not."""
+        """The same object each time; read when first needed, since most visits do not need it."""
         return self.read_headers()
 
 
 class Visit:
-    """What accompanies one request; the base does nothing."""
+    """The base of visits, each of which accompanies one request; does nothing."""
 
     def request(self) -> Reply | None:
-        """Before anything happens; an answer given here is the answer."""
+        """Called before anything else happens; an answer that is returned here is the answer to the client."""
         return None
 
     def wait(self) -> None:
-        """Before anything happens to a request that may turn out to be none of the policy's; nothing to answer yet."""
+        """Called in the place of :meth:`request` while it is not known whether the policy holds; must not answer."""
 
     def body_in(self) -> Stream | None:
-        """A stream for the plain body of a PUT; only a filter with ``info.changes_content`` may change it."""
+        """The stream that the plain body of a PUT passes; only a filter with ``info.changes_content`` may change it."""
         return None
 
     def response(self, reply: Reply) -> Reply:
-        """The answer, changed or not; whoever replaces it closes the body of the old one."""
+        """Returns the answer, changed or not; a visit that replaces it closes the body of the old one."""
         return reply
 
     def body_out(self, reply: Reply) -> Stream | None:
-        """A stream for the plain answer of a GET (whole or a range: see ``reply``); none for errors and HEAD."""
+        """The stream that the plain answer of a GET passes (whole or a range: see ``reply``); none for errors, HEAD."""
         return None
 
     def end(self, complete: bool) -> None:
-        """The request is over; ``complete`` when both bodies went through to their ends."""
+        """Called when the request is over; ``complete`` tells whether both bodies went through to their ends."""
 
 
 class ObjectCache(Protocol):
     """The cache of whole objects that a host lends to the filter ``caching``."""
 
     def visit(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
-        """What accompanies ``call``; ``params`` are those of :class:`~sluice_filters.requests.caching.Caching`."""
+        """The visit that caches ``call``; ``params`` are those of :class:`~sluice_filters.requests.caching.Caching`."""
 
     def prefetch(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
-        """What reads ahead of ``call``; ``params`` are those of :class:`~sluice_filters.requests.prefetch.Prefetch`."""
+        """Reads ahead of ``call``; ``params`` are those of :class:`~sluice_filters.requests.prefetch.Prefetch`."""

@@ -34,13 +34,33 @@ from sluice_core.describe import ActionInfo, Scalar
 from sluice_core.errors import CallerError, SluiceError
 from sluice_filters.api import Filter
 
+log = logging.getLogger(__name__)
+
+#: How an item relates to its sources.
+DERIVED: Final = "derived"
+PRESERVING: Final = "preserving"
+RELATIONS: Final = (DERIVED, PRESERVING)
+
+#: The resource that a template mostly waits for.
+CPU: Final = "cpu"
+NETWORK: Final = "network"
+DISK: Final = "disk"
+RESOURCES: Final = (CPU, NETWORK, DISK)
+
+#: The template that only keeps a copy.
+TIER: Final = "tier"
+
+#: The parameter that ``Template.keep_copy`` adds: the name of a copy of the bytes that the item has.  No description
+#: has it, so users cannot set it.
+COPY: Final = "copy"
+
 #: An uploaded filter by its keyword and the SHA-256 of its code; None when none was uploaded under that keyword.
 #: Raises ``SluiceError`` when it cannot be had with that code.
 UploadedFilter = Callable[[str, str], type[Filter] | None]
 
 
 def no_filter(keyword: str, sha256: str) -> None:
-    """Where nothing is uploaded."""
+    """For hosts that have no uploaded filters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +88,6 @@ class TemplateContext:
     uploaded_filter: UploadedFilter = no_filter
 
 
-log = logging.getLogger(__name__)
-
-#: What an item is to its sources.
-DERIVED: Final = "derived"
-PRESERVING: Final = "preserving"
-RELATIONS: Final = (DERIVED, PRESERVING)
-
-#: What a template mostly waits for.
-CPU: Final = "cpu"
-NETWORK: Final = "network"
-DISK: Final = "disk"
-RESOURCES: Final = (CPU, NETWORK, DISK)
-
-#: The template that only keeps a copy.
-TIER: Final = "tier"
-
-#: The parameter that ``Template.keep_copy`` adds: the name of a copy of the bytes that the item has.  No description
-#: has it, so nobody else sets it.
-COPY: Final = "copy"
-
-
 class ExpansionError(SluiceError):
     """A motif could not make its item; another one may, or the same one later."""
 
@@ -104,13 +103,13 @@ class SourceGone(ExpansionError):
 
 
 class NotContractible(CallerError):
-    """The bytes of the item must stay, and why."""
+    """The bytes of the item must stay; the message says why."""
 
     status = 409
 
 
 class TooDeep(CallerError):
-    """Making the item again would take too many others, one made from the other."""
+    """Making the item again would take too long a chain of items, one made from the other."""
 
     status = 409
 
@@ -119,9 +118,9 @@ class TooDeep(CallerError):
 class Source:
     """A source that a template reads.
 
-    :param external: it lies outside of the store (a URL, another cluster), is not watched, and is no item of ours
-    :param owned: it is a copy that the storage keeps for the runtime alone, which no client can see or change
-    :param max_age: seconds after which what was made of an external source is out of date; 0 for never
+    :param external: whether it lies outside of the store (a URL, another cluster): it is no item, and not watched
+    :param owned: whether it is a copy that the storage keeps for the runtime alone, which no client can see or change
+    :param max_age: seconds after which an item that was made of an external source is out of date; 0 for never
     """
 
     name: str
@@ -139,38 +138,38 @@ class TemplateCall(Protocol):
 
     @property
     def size(self) -> int:
-        """Plain bytes that the item had."""
+        """Number of plain bytes that the item had."""
 
     @property
     def digest(self) -> str:
-        """Of the plain bytes that the item had, as ``algorithm:hexadecimal``; empty for one that is made first."""
+        """Digest of the plain bytes that the item had, as ``algorithm:hexadecimal``; empty before it is made first."""
 
     @property
     def identity(self) -> str:
         """The user who attached the motif."""
 
     def read(self, source: str) -> Iterator[bytes]:
-        """The plain bytes of a source that ``Template.sources`` names; expands it when it is contracted.
+        """Yields the plain bytes of a source that ``Template.sources`` names; expands it when it is contracted.
 
         :raises SourceGone: when it does not exist
         :raises ExpansionError: when it cannot be read now, was not named, or is too deep
         """
 
     def own_bytes(self) -> Iterator[bytes]:
-        """The bytes of the item itself, while they are there, the last ones when they are proven by its digest."""
+        """Yields the bytes of the item itself while they are there; the last ones once its digest has proven them."""
 
     def keep_copy(self, placement: str = "", pieces: Iterator[bytes] | None = None) -> str:
-        """Store bytes where only the runtime finds them; the name of the copy.
+        """Store bytes where only the runtime finds them; returns the name of the copy.
 
-        It is named by the SHA-256 of these bytes, and all items of an account that have them share it.
+        A copy is named by the SHA-256 of its bytes, and all items of an account that have these bytes share it.
 
-        :param placement: what the storage knows as a place, a storage policy of Swift; empty for that of the item
-        :param pieces: what to store; the bytes of the item by default
-        :raises ExpansionError: when the storage keeps no copies, or not there
+        :param placement: a place of the storage, in Swift a storage policy; empty for that of the item
+        :param pieces: the bytes to store; those of the item by default
+        :raises ExpansionError: when the storage keeps no copies, or none in that place
         """
 
     def check(self) -> None:
-        """Renew the lease; a template calls it now and then while it computes without reading or yielding."""
+        """Renew the lease; a template calls this now and then while it computes without reading or yielding."""
 
 
 class Template(ABC):
@@ -179,7 +178,7 @@ class Template(ABC):
     #: Keyword, parameters and help, as of filters.
     info: ClassVar[ActionInfo]
     relation: ClassVar[str] = DERIVED
-    #: What it mostly waits for, so that the load of that makes it dearer: one of ``RESOURCES``.
+    #: The resource that it mostly waits for, one of ``RESOURCES``: the busier that is, the dearer the template.
     resource: ClassVar[str] = CPU
     #: Whether ``expand`` makes the same bytes each time while its sources stay the same; sources with a ``max_age`` may
     #: not, so that what is made of them is never taken for exact.
@@ -188,7 +187,7 @@ class Template(ABC):
     keeps_copy: ClassVar[bool] = False
     #: Whether that copy has the bytes of the item, so that nothing is left to prove.
     copy_is_item: ClassVar[bool] = False
-    #: What the configuration says of what lies outside; ``configured`` binds another one.
+    #: The configuration of the node; ``configured`` binds another one.
     context: ClassVar[TemplateContext] = TemplateContext()
 
     def __init__(self, params: Mapping[str, Scalar]) -> None:
@@ -199,45 +198,45 @@ class Template(ABC):
 
     @classmethod
     def configured(cls, context: TemplateContext) -> type[Self]:
-        """The same template with what a configuration says of what lies outside."""
+        """Returns this template bound to the configuration of a node."""
         return type(cls.__name__, (cls,), {"context": context, "__module__": cls.__module__, "__doc__": cls.__doc__})
 
     def check(self) -> None:  # noqa: B027  not abstract: for most their description says all
-        """Refuse, before a motif is attached, parameters that their description admits and that cannot work.
+        """Refuse parameters that cannot work although their description admits them; called before a motif is attached.
 
         :raises CallerError: with the reason
         """
 
     def is_exact(self) -> bool:
-        """Whether that holds with these parameters."""
+        """Whether ``exact`` holds with these parameters."""
         return self.exact
 
     @abstractmethod
     def sources(self, item: str) -> Sequence[Source]:
-        """What is read to make ``item``; depends on its name and the parameters alone."""
+        """The sources that are read to make ``item``; they depend on its name and the parameters alone."""
 
     @abstractmethod
     def expand(self, call: TemplateCall) -> Iterator[bytes]:
-        """The bytes of the item.
+        """Yields the bytes of the item.
 
         :raises ExpansionError: when they cannot be made now
         """
 
     def verify(self, call: TemplateCall) -> None:  # noqa: B027  not abstract: many need nothing from outside
-        """Look whether ``expand`` would find what it needs outside of the store, at the price of a HEAD.
+        """Check whether ``expand`` would find what it needs outside of the store, at the price of a HEAD.
 
         :raises ExpansionError: when it would not
         """
 
     def keep_copy(self, call: TemplateCall) -> Mapping[str, Scalar]:
-        """Have a copy kept from which the item can be made; parameters to be kept with the motif.
+        """Have a copy kept from which the item can be made; returns parameters to be kept with the motif.
 
         :raises ExpansionError: when it cannot be done, so that the bytes stay
         """
         return {}
 
     def shares_copy_with(self) -> str:
-        """An item that may have the very bytes of the copy, and can give up its own to it; empty when there is none."""
+        """An item that may have the bytes of the copy and can give up its own to it; empty when there is none."""
         return ""
 
     def contract(self, call: TemplateCall) -> None:  # noqa: B027  not abstract: few have something to do
@@ -249,7 +248,7 @@ class Template(ABC):
 
 @contextmanager
 def contained(keyword: str) -> Iterator[None]:
-    """While a template's code runs: whatever it raises is an ``ExpansionError``, and a fault of it is logged."""
+    """While a template's code runs, translates whatever it raises to ``ExpansionError``, and logs its faults."""
     try:
         yield
     except ExpansionError:

@@ -47,19 +47,19 @@ class ItemState:
 
 
 class ItemWatcher(Protocol):
-    """Is told how items change, in that order; must not block."""
+    """Is notified of each change of an item, in their order; must not block."""
 
     def changed(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
         """An item is new (``before`` is None), gone (``after`` is None), or something else than before."""
 
     def opened(self, slot: int, name: str) -> None:
-        """Somebody opened it."""
+        """An item was opened."""
 
     def made(self, slot: int, name: str, seconds: float) -> None:
-        """Its bytes were made in so many seconds."""
+        """The bytes of an item were made in so many seconds."""
 
     def scanned(self) -> None:
-        """All items that there are have been told."""
+        """A scan has ended: the watcher was notified of all items that there are."""
 
 
 class ItemTable:
@@ -101,7 +101,7 @@ class ItemTable:
         return sorted(found) if limit is None else heapq.nsmallest(limit, found)
 
     def watch(self, watcher: ItemWatcher) -> None:
-        """Tell a watcher of all items, and from now on of each change."""
+        """Notify a watcher of all items, and from now on of each change."""
         with self._mutex:
             self._watchers.append(watcher)
             for name, slot in self._slots.items():
@@ -122,7 +122,7 @@ class ItemTable:
             self._seen[slot] = 1
             after = self._state(slot)
             if before != after:
-                self._tell_change(slot, name, before, after)
+                self._notify_change(slot, name, before, after)
             return slot
 
     def remove(self, name: str) -> int | None:
@@ -130,7 +130,7 @@ class ItemTable:
         with self._mutex:
             slot = self._slots.pop(name, None)
             if slot is not None:
-                self._tell_change(slot, name, self._state(slot), None)
+                self._notify_change(slot, name, self._state(slot), None)
                 self._names[slot] = None
                 self._free.append(slot)
             return slot
@@ -203,7 +203,7 @@ class ItemTable:
                 self._last_opens[slot] = now
         self._waiting.clear()
 
-    def _tell_change(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
+    def _notify_change(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
         for watcher in self._watchers:
             watcher.changed(slot, name, before, after)
 

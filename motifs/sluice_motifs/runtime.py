@@ -51,22 +51,22 @@ class Runtime(Observer):
         leases: Leases,
         templates: Templates,
         eager: bool = True,
-        around: ExpansionConfig | None = None,
+        config: ExpansionConfig | None = None,
         grace: float = GRACE,
         may_share: MayShare = lambda motif, other: True,
     ) -> None:
-        around = around or ExpansionConfig()
+        config = config or ExpansionConfig()
         self.items = ItemTable(eager)
         self._shim = shim
         self._leases = leases
         self._templates = templates
-        self._around = around
-        self._observer = around.observer
+        self._config = config
+        self._observer = config.observer
         self._freshness = Freshness(shim, templates)
         self._choice = CheapestFirst(templates, self.items)
-        watched = replace(around, observer=self)
+        watched = replace(config, observer=self)
         self._openings = Openings(shim, leases, templates, self._choice, watched)
-        self._contractor = Contractor(shim, leases, templates, self._note_contraction, grace, around.clock)
+        self._contractor = Contractor(shim, leases, templates, self._note_contraction, grace, config.clock)
         #: Contracted items whose copies others may share, for a moment.
         self._sharers: set[str] = set()
         self._sharing = CopySharing(shim, templates, self.attach_motif, self._contractor.contract, may_share)
@@ -91,7 +91,7 @@ class Runtime(Observer):
         :raises CallerError: when the item has it already, or may not have it
         :raises Conflict: when somebody else works at the item, and goes on for some seconds
         """
-        with HeldLeases(self._leases, self._around.clock) as held:
+        with HeldLeases(self._leases, self._config.clock) as held:
             self._acquire(held, name)
             view = find_item(self._shim, name)
             record = self.attachment(view, motif)
@@ -137,7 +137,7 @@ class Runtime(Observer):
             raise NotFound(f"`{name}` has no such motif of template `{motif.template}`")
         if view.contracted:
             self.expand(name)
-        with HeldLeases(self._leases, self._around.clock) as held:
+        with HeldLeases(self._leases, self._config.clock) as held:
             self._acquire(held, name)
             view = find_item(self._shim, name)
             motifs = tuple(one for one in view.record.motifs if not one.is_same(motif))
@@ -152,7 +152,7 @@ class Runtime(Observer):
         for _ in range(_TRIES):
             if held.acquire({name}):
                 return
-            self._around.pause(_TRY_AGAIN)
+            self._config.pause(_TRY_AGAIN)
         raise Conflict(f"`{name}` is being worked at")
 
     def notify_open(
@@ -160,11 +160,11 @@ class Runtime(Observer):
     ) -> Opened:
         """Note that an item is read, as ``Openings.open`` does."""
         opened = self._openings.open(name, chain, needed=needed, sources=sources)
-        self.items.note_open(name, self._around.clock())
+        self.items.note_open(name, self._config.clock())
         return opened
 
     def notify_close(self, opened: Opened) -> None:
-        """Somebody has read it."""
+        """Close an item that was opened by :meth:`notify_open`."""
         opened.close()
 
     def notify_delete(self, name: str) -> None:
@@ -173,7 +173,7 @@ class Runtime(Observer):
 
     @contextmanager
     def copying(self, name: str, to: str) -> Iterator[ItemView]:
-        """While it is entered an item is copied without its bytes; as ``Contractor.copying``."""
+        """Context in which an item is copied without its bytes; as ``Contractor.copying``."""
         with self._contractor.copying(name, to) as seen:
             yield seen
         self.items.put(to, seen.plain.size, expanded=False)
@@ -252,7 +252,7 @@ class Runtime(Observer):
         self._observer.detached(view, motifs, sources)
 
     def _note_expanded(self, view: ItemView) -> None:
-        """Its bytes were made, and are stored as far as is known; a shim that knows more cheaply says more."""
+        """Note that the bytes of an item were made and, as far as is known, stored; some shims know more."""
         self.items.put(view.name, view.plain.size, expanded=True)
 
     def _note_contraction(self, view: ItemView) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sluice_core.describe import Scalar
@@ -18,6 +19,7 @@ from sluice_motifs.storage.shim import Shim, find_item
 MOST_LISTED: Final = 1000
 
 
+@dataclass(eq=False)
 class RuntimeCalls:
     """
     :param guard: why nothing may be contracted now; empty when it may
@@ -25,37 +27,29 @@ class RuntimeCalls:
     :param space_of: what is known of the space of an item, empty when it has none
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        shim: Shim,
-        guard: Callable[[], str] = str,
-        space_of: Callable[[str], Mapping[str, Any]] = lambda name: {},
-        admit: Callable[[str, Motif], object] = lambda name, motif: None,
-    ) -> None:
-        self._runtime = runtime
-        self._shim = shim
-        self._guard = guard
-        self._space_of = space_of
-        self._admit = admit
+    runtime: Runtime
+    shim: Shim
+    guard: Callable[[], str] = str
+    space_of: Callable[[str], Mapping[str, Any]] = lambda name: {}
+    admit: Callable[[str, Motif], object] = lambda name, motif: None
 
     def attach(self, item: str, template: str, params: Mapping[str, Scalar], identity: str) -> dict[str, Any]:
-        motif = self._runtime.create_motif(template, params, identity)
-        self._admit(item, motif)
-        self._runtime.attach_motif(item, motif)
+        motif = self.runtime.create_motif(template, params, identity)
+        self.admit(item, motif)
+        self.runtime.attach_motif(item, motif)
         return self.show(item)
 
     def detach(self, item: str, template: str = "") -> dict[str, Any]:
-        motifs = [one for one in find_item(self._shim, item, "object").record.motifs if template in ("", one.template)]
+        motifs = [one for one in find_item(self.shim, item, "object").record.motifs if template in ("", one.template)]
         if not motifs:
             raise NotFound(f"`{item}` has no motif" + (f" of template `{template}`" if template else ""))
         for motif in motifs:
-            self._runtime.detach_motif(item, motif)
+            self.runtime.detach_motif(item, motif)
         return self.show(item)
 
     def show(self, item: str) -> dict[str, Any]:
-        view = find_item(self._shim, item, "object")
-        known = self._runtime.items.statistics(item)
+        view = find_item(self.shim, item, "object")
+        known = self.runtime.items.statistics(item)
         return {
             "item": item,
             "size": view.plain.size,
@@ -67,48 +61,50 @@ class RuntimeCalls:
         }
 
     def expand(self, item: str) -> dict[str, Any]:
-        self._runtime.expand(item)
+        self.runtime.expand(item)
         return self.show(item)
 
     def contract(self, item: str, verify: str = "head") -> dict[str, Any]:
         if verify not in VERIFICATIONS:
             raise CallerError(f"verify is `{verify}`, expected one of {', '.join(VERIFICATIONS)}")
-        reason = self._guard()
+        reason = self.guard()
         if reason:
             raise PeerError(f"contraction is suspended: {reason}")
-        outcome = self._runtime.contract(item, verify)
+        outcome = self.runtime.contract(item, verify)
         return {**self.show(item), "outcome": outcome}
 
     def why(self, item: str) -> dict[str, Any]:
-        view = find_item(self._shim, item, "object")
-        obstacle = "" if view.contracted else self._runtime.obstacle(item)
+        view = find_item(self.shim, item, "object")
+        obstacle = "" if view.contracted else self.runtime.obstacle(item)
         reasons = [one for one in (obstacle, "" if view.contracted else self._suspended()) if one]
         return {
             **self.show(item),
             "contractible": not reasons,
             "reasons": reasons,
-            "space": dict(self._space_of(item)) or None,
+            "space": dict(self.space_of(item)) or None,
         }
 
     def list_items(self, under: str = "", marker: str = "", limit: int = 100) -> list[dict[str, Any]]:
         """What is in the table, without a look at any object."""
-        found = []
-        for name in self._runtime.items.names(under, marker, min(max(limit, 1), MOST_LISTED)):
-            known = self._runtime.items.statistics(name)
+        listed = []
+        for name in self.runtime.items.names(under, marker, min(max(limit, 1), MOST_LISTED)):
+            known = self.runtime.items.statistics(name)
             if known is not None:
-                found.append({"item": name, "size": known.size, "contracted": not known.expanded, "opens": known.opens})
-        return found
+                listed.append(
+                    {"item": name, "size": known.size, "contracted": not known.expanded, "opens": known.opens}
+                )
+        return listed
 
     def contracted(self, under: str) -> Iterator[tuple[str, int]]:
-        if not self._runtime.items.complete:
+        if not self.runtime.items.complete:
             raise PeerError("not all objects with motifs are known: a scan of the storage has not ended")
-        for name in self._runtime.items.names(under):
-            known = self._runtime.items.statistics(name)
+        for name in self.runtime.items.names(under):
+            known = self.runtime.items.statistics(name)
             if known is not None and not known.expanded:
                 yield name, known.size
 
     def _suspended(self) -> str:
-        reason = self._guard()
+        reason = self.guard()
         return f"contraction is suspended: {reason}" if reason else ""
 
 

@@ -59,7 +59,7 @@ class ItemIndex:
             self._stop_reading(name, before, now)
 
     def remove(self, name: str) -> None:
-        """It is no item any more."""
+        """Note that a file is no item any more."""
         with self._mutex:
             self.items.pop(name, None)
             self._stop_reading(name, self._read_by_item.pop(name, ()), ())
@@ -100,15 +100,15 @@ class FileRuntime(Runtime):
     """
 
     def __init__(self, shim: FileShim, files: StoredFiles, templates: Templates, index: ItemIndex) -> None:
-        #: called before sources that are being written are looked at: all closes that returned have been heard of then
-        self.hear_closes: Callable[[], None] = lambda: None
+        #: called before sources that are being written are looked at: all closes that returned have been processed then
+        self.wait_for_closes: Callable[[], None] = lambda: None
         self._files = files
         self._file_shim = shim
         self._index = index
         self._mutex = threading.Lock()
         self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
-        around = ExpansionConfig(spawn=shim.pinning.spawn)
-        super().__init__(shim, LocalLeases(), templates, around=around, may_share=shim.may_share)
+        config = ExpansionConfig(spawn=shim.pinning.spawn)
+        super().__init__(shim, LocalLeases(), templates, config=config, may_share=shim.may_share)
 
     def open(self, name: str, chain: tuple[str, ...] = ()) -> Opened | None:
         """An expansion of an item that is not there or out of date; None when its bytes are in their place.
@@ -118,12 +118,12 @@ class FileRuntime(Runtime):
         """
         with self._opening(name, chain):
             opened = self._open(name, chain)
-        self.items.note_open(name, self._around.clock())
+        self.items.note_open(name, self._config.clock())
         return opened
 
     @contextlib.contextmanager
     def _opening(self, name: str, chain: tuple[str, ...]) -> Iterator[None]:
-        """One opener after the other: else one that pinned older sources would undo what a later one has made."""
+        """Lets in one opener at a time: else one that pinned older sources would undo what a later one made."""
         with self._mutex:
             lock = self._locks.setdefault(name, threading.Lock())
         held = lock.acquire(timeout=_NESTED if chain else PATIENCE)
@@ -134,14 +134,14 @@ class FileRuntime(Runtime):
                 lock.release()
 
     def _open(self, name: str, chain: tuple[str, ...]) -> Opened | None:
-        heard = False
+        waited = False
         while True:
             view = find_item(self._file_shim, name, "file")
             state = self._freshness.check_sources(view)
-            looked_at = {one for one in state.closure if not is_copy(one)}
-            if not heard and any(map(self._files.written, looked_at)):
-                self.hear_closes()
-                heard = True
+            viewed = {one for one in state.closure if not is_copy(one)}
+            if not waited and any(map(self._files.written, viewed)):
+                self.wait_for_closes()
+                waited = True
             elif not view.contracted and not state.stale:
                 if state.gone:
                     self._openings.open(name, chain).close()  # detaches what reads them
@@ -149,7 +149,7 @@ class FileRuntime(Runtime):
                 return None
             else:
                 # sources that are items are opened when they are read: they may be out of date themselves
-                pins = self._file_shim.pinning.pin(frozenset(looked_at - self._index.items.keys() - {name}))
+                pins = self._file_shim.pinning.pin(frozenset(viewed - self._index.items.keys() - {name}))
                 try:
                     with self._file_shim.pinning.reading(pins):
                         opened = self._openings.open(name, chain)
@@ -172,7 +172,7 @@ class FileRuntime(Runtime):
                 opened.close()
 
     def wait(self, opened: Opened) -> None:
-        """Until an expansion has ended.
+        """Wait until an expansion has ended.
 
         :raises ExpansionError: when it fails
         """
@@ -191,7 +191,7 @@ class FileRuntime(Runtime):
         self.note(name)
 
     def note(self, name: str) -> None:
-        """Something may have become of a file."""
+        """View a file that may have changed, and note what it is now."""
         try:
             view = self._files.find(name)
         except PeerError:
@@ -202,7 +202,7 @@ class FileRuntime(Runtime):
             self.note_view(view)
 
     def forget(self, name: str) -> None:
-        """It is no item any more, or gone."""
+        """Note that a file is no item any more, or does not exist any more."""
         self._index.remove(name)
         self.notify_delete(name)
 

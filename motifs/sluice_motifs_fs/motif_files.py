@@ -47,7 +47,7 @@ class MountSpace(SpaceController):
         super().__init__(runtime, self._rules, LocalLeases(), "", SpaceConfig(in_use=in_use, share=share))
 
     def describe(self) -> str:
-        """How it stands, as a JSON object."""
+        """The state of the space, as a JSON object."""
         found = self.statuses.get(PATH) or SpaceStatus(PATH, "", 0, 0, 0)
         kept: dict[str, Any] = {"target": self._rules.target, "policy": self._rules.policy}
         return json.dumps(kept | {field: getattr(found, field) for field in _REPORTED})
@@ -68,7 +68,7 @@ class MountSpace(SpaceController):
         if not (target is None or type(target) is int):
             raise CallerError(f"`target_size` is `{target}`, expected bytes, or null for no target")
         self._rules.change(target, f"{policy}")
-        self._told.put(self.step)
+        self._events.put(self.step)
 
 
 class MotifFiles:
@@ -109,9 +109,9 @@ class MotifFiles:
             copies.update(copies_of(view.record.motifs, view.name, self._templates))
         if not self.files.unread:
             self.shim.copies.keep_only(copies)
-        found = self.runtime.restart()
+        count = self.runtime.restart()
         self.space.start()
-        return found
+        return count
 
     def stop(self) -> None:
         """Contract and fill nothing any more."""

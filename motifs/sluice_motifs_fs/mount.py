@@ -97,7 +97,7 @@ def serve(options: MountOptions) -> None:
     for name, reason in failures.items():
         log.error("template `%s` is left out: %s", name, reason)
     files = MotifFiles(folder, templates, options.target_size, options.policy, options.share)
-    found = files.start()
+    count = files.start()
     operations = MotifOperations(files, str(mount_point))
     choice = {*pyfuse3.default_options, "fsname=sluice-motif-fs"}
     if options.allow_other:
@@ -110,7 +110,7 @@ def serve(options: MountOptions) -> None:
     gc.collect()
     gc.freeze()  # requests make no cycles, and what is there now stays: seldom search for them
     gc.set_threshold(_ALLOCATIONS)
-    log.info("`%s` is mounted at `%s` with %d items", source, mount_point, found)
+    log.info("`%s` is mounted at `%s` with %d items", source, mount_point, count)
     try:
         trio.run(_main)
     finally:

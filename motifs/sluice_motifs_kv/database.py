@@ -26,7 +26,7 @@ from sluice_motifs.space.one_space import OneSpace
 from sluice_motifs.storage.records import ItemView, Motif, Plain, Record
 from sluice_motifs.storage.shim import find_item
 from sluice_motifs_kv.elasticity import Elasticity, SpaceStatistics
-from sluice_motifs_kv.shim import LOOK_AGAIN, DatabaseShim, SnapshotShim, plain_of
+from sluice_motifs_kv.shim import RETRY_INTERVAL, DatabaseShim, SnapshotShim, plain_of
 from sluice_motifs_kv.store import Change, Entry, Store, StoreSnapshot, item_name
 
 #: A key with its value; None deletes it.
@@ -327,19 +327,19 @@ class Database:
 
 
 def _repeated(work: Callable[[], None]) -> None:
-    """Do it when no other thread works at the value."""
+    """Repeat ``work`` until no other thread works at the value."""
     while True:
         try:
             return work()
         except Conflict:
-            time.sleep(LOOK_AGAIN)
+            time.sleep(RETRY_INTERVAL)
 
 
 def _by_keyword(templates: Sequence[type[Template]]) -> Mapping[str, type[Template]]:
-    found: dict[str, type[Template]] = {}
+    by_keyword: dict[str, type[Template]] = {}
     for template in templates:
         keyword = template.info.keyword
-        if keyword in found:
+        if keyword in by_keyword:
             raise CallerError(f"two templates are called `{keyword}`, expected one of each name")
-        found[keyword] = template
-    return found
+        by_keyword[keyword] = template
+    return by_keyword

@@ -54,8 +54,8 @@ class Elasticity:
         self._limit = limit
         self._runtime = runtime
         self._begun: list[Job] = []
-        around = SpaceConfig(contractions=1, refills=1, share=math.inf)
-        self._keeper = SpaceKeeper(runtime, limit, self._begun.append, around)
+        config = SpaceConfig(contractions=1, refills=1, share=math.inf)
+        self._keeper = SpaceKeeper(runtime, limit, self._begun.append, config)
         self._changed = threading.Condition(threading.RLock())
         self._enforcing = threading.Lock()
         self._exceeded = self._closed = False
@@ -83,7 +83,7 @@ class Elasticity:
         self._limit.change(limit, self._limit.policy)
         with self._changed:
             self._keeper.update()
-            self._judge()
+            self._compare_with_limit()
         self.enforce()
 
     def enforce(self) -> None:
@@ -129,7 +129,7 @@ class Elasticity:
     def changed(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
         with self._changed:
             self._keeper.changed(slot, name, before, after)
-            self._judge()
+            self._compare_with_limit()
 
     def opened(self, slot: int, name: str) -> None:
         with self._changed:
@@ -147,7 +147,7 @@ class Elasticity:
         space = self._keeper.spaces.get(PATH)
         return SpaceUsage() if space is None else space.total()
 
-    def _judge(self) -> None:
+    def _compare_with_limit(self) -> None:
         """Whether there are more bytes than the limit allows, or fewer, which the background fills."""
         target, usage = self._limit.target, self._usage()
         self._exceeded = target is not None and usage.expanded_bytes > target
@@ -164,7 +164,7 @@ class Elasticity:
             return self._begun.pop() if self._begun else None
 
     def _run(self, job: Job) -> str:
-        """Do a job; its outcome."""
+        """Do a job; returns its outcome."""
         finished = perform(job)
         with self._changed:
             self._keeper.finish(finished)

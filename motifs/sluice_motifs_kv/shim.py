@@ -27,7 +27,7 @@ from sluice_motifs_kv.store import Change, Entry, Reader, Store, item_key, item_
 log = logging.getLogger(__name__)
 
 #: Seconds between two looks at an item at which another thread works.
-LOOK_AGAIN: Final = 0.002
+RETRY_INTERVAL: Final = 0.002
 _ALGORITHM: Final = "sha256"
 
 
@@ -45,8 +45,8 @@ class KeyValueShim(Shim):
     def __init__(self, reader: Reader, templates: Templates) -> None:
         self._reader = reader
         self._copies = NoCopies()
-        around = ExpansionConfig(spawn=lambda work: work(), pause=lambda _: time.sleep(LOOK_AGAIN))
-        self.runtime = _Runtime(self, LocalLeases(), templates, eager=False, around=around)
+        config = ExpansionConfig(spawn=lambda work: work(), pause=lambda _: time.sleep(RETRY_INTERVAL))
+        self.runtime = _Runtime(self, LocalLeases(), templates, eager=False, config=config)
         #: told of each item that was read, and whether its bytes were not there, or out of date
         self.note_read: Callable[[bool], None] = lambda made: None
 
@@ -169,7 +169,7 @@ class DatabaseShim(KeyValueShim):
 
     @contextmanager
     def unlimited(self, name: str) -> Iterator[None]:
-        """While it is entered, what is made of an item is stored whatever its size is."""
+        """Context in which the bytes that are made of an item are stored whatever their size."""
         self._unlimited.add(name)
         try:
             yield

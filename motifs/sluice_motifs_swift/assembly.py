@@ -80,7 +80,7 @@ def make_daemon(path: str) -> Daemon:
     client = SwiftClient(final)
     containers, index = Containers(client), ItemIndex(store, client, templates)
     batched = BatchedApp(final)
-    app, uploads = _telling_caches((batched, uploads), values["cache_dir"])
+    app, uploads = _with_cache((batched, uploads), values["cache_dir"])
     handler = ObjectHandler(app, context.lookup, context.filters, log)
     guard = ContractionGuard(store.nodes, time.time)
     limiter = BandwidthLimiter(values["agent_socket"], PROXY, log)
@@ -89,13 +89,13 @@ def make_daemon(path: str) -> Daemon:
         handler, uploads, containers, index, templates, store, limiter, final_app(final), guard, policies.problem
     )
     node = values["node"] or socket.gethostname()
-    tell = EventTeller(store, node, time.time)
+    report_event = EventReporter(store, node, time.time)
     turns = Turns(values["expansions"], lambda name: name.partition("/")[0])
-    observer = NewContentObserver(tell, templates, lambda names: changed.note(names))
-    around = ExpansionConfig(pause=green.pause, turns=turns, observer=observer)
+    observer = NewContentObserver(report_event, templates, lambda names: changed.note(names))
+    config = ExpansionConfig(pause=green.pause, turns=turns, observer=observer)
     leases = RedisLeases(store)
     grace = values["copy_grace"]
-    runtime = Runtime(shim, leases, templates, around=around, grace=grace, may_share=owns_account)
+    runtime = Runtime(shim, leases, templates, config=config, grace=grace, may_share=owns_account)
     shim.reads.open, index.items = runtime.notify_open, runtime.items
     attachments = Attachments(runtime, shim, containers, index, templates)
     fresh = NewItems(runtime, shim, index.add)
@@ -114,20 +114,22 @@ def make_daemon(path: str) -> Daemon:
         called.daemon.name,
         SpaceConfig(
             guard=guard,
-            report=lambda found: store.run(write_spaces(store.keys, found)),
-            tell=tell,
+            report=lambda statuses: store.run(write_spaces(store.keys, statuses)),
+            report_event=report_event,
             share=values["reexpansion_share"],
             contractions=_CONTRACTIONS,
         ),
     )
-    told = ActivityExchange(store, runtime.items, called.daemon.name)
+    exchange = ActivityExchange(store, runtime.items, called.daemon.name)
     sweep = CopySweep(CopySweeper(shim.copies, grace), leases, values["copy_sweep"])
     version_one = VersionOne(store, client, shim, containers, runtime, leases, templates)
-    return Daemon([policies, Scan(store, runtime), version_one, spaces, told, called, sweep, fresh, changed, server])
+    return Daemon(
+        [policies, Scan(store, runtime), version_one, spaces, exchange, called, sweep, fresh, changed, server]
+    )
 
 
-def _telling_caches(apps: Sequence[App], folder: str) -> Sequence[App]:
-    """The applications, of whose writes the caches of all proxies are told."""
+def _with_cache(apps: Sequence[App], folder: str) -> Sequence[App]:
+    """The applications, whose writes invalidate the caches of all proxies."""
     options = {option.name: option.default for option in node_cache.OPTIONS} | {"cache_dir": folder}
     cache = node_cache.open_cache(options, log)
     return apps if cache is None else [cache.wrap(app) for app in apps]
@@ -186,7 +188,7 @@ class SnapshotRules:
         return membership(pipelines.get(MOTIF, ()), account, name)
 
 
-class EventTeller:
+class EventReporter:
     """Logs events in the name of a node; while Redis is away they are in the daemon's own log alone.
 
     :param now: unix seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,22 +25,15 @@ def owns_account(motif: Motif, other: str) -> bool:
     return may_read(motif.identity, other.partition("/")[0], lambda: "")
 
 
+@dataclass(eq=False)
 class Attachments:
     """Judges what is attached by clients."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        shim: Shim,
-        containers: Containers,
-        index: ItemIndex,
-        templates: Mapping[str, type[Template]],
-    ) -> None:
-        self._runtime = runtime
-        self._shim = shim
-        self._containers = containers
-        self._index = index
-        self._templates = templates
+    runtime: Runtime
+    shim: Shim
+    containers: Containers
+    index: ItemIndex
+    templates: Mapping[str, type[Template]]
 
     def attach(self, name: str, wanted: Iterable[Mapping[str, Any]], identity: str, fresh: bool) -> str:
         """What to write with the object: the text of its record, of one that is there the value of a posted one.
@@ -50,13 +43,13 @@ class Attachments:
         :raises Forbidden: when ``identity`` may not read a source
         :raises CallerError: when it cannot be attached
         """
-        view = ItemView(name, Plain("", 0, "")) if fresh else find_item(self._shim, name, "object")
+        view = ItemView(name, Plain("", 0, "")) if fresh else find_item(self.shim, name, "object")
         for one in wanted:
             try:
-                motif = self._runtime.create_motif(str(one.get("template")), one.get("params") or {}, identity)
+                motif = self.runtime.create_motif(str(one.get("template")), one.get("params") or {}, identity)
                 self.check_rights(name, [motif])
                 if motif not in view.record.motifs:
-                    view = replace(view, record=self._runtime.attachment(view, motif))
+                    view = replace(view, record=self.runtime.attachment(view, motif))
             except NotFound as error:
                 raise CallerError(f"{error}") from error  # what is not there is not the object
         self.note(view)
@@ -72,8 +65,8 @@ class Attachments:
         :raises CallerError: when a source is no object, or a preserving motif's is in another account
         """
         for motif in motifs:
-            kind = self._templates.get(motif.template)
-            for one in sources_of(motif, name, self._templates) or ():
+            kind = self.templates.get(motif.template)
+            for one in sources_of(motif, name, self.templates):
                 if one.external or one.owned:
                     continue
                 source, target = one.name, target_of(one.name)
@@ -81,7 +74,7 @@ class Attachments:
                     raise CallerError(f"source `{source}` is no object, expected account/container/object")
                 if kind is not None and kind.relation == PRESERVING and target[0] != name.partition("/")[0]:
                     raise CallerError(f"source `{source}` of `{motif.template}` is in another account than `{name}`")
-                if not may_read(motif.identity, target[0], partial(self._containers.read_acl, *target[:2])):
+                if not may_read(motif.identity, target[0], partial(self.containers.read_acl, *target[:2])):
                     raise Forbidden(f"you may not read source `{source}`, which is in another account")
 
     def admit(self, name: str, motif: Motif) -> None:
@@ -93,8 +86,8 @@ class Attachments:
         self.note(ItemView(name, Plain("", 0, ""), Record((motif,))))
 
     def note(self, view: ItemView) -> None:
-        """Have the object known before it is written."""
-        self._index.add(view.name, view.record)
+        """Add the object to the index before it is written."""
+        self.index.add(view.name, view.record)
 
     def copied(self, view: ItemView, to: str, identity: str) -> Record:
         """The record of a copy, whose motifs are attached by who copies.
@@ -103,19 +96,17 @@ class Attachments:
         :raises Conflict: when the copy may not have motifs
         """
         # one that is copied with its bytes has no reference to a copy
-        record = view.record if view.contracted else without_copies(view.record, view.name, self._templates)
+        record = view.record if view.contracted else without_copies(view.record, view.name, self.templates)
         motifs = tuple(replace(one, identity=identity) for one in record.motifs)
         account, container, _ = to.split("/", 2)
         if not motifs:
             raise Conflict(f"`{view.name}` has no motifs")
-        if self._containers.is_synchronized(account, container):
+        if self.containers.is_synchronized(account, container):
             raise Conflict(f"the container of `{to}` is synchronized to another")
-        if any(
-            self._templates[one.template].relation == PRESERVING for one in motifs if one.template in self._templates
-        ):
+        if any(self.templates[one.template].relation == PRESERVING for one in motifs if one.template in self.templates):
             target = to
             for one in motifs:
-                if target in internal_sources(one, to, self._templates):
+                if target in internal_sources(one, to, self.templates):
                     raise Conflict(f"`{to}` would be made from itself")
         self.check_rights(to, motifs)
         return Record(motifs, record.made_from)

@@ -1,6 +1,6 @@
-"""The change stream: what the node's proxy workers say that clients changed, for whatever is derived from it.
+"""The change stream: objects that clients changed, as the node's proxy workers report, and what is derived from them.
 
-Objects that a motif gave new content here are told of, too.
+It has the objects that a motif gave new content here, too.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from sluice_core.errors import SluiceError
 from sluice_middleware.swift import green
 from sluice_motifs.contraction.outdated import OutdatedContractor
 from sluice_motifs.dependencies.freshness import Templates, is_exact
-from sluice_motifs.expansion.opening import EventObserver, Tell
+from sluice_motifs.expansion.opening import EventObserver, ReportEvent
 from sluice_motifs.storage.records import ItemView, Motif
 from sluice_motifs_swift.daemon import PeriodicService
 
 log = logging.getLogger(__name__)
 
-#: Names that wait; what is told beyond is found when it is read.
+#: Names that wait; names beyond these are found when they are read.
 _MOST: Final = 100_000
 #: Objects that give up their bytes at a time, and names that are asked for in one go for each.
 _AT_ONCE: Final = 4
@@ -47,7 +47,7 @@ class ChangedObjects(PeriodicService):
             self._waiting.update(dict.fromkeys(islice(names, _MOST - len(self._waiting))))
 
     def contract_outdated(self) -> int:
-        """Look at what is derived from some of those that wait; how many objects gave up their bytes."""
+        """Contract what is derived from some of the objects that wait; returns how many gave up their bytes."""
         names = list(islice(self._waiting, _AT_ONCE * _NAMES))
         for name in names:
             del self._waiting[name]
@@ -71,17 +71,17 @@ class ChangedObjects(PeriodicService):
 
 
 class NewContentObserver(EventObserver):
-    """Tells of new content, beside events.
+    """Passes on names of objects with new content, and reports events.
 
     :param changed: takes the names of objects that have other bytes than before
     """
 
-    def __init__(self, tell: Tell, templates: Templates, changed: Callable[[Iterable[str]], object]) -> None:
-        super().__init__(tell)
+    def __init__(self, report: ReportEvent, templates: Templates, changed: Callable[[Iterable[str]], object]) -> None:
+        super().__init__(report)
         self._templates = templates
         self._changed = changed
 
     def expanded(self, view: ItemView, motif: Motif, seconds: float) -> None:
-        """What made it anew since a source had changed was told when that did."""
+        """An exact motif makes new content only after a source has changed, which was reported then."""
         if not is_exact(motif, view.name, self._templates):
             self._changed([view.name])

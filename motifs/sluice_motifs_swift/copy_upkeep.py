@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from sluice_core.errors import SluiceError
@@ -56,52 +57,43 @@ class CopySweep(PeriodicService):
         return self.delay
 
 
+@dataclass(eq=False)
 class VersionOne(PeriodicService):
     """A service: gives copies to what version 1 contracted without one; ends by itself when nothing is left to do."""
 
     failure = "marks of version 1 stay"
     retry = _TRY_AGAIN
 
-    def __init__(
-        self,
-        store: Store,
-        client: SwiftClient,
-        shim: Shim,
-        containers: Containers,
-        runtime: Runtime,
-        leases: Leases,
-        templates: Mapping[str, type[Template]],
-    ) -> None:
-        self._store = store
-        self._client = client
-        self._shim = shim
-        self._containers = containers
-        self._runtime = runtime
-        self._leases = leases
-        self._templates = templates
+    store: Store
+    client: SwiftClient
+    shim: Shim
+    containers: Containers
+    runtime: Runtime
+    leases: Leases
+    templates: Mapping[str, type[Template]]
 
     def step(self) -> float | None:
-        if not self._runtime.items.complete:
+        if not self.runtime.items.complete:
             return _INTERVAL
         return None if self.finish() else _TRY_AGAIN
 
     def finish(self) -> bool:
         """Contract anew what has to be, and remove all marks; False when another daemon does, or something is left."""
-        with HeldLeases(self._leases) as held:
+        with HeldLeases(self.leases) as held:
             if not held.acquire({_VERSION_ONE_LEASE}):
                 return False
             alive = Renewal(held.renew)
             marked = []
-            for path in list_containers(self._store, self._client):
+            for path in list_containers(self.store, self.client):
                 alive()
-                marked += [path] if self._containers.is_marked(*path) else []
+                marked += [path] if self.containers.is_marked(*path) else []
             left = self._contract_anew(alive) if marked else []
             if left:
                 log.warning("%d objects stand on their sources still, as `%s`", len(left), left[0])
                 return False
             for path in marked:
                 alive()
-                self._containers.remove_mark(*path)
+                self.containers.remove_mark(*path)
             if marked:
                 log.info("no object stands on its source any more; %d containers had marks", len(marked))
             return True
@@ -109,7 +101,7 @@ class VersionOne(PeriodicService):
     def _contract_anew(self, alive: Callable[[], None]) -> list[str]:
         """The objects for which that could not be done."""
         left = []
-        for name in self._runtime.items.names():
+        for name in self.runtime.items.names():
             alive()
             if not self._renew(name):
                 left.append(name)
@@ -118,18 +110,18 @@ class VersionOne(PeriodicService):
     def _renew(self, name: str) -> bool:
         """Whether an object does not stand on its source any more."""
         try:
-            view = self._shim.view(name)
+            view = self.shim.view(name)
             if view is None or not self._stands_on_source(view):
                 return True
-            self._runtime.expand(name)
-            self._runtime.contract(name)
-            view = self._shim.view(name)
+            self.runtime.expand(name)
+            self.runtime.contract(name)
+            view = self.shim.view(name)
             return view is None or not self._stands_on_source(view)
         except SluiceError as error:
             log.warning("`%s` stands on its source: %s", name, error)
             return False
 
     def _stands_on_source(self, view: ItemView) -> bool:
-        known = [self._templates[one.template] for one in view.record.motifs if one.template in self._templates]
+        known = [self.templates[one.template] for one in view.record.motifs if one.template in self.templates]
         copied = any(COPY in one.params for one in view.record.motifs)
         return view.contracted and not copied and any(kind.keeps_copy for kind in known)

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Service(Protocol):
-    """Something that works in green threads of its own."""
+    """A part of the daemon that works in green threads of its own."""
 
     def start(self) -> None:
         """Begin; raises ``SluiceError`` when it cannot."""
@@ -42,7 +42,7 @@ class PeriodicService:
             self._running.kill()
 
     def step(self) -> float | None:
-        """Do what is due; the seconds until the next step, None after the last one."""
+        """Do what is due; returns the seconds until the next step, None after the last one."""
         raise NotImplementedError
 
     def _run(self) -> None:

@@ -54,12 +54,12 @@ class Scan(PeriodicService):
         if complete and items.complete:
             return _INTERVAL
         problem = "" if complete else self._collect_accounts()
-        found = self._runtime.restart(complete=not problem)
+        count = self._runtime.restart(complete=not problem)
         if problem:
-            log.warning("%d objects have motifs, and there may be more: %s", found, problem)
+            log.warning("%d objects have motifs, and there may be more: %s", count, problem)
             return _TRY_AGAIN
         self._store.run(set_complete(keys))
-        log.info("%d objects have motifs", found)
+        log.info("%d objects have motifs", count)
         return _INTERVAL
 
     def _collect_accounts(self) -> str:
@@ -104,7 +104,7 @@ class NewItems(PeriodicService):
             heapq.heappush(self._waiting, (self._now + _PAUSES[0], len(_PAUSES) - 1, name))
 
     def scan_due(self, seconds: float) -> None:
-        """Look at the objects whose time has come, so many seconds after the last call."""
+        """View the objects that are due, so many seconds after the last call."""
         self._now += seconds
         while self._waiting and self._waiting[0][0] <= self._now:
             _, tries, name = heapq.heappop(self._waiting)

@@ -165,7 +165,7 @@ class WorkerCalls:
 
 
 def _hold(connection: socket.socket) -> None:
-    """Until the worker ends the connection."""
+    """Wait until the worker ends the connection."""
     connection.settimeout(None)
     connection.recv(1)
 

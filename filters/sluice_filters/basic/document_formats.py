@@ -111,13 +111,13 @@ def _clean_picture(document: Any, stream: Any) -> None:
     stream.write(clean_jpeg(data), filter=last, decode_parms=params[len(outer)] if params else None)
 
 
-def _as_list(found: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """One or several filters of a PDF stream, or their parameters."""
     import pikepdf
 
-    if found is None:
+    if value is None:
         return []
-    return list(found) if isinstance(found, pikepdf.Array) else [found]
+    return list(value) if isinstance(value, pikepdf.Array) else [value]
 
 
 def is_jpeg(data: bytes) -> bool:

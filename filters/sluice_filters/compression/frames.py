@@ -63,8 +63,8 @@ class FrameEncoder(Stream):
         self._held = 0
         self._size = 0
         self._lengths: list[int] = []
-        self._judged = False
-        self._first: bytes | None = None  # what the judgement made of the first frame
+        self._decided = False
+        self._first: bytes | None = None  # the first frame, packed to decide
         self._record: Record | None = None
 
     def feed(self, data: bytes) -> bytes:
@@ -72,7 +72,7 @@ class FrameEncoder(Stream):
             return data
         self._pieces.append(data)
         self._held += len(data)
-        if not self._judged and self._held >= self._probe and not self._pays():
+        if not self._decided and self._held >= self._probe and not self._pays():
             return self._pass_on()
         return self._drain(last=False) if self._held >= self._want else b""
 
@@ -81,7 +81,7 @@ class FrameEncoder(Stream):
             return b""
         if not self._lengths and self._held < max(self._min_size, 1):
             return self._joined()
-        if not self._judged and not self._pays():
+        if not self._decided and not self._pays():
             return self._pass_on()
         out = self._drain(last=True)
         self._record, tail = write_record(self._engine, self._size, self._frame, self._lengths)
@@ -100,7 +100,7 @@ class FrameEncoder(Stream):
         """Whether the beginning shrinks enough."""
         with memoryview(self._joined()) as view, view[: self._probe] as plain:
             payload = self._pack(plain)
-            self._judged = True
+            self._decided = True
             if self._probe == self._frame or self._held < self._probe:
                 self._first = payload
             return len(payload) + HEADER_SIZE <= len(plain) * self._keep

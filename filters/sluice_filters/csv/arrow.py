@@ -31,12 +31,12 @@ _LARGEST: Final = 1 << 30
 
 def select(plan: Plan, text: bytes) -> bytes | None:
     """What ``plan`` keeps of ``text``, which is whole records."""
-    found = select_lines(plan, text)
-    if found is None:
+    kept = select_lines(plan, text)
+    if kept is None:
         masked = mask(plan.dialect, text)
         if masked is not None and masked.text.endswith(b"\n"):
-            found = select_masked(plan, masked)
-    return found
+            kept = select_masked(plan, masked)
+    return kept
 
 
 def select_lines(plan: Plan, records: bytes) -> bytes | None:
@@ -48,7 +48,7 @@ def select_lines(plan: Plan, records: bytes) -> bytes | None:
     quoted = bool(dialect.quote) and dialect.quote in text
     if quoted and ((plan.where is None and plan.columns is not None) or not _closed(dialect, text)):
         return None
-    wanted = plan.looked_at() if quoted else sorted({*plan.looked_at(), *(plan.columns or ())})
+    wanted = plan.condition_columns() if quoted else sorted({*plan.condition_columns(), *(plan.columns or ())})
     fields = _parse(text, dialect, wanted, quoted)
     lines = _lines(text) if quoted or plan.columns is None else None
     if fields is None or (lines is not None and len(lines) != len(fields[-1])):
@@ -72,7 +72,7 @@ def select_masked(plan: Plan, masked: Masked) -> bytes | None:
     if not text:
         return text
     unquoted = replace(plan.dialect, quote=b"")
-    wanted = sorted({*plan.looked_at(), *(plan.columns or ())})
+    wanted = sorted({*plan.condition_columns(), *(plan.columns or ())})
     fields = _parse(text, unquoted, wanted, quoted=False)
     if fields is None:
         return None

@@ -166,7 +166,7 @@ def _numbers(texts: Any, exact: bool) -> tuple[Any, Any]:
 
 
 def _split(strings: Any, doubles: Any, exact: bool) -> tuple[Any, Any]:
-    """Those that are whole numbers, as such if that matters, beside all as doubles."""
+    """The fields that are whole numbers, as integers where that matters, and all fields as doubles."""
     if not exact:
         return None, doubles
     whole = pc.match_substring_regex(strings, _WHOLE)

@@ -126,15 +126,15 @@ class Dialect:
         """The raw fields of ``record``, at least one."""
         if not self.quote or self.quote not in record:
             return record.split(self.delimiter)
-        found: list[bytes] = []
+        fields: list[bytes] = []
         place = 0
         while (one := self._field.match(record, place)) is not None:
-            found.append(one[1])
+            fields.append(one[1])
             place = one.end()
             if place == one.end(1):
-                return found
-        found.append(record[place:])  # a quoted field that never ends
-        return found
+                return fields
+        fields.append(record[place:])  # a quoted field that never ends
+        return fields
 
     def value(self, raw: bytes) -> bytes:
         """What a raw field says."""

@@ -54,14 +54,14 @@ class Pattern:
         """Whether the pattern covers the whole of ``text``."""
         if self.tail is None:
             return self.head.fullmatch(text) is not None
-        found = self.head.match(text)
-        if found is None:
+        match = self.head.match(text)
+        if match is None:
             return False
         for piece in self.middle:
-            found = piece.search(text, found.end())
-            if found is None:
+            match = piece.search(text, match.end())
+            if match is None:
                 return False
-        return self.tail.search(text, found.end()) is not None
+        return self.tail.search(text, match.end()) is not None
 
 
 def compile_pattern(text: bytes, escape: bytes = b"") -> Pattern:

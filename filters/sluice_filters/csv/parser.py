@@ -56,14 +56,14 @@ class ConditionParser:
         if _END.match(self._text, self._place) is not None:
             self.kind, self.token = "", ""
             return left
-        found = _TOKEN.match(self._text, self._place)
-        if found is None:
+        match = _TOKEN.match(self._text, self._place)
+        if match is None:
             raise self.fault(
                 f"`{self._text[self._place : self._place + 40].strip()[:20]}` is nothing that a condition is made of"
             )
-        self.kind = str(found.lastgroup)
-        self.token = found[self.kind]
-        self._place = found.end()
+        self.kind = str(match.lastgroup)
+        self.token = match[self.kind]
+        self._place = match.end()
         return left
 
     def fault(self, message: str) -> BadParameter:
@@ -76,7 +76,7 @@ class ConditionParser:
         return self.fault(f"`{self.token}`, expected {what}" if self.token else f"it ends, expected {what}")
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Refuse anything that follows."""
         if self.kind:
             raise self.expected("AND, OR or the end")
 
@@ -93,7 +93,7 @@ class ConditionParser:
         return None
 
     def expect(self, *tokens: str) -> str:
-        """As ``take``, but it must be there."""
+        """As :meth:`accept`, but it must be there."""
         found = self.accept(*tokens)
         if found is None:
             raise self.expected(" or ".join(tokens))

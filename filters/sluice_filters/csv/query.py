@@ -83,7 +83,7 @@ class Plan:
     columns: tuple[int, ...] | None = None
     where: Condition | None = None
 
-    def looked_at(self) -> tuple[int, ...]:
+    def condition_columns(self) -> tuple[int, ...]:
         """Positions that the condition needs."""
         found = {one.index for one in list_columns(self.where)} if self.where else set()
         return tuple(sorted(index for index in found if index is not None))
@@ -164,7 +164,7 @@ def _find(column: Column, names: Sequence[str] | None, allowed: Set[int] | None)
 
 
 def _position(column: Column, names: Sequence[str] | None) -> int | None:
-    """By number, which holds with and without a header, by exact name, by name in any case if one has it."""
+    """The position by number (with or without a header), by exact name, or by an unambiguous name in any case."""
     numbered = _POSITION.fullmatch(column.name)
     if numbered:
         return int(numbered[1]) - 1

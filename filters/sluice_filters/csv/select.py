@@ -108,7 +108,7 @@ class CsvSelect(CsvFilter):
         self._query = Query(self.dialect, header, permitted)
 
     def reads(self, hint: Hint) -> bool:
-        return not self._query.permitted.empty or any(_asked(hint))
+        return not self._query.permitted.empty or any(_client_request(hint))
 
     def span(self, hint: Hint) -> tuple[int, int | None] | None:
         return self._span(self._wanted(hint), hint)
@@ -123,7 +123,7 @@ class CsvSelect(CsvFilter):
 
         :raises BadParameter: for a request that makes no sense or would widen it
         """
-        requested, wanted_range = _asked(hint)
+        requested, wanted_range = _client_request(hint)
         query = self._query
         if requested:
             query = narrow_query(query, requested)
@@ -148,7 +148,7 @@ def _condition(text: str) -> Condition:
         raise BadParameter(f"`where`: {error}") from error
 
 
-def _asked(hint: Hint) -> tuple[str, str]:
+def _client_request(hint: Hint) -> tuple[str, str]:
     return hint.asked.get(SELECT, "").strip(), hint.asked.get(RANGE, "").strip()
 
 
@@ -163,12 +163,14 @@ def narrow_query(query: Query, text: str) -> Query:
     header = parts.get("header", query.header).lower()
     if header not in HEADERS:
         raise BadParameter(f"`header` is `{header}`, expected one of {', '.join(HEADERS)}")
-    found = replace(query, dialect=_dialect(query.dialect, parts), header=header, requested=Selection(columns, where))
+    narrowed = replace(
+        query, dialect=_dialect(query.dialect, parts), header=header, requested=Selection(columns, where)
+    )
     if not query.permitted.empty:
-        _check_form(query, found)
-    if header in ("no", "ignore") and found.requested.named():
+        _check_form(query, narrowed)
+    if header in ("no", "ignore") and narrowed.requested.named():
         raise BadParameter(f"with header={header} columns are called _1, _2 and so on")
-    return found
+    return narrowed
 
 
 def read_range(text: str) -> tuple[int, int | None]:
@@ -194,7 +196,7 @@ def _unicode(text: str) -> str:
 
 
 def _parts(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     if re.sub(_PARTS, "", text).strip("; "):
         raise BadParameter(f"`X-Csv-Select` is `{text}`, a quote is not closed")
     for part in _PARTS.findall(text):
@@ -206,10 +208,10 @@ def _parts(text: str) -> dict[str, str]:
             near = difflib.get_close_matches(name, _NAMES, 1)
             hint = f", did you mean `{near[0]}`" if near else ""
             raise BadParameter(f"`X-Csv-Select` has no `{name}`{hint}: it has {', '.join(_NAMES)}")
-        if name in found:
+        if name in values:
             raise BadParameter(f"`X-Csv-Select` says `{name}` twice")
-        found[name] = value.strip()
-    return found
+        values[name] = value.strip()
+    return values
 
 
 def _dialect(dialect: Dialect, parts: dict[str, str]) -> Dialect:

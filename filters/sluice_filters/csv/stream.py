@@ -133,11 +133,11 @@ class CsvStream(Stream):
         joins = self._dialect.joins_lines(text)
         if joins and self._engine is not None and self._query.last is None and self._place >= self._query.first:
             lines = text.rfind(b"\n") + 1
-            found: bytes | None = self._engine.select_lines(self._plan, text[:lines]) if lines else None
-            if found is not None:  # each line is a record
+            kept: bytes | None = self._engine.select_lines(self._plan, text[:lines]) if lines else None
+            if kept is not None:  # each line is a record
                 self._place += lines
                 self._keep(text[lines:], final)
-                return found
+                return kept
         masked = mask(self._dialect, text) if joins and self._engine is not None else None
         if final and masked is not None and not masked.text.endswith(b"\n"):
             masked = None  # a quoted field that never ends
@@ -161,13 +161,13 @@ class CsvStream(Stream):
 
     def _selected(self, text: bytes, masked: Masked | None) -> bytes:
         assert self._plan is not None
-        found: bytes | None = None
+        kept: bytes | None = None
         if text and self._engine is not None:
             if masked is not None:
-                found = self._engine.select_masked(self._plan, masked)
+                kept = self._engine.select_masked(self._plan, masked)
             else:
-                found = self._engine.select(self._plan, text)
-        return plain.select(self._plan, text) if found is None else found
+                kept = self._engine.select(self._plan, text)
+        return plain.select(self._plan, text) if kept is None else kept
 
     def _keep(self, rest: bytes, final: bool) -> None:
         if len(rest) > LONGEST:

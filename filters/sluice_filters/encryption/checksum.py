@@ -92,8 +92,8 @@ class Checksum(Filter):
 
     def encoder(self, hint: Hint) -> Stream:
         name = str(self.params["digest"])
-        said = {"v": _FORMAT, "digest": name, "seg": self.segment}
-        return SegmentEncoder(_DigestSeal(name), self.segment, lambda size: {**said, "size": size})
+        fields = {"v": _FORMAT, "digest": name, "seg": self.segment}
+        return SegmentEncoder(_DigestSeal(name), self.segment, lambda size: {**fields, "size": size})
 
     def decoder(self, record: Record, window: Window | None = None) -> Stream:
         return SegmentDecoder(*_read_record(record), window)

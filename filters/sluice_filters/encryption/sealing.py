@@ -87,18 +87,18 @@ class ObjectKeys:
 
     def mac(self, key_id: str, size: int, segment: int) -> bytes:
         """What makes a record's numbers as trustworthy as the segments."""
-        said = struct.pack(">QI", size, segment) + key_id.encode()
-        return hmac.digest(self._mac, said, "sha256")[:_MAC_SIZE]
+        message = struct.pack(">QI", size, segment) + key_id.encode()
+        return hmac.digest(self._mac, message, "sha256")[:_MAC_SIZE]
 
 
 def seal_object(key_id: str, secret: bytes, segment: int) -> SegmentEncoder:
     """An encoder of one object, in segments of so many plain bytes, under keys with a salt of their own."""
     salt = os.urandom(SALT_SIZE)
     keys = ObjectKeys(secret, salt)
-    said = {"v": FORMAT, "key": key_id, "check": _text(derive_key_check(secret)), "salt": _text(salt)}
+    fields = {"v": FORMAT, "key": key_id, "check": _text(derive_key_check(secret)), "salt": _text(salt)}
 
     def describe(size: int) -> Record:
-        return {**said, "size": size, "seg": segment, "mac": _text(keys.mac(key_id, size, segment))}
+        return {**fields, "size": size, "seg": segment, "mac": _text(keys.mac(key_id, size, segment))}
 
     return SegmentEncoder(keys, segment, describe)
 

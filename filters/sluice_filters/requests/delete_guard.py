@@ -126,24 +126,24 @@ class _Guard(Visit):
     def _keep(self) -> str | None:
         """As :meth:`_kept`; None when there is no bin."""
         call = self._call
-        found = call.send("GET", headers={"X-Newest": "true"}, stored=True)
-        if found.code != 200:
-            _close(found)
-            if found.code == 404:
+        stored = call.send("GET", headers={"X-Newest": "true"}, stored=True)
+        if stored.code != 200:
+            _close(stored)
+            if stored.code == 404:
                 return ""
-            raise FilterError(f"object is not deleted, since it cannot be read for keeping: {found.status}")
+            raise FilterError(f"object is not deleted, since it cannot be read for keeping: {stored.status}")
         name = make_bin_name(call.container, call.object, time.time())
         kept = call.send(
             "PUT",
             (call.account, self._guard.bin, name),
-            headers={**copy_headers(found.headers), "X-Delete-After": str(self._guard.keep)},
-            body=found.body,
+            headers={**copy_headers(stored.headers), "X-Delete-After": str(self._guard.keep)},
+            body=stored.body,
             stored=True,
         )
         _close(kept)
         if kept.code not in (201, 404):
             raise FilterError(f"object is not deleted, since it cannot be kept: {kept.status}")
-        return _next_timestamp(found.headers.get(_MOMENT, "")) if kept.code == 201 else None
+        return _next_timestamp(stored.headers.get(_MOMENT, "")) if kept.code == 201 else None
 
     def _make_bin(self) -> None:
         made = self._call.send("PUT", (self._call.account, self._guard.bin))

@@ -29,7 +29,7 @@ def encode(filters: Iterable[Filter], data: bytes, hint: Hint | None = None) -> 
 
 
 def encode_pieces(filters: Iterable[Filter], pieces: Iterable[bytes], hint: Hint) -> Coded:
-    """The same of an object that comes in ``pieces``."""
+    """As :func:`encode`, of an object that comes in ``pieces``."""
     chain = ChainEncoder(list(filters), hint)
     stored = run(chain, pieces)
     return stored, tuple(json.loads(json.dumps(chain.records())))

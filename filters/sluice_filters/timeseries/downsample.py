@@ -92,10 +92,10 @@ class _Downsampled(SeriesStream):
 
     def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
-            found = self.read_time(row)
-            if found is None:
+            time = self.read_time(row)
+            if time is None:
                 continue
-            micros, clock = found
+            micros, clock = time
             self._clock = self._clock or clock
             interval = micros // self.series.micros
             if self._in_order and interval != self._latest:

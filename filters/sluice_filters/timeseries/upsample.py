@@ -49,15 +49,15 @@ class _Upsampled(SeriesStream):
 
     def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
-            found = self.read_time(row)
-            if found is not None:
+            time = self.read_time(row)
+            if time is not None:
                 key = tuple(self.read_value(row, place) for place in self.keys)
                 before = self._last.get(key)
                 if before is not None:
-                    yield from self._between(before, found[0], row)
+                    yield from self._between(before, time[0], row)
                 elif len(self._last) >= LARGEST:
                     raise FilterError(f"`upsample` remembers {LARGEST} series at most")
-                self._last[key] = (*found, row)
+                self._last[key] = (*time, row)
             yield row
 
     def _between(self, before: tuple[int, Clock, Row], until: int, row: Row) -> Iterator[Row]:

@@ -34,8 +34,8 @@ _OF_PARAMETER: Final = frozenset(one.name for one in fields(Parameter))
 
 def declared_fields(info: ActionInfo) -> dict[str, Any]:
     """What a filter says of itself, as ``Upload.info`` keeps it: JSON data."""
-    said = {name: value for name, value in asdict(info).items() if name in _DECLARED}
-    data: dict[str, Any] = json.loads(json.dumps(said))
+    declared = {name: value for name, value in asdict(info).items() if name in _DECLARED}
+    data: dict[str, Any] = json.loads(json.dumps(declared))
     return data
 
 
@@ -46,10 +46,10 @@ def native_info(upload: Upload) -> ActionInfo:
     """
     if upload.environment != NATIVE:
         raise BadUpload(f"filter `{upload.keyword}` is for `{upload.environment}`, expected `{NATIVE}`")
-    said = {name: value for name, value in upload.info.items() if name in _DECLARED}
+    declared = {name: value for name, value in upload.info.items() if name in _DECLARED}
     try:
-        values: dict[str, Any] = {"help": f"uploaded filter, revision {upload.revision}", **said}
-        values["parameters"] = tuple(map(_read_parameter, said.get("parameters", ())))
+        values: dict[str, Any] = {"help": f"uploaded filter, revision {upload.revision}", **declared}
+        values["parameters"] = tuple(map(_read_parameter, declared.get("parameters", ())))
         values |= {name: tuple(values[name]) for name in ("places", "methods", "about") if name in values}
         return ActionInfo(keyword=upload.keyword, kind=FILTER, version=upload.revision, environment=NATIVE, **values)
     except (TypeError, ValueError, AttributeError) as error:
@@ -66,18 +66,18 @@ def native_filter(upload: Upload, code: bytes) -> type[Filter]:
     :raises BadUpload: when it cannot be loaded, or is not what was registered
     """
     info = native_info(upload)
-    found: type[Filter] = load_class(code, upload.sha256, Filter, upload.main)
-    fault = unfit_reason(found, upload.keyword)
+    kind: type[Filter] = load_class(code, upload.sha256, Filter, upload.main)
+    fault = unfit_reason(kind, upload.keyword)
     if fault:
         raise BadUpload(fault)
-    return type(found.__name__, (found,), {"info": info, "upload": upload, "__doc__": found.__doc__})
+    return type(kind.__name__, (kind,), {"info": info, "upload": upload, "__doc__": kind.__doc__})
 
 
-def unfit_reason(found: type[Filter], keyword: str = "") -> str:
+def unfit_reason(kind: type[Filter], keyword: str = "") -> str:
     """Why a class of uploaded code cannot be the filter ``keyword``; empty when it can, by what it says of itself."""
-    info = getattr(found, "info", None)
+    info = getattr(kind, "info", None)
     if not isinstance(info, ActionInfo):
-        return f"class `{found.__name__}` has no `info` that is an ActionInfo"
+        return f"class `{kind.__name__}` has no `info` that is an ActionInfo"
     if keyword and info.keyword != keyword:
         return f"the code calls itself `{info.keyword}`, expected `{keyword}`"
     return "; ".join(description_faults(info))
@@ -101,16 +101,17 @@ def contradictions(info: ActionInfo) -> list[str]:
 
 def _range_faults(info: ActionInfo) -> Iterator[str]:
     """What is wrong with ranges that depend on another parameter."""
-    for one in info.parameters:
-        if not isinstance(one, Parameter) or not (one.ranges or one.range_by):
+    for parameter in info.parameters:
+        if not isinstance(parameter, Parameter) or not (parameter.ranges or parameter.range_by):
             continue
-        by = next((other for other in info.parameters if other.name == one.range_by), None)
+        named = f"parameter `{parameter.name}`"
+        by = next((other for other in info.parameters if other.name == parameter.range_by), None)
         if by is None or by.range_by:
-            yield f"parameter `{one.name}` has ranges by `{one.range_by}`, expected another parameter, without such"
-        for each in one.ranges:
-            bounds: tuple[object, object] = (each.minimum, each.maximum)  # of uploaded code, so of any type
+            yield f"{named} has ranges by `{parameter.range_by}`, expected another parameter, without such"
+        for limits in parameter.ranges:
+            bounds: tuple[object, object] = (limits.minimum, limits.maximum)  # of uploaded code, so of any type
             if not all(isinstance(bound, int | float) for bound in bounds):
-                yield f"parameter `{one.name}` has a range of `{each.minimum}` to `{each.maximum}`, expected numbers"
+                yield f"{named} has a range of `{limits.minimum}` to `{limits.maximum}`, expected numbers"
 
 
 def description_faults(info: ActionInfo) -> list[str]:
@@ -131,13 +132,15 @@ def description_faults(info: ActionInfo) -> list[str]:
         (info.on_request or not info.on_answer, "it begins with the answer, but does not accompany requests"),
         (set(info.methods) <= set(OBJECT_METHODS), f"methods `{info.methods}`, expected some of {OBJECT_METHODS}"),
     )
-    found = [fault for holds, fault in rules if not holds] + contradictions(info)
-    for one in info.parameters:
-        if not isinstance(one, Parameter) or not one.name or one.name != one.name.lower():
-            found.append(f"parameter `{one}`, expected a Parameter with a name in lower case")
-        elif one.type not in PARAMETER_TYPES:
-            found.append(f"parameter `{one.name}` is of type `{one.type}`, expected {', '.join(PARAMETER_TYPES)}")
-    return found
+    faults = [fault for holds, fault in rules if not holds] + contradictions(info)
+    for parameter in info.parameters:
+        if not isinstance(parameter, Parameter) or not parameter.name or parameter.name != parameter.name.lower():
+            faults.append(f"parameter `{parameter}`, expected a Parameter with a name in lower case")
+        elif parameter.type not in PARAMETER_TYPES:
+            faults.append(
+                f"parameter `{parameter.name}` is of type `{parameter.type}`, expected {', '.join(PARAMETER_TYPES)}"
+            )
+    return faults
 
 
 def _is_keyword(text: object) -> bool:

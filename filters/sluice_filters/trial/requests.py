@@ -15,15 +15,15 @@ _BODY: Final = b"some words of a body"
 
 
 def try_requests(made: Filter) -> None:
-    """One request of each kind; what is refused in our words is no fault."""
+    """Have a filter accompany one request of each kind; a refusal in our words is no fault."""
     for place in made.info.places:
         for method in OBJECT_METHODS:
             for decided in (True, False) if made.info.on_answer and method in ("GET", "HEAD") else (True,):
                 with contextlib.suppress(SluiceError):
-                    _one(made, _call(place, method, decided))
+                    _accompany(made, _call(place, method, decided))
 
 
-def _one(made: Filter, call: Call) -> None:
+def _accompany(made: Filter, call: Call) -> None:
     visit = made.visit(call)
     if visit is None:
         return
@@ -76,5 +76,5 @@ def _nobody(
     query: str = "",
     stored: bool = False,
 ) -> Reply:
-    """Nothing is stored where a trial is held."""
+    """Answers 404: nothing is stored where a trial is held."""
     return Reply("404 Not Found", Headers({"Content-Length": "0"}), [])

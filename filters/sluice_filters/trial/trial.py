@@ -54,57 +54,57 @@ def try_filter(trial: Trial, code: bytes) -> Verdict:
     """
     :raises BadUpload: when the code is unfit
     """
-    found: type[Filter] = load_class(code, trial.sha256, Filter, trial.main)
+    kind: type[Filter] = load_class(code, trial.sha256, Filter, trial.main)
     with refuse_failures("what it says of itself"):
-        fault = unfit_reason(found, trial.keyword)
+        fault = unfit_reason(kind, trial.keyword)
         if fault:
             raise BadUpload(fault)
-        info = declared_fields(found.info)
+        info = declared_fields(kind.info)
     try:
-        _check_contract(found, trial)
+        _check_contract(kind, trial)
     except BadUpload as error:
-        raise BadUpload(f"filter `{found.info.keyword}`: {error}") from error
-    return Verdict("", found.__name__, info)
+        raise BadUpload(f"filter `{kind.info.keyword}`: {error}") from error
+    return Verdict("", kind.__name__, info)
 
 
-def _check_contract(found: type[Filter], trial: Trial) -> None:
+def _check_contract(kind: type[Filter], trial: Trial) -> None:
     """Hold what it does against the contract."""
     newest = max((one.number for one in trial.earlier), default=0) + 1
-    one = _with_trial_keys(found, newest)
-    made = _made(one)
+    bound = _with_trial_keys(kind, newest)
+    made = _made(bound)
     if made is not None:
-        _check_directions(made, one)
+        _check_directions(made, bound)
     for revision in trial.earlier:
-        _check_earlier_revision(revision, one, Path(trial.folder))
+        _check_earlier_revision(revision, bound, Path(trial.folder))
 
 
-def _with_trial_keys(found: type[Filter], revision: int) -> type[Filter]:
+def _with_trial_keys(kind: type[Filter], revision: int) -> type[Filter]:
     """``found`` as a host has it, with the keys of a trial."""
-    info = replace(found.info, version=revision, environment=NATIVE)
-    lent = found.bound(HostServices(keys=_Keys()))
-    return type(found.__name__, (lent,), {"info": info})
+    info = replace(kind.info, version=revision, environment=NATIVE)
+    lent = kind.bound(HostServices(keys=_Keys()))
+    return type(kind.__name__, (lent,), {"info": info})
 
 
-def _made(found: type[Filter]) -> Filter | None:
+def _made(kind: type[Filter]) -> Filter | None:
     """An instance with default parameters; None when it needs some."""
     with refuse_failures("it cannot be made with its defaults"):
         try:
-            return found()
+            return kind()
         except BadParameter:
-            if not any(one.required for one in found.info.parameters):
+            if not any(one.required for one in kind.info.parameters):
                 raise
     return None
 
 
-def _check_directions(made: Filter, found: type[Filter]) -> None:
-    info = found.info
+def _check_directions(made: Filter, kind: type[Filter]) -> None:
+    info = kind.info
     if info.reversible:
         for data in SAMPLES:
             for pieces in _cuts(data):
-                _round_trip(made, found, data, pieces)
-        _damage(made, found)
+                _round_trip(made, kind, data, pieces)
+        _damage(made, kind)
         if info.random_access:
-            _ranges(made, found)
+            _ranges(made, kind)
     elif info.on_put and not info.on_request:
         for data in SAMPLES:
             _pass(made, data)
@@ -153,54 +153,54 @@ def _hint(data: bytes) -> Hint:
     return Hint(len(data), "text/plain", "trial.txt", "AUTH_trial")
 
 
-def _round_trip(made: Filter, found: type[Filter], data: bytes, pieces: Iterable[bytes]) -> None:
+def _round_trip(made: Filter, kind: type[Filter], data: bytes, pieces: Iterable[bytes]) -> None:
     stored, records = _encode(made, data, pieces)
     if not records:
         if stored != data:
             raise BadUpload(f"it changes {len(data)} bytes, but gives no record of that")
         return
     with refuse_failures(f"its record of {len(data)} bytes"):
-        size = found.plain_size(records[0]["r"])
+        size = kind.plain_size(records[0]["r"])
     if size != len(data):
         raise BadUpload(f"its record of {len(data)} bytes says that they are {size}")
     for again in _cuts(stored):
-        if _decoded(found, records, again, len(data)) != data:
+        if _decoded(kind, records, again, len(data)) != data:
             raise BadUpload(f"what it decodes of {len(data)} bytes are others than it encoded")
 
 
-def _decoded(found: type[Filter], records: Records, pieces: Iterable[bytes], size: int) -> bytes:
+def _decoded(kind: type[Filter], records: Records, pieces: Iterable[bytes], size: int) -> bytes:
     with refuse_failures(f"decoding {size} bytes"):
-        return run(chain_decoder(records, {found.info.keyword: found}), pieces)
+        return run(chain_decoder(records, {kind.info.keyword: kind}), pieces)
 
 
-def _damage(made: Filter, found: type[Filter]) -> None:
+def _damage(made: Filter, kind: type[Filter]) -> None:
     """Damage should be noticed; where it is not, the length must show what is missing or too much, as hosts know it."""
     for data, stored, records in _transformed(made, (_SHORT, _TEXT)):
         for bad in (stored[:-1], stored[: len(stored) // 2]):
-            given = _outcome(found, records, bad)
+            given = _outcome(kind, records, bad)
             if given is not None and not (len(given) < len(data) and data.startswith(given)):
                 raise BadUpload("stored bytes that are cut off are not noticed by its decoder, expected CorruptData")
-        given = _outcome(found, records, stored + b"x")
+        given = _outcome(kind, records, stored + b"x")
         if given is not None and not given.startswith(data):
             raise BadUpload("a stored byte too much is not noticed by its decoder, expected CorruptData")
         for place in (0, len(stored) // 2, len(stored) - 1):
             bad = stored[:place] + bytes((stored[place] ^ 0xFF,)) + stored[place + 1 :]
-            given = _outcome(found, records, bad)
+            given = _outcome(kind, records, bad)
             if given is not None and len(given) != len(data):
                 raise BadUpload(f"of damaged bytes it decodes {len(given)} instead of {len(data)}, without a word")
 
 
-def _outcome(found: type[Filter], records: Records, stored: bytes) -> bytes | None:
+def _outcome(kind: type[Filter], records: Records, stored: bytes) -> bytes | None:
     """What is decoded; None when the damage was noticed, which may be said by a ``FilterError`` only."""
     with refuse_failures("decoding damaged bytes, where CorruptData is expected"):
         try:
-            return run(chain_decoder(records, {found.info.keyword: found}), [stored])
+            return run(chain_decoder(records, {kind.info.keyword: kind}), [stored])
         except FilterError:
             return None
 
 
-def _ranges(made: Filter, found: type[Filter]) -> None:
-    known = {found.info.keyword: found}
+def _ranges(made: Filter, kind: type[Filter]) -> None:
+    known = {kind.info.keyword: kind}
     for data, stored, records in _transformed(made, (b"x", _SHORT, _TEXT, _NOISE)):
         marks = sorted({0, 1, len(data) // 3, len(data) // 2, len(data) - 1, len(data)})
         for start, stop in ((one, two) for one in marks for two in marks if one < two):
@@ -210,22 +210,22 @@ def _ranges(made: Filter, found: type[Filter]) -> None:
                 raise BadUpload(f"the bytes {start} to {stop} of {len(data)} are others when read alone")
 
 
-def _check_earlier_revision(revision: Revision, found: type[Filter], folder: Path) -> None:
+def _check_earlier_revision(revision: Revision, kind: type[Filter], folder: Path) -> None:
     """An object that an earlier revision stored must stay readable."""
     code = (folder / revision.sha256).read_bytes()
     try:
         older: type[Filter] = load_class(code, revision.sha256, Filter, revision.main)
-        if unfit_reason(older, found.info.keyword) or not older.info.reversible:
+        if unfit_reason(older, kind.info.keyword) or not older.info.reversible:
             return
         made = _with_trial_keys(older, revision.number)()
         kept = list(_transformed(made, SAMPLES))
     except SluiceError:
         return  # it stores nothing here
-    if not found.info.reversible:
+    if not kind.info.reversible:
         raise BadUpload(f"it cannot undo what revision {revision.number} stored, since it is not reversible")
     for data, stored, records in kept:
         with refuse_failures(f"undoing what revision {revision.number} stored"):
-            given = run(chain_decoder(records, {found.info.keyword: found}), [stored])
+            given = run(chain_decoder(records, {kind.info.keyword: kind}), [stored])
         if given != data:
             raise BadUpload(f"it gives other bytes back than revision {revision.number} was given")
 

@@ -128,7 +128,7 @@ class Contractor:
 
     @contextmanager
     def copying(self, name: str, to: str) -> Iterator[ItemView]:
-        """While it is entered, an item that is contracted may be copied without its bytes, with its record.
+        """Context in which a contracted item may be copied without its bytes, with its record.
 
         :raises NotFound: when there is no such item
         :raises NotContractible: when it has bytes, or the copy could not be made from the same sources: copy bytes

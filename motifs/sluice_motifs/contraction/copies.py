@@ -24,6 +24,7 @@ import hashlib
 import logging
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import IO, Final
 
 from sluice_core.errors import SluiceError
@@ -62,7 +63,7 @@ class CopyKeeper:
         return self._grace / 4
 
     def keep(self, seen: ItemView, placement: str, pieces: Iterator[bytes]) -> str:
-        """Have ``pieces`` stored; the name of the copy, which is young.
+        """Store ``pieces``; returns the name of the copy, which is young.
 
         What ``pieces`` raises is raised, and then nothing is stored.
         """
@@ -121,6 +122,7 @@ def _pieces(spool: IO[bytes]) -> Iterator[bytes]:
         yield piece
 
 
+@dataclass(eq=False)
 class CopySharing:
     """Lets a second item give up its bytes to a copy that was kept for a first one.
 
@@ -128,19 +130,11 @@ class CopySharing:
     :param contract: gives up the bytes of an item
     """
 
-    def __init__(
-        self,
-        shim: Shim,
-        templates: Templates,
-        attach: Callable[[str, Motif], object],
-        contract: Callable[[str], object],
-        may_share: MayShare,
-    ) -> None:
-        self._shim = shim
-        self._templates = templates
-        self._attach = attach
-        self._contract = contract
-        self._may_share = may_share
+    shim: Shim
+    templates: Templates
+    attach: Callable[[str, Motif], object]
+    contract: Callable[[str], object]
+    may_share: MayShare
 
     def concerns(self, view: ItemView) -> bool:
         """Whether another item may have the bytes of a copy of ``view``."""
@@ -152,28 +146,28 @@ class CopySharing:
     def share(self, name: str) -> None:
         """Contract what has the bytes of the copies of an item that was contracted, where that can be."""
         try:
-            view = self._shim.view(name)
+            view = self.shim.view(name)
             for motif in view.record.motifs if view is not None and view.contracted else ():
                 other = self._other(motif) if COPY in motif.params else ""
-                if other and TIER in self._templates and self._may_share(motif, other):
+                if other and TIER in self.templates and self.may_share(motif, other):
                     self._give_up(other, str(motif.params[COPY]), motif.identity)
         except SluiceError as error:
             log.info("what has the same bytes as the copy of `%s` keeps them: %s", name, error)
 
     def _other(self, motif: Motif) -> str:
-        kind = self._templates.get(motif.template)
+        kind = self.templates.get(motif.template)
         return "" if kind is None else kind(motif.params).shares_copy_with()
 
     def _give_up(self, name: str, copy: str, identity: str) -> None:
-        seen, kept = self._shim.view(name), self._shim.view(copy)
+        seen, kept = self.shim.view(name), self.shim.view(copy)
         if seen is None or kept is None or seen.contracted or seen.pinned or not _same_bytes(seen, kept):
             return
         motifs = seen.record.motifs
         if any(COPY in one.params for one in motifs):
             return  # it was expanded since: somebody reads it
         if all(one.template != TIER for one in motifs) and len(motifs) < MOST_MOTIFS:
-            self._attach(name, Motif(TIER, {"policy": _HERE}, identity))
-            self._contract(name)
+            self.attach(name, Motif(TIER, {"policy": _HERE}, identity))
+            self.contract(name)
 
 
 def _same_bytes(one: ItemView, other: ItemView) -> bool:

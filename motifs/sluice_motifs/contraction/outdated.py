@@ -1,9 +1,9 @@
-"""Giving up bytes that are out of date, soon after a source has changed: the storage tells which items clients changed.
+"""Giving up bytes that are out of date, soon after a source has changed: the storage reports what clients changed.
 
 Bytes of a derived item that were made from an older version of a source are never read again, but take room and
 count as stored.  All that is derived from what was changed is looked at, and what is derived from that.
 
-What is told may be late, or lost, and is not needed: each open compares versions (``dependencies.freshness``).
+A report may be late, or lost, and is not needed: each open compares versions (``dependencies.freshness``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TRY_AGAIN: Final = 0.1
 
 
 class OutdatedContractor:
-    """One item at a time, since those of one source need the same lease.
+    """Contracts one item at a time, since items of one source need the same lease.
 
     :param contract: gives up the bytes of an item; as ``Runtime.contract``
     """
@@ -62,12 +62,12 @@ class OutdatedContractor:
                     sources.setdefault(item, []).append(source)
             found = [item for item in sources if item not in seen][: MOST - len(seen)]
             seen.update(found)
-            contracted += sum(self._look_at(item, sources[item]) for item in found)
+            contracted += sum(self._check_item(item, sources[item]) for item in found)
             level = [item for item in found if item not in asked]
             asked.update(level)
         return contracted
 
-    def _look_at(self, item: str, sources: Sequence[str]) -> bool:
+    def _check_item(self, item: str, sources: Sequence[str]) -> bool:
         """Whether an item was contracted that counts as derived from ``sources``."""
         try:
             view = self._shim.view(item)

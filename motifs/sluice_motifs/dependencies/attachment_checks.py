@@ -77,7 +77,7 @@ def check_sources(view: ItemView, motif: Motif, shim: Shim, templates: Templates
     """
     :raises CallerError: when the motif reads too much, or an item that is derived from this one
     """
-    sources = sources_of(motif, view.name, templates) or ()
+    sources = sources_of(motif, view.name, templates)
     if len(sources) > MOST_SOURCES:
         raise CallerError(f"`{view.name}` would have {len(sources)} sources, expected at most {MOST_SOURCES}")
     names = {one.name for one in sources if not one.external}

@@ -50,7 +50,7 @@ class Availability:
 
 
 class _Search:
-    """One search; an item is viewed once, ``reasons`` say what stood in the way."""
+    """One search, which views an item once; ``reasons`` say what stood in the way."""
 
     def __init__(self, views: Views, templates: Templates, trusted: bool) -> None:
         self._views = views
@@ -64,33 +64,33 @@ class _Search:
     def item(self, view: ItemView, path: tuple[str, ...]) -> frozenset[str] | None:
         """The support of an item without its own bytes; None when it has none."""
         if not view.record.motifs:
-            return self._none("it has no motif" if not path else f"`{view.name}` has no motif")
+            return self._refuse("it has no motif" if not path else f"`{view.name}` has no motif")
         state = self._freshness.check_sources(view)
         usable = self._freshness.usable(view, state)
         # bytes that are out of date, or gone already, need no proof
         trusted = self._trusted or state.stale or view.contracted
         for motif in view.record.motifs:
             if motif.template not in self._templates:
-                self._none(f"no template `{motif.template}` is installed")
+                self._refuse(f"no template `{motif.template}` is installed")
             elif motif not in usable:
-                self._none(f"`{motif.template}` reads sources of `{view.name}` that changed or are not recorded")
+                self._refuse(f"`{motif.template}` reads sources of `{view.name}` that changed or are not recorded")
             elif not (motif.proven or trusted):
-                self._none(f"`{motif.template}` was not shown to make the bytes of `{view.name}`")
+                self._refuse(f"`{motif.template}` was not shown to make the bytes of `{view.name}`")
             elif (found := self._motif(motif, view.name, (*path, view.name))) is not None:
                 return found
         return None
 
     def _motif(self, motif: Motif, item: str, path: tuple[str, ...]) -> frozenset[str] | None:
         support: set[str] = set()
-        for source in sources_of(motif, item, self._templates) or ():
+        for source in sources_of(motif, item, self._templates):
             if source.external:
                 continue
             if source.owned:
-                if self._look(source.name) is None:
-                    return self._none(self.cut or f"copy `{source.name}` does not exist")
+                if self._view(source.name) is None:
+                    return self._refuse(self.cut or f"copy `{source.name}` does not exist")
                 continue
             if self._templates[motif.template].relation == PRESERVING:
-                return self._none(f"source `{source.name}` may change, and no copy is kept")
+                return self._refuse(f"source `{source.name}` may change, and no copy is kept")
             found = self._source(source.name, path)
             if found is None:
                 return None
@@ -99,18 +99,18 @@ class _Search:
 
     def _source(self, name: str, path: tuple[str, ...]) -> frozenset[str] | None:
         if name in path:
-            return self._none(f"`{name}` would be needed to make itself")
-        view = self._look(name)
+            return self._refuse(f"`{name}` would be needed to make itself")
+        view = self._view(name)
         if view is None:
-            return self._none(self.cut or f"source `{name}` does not exist")
+            return self._refuse(self.cut or f"source `{name}` does not exist")
         if not view.contracted:
             return frozenset({name})
         if len(path) >= DEEPEST:
             self.cut = f"more than {DEEPEST} items would be made one from the other"
-            return self._none(self.cut)
+            return self._refuse(self.cut)
         return self.item(view, path)
 
-    def _look(self, name: str) -> ItemView | None:
+    def _view(self, name: str) -> ItemView | None:
         if name not in self._known:
             if len(self._known) >= MOST_LOOKED_AT:
                 self.cut = f"more than {MOST_LOOKED_AT} items would have to be looked at"
@@ -118,6 +118,6 @@ class _Search:
             self._known[name] = self._views.view(name)
         return self._known[name]
 
-    def _none(self, reason: str) -> frozenset[str] | None:
+    def _refuse(self, reason: str) -> frozenset[str] | None:
         self.reasons.append(reason)
         return None

@@ -41,29 +41,34 @@ def find_template(keyword: str, templates: Templates) -> type[Template]:
     return template
 
 
-def sources_of(motif: Motif, item: str, templates: Templates) -> tuple[Source, ...] | None:
-    """What a motif reads; None when its template is not there.
+def sources_of(motif: Motif, item: str, templates: Templates) -> tuple[Source, ...]:
+    """The sources that a motif reads; none when its template is not installed.
 
     :raises ExpansionError: when the template does not say it
     """
     template = templates.get(motif.template)
     if template is None:
-        return None
+        return ()
     with contained(motif.template):
         return tuple(template(motif.params).sources(item))
 
 
+def all_sources(motifs: Iterable[Motif], item: str, templates: Templates) -> list[Source]:
+    """The sources of several motifs of an item."""
+    return [source for motif in motifs for source in sources_of(motif, item, templates)]
+
+
 def internal_sources(motif: Motif, item: str, templates: Templates) -> tuple[str, ...]:
-    """Its sources that are items of the storage."""
-    return tuple(one.name for one in sources_of(motif, item, templates) or () if not one.external)
+    """The names of the sources of a motif that are items of the storage."""
+    return tuple(one.name for one in sources_of(motif, item, templates) if not one.external)
 
 
 def recorded_sources(motif: Motif, item: str, templates: Templates) -> tuple[str, ...]:
-    """Those of which a record says what the bytes were made from: items, and external sources that age.
+    """The sources whose versions a record keeps: items, and external sources that age.
 
     The name of a copy of ours says what its bytes are.
     """
-    sources = sources_of(motif, item, templates) or ()
+    sources = sources_of(motif, item, templates)
     return tuple(one.name for one in sources if not one.owned and (not one.external or one.max_age))
 
 
@@ -73,7 +78,7 @@ def is_exact(motif: Motif, item: str, templates: Templates) -> bool:
     :raises ExpansionError: when the template does not say it
     """
     template = templates.get(motif.template)
-    ages = any(one.max_age for one in sources_of(motif, item, templates) or ())
+    ages = any(one.max_age for one in sources_of(motif, item, templates))
     if template is None or ages:
         return False
     with contained(motif.template):
@@ -102,9 +107,9 @@ class SourceState:
 
 
 class Freshness:
-    """Looks at items and their sources.
+    """Compares items with their sources.
 
-    :param views: nothing is kept between two looks
+    :param views: nothing is kept between two calls
     """
 
     def __init__(self, views: Views, templates: Templates) -> None:
@@ -118,7 +123,7 @@ class Freshness:
         if not view.record.motifs:
             return SourceState({}, frozenset(), frozenset(), {})
         search = _Search(self._views, self._templates)
-        sources = [one for motif in view.record.motifs for one in sources_of(motif, view.name, self._templates) or ()]
+        sources = all_sources(view.record.motifs, view.name, self._templates)
         search.find_all([one.name for one in sources if not one.external])
         changed = search.changed(view)
         found = {one.name: search.find(one.name) for one in sources if not one.external}
@@ -154,7 +159,7 @@ class Freshness:
 
     def _fits(self, view: ItemView, motif: Motif, state: SourceState) -> bool:
         """Whether the sources of a motif are what they were when the bytes were made, and its copies are there."""
-        internal = [one for one in sources_of(motif, view.name, self._templates) or () if not one.external]
+        internal = [one for one in sources_of(motif, view.name, self._templates) if not one.external]
         return all(
             one.name in state.versions
             and (one.owned or view.record.made_from.get(one.name) == state.versions[one.name])
@@ -193,12 +198,11 @@ def with_motifs(view: ItemView, motifs: Iterable[Motif], templates: Templates) -
 
 def copies_of(motifs: Iterable[Motif], item: str, templates: Templates) -> Sequence[str]:
     """The copies that the storage keeps for the runtime alone from which some motifs make an item, each once."""
-    found = (sources_of(one, item, templates) or () for one in motifs)
-    return tuple(dict.fromkeys(one.name for sources in found for one in sources if one.owned))
+    return tuple(dict.fromkeys(one.name for one in all_sources(motifs, item, templates) if one.owned))
 
 
 def without_copies(record: Record, item: str, templates: Templates) -> Record:
-    """The same record for other bytes: copies of the ones before are none of them."""
+    """Returns the record for new bytes: without the copies of the earlier ones."""
     changed = [one for one in record.motifs if one.template in templates and templates[one.template].keeps_copy]
     names = {name for one in changed for name in internal_sources(one, item, templates)}
     motifs = [
@@ -213,8 +217,7 @@ def without_copies(record: Record, item: str, templates: Templates) -> Record:
 def may_get_stale(view: ItemView, templates: Templates) -> bool:
     """Whether something could change that the bytes of an item are made from: else nobody needs to look."""
     motifs = _of_relation(view.record.motifs, DERIVED, templates)
-    sources = (one for motif in motifs for one in sources_of(motif, view.name, templates) or ())
-    return any(not one.external or one.max_age for one in sources)
+    return any(not one.external or one.max_age for one in all_sources(motifs, view.name, templates))
 
 
 def _now() -> str:
@@ -227,12 +230,12 @@ def _is_older(made: str | None, seconds: float) -> bool:
 
 def sources_by_name(motifs: Iterable[Motif], item: str, templates: Templates) -> Sequence[str]:
     """The sources of some motifs that are items of the storage, each once; copies of ours are none."""
-    found = (one for motif in motifs for one in sources_of(motif, item, templates) or ())
-    return tuple(dict.fromkeys(one.name for one in found if not one.external and not one.owned))
+    sources = all_sources(motifs, item, templates)
+    return tuple(dict.fromkeys(one.name for one in sources if not one.external and not one.owned))
 
 
 def derived_from(motifs: Iterable[Motif], item: str, templates: Templates) -> Sequence[str]:
-    """The same of those of its motifs that are derived."""
+    """As :func:`sources_by_name`, of the derived motifs only."""
     return sources_by_name(_of_relation(motifs, DERIVED, templates), item, templates)
 
 
@@ -241,7 +244,7 @@ def _of_relation(motifs: Iterable[Motif], relation: str, templates: Templates) -
 
 
 class _Search:
-    """One look: an item is viewed once, and all that its freshness depends on is viewed."""
+    """One comparison: views an item once, and all that its freshness depends on."""
 
     def __init__(self, views: Views, templates: Templates) -> None:
         self._views = views
@@ -274,10 +277,10 @@ class _Search:
         return {name: one.plain.version for name, one in self._known.items() if one is not None}
 
     def _has_changed(self, source: str, made_from: str | None) -> bool:
-        found = self.find(source)
-        if found is None:  # the item is all that is left of it
+        view = self.find(source)
+        if view is None:  # the item is all that is left of it
             return False
         if source not in self._stale:
             self._stale[source] = False  # while it is looked at: it may lead back to itself
-            self._stale[source] = bool(self.changed(found))
-        return made_from is not None and (found.plain.version != made_from or self._stale[source])
+            self._stale[source] = bool(self.changed(view))
+        return made_from is not None and (view.plain.version != made_from or self._stale[source])

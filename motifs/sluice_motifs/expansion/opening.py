@@ -31,15 +31,15 @@ from sluice_motifs.storage.shim import Lease, Leases, Shim, ViewedOnce, find_ite
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks at an item that another process expands.
-LOOK_AGAIN: Final = 0.1
+#: Seconds between two views of an item that another process expands.
+RETRY_INTERVAL: Final = 0.1
 #: Seconds for which an opener waits for another process, or for its turn.
 PATIENCE: Final = 60.0
 #: Seconds after which an expansion is ended.
 LONGEST: Final = 3600.0
 
 #: Reports an event: its kind (``sluice_core.messages.events``), the space or item that it is about, and a text.
-Tell = Callable[[str, str, str], object]
+ReportEvent = Callable[[str, str, str], object]
 
 
 class Observer:
@@ -58,18 +58,18 @@ class Observer:
 class EventObserver(Observer):
     """Reports what an operator should know: motifs whose sources are gone, and motifs that made other bytes."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, report: ReportEvent) -> None:
+        self._report = report
 
     def failed(self, view: ItemView, reason: str) -> None:
         """Reported only when a motif made other bytes: a source that is away may come back by itself."""
         if OTHER_BYTES in reason:
-            self._tell(MOTIF_MISMATCH, view.name, reason)
+            self._report(MOTIF_MISMATCH, view.name, reason)
 
     def detached(self, view: ItemView, motifs: tuple[Motif, ...], sources: frozenset[str]) -> None:
         templates = ", ".join(f"`{one.template}`" for one in motifs)
         gone = ", ".join(f"`{one}`" for one in sorted(sources))
-        self._tell(
+        self._report(
             MOTIF_DETACHED, view.name, f"{templates} of `{view.name}` is detached: {gone} does not exist any more"
         )
 
@@ -138,7 +138,7 @@ class Openings:
         leases: Leases,
         templates: Templates,
         choose: Choice = in_written_order,
-        surroundings: ExpansionConfig | None = None,
+        config: ExpansionConfig | None = None,
     ) -> None:
         self.active = ActiveExpansions()
         self._shim = shim
@@ -146,7 +146,7 @@ class Openings:
         self._templates = templates
         self._freshness = Freshness(shim, templates)
         self._expander = Expander(shim, templates, choose)
-        self._around = surroundings or ExpansionConfig()
+        self._config = config or ExpansionConfig()
 
     def open(
         self,
@@ -166,13 +166,13 @@ class Openings:
         :raises NotFound: when there is none
         :raises ExpansionError: when another process takes longer, or its sources cannot be looked at
         """
-        end = self._around.clock() + patience
+        end = self._config.clock() + patience
         if needed and name not in chain and not self.active.has(name):
             lease = self._acquire(name)
             if lease is not None and (opened := self._begin(name, lease, chain, end, sources)) is not None:
                 return opened
         while True:
-            view, state = self._look(name)
+            view, state = self._view(name)
             if not view.contracted and not state.stale:
                 return Opened(view, None, self)
             if name in chain:
@@ -190,9 +190,9 @@ class Openings:
                     return opened
                 if lease is not None:
                     continue  # somebody was faster
-            if self._around.clock() >= end:
+            if self._config.clock() >= end:
                 raise ExpansionError(f"`{name}` is being made elsewhere, and not within {patience:g} s")
-            self._around.pause(LOOK_AGAIN)
+            self._config.pause(RETRY_INTERVAL)
 
     def _acquire(self, name: str) -> Lease | None:
         try:
@@ -205,16 +205,16 @@ class Openings:
         self, name: str, lease: Lease, chain: tuple[str, ...], end: float, sources: Sequence[str] = ()
     ) -> Opened | None:
         """Begin an expansion under the lease; None when somebody was faster."""
-        turns = None if chain else self._around.turns
+        turns = None if chain else self._config.turns
         begun = False
-        if turns is not None and not turns.acquire(name, max(0.0, end - self._around.clock())):
+        if turns is not None and not turns.acquire(name, max(0.0, end - self._config.clock())):
             release(self._leases, lease)
             raise ExpansionError(f"`{name}` cannot be made: too many others are being made")
         try:
-            view, state = self._look_at_once(name, sources) or self._look(name)
+            view, state = self._view_at_once(name, sources) or self._view(name)
             if not view.contracted and not state.stale:
                 return None
-            active = ActiveExpansion(view, state, SharedStream(self._around.stalled))
+            active = ActiveExpansion(view, state, SharedStream(self._config.stalled))
             self.active.begin(active)
             begun = True
         finally:
@@ -222,7 +222,7 @@ class Openings:
                 release(self._leases, lease)
                 if turns is not None:
                     turns.release(name)
-        self._around.spawn(lambda: self._make(active, lease, chain, turns))
+        self._config.spawn(lambda: self._make(active, lease, chain, turns))
         return Opened(view, active, self)
 
     def _make(
@@ -232,21 +232,21 @@ class Openings:
         chain: tuple[str, ...],
         turns: Turns | None,
     ) -> None:
-        start = self._around.clock()
-        renewal = Renewal(lambda: self._leases.renew(lease), self._around.clock)
+        start = self._config.clock()
+        renewal = Renewal(lambda: self._leases.renew(lease), self._config.clock)
 
         def alive() -> None:
             renewal()
-            if self._around.clock() > start + LONGEST:
+            if self._config.clock() > start + LONGEST:
                 raise ExpansionError(f"it was not made within {LONGEST:g} s")
 
         try:
             motif = self._expander.expand(active.view, active.state, active.stream, chain, alive)
         except ExpansionError as error:
             log.warning("%s", error)
-            self._around.observer.failed(active.view, f"{error}")
+            self._config.observer.failed(active.view, f"{error}")
         else:
-            self._around.observer.expanded(active.view, motif, self._around.clock() - start)
+            self._config.observer.expanded(active.view, motif, self._config.clock() - start)
         finally:
             active.stream.fail(ExpansionError(f"`{active.view.name}` cannot be made again"))  # by a fault of ours
             self.active.end(active)
@@ -254,13 +254,13 @@ class Openings:
             if turns is not None:
                 turns.release(active.view.name)
 
-    def _look_at_once(self, name: str, sources: Sequence[str]) -> tuple[ItemView, SourceState] | None:
+    def _view_at_once(self, name: str, sources: Sequence[str]) -> tuple[ItemView, SourceState] | None:
         """An item and its sources, beside each other; None when these are unknown, or there is no item."""
         views = ViewedOnce(self._shim)
         view = views.view_all((name, *sources))[0] if sources else None
         return None if view is None else (view, Freshness(views, self._templates).check_sources(view))
 
-    def _look(self, name: str) -> tuple[ItemView, SourceState]:
+    def _view(self, name: str) -> tuple[ItemView, SourceState]:
         """An item and its sources; motifs are detached whose sources are gone while it is there."""
         while True:
             view = find_item(self._shim, name)
@@ -270,7 +270,7 @@ class Openings:
             record = self._freshness.without(view, state.gone)
             if self._shim.annotate(view, record):
                 lost = tuple(one for one in view.record.motifs if one not in record.motifs)
-                self._around.observer.detached(view, lost, state.gone)
+                self._config.observer.detached(view, lost, state.gone)
 
 
 def _thread(work: Callable[[], None]) -> None:

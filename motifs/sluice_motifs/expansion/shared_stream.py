@@ -26,7 +26,7 @@ STALLED: Final = 60.0
 
 
 class SharedStream:
-    """One writer, any number of readers, from any threads.
+    """The bytes of one expansion: one writer, any number of readers, in any threads.
 
     :param stalled: seconds that readers wait for the next byte
     """
@@ -73,7 +73,7 @@ class SharedStream:
             self._changed.notify_all()
 
     def finish(self, same: bool = True) -> None:
-        """That was all.
+        """Mark the bytes as complete.
 
         :raises ExpansionError: when the maker was given up
         """
@@ -84,7 +84,7 @@ class SharedStream:
             self._changed.notify_all()
 
     def fail(self, reason: ExpansionError) -> None:
-        """There will be no more, and what readers have is worth nothing; a complete stream stays so."""
+        """Mark the stream as failed, so that readers discard what they have; a complete stream stays complete."""
         with self._changed:
             if not self._complete and self._failure is None:
                 self._failure = reason
@@ -113,7 +113,7 @@ class SharedStream:
             yield piece
 
     def wait(self) -> None:
-        """Until it is complete.
+        """Wait until the stream is complete.
 
         :raises ExpansionError: when it failed
         """
@@ -131,7 +131,7 @@ class SharedStream:
             return self._file.read(min(size, max(0, self._length - position)))
 
     def _wait(self, ready: Callable[[], bool]) -> None:
-        """Until something is so, or the stream failed; as long as bytes come."""
+        """Wait until ``ready``, or until the stream has failed; as long as bytes come."""
         while not ready() and self._failure is None:
             length = self._length
             if not self._changed.wait(self._stalled) and self._length == length and not self._complete:
@@ -182,29 +182,29 @@ class ActiveExpansions:
             return active
 
     def begin(self, active: ActiveExpansion) -> None:
-        """Take note of a new one, for its maker and one reader."""
+        """Register a new expansion, for its maker and one reader."""
         with self._mutex:
             self._active[active.view.name] = active
 
     def end(self, active: ActiveExpansion) -> None:
-        """Mark it as finished: who opens the item from now on looks at it anew."""
+        """Mark an expansion as finished: later opens view the item anew."""
         self.forget(active)
         self.leave(active)
 
     def forget(self, active: ActiveExpansion) -> None:
-        """Let nobody join it any more."""
+        """Let no opener join an expansion any more."""
         with self._mutex:
             if self._active.get(active.view.name) is active:
                 del self._active[active.view.name]
                 self._mutex.notify_all()
 
     def wait(self, active: ActiveExpansion) -> None:
-        """Until nobody can join it any more: its bytes are in their place, or will not be."""
+        """Wait until an expansion cannot be joined any more: its bytes are in their place, or will not be."""
         with self._mutex:
             self._mutex.wait_for(lambda: self._active.get(active.view.name) is not active)
 
     def leave(self, active: ActiveExpansion) -> None:
-        """Take away one user; the last one closes it."""
+        """Remove one user of an expansion; the last one closes its stream."""
         with self._mutex:
             active.users -= 1
             last = active.users == 0

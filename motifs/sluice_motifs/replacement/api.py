@@ -113,7 +113,7 @@ class ReplacementPolicy(ABC):
         """Take a slot out of the order."""
 
     def _evict(self, slot: int) -> None:
-        """The same of a victim."""
+        """Remove a victim from the order."""
         self._remove(slot)
 
     @abstractmethod
@@ -130,5 +130,5 @@ class ReplacementPolicy(ABC):
 
 
 def grown(slots: int, slot: int) -> int:
-    """By how many slots an array grows that must hold ``slot``: an eighth at least, so that few inserts copy it."""
+    """The number of slots by which an array grows to hold ``slot``: at least an eighth, so that few inserts copy it."""
     return max(slot + 1, slots + slots // 8 + 8) - slots

@@ -53,16 +53,16 @@ class SpaceController:
         rules: SpaceRules,
         leases: Leases,
         owner: str,
-        around: SpaceConfig | None = None,
+        config: SpaceConfig | None = None,
     ) -> None:
-        self._around = around = around or SpaceConfig()
+        self._config = config = config or SpaceConfig()
         self._runtime = runtime
         self._leases = leases
         self._owner = owner
-        self._told: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
-        self._threads = JobThreads(lambda finished: self._told.put(partial(self._finish, finished)))
-        self._keeper = SpaceKeeper(runtime, rules, self._threads.run, around)
-        #: Spaces to be looked at once nothing more is told: many contractions end together.
+        self._events: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        self._threads = JobThreads(lambda finished: self._events.put(partial(self._finish, finished)))
+        self._keeper = SpaceKeeper(runtime, rules, self._threads.run, config)
+        #: Spaces to be checked once no event waits: many contractions end together.
         self._changed: dict[str, SpaceItems] = {}
         self._owned: dict[str, Lease] = {}
         #: When the lease of a space is to be renewed, or asked for again.
@@ -83,7 +83,7 @@ class SpaceController:
     def stop(self) -> None:
         """Finish what is under way, and leave the spaces to others."""
         self._stopping.set()
-        self._told.put(lambda: None)
+        self._events.put(lambda: None)
         self._thread.join()
         self._threads.stop()
         for lease in self._owned.values():
@@ -102,33 +102,33 @@ class SpaceController:
     # ItemWatcher: called in any thread
 
     def changed(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
-        self._told.put(partial(self._change, slot, name, before, after))
+        self._events.put(partial(self._change, slot, name, before, after))
 
     def opened(self, slot: int, name: str) -> None:
-        self._told.put(partial(self._keeper.opened, slot, name))
+        self._events.put(partial(self._keeper.opened, slot, name))
 
     def made(self, slot: int, name: str, seconds: float) -> None:
-        self._told.put(partial(self._keeper.made, slot, name, seconds))
+        self._events.put(partial(self._keeper.made, slot, name, seconds))
 
     def scanned(self) -> None:
-        self._told.put(self._keeper.scanned)
+        self._events.put(self._keeper.scanned)
 
     def closed(self, name: str) -> None:
         """Note that an item was closed; may be called in any thread."""
         slot = self._runtime.items.slot(name)
         if slot is not None:
-            self._told.put(partial(self._close, slot))
+            self._events.put(partial(self._close, slot))
 
     # From here on: in the one thread
 
     def process_event(self, seconds: float) -> bool:
-        """Take in the next thing that is told; False when there is none within so many seconds."""
+        """Process the next event; False when there is none within so many seconds."""
         try:
-            work = self._told.get(timeout=seconds) if seconds > 0 else self._told.get_nowait()
+            work = self._events.get(timeout=seconds) if seconds > 0 else self._events.get_nowait()
         except queue.Empty:
             return False
         work()
-        if self._told.empty():
+        if self._events.empty():
             changed, self._changed = self._changed, {}
             for space in changed.values():
                 if space.owned:
@@ -146,7 +146,7 @@ class SpaceController:
             space.owned = self._own(path)
             if space.owned:
                 self._keeper.keep(space)
-                statuses[path] = space.status(self._around.clock(), self._around.now(), self._owner)
+                statuses[path] = space.status(self._config.clock(), self._config.now(), self._owner)
         self.statuses = statuses
         for path in [path for path in self._due if path not in self._keeper.spaces]:
             del self._due[path]
@@ -157,11 +157,11 @@ class SpaceController:
     def _run(self) -> None:
         due = 0.0
         while not self._stopping.is_set():
-            left = due - self._around.clock()
+            left = due - self._config.clock()
             if left > 0:
                 self.process_event(left)
                 continue
-            due = self._around.clock() + PERIOD
+            due = self._config.clock() + PERIOD
             try:
                 self.step()
             except PeerError as error:
@@ -170,15 +170,15 @@ class SpaceController:
                 log.exception("spaces are not kept for a moment")
 
     def _report(self, statuses: Sequence[SpaceStatus]) -> None:
-        now = self._around.clock()
+        now = self._config.clock()
         found = [replace(one, at=0.0) for one in statuses]
         if found and (found != self._reported or now >= self._report_due):
-            self._around.report(statuses)
+            self._config.report(statuses)
             self._reported, self._report_due = found, now + REPORT_AGAIN
 
     def _own(self, path: str) -> bool:
         """Whether this daemon keeps a space."""
-        now = self._around.clock()
+        now = self._config.clock()
         if now < self._due.get(path, now):
             return path in self._owned
         self._due[path] = now + LASTS / 4

@@ -65,7 +65,7 @@ def perform(job: Job) -> Finished:
 
 
 class Jobs:
-    """Those that are under way: a bounded number of each kind, so that no contraction waits for a slow source.
+    """The jobs that are under way: a bounded number of each kind, so that no contraction waits for a slow source.
 
     :param contractions: at a time
     :param refills: at a time
@@ -82,7 +82,7 @@ class Jobs:
         return len(self._by_slot)
 
     def free(self, fills: bool) -> int:
-        """How many more may be begun of a kind."""
+        """The number of jobs of a kind that may still be begun."""
         most = self._refills if fills else self._contractions
         return most - sum(one.fills == fills for one in self._by_slot.values())
 
@@ -95,7 +95,7 @@ class Jobs:
         return (one for one in self._by_slot.values() if one.place is place and one.fills == fills)
 
     def begin(self, job: Job) -> None:
-        """Have a job run."""
+        """Begin a job."""
         self._by_slot[job.slot] = job
         self._run(job)
 

@@ -4,7 +4,7 @@ Theory of operation
 
 * The runtime's item table tells of each change and open; whoever has the keeper hands that on in its order, and calls
   all methods one after the other: in a thread of their own (``controller``), or under a lock.
-* What is under way (``Jobs``) counts as done already, so that a look never begins too much.
+* What is under way (``Jobs``) counts as done already, so that a check never begins too much.
 * An item whose bytes must stay leaves the order for a while, and longer each time, so that it is not judged again each
   second, nor proven each minute.
 * Nothing is filled before a scan (``Runtime.restart``) has found all items: a space that seems empty would be filled
@@ -26,7 +26,7 @@ from sluice_core.describe import Scalar
 from sluice_core.messages.events import MOTIF_CONTRACTED, MOTIF_THRASHING
 from sluice_motif_control.messages import SpaceStatus
 from sluice_motifs.contraction.contractor import CONTRACTED
-from sluice_motifs.expansion.opening import Tell
+from sluice_motifs.expansion.opening import ReportEvent
 from sluice_motifs.items import ItemState
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.space.jobs import Finished, Job, Jobs, Parking
@@ -47,7 +47,7 @@ _EXPANDED: Final = "expanded"
 
 
 def _ignore(*args: object) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 def _not_in_use(name: str) -> bool:
@@ -71,7 +71,7 @@ class SpaceConfig:
     guard: Callable[[], str] = str
     in_use: Callable[[str], bool] = _not_in_use
     report: Callable[[Sequence[SpaceStatus]], object] = _ignore
-    tell: Tell = _ignore
+    report_event: ReportEvent = _ignore
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
     contractions: int = 8
@@ -81,8 +81,8 @@ class SpaceConfig:
 
 
 @dataclass(slots=True)
-class _Look:
-    """What one look at a space found."""
+class _SpaceCheck:
+    """What one check of a space showed."""
 
     suspended: str = ""
     allowed: int | None = None
@@ -99,12 +99,12 @@ class SpaceKeeper:
     :param run: begins a job, whose end is to be told (:meth:`finish`)
     """
 
-    def __init__(self, runtime: Runtime, rules: SpaceRules, run: Callable[[Job], None], around: SpaceConfig):
-        self.jobs = Jobs(around.contractions, around.refills, run)
-        self._index = SpaceIndex(rules, runtime.items.name, around.window, around.share)
+    def __init__(self, runtime: Runtime, rules: SpaceRules, run: Callable[[Job], None], config: SpaceConfig):
+        self.jobs = Jobs(config.contractions, config.refills, run)
+        self._index = SpaceIndex(rules, runtime.items.name, config.window, config.share)
         self.spaces = self._index.spaces
         self._runtime = runtime
-        self._around = around
+        self._config = config
         self._parking = Parking()
         self._contracted: set[str] = set()
         #: Whether all items are known, so that what seems spare is.
@@ -113,7 +113,7 @@ class SpaceKeeper:
     # ItemWatcher
 
     def changed(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
-        now = self._around.clock()
+        now = self._config.clock()
         job, before = self.jobs.find(slot), self._index.state(slot)
         as_victim = job is not None and not job.fills
         self._parking.forget(slot)
@@ -129,13 +129,13 @@ class SpaceKeeper:
     def opened(self, slot: int, name: str) -> None:
         place = self._index.place(slot)
         if place is not None:
-            place.space.note_open(self._around.clock())
+            place.space.note_open(self._config.clock())
             place.part.open(self._index.number(slot))
 
     def made(self, slot: int, name: str, seconds: float) -> None:
         job, place = self.jobs.find(slot), self._index.place(slot)
         if place is not None and (job is None or not job.fills):
-            place.space.note_expansion(name, seconds, self._around.clock())
+            place.space.note_expansion(name, seconds, self._config.clock())
 
     def scanned(self) -> None:
         self._may_fill = True
@@ -143,9 +143,9 @@ class SpaceKeeper:
     # Decisions
 
     def update(self) -> None:
-        """Take in what policies say now, and let items that were left alone for long enough have their turn again."""
-        self._index.update(self._around.clock())
-        for slot, name, place in self._parking.due(self._around.clock()):
+        """Read the policies anew, and put items that were parked for long enough back into the order."""
+        self._index.update(self._config.clock())
+        for slot, name, place in self._parking.due(self._config.clock()):
             if self._is_same(slot, name, place):
                 place.part.unpark(self._index.number(slot))
 
@@ -168,13 +168,13 @@ class SpaceKeeper:
 
     def keep(self, space: SpaceItems) -> None:
         """Begin what brings a space to its target, as far as there are free turns; say how it stands."""
-        limit = space.thrashing.limit(self._around.clock())
-        look = _Look(self._around.guard(), limit.allowed)
+        limit = space.thrashing.limit(self._config.clock())
+        check = _SpaceCheck(self._config.guard(), limit.allowed)
         for part, target in space.targets():
             place = self._index.place_of(space, part)
             if place is not None:
-                self._look_at(place, target, look)
-        self._conclude(space, look, str(limit))
+                self._check_part(place, target, check)
+        self._conclude(space, check, str(limit))
 
     def finish(self, finished: Finished) -> SpaceItems | None:
         """Record what a job did; the space to check again at once, if any."""
@@ -189,37 +189,37 @@ class SpaceKeeper:
             job.place.part.keep_out(number)  # what was made and could not be stored is not made again and again
         elif finished.reason:
             space.refused = finished.reason
-            self._parking.put(job.slot, job.name, number, job.place, self._around.clock(), finished.refused)
+            self._parking.put(job.slot, job.name, number, job.place, self._config.clock(), finished.refused)
         elif finished.outcome == CONTRACTED and space.rule.path not in self._contracted:
             self._contracted.add(space.rule.path)
             text = f"`{job.name}` is the first to give up its bytes, {job.size} of them"
-            self._around.tell(MOTIF_CONTRACTED, space.rule.path, text)
+            self._config.report_event(MOTIF_CONTRACTED, space.rule.path, text)
         elif finished.outcome != CONTRACTED:  # somebody works at it, and does so for a while
             job.place.part.touch(number)
             return None
         return space
 
-    def _look_at(self, place: Place, target: int, look: _Look) -> None:
+    def _check_part(self, place: Place, target: int, check: _SpaceCheck) -> None:
         space, part = place.space, place.part
         going, coming = self._under_way(place, fills=False), self._under_way(place, fills=True)
         used = max(0, part.usage.expanded_bytes - going)
-        look.contracting += going > 0
-        look.filling += coming > 0
+        check.contracting += going > 0
+        check.filling += coming > 0
         if used > target:
-            look.above = True
-            if not look.suspended:
-                allowed = None if look.allowed is None else max(0, look.allowed - going)
+            check.above = True
+            if not check.suspended:
+                allowed = None if check.allowed is None else max(0, check.allowed - going)
                 plan = ContractionPlan(used, target, part, self._view(place), space.rule.min_age, allowed)
                 chosen = list(islice(plan, self.jobs.free(fills=False)))
                 freed = sum(self._contract(place, number) for number in chosen)
-                look.contracting += bool(chosen)
-                look.held = look.held or plan.held_up
-                look.skipped.update({str(reason): count for reason, count in plan.skipped.items()})
-                look.allowed = None if look.allowed is None else max(0, look.allowed - freed)
+                check.contracting += bool(chosen)
+                check.held = check.held or plan.held_up
+                check.skipped.update({str(reason): count for reason, count in plan.skipped.items()})
+                check.allowed = None if check.allowed is None else max(0, check.allowed - freed)
         elif self._may_fill and space.rule.target_size < UNLIMITED:
             refills = plan_refill(used + coming, int(target * FILLED), part.recent(), self._view(place))
             chosen = list(islice(refills, self.jobs.free(fills=True)))
-            look.filling += bool(chosen)
+            check.filling += bool(chosen)
             for number in chosen:
                 self._fill(place, number)
 
@@ -228,22 +228,22 @@ class SpaceKeeper:
         jobs = ((job, self._index.state(job.slot)) for job in self.jobs.of(place, fills))
         return sum(job.size for job, state in jobs if state is not None and state.expanded != fills)
 
-    def _conclude(self, space: SpaceItems, look: _Look, limit: str) -> None:
+    def _conclude(self, space: SpaceItems, check: _SpaceCheck, limit: str) -> None:
         before = space.state
         space.state, space.reason = KEPT, ""
-        if look.above and look.suspended:
-            space.state, space.reason = SUSPENDED, look.suspended
-        elif look.held:
+        if check.above and check.suspended:
+            space.state, space.reason = SUSPENDED, check.suspended
+        elif check.held:
             space.state, space.reason = THRASHING, limit
-        elif look.contracting:
+        elif check.contracting:
             space.state = CONTRACTING
-        elif look.above:
-            skipped = ", ".join(f"{count} are {reason}" for reason, count in look.skipped.items())
+        elif check.above:
+            skipped = ", ".join(f"{count} are {reason}" for reason, count in check.skipped.items())
             space.state, space.reason = ABOVE, "; ".join(filter(None, (skipped, space.refused))) or "nothing can go"
-        elif look.filling:
+        elif check.filling:
             space.state = FILLING
         if space.state == THRASHING and before != THRASHING:
-            self._around.tell(MOTIF_THRASHING, space.rule.path, space.reason)
+            self._config.report_event(MOTIF_THRASHING, space.rule.path, space.reason)
 
     def _contract(self, place: Place, number: int) -> int:
         """Begin a contraction; its bytes."""
@@ -266,12 +266,12 @@ class SpaceKeeper:
         return state.size
 
     def _view(self, place: Place) -> Callable[[int], Candidate]:
-        now = self._around.clock()
+        now = self._config.clock()
 
         def view(number: int) -> Candidate:
             slot = place.part.slot(number)
             state, name = self._index.state(slot), self._runtime.items.name(slot)
-            in_use = name is not None and self._around.in_use(name)
+            in_use = name is not None and self._config.in_use(name)
             under_way = state is None or self.jobs.find(slot) is not None
             return Candidate(state.size if state else 0, self._index.age(slot, now), in_use, under_way=under_way)
 

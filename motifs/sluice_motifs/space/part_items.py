@@ -107,7 +107,7 @@ class PartItems:
             self._enter(number, _ORDERED)
 
     def open(self, number: int) -> None:
-        """Somebody opened it."""
+        """Note that an item was opened."""
         state = self._state[number]
         if state == _ORDERED:
             self._policy.touch(number)
@@ -122,7 +122,7 @@ class PartItems:
             self._enter(number, _KEPT_OUT)
 
     def park(self, number: int) -> bool:
-        """Take an item out of the order; whether it was there."""
+        """Take an item out of the order; returns whether it was in it."""
         if self._state[number] != _ORDERED:
             return False
         self._leave(number, evicted=False)

@@ -155,7 +155,7 @@ def _check(target: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One among whom a target is divided.
+    """A member among those that share a target.
 
     :param demand: bytes that it could use: expanded ones and those that were contracted recently
     :param floor: bytes that it gets whatever others demand

@@ -24,7 +24,7 @@ class SpaceRules(Protocol):
     """What policies say of spaces."""
 
     def refresh(self) -> Hashable:
-        """Take in what changed; something else than before when anything did."""
+        """Read the policies anew; returns a value that differs from the last one when any of them changed."""
 
     def container(self, item: str) -> str:
         """What an item has in common with all those that certainly belong to the same space."""

@@ -75,11 +75,11 @@ class SpaceItems:
 
     def use_part(self, part: SpacePart) -> PartItems:
         """A part as it is described now; a new one when there was none."""
-        found = self.parts.get(part.path)
-        if found is None:
-            found = self.parts[part.path] = PartItems(part, self.rule.policy)
-        found.part = part
-        return found
+        items = self.parts.get(part.path)
+        if items is None:
+            items = self.parts[part.path] = PartItems(part, self.rule.policy)
+        items.part = part
+        return items
 
     def use_rule(self, rule: Space) -> None:
         """Keep it by another rule from now on."""

@@ -80,7 +80,7 @@ class HeldLeases:
         return True
 
     def renew(self) -> bool:
-        """Have all of them last for :data:`LASTS` less :data:`FRESH` seconds; False when one of them is over."""
+        """Renew all leases for at least :data:`LASTS` less :data:`FRESH` seconds; False when one of them has ended."""
         now = self._clock()
         if now - self._since < FRESH:
             return True

@@ -1,7 +1,7 @@
-"""What is kept with an item: its motifs, and while it is contracted what its bytes were.
+"""The record that is kept with an item: its motifs, and the versions of the sources that its bytes were made from.
 
 All that must survive lies with the item itself, as a short JSON text (system metadata, an extended attribute, a value
-under a prefix).  What is elsewhere makes things fast and can be rebuilt from it.
+under a prefix).  What lies elsewhere makes things fast, and is rebuilt from the records.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ class Motif:
         return {**content, "x": 1} if self.proven else content
 
     @classmethod
-    def from_json(cls, found: Any) -> Self:
+    def from_json(cls, data: Any) -> Self:
         """
         :raises DecodeError: when it is no motif
         """
-        match found:
+        match data:
             case {"t": str(template), "p": dict(params), "i": str(identity)}:
                 if all(isinstance(value, Scalar) for value in params.values()):
-                    return cls(template, params, identity, proven=found.get("x") == 1)
-        raise DecodeError(f"`{found!r:.80}` is no motif")
+                    return cls(template, params, identity, proven=data.get("x") == 1)
+        raise DecodeError(f"`{data!r:.80}` is no motif")
 
     def is_same(self, other: Motif) -> bool:
-        """Whether they differ at most in parameters that one of them has not, as the name of a copy."""
+        """Whether both differ at most in parameters that one of them lacks, as the name of a copy."""
         pairs, others = self.params.items(), other.params.items()
         return (self.template, self.identity) == (other.template, other.identity) and (
             pairs <= others or others <= pairs
@@ -81,14 +81,17 @@ class Plain:
 class Record:
     """An item's motifs and the versions of the sources from which its bytes were made.
 
-    :param made_from: version by source; empty when nobody recorded them
+    :param made_from: version by source; empty when they were not recorded
     """
 
     motifs: tuple[Motif, ...] = ()
     made_from: Mapping[str, str] = field(default_factory=dict)
 
     def joined(self, other: Record) -> Record:
-        """With what ``other`` has besides, as far as there is room; of a source that both name the version is kept."""
+        """Returns this record with the motifs that ``other`` has besides, as far as there is room.
+
+        Of a source that both name, the version of this record is kept.
+        """
         more = [one for one in other.motifs if not any(map(one.is_same, self.motifs))]
         joined = (*self.motifs, *more)[:MOST_MOTIFS]
         return Record(joined, {**other.made_from, **self.made_from}) if more else self
@@ -127,7 +130,7 @@ class ItemView:
     :param plain: what clients see
     :param contracted: whether its bytes are gone
     :param pinned: why its bytes must stay whatever its motifs are (a manifest, say); empty when nothing says so
-    :param opaque: what the shim needs to replace exactly this state, and nobody else looks at
+    :param opaque: the state that the shim needs to replace exactly this version; only the shim reads it
     """
 
     name: str

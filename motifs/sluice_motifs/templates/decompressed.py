@@ -56,13 +56,13 @@ class Decompressed(KeptCopyTemplate):
     def _makes(self, call: TemplateCall, source: str) -> bool:
         """Whether the source decompresses to the bytes of the item."""
         algorithm, _, digest = call.digest.partition(":")
-        found, size = hashlib.new(algorithm, usedforsecurity=False), 0
+        state, size = hashlib.new(algorithm, usedforsecurity=False), 0
         for piece in self._plain(call, source):
-            found.update(piece)
+            state.update(piece)
             size += len(piece)
             if size > call.size:
                 return False
-        return (size, found.hexdigest()) == (call.size, digest)
+        return (size, state.hexdigest()) == (call.size, digest)
 
     def _plain(self, call: TemplateCall, source: str) -> Iterator[bytes]:
         packed = cast(BinaryIO, io.BufferedReader(_Pieces(call.read(source))))

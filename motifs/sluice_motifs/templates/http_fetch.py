@@ -41,14 +41,14 @@ IDLE: Final = 30.0
 CONNECT: Final = 10.0
 MOST_REDIRECTS: Final = 5
 #: Seconds between two calls of ``check`` while nothing comes.
-_LOOK: Final = 1.0
+_CHECK_INTERVAL: Final = 1.0
 _HEADERS: Final = (("User-Agent", "sluice"), ("Accept", "*/*"), ("Accept-Encoding", "identity"))
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long is waited, in seconds.
+class Timeouts:
+    """Seconds for which an answer is waited for.
 
     :param total: for all of it
     :param idle: between two bytes
@@ -68,18 +68,18 @@ class Answer:
 
 
 @contextmanager
-def requested(
-    method: str, url: str, hosts: UrlAllowlist, patience: Patience, check: Callable[[], None] = lambda: None
+def open_url(
+    method: str, url: str, hosts: UrlAllowlist, timeouts: Timeouts, check: Callable[[], None] = lambda: None
 ) -> Iterator[Answer]:
     """The answer to a request for ``url``, or for where that redirects to; closed at the end of the block.
 
     :param check: called now and then while it is waited for; what it raises ends the request
     :raises ExpansionError: when it may not be called, does not answer, or not with 200; also while its pieces are read
     """
-    place = _place(url)
+    place = _shown_url(url)
     try:
-        backend = _AllowedAddresses(hosts, patience, check)
-        with _answered(method, url, hosts, backend) as (place, response):
+        backend = _AllowedAddresses(hosts, timeouts, check)
+        with _follow_redirects(method, url, hosts, backend) as (place, response):
             if response.status != 200:
                 raise ExpansionError(f"`{place}` answered {response.status}")
             yield Answer(place, _size(response), response.iter_stream())
@@ -92,7 +92,7 @@ def requested(
 
 
 @contextmanager
-def _answered(
+def _follow_redirects(
     method: str, url: str, hosts: UrlAllowlist, backend: httpcore.NetworkBackend
 ) -> Iterator[tuple[str, httpcore.Response]]:
     """The first answer that is no redirect, and who gave it."""
@@ -103,7 +103,7 @@ def _answered(
         with pool, pool.stream(method, url, headers=headers) as response:
             location = _header(response, b"location")
             if response.status not in _REDIRECTS or not location:
-                yield _place(url), response
+                yield _shown_url(url), response
                 return
         url = _redirected(url, location)
     raise BadUrl(f"it redirects more than {MOST_REDIRECTS} times")
@@ -112,11 +112,11 @@ def _answered(
 class _AllowedAddresses(httpcore.NetworkBackend):
     """Connects to allowed addresses alone."""
 
-    def __init__(self, hosts: UrlAllowlist, patience: Patience, check: Callable[[], None]) -> None:
+    def __init__(self, hosts: UrlAllowlist, timeouts: Timeouts, check: Callable[[], None]) -> None:
         self._hosts = hosts
         self._connects = httpcore.SyncBackend()
-        self._idle = patience.idle
-        self._end = time.monotonic() + patience.total
+        self._idle = timeouts.idle
+        self._end = time.monotonic() + timeouts.total
         self._check = check
 
     def connect_tcp(
@@ -166,7 +166,7 @@ class _Watched(httpcore.NetworkStream):
         end = time.monotonic() + self._idle
         while True:
             self._check()
-            limit = self._limit(min(_LOOK, max(end - time.monotonic(), 0.001)))
+            limit = self._limit(min(_CHECK_INTERVAL, max(end - time.monotonic(), 0.001)))
             try:
                 return self._stream.read(max_bytes, limit)
             except httpcore.ReadTimeout:
@@ -195,7 +195,7 @@ def _redirected(url: str, location: str) -> str:
     """
     target = urljoin(url, location)
     if urlsplit(url).scheme == "https" and urlsplit(target).scheme != "https":
-        raise BadUrl(f"it redirects to `{_place(target)}` without encryption")
+        raise BadUrl(f"it redirects to `{_shown_url(target)}` without encryption")
     return target
 
 
@@ -208,7 +208,7 @@ def _header(response: httpcore.Response, name: bytes) -> str:
     return next((value.decode("latin-1") for key, value in response.headers if key.lower() == name), "")
 
 
-def _place(url: str) -> str:
+def _shown_url(url: str) -> str:
     """A URL as errors name it: what follows `?` may be a signature, and what stands before `@` a password."""
     before, at, after = url.partition("?")[0].rpartition("@")
     return f"{before.partition('//')[0]}//{after}" if at else after

@@ -46,22 +46,22 @@ class RemoteCopy(Template):
         return [Source(str(self.params["remote"]), external=True)]
 
     def keep_copy(self, call: TemplateCall) -> Mapping[str, Scalar]:
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for piece in call.own_bytes():
-            found.update(piece)
-        return {COPY: found.hexdigest()}
+            digest.update(piece)
+        return {COPY: digest.hexdigest()}
 
     def expand(self, call: TemplateCall) -> Iterator[bytes]:
-        with self._requested("GET") as answer:
+        with self._request("GET") as answer:
             self._check_size(call, answer)
             yield from self._proven(answer)
 
     def verify(self, call: TemplateCall) -> None:
-        with self._requested("HEAD") as answer:
+        with self._request("HEAD") as answer:
             self._check_size(call, answer)
 
     def contract(self, call: TemplateCall) -> None:
-        with self._requested("HEAD") as answer:
+        with self._request("HEAD") as answer:
             if answer.status == HTTPStatus.OK and self._is_same(call, answer):
                 return
         etag = hashlib.md5(usedforsecurity=False)
@@ -72,11 +72,11 @@ class RemoteCopy(Template):
                 yield piece
 
         headers = {"Content-Length": str(call.size), "Content-Type": "application/octet-stream"}
-        with self._requested("PUT", body(), headers) as answer:
+        with self._request("PUT", body(), headers) as answer:
             if answer.status != HTTPStatus.CREATED or _etag(answer) != etag.hexdigest():
                 raise self._refusal(answer, "does not take the copy")
 
-    def _requested(
+    def _request(
         self, method: str, body: Iterator[bytes] | None = None, headers: dict[str, str] | None = None
     ) -> SwiftResponse:
         remote = self._remote()
@@ -110,14 +110,14 @@ class RemoteCopy(Template):
 
     def _proven(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """``pieces``, the last one when all together are the bytes that the copy is called by."""
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         held = b""
         for piece in pieces:
-            found.update(piece)
+            digest.update(piece)
             if held:
                 yield held
             held = piece
-        if found.hexdigest() != self.params[COPY]:
+        if digest.hexdigest() != self.params[COPY]:
             raise ExpansionError("other bytes than those by which the copy is called")
         if held:
             yield held

@@ -14,7 +14,7 @@ from sluice_core.connections.url_allowlist import http_host
 from sluice_core.describe import MOTIF, ActionInfo, Parameter
 from sluice_filters.api import BadParameter
 from sluice_motifs.api import NETWORK, ExpansionError, Source, Template, TemplateCall
-from sluice_motifs.templates.http_fetch import Answer, Patience, requested
+from sluice_motifs.templates.http_fetch import Answer, Timeouts, open_url
 
 #: Seconds for all bytes, and for the answer to a HEAD.
 GET_SECONDS: Final = 3600.0
@@ -46,12 +46,12 @@ class Url(Template):
         return [Source(str(self.params["source"]), external=True, max_age=self._max_age)]
 
     def expand(self, call: TemplateCall) -> Iterator[bytes]:
-        with requested("GET", self._url(), self.context.hosts, Patience(GET_SECONDS), call.check) as answer:
+        with open_url("GET", self._url(), self.context.hosts, Timeouts(GET_SECONDS), call.check) as answer:
             self._check_size(call, answer)
             yield from answer.pieces
 
     def verify(self, call: TemplateCall) -> None:
-        with requested("HEAD", self._url(), self.context.hosts, Patience(HEAD_SECONDS), call.check) as answer:
+        with open_url("HEAD", self._url(), self.context.hosts, Timeouts(HEAD_SECONDS), call.check) as answer:
             self._check_size(call, answer)
 
     @property

@@ -52,11 +52,11 @@ class FileOperations(FolderOperations):
                 os.chown(file, uid, gid, follow_symlinks=isinstance(file, int))
             if fields.update_atime or fields.update_mtime:
                 file = self.file(node, fh)
-                found = os.fstat(file) if isinstance(file, int) else os.lstat(file)
+                status = os.fstat(file) if isinstance(file, int) else os.lstat(file)
                 self.set_times(
                     file,
-                    attr.st_atime_ns if fields.update_atime else found.st_atime_ns,
-                    attr.st_mtime_ns if fields.update_mtime else found.st_mtime_ns,
+                    attr.st_atime_ns if fields.update_atime else status.st_atime_ns,
+                    attr.st_mtime_ns if fields.update_mtime else status.st_mtime_ns,
                 )
         return await self.getattr(inode, ctx)
 

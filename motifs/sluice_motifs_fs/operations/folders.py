@@ -80,12 +80,12 @@ class FolderOperations(pyfuse3.Operations):
         text = os.fsdecode(name)
         with REPORTED:
             try:
-                found, entry = self.read_attributes(self.nodes.below(parent, text))
+                status, entry = self.read_attributes(self.nodes.below(parent, text))
             except FileNotFoundError:
                 return _absent()
-        if found.st_dev != self._device or (parent is self.nodes.top and text == PRIVATE):
+        if status.st_dev != self._device or (parent is self.nodes.top and text == PRIVATE):
             return _absent()
-        self.nodes.enter(found.st_ino, parent, text)
+        self.nodes.enter(status.st_ino, parent, text)
         return entry
 
     async def forget(self, inode_list: Sequence[tuple[int, int]]) -> None:
@@ -167,14 +167,14 @@ class FolderOperations(pyfuse3.Operations):
             for number in range(start_id, len(entries)):
                 name = entries[number].name
                 try:
-                    found_one, entry = self.read_attributes(entries[number].path)
+                    status, entry = self.read_attributes(entries[number].path)
                 except FileNotFoundError:
                     continue
-                if found_one.st_dev != self._device:
+                if status.st_dev != self._device:
                     continue
                 if not pyfuse3.readdir_reply(token, os.fsencode(name), entry, number + 1):
                     return
-                self.nodes.enter(found_one.st_ino, folder, name)
+                self.nodes.enter(status.st_ino, folder, name)
 
     async def releasedir(self, fh: int) -> None:
         del self._folders[fh]
@@ -205,30 +205,30 @@ class FolderOperations(pyfuse3.Operations):
         """
         while True:
             removals = self._sizes.removals + self._times.removals
-            found = os.lstat(file) if isinstance(file, str) else os.fstat(file)
-            entry = self.attributes(found)
+            status = os.lstat(file) if isinstance(file, str) else os.fstat(file)
+            entry = self.attributes(status)
             if removals == self._sizes.removals + self._times.removals:
-                return found, entry
+                return status, entry
 
-    def attributes(self, found: os.stat_result) -> EntryAttributes:
+    def attributes(self, status: os.stat_result) -> EntryAttributes:
         """What the kernel is told of a file; see :meth:`read_attributes`."""
         entry = EntryAttributes()
-        inode = entry.st_ino = found.st_ino
-        entry.st_mode = found.st_mode
-        entry.st_nlink = found.st_nlink
-        entry.st_uid = found.st_uid
-        entry.st_gid = found.st_gid
-        entry.st_rdev = found.st_rdev
-        entry.st_size = found.st_size
-        entry.st_blksize = found.st_blksize
-        entry.st_blocks = found.st_blocks
-        entry.st_atime_ns = found.st_atime_ns
-        entry.st_mtime_ns = found.st_mtime_ns
-        entry.st_ctime_ns = found.st_ctime_ns
+        inode = entry.st_ino = status.st_ino
+        entry.st_mode = status.st_mode
+        entry.st_nlink = status.st_nlink
+        entry.st_uid = status.st_uid
+        entry.st_gid = status.st_gid
+        entry.st_rdev = status.st_rdev
+        entry.st_size = status.st_size
+        entry.st_blksize = status.st_blksize
+        entry.st_blocks = status.st_blocks
+        entry.st_atime_ns = status.st_atime_ns
+        entry.st_mtime_ns = status.st_mtime_ns
+        entry.st_ctime_ns = status.st_ctime_ns
         entry.entry_timeout = KEPT
         entry.attr_timeout = KEPT
         if inode in self._sizes:
-            entry.st_size, entry.st_mtime_ns = self._sizes[inode], self._times.get(inode, found.st_mtime_ns)
+            entry.st_size, entry.st_mtime_ns = self._sizes[inode], self._times.get(inode, status.st_mtime_ns)
         return entry
 
     def made(self, parent: Node, name: str, path: str, ctx: RequestContext, file: int | None = None) -> EntryAttributes:
@@ -236,13 +236,13 @@ class FolderOperations(pyfuse3.Operations):
 
         :param file: a descriptor, if it is open
         """
-        found = os.lstat(path) if file is None else os.fstat(file)
-        if (found.st_uid, found.st_gid) != (ctx.uid, ctx.gid):
+        status = os.lstat(path) if file is None else os.fstat(file)
+        if (status.st_uid, status.st_gid) != (ctx.uid, ctx.gid):
             above = os.lstat(self.path(parent))
             os.chown(path, ctx.uid, -1 if above.st_mode & stat.S_ISGID else ctx.gid, follow_symlinks=False)
-            found = os.lstat(path)
-        self.nodes.enter(found.st_ino, parent, name)
-        return self.attributes(found)
+            status = os.lstat(path)
+        self.nodes.enter(status.st_ino, parent, name)
+        return self.attributes(status)
 
 
 def check_rename(path: str, flags: int) -> None:

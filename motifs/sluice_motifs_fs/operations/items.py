@@ -1,7 +1,7 @@
 """Content of items and sources in a mount; all other files pass through.
 
 What concerns items and sources runs in threads, but for the close of a file: requests arrive in their order, so a close
-that returned before a file is opened is heard of before.
+that returned before a file is opened is processed before.
 
 Opening an item whose bytes are gone answers at once, and reads wait for their bytes; new content is waited for, since
 it has another size.  New content is another file with another inode, so what the kernel keeps of the old one stays
@@ -54,7 +54,7 @@ class ItemOperations(FileOperations):
         self._passed: dict[int, threading.Event] = {}
         self._waiting = trio.CapacityLimiter(WAITING)
         self._writing = trio.CapacityLimiter(_WRITING)
-        files.runtime.hear_closes = self.hear_closes
+        files.runtime.wait_for_closes = self.wait_for_closes
 
     async def wait_for(self, call: Callable[..., _T], *arguments: Any, writing: bool = False) -> _T:
         """Run in a thread what may wait; its errors are those of the mount."""
@@ -70,7 +70,7 @@ class ItemOperations(FileOperations):
                 return self.open_file(node, path, flags)
         if path is None:
             raise FUSEError(errno.ESTALE)
-        retry = self._replaced.take(ctx.pid)
+        retry = self._replaced.pop_retry(ctx.pid)
         kept = None if retry is None else await self.wait_for(self._replaced.finish, retry, inode)
         while True:
             file, watched = await self.wait_for(self._open, path, flags) if kept is None else kept
@@ -105,14 +105,14 @@ class ItemOperations(FileOperations):
                 continue
             attempts += 1
             try:
-                found = self._follow(path, opened, attempts > _ATTEMPTS)
+                handle = self._follow(path, opened, attempts > _ATTEMPTS)
             except BaseException:
                 opened.close()
                 raise
-            if found is None or found[1].stream is None:
+            if handle is None or handle[1].stream is None:
                 opened.close()
-            if found is not None:
-                return found
+            if handle is not None:
+                return handle
 
     def _follow(self, path: str, opened: Opened, anyway: bool) -> tuple[int, WatchedFile] | None:
         """What an opener gets of an expansion; None when it opens the item once more.
@@ -241,8 +241,8 @@ class ItemOperations(FileOperations):
 
     # Closes
 
-    def hear_closes(self) -> None:
-        """Wait, in a thread, until all closes that have returned were heard of.
+    def wait_for_closes(self) -> None:
+        """Wait, in a thread, until all closes that have returned were processed.
 
         The kernel sends them in their order, and may hold some back while others are being answered.  So a folder is
         opened and closed, and that is waited for.

@@ -88,7 +88,7 @@ class Nodes:
         return node
 
     def leave(self, parent: Node, name: str) -> None:
-        """Nothing has this name any more."""
+        """Note that no file has this name any more."""
         node = parent.children.pop(name, None)
         if node is None:
             return

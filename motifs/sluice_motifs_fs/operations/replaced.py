@@ -106,8 +106,8 @@ class ReplacedFiles:
         self.close(retry.file, retry.watched)
         return None
 
-    def take(self, pid: int) -> Retry | None:
-        """What is kept for an opener, which has come again."""
+    def pop_retry(self, pid: int) -> Retry | None:
+        """What is kept for an opener that has come again."""
         return self._retries.pop(pid, None)
 
     def close(self, file: int, watched: WatchedFile) -> None:

@@ -73,9 +73,9 @@ class StoredState:
                 return cls(version, size, digest, modified, contracted, record)
         raise DecodeError("the attribute of a file with motifs is of another version, or damaged", raw)
 
-    def describes(self, found: os.stat_result) -> bool:
+    def describes(self, status: os.stat_result) -> bool:
         """Whether the file is what it was when the attribute was written, and not written past us."""
-        return self.contracted or (self.size, self.modified) == (found.st_size, found.st_mtime_ns)
+        return self.contracted or (self.size, self.modified) == (status.st_size, status.st_mtime_ns)
 
     def view(self, name: str, pinned: str, opaque: object) -> ItemView:
         """The item."""
@@ -94,7 +94,7 @@ def read_stored(file: int | str) -> bytes | None:
 
 
 def remove_stored(file: int | str) -> None:
-    """Nothing happens when it has none."""
+    """Remove the attribute of a file, if it has one."""
     try:
         os.removexattr(file, STORED)
     except OSError as error:
@@ -102,9 +102,9 @@ def remove_stored(file: int | str) -> None:
             raise
 
 
-def file_version(found: os.stat_result) -> str:
+def file_version(status: os.stat_result) -> str:
     """The version of a file without motifs; begins with the time of its last change in nanoseconds."""
-    return f"{found.st_ctime_ns}.{found.st_mtime_ns:x}.{found.st_size:x}.{found.st_ino:x}"
+    return f"{status.st_ctime_ns}.{status.st_mtime_ns:x}.{status.st_size:x}.{status.st_ino:x}"
 
 
 def write_all(file: int, content: bytes, position: int) -> int:
@@ -117,8 +117,8 @@ def write_all(file: int, content: bytes, position: int) -> int:
 
 def copy_attributes(file: int, new: int) -> None:
     """Owner, modes and extended attributes, access lists included, of a file for the one that takes its place."""
-    found = os.fstat(file)
-    os.fchown(new, found.st_uid, found.st_gid)
-    os.fchmod(new, found.st_mode & 0o7777)
+    status = os.fstat(file)
+    os.fchown(new, status.st_uid, status.st_gid)
+    os.fchmod(new, status.st_mode & 0o7777)
     for name in os.listxattr(file):
         os.setxattr(new, name, os.getxattr(file, name))

@@ -54,11 +54,11 @@ class FileCopies:
 
     def view(self, name: str) -> ItemView | None:
         """A copy as an item without motifs."""
-        found = self.find(name)
-        if found is None:
+        copy = self.find(name)
+        if copy is None:
             return None
         size = os.stat(self._path(name)).st_size
-        return ItemView(name, Plain(found.version, size, name.removeprefix(_PREFIX), ALGORITHM))
+        return ItemView(name, Plain(copy.version, size, name.removeprefix(_PREFIX), ALGORITHM))
 
     def store(self, name: str, item: ItemView, plain: Plain, pieces: Iterator[bytes]) -> None:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)

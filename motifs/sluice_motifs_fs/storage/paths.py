@@ -42,14 +42,14 @@ class SourceFolder:
         with suppress(FileNotFoundError, NotADirectoryError):
             folder, last = self._folder(name, reader)
             try:
-                found = os.stat(last, dir_fd=folder, follow_symlinks=False)
+                status = os.stat(last, dir_fd=folder, follow_symlinks=False)
             finally:
                 os.close(folder)
-            if not stat.S_ISREG(found.st_mode):
+            if not stat.S_ISREG(status.st_mode):
                 return None
-            if reader is not None and not _allowed(found, reader, stat.S_IRUSR):
+            if reader is not None and not _allowed(status, reader, stat.S_IRUSR):
                 raise ExpansionError(f"user {reader} may not read `{name}`")
-            return found
+            return status
         return None
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
@@ -85,8 +85,8 @@ class SourceFolder:
         return here, last
 
 
-def _allowed(found: os.stat_result, user: int, right: int) -> bool:
+def _allowed(status: os.stat_result, user: int, right: int) -> bool:
     """Whether a user has a right as owner, or everybody has it; groups and access lists are not looked at."""
     if user in (0, os.geteuid()):
         return True
-    return bool(found.st_mode & (right if found.st_uid == user else right >> 6))
+    return bool(status.st_mode & (right if status.st_uid == user else right >> 6))

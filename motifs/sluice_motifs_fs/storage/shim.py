@@ -112,7 +112,7 @@ class FileShim(Shim):
             except ExpansionError:
                 return False
             plain = replace(plain, digest=digest.hexdigest())
-        with self._files.judged(seen) as file:
+        with self._files.unchanged(seen) as file:
             if file is None:
                 return False
             tracked = self._tracker.find(os.fstat(file).st_ino)
@@ -125,15 +125,15 @@ class FileShim(Shim):
             return True
 
     def contract(self, seen: ItemView, record: Record) -> bool:
-        with self._files.judged(seen) as file:
+        with self._files.unchanged(seen) as file:
             if file is None:
                 return False
-            found = os.fstat(file)
-            tracked = self._tracker.find(found.st_ino)
+            status = os.fstat(file)
+            tracked = self._tracker.find(status.st_ino)
             if tracked is not None and tracked.used:
                 return False
             self._files.store(file, seen.plain, record, contracted=True)
-            self._files.empty(file, found.st_mtime_ns)
+            self._files.empty(file, status.st_mtime_ns)
             return True
 
     def expand(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
@@ -148,31 +148,31 @@ class FileShim(Shim):
             self._making.discard(inode)
 
     def _fill(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
-        with self._files.judged(seen, closing=False) as file:
+        with self._files.unchanged(seen, closing=False) as file:
             if file is None:
                 return False
-            found = os.fstat(file)
-            self._files.times[found.st_ino] = found.st_mtime_ns
+            status = os.fstat(file)
+            self._files.times[status.st_ino] = status.st_mtime_ns
         complete = False
         try:
             position = 0
             for piece in pieces:
                 with self._files.mutex:
-                    if not self._files.same(seen, file):
+                    if not self._files.is_same(seen, file):
                         return False
                     position += write_all(file, piece, position)
             os.fsync(file)
             with self._files.mutex:
-                if self._files.same(seen, file):
-                    os.utime(file, ns=(os.fstat(file).st_atime_ns, self._files.times[found.st_ino]))
+                if self._files.is_same(seen, file):
+                    os.utime(file, ns=(os.fstat(file).st_atime_ns, self._files.times[status.st_ino]))
                     self._files.store(file, seen.plain, record, contracted=False)
                     complete = True
             return complete
         finally:
             with self._files.mutex:
                 if not complete and self._files.contracted(file):
-                    self._files.empty(file, self._files.times[found.st_ino])
-                self._files.times.remove(found.st_ino)
+                    self._files.empty(file, self._files.times[status.st_ino])
+                self._files.times.remove(status.st_ino)
             os.close(file)
 
     def replace(self, seen: ItemView, record: Record, pieces: Iterator[bytes]) -> bool:
@@ -183,7 +183,7 @@ class FileShim(Shim):
             for piece in pieces:
                 digest.update(piece)
                 size += write_all(new, piece, size)
-            with self._files.judged(seen) as file:
+            with self._files.unchanged(seen) as file:
                 self._files.wait_for_name(seen.name)
                 if file is None or not self._replaceable(seen, file):
                     return False
@@ -200,9 +200,11 @@ class FileShim(Shim):
                 os.unlink(f"{self._files.private}/{private}")
 
     def _replaceable(self, seen: ItemView, file: int) -> bool:
-        found = os.fstat(file)
-        tracked = self._tracker.find(found.st_ino)
-        return found.st_nlink == 1 and not (tracked is not None and tracked.writers) and self._files.same(seen, file)
+        status = os.fstat(file)
+        tracked = self._tracker.find(status.st_ino)
+        return (
+            status.st_nlink == 1 and not (tracked is not None and tracked.writers) and self._files.is_same(seen, file)
+        )
 
 
 def _another(name: str) -> ExpansionError:

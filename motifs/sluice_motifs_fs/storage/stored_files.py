@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 HELD: Final = 2.0
 
 #: What the runtime has judged: the inode and the attribute, or its version where it has no motifs.
-_Judged = tuple[int, bytes | str]
+_Judgement = tuple[int, bytes | str]
 
 
 class PlainValues(dict[int, int]):
@@ -82,15 +82,15 @@ class StoredFiles:
         return None
 
     def view(self, name: str, file: int) -> ItemView:
-        found = os.fstat(file)
+        status = os.fstat(file)
         raw = read_stored(file)
-        tracked = self._tracker.find(found.st_ino)
+        tracked = self._tracker.find(status.st_ino)
         stored = None if raw is None else StoredState.decode(raw)
-        if stored is not None and stored.describes(found):
+        if stored is not None and stored.describes(status):
             pinned = "it is open" if tracked is not None and tracked.used else ""
-            return stored.view(name, pinned, (found.st_ino, raw))
-        version = file_version(found) if tracked is None else tracked.version(found)
-        return ItemView(name, Plain(version, found.st_size, "", ALGORITHM), opaque=(found.st_ino, version))
+            return stored.view(name, pinned, (status.st_ino, raw))
+        version = file_version(status) if tracked is None else tracked.version(status)
+        return ItemView(name, Plain(version, status.st_size, "", ALGORITHM), opaque=(status.st_ino, version))
 
     def scan(self) -> Iterator[ItemView]:
         for name in self._names():
@@ -121,14 +121,14 @@ class StoredFiles:
 
     @contextlib.contextmanager
     def changing(self, file: int) -> Iterator[None]:
-        """While it is entered, a client changes the bytes of an open file, which has no motifs from now on."""
+        """Context in which a client changes the bytes of an open file, which has no motifs from now on."""
         with self._tracker.file(os.fstat(file).st_ino).changed, self.mutex:
-            found, raw = os.fstat(file), read_stored(file)
+            status, raw = os.fstat(file), read_stored(file)
             stored = None if raw is None else StoredState.decode(raw)
-            before = stored.version if stored is not None and stored.describes(found) else None
-            with self._tracker.file(found.st_ino).writing(file, before):
+            before = stored.version if stored is not None and stored.describes(status) else None
+            with self._tracker.file(status.st_ino).writing(file, before):
                 remove_stored(file)
-                self.sizes.remove(found.st_ino)
+                self.sizes.remove(status.st_ino)
                 yield
 
     def hold_name(self, name: str, file: int) -> bool:
@@ -152,7 +152,7 @@ class StoredFiles:
             self._released.notify_all()
 
     def wait_for_name(self, name: str) -> None:
-        """Until nobody holds it, or for a moment; hold ``mutex``, which others may take meanwhile."""
+        """Wait until a name is not held, :data:`HELD` seconds at most; hold ``mutex``, which others may take then."""
         self._released.wait_for(lambda: name not in self._held, HELD)
 
     def written(self, name: str) -> bool:
@@ -164,12 +164,12 @@ class StoredFiles:
     def set_times(self, file: int, accessed: int, modified: int) -> None:
         """Set the times of an open file in nanoseconds, which is no other content."""
         with self.mutex:
-            found, raw = os.fstat(file), read_stored(file)
+            status, raw = os.fstat(file), read_stored(file)
             os.utime(file, ns=(accessed, modified))
-            if found.st_ino in self.times:
-                self.times[found.st_ino] = modified
+            if status.st_ino in self.times:
+                self.times[status.st_ino] = modified
             stored = None if raw is None else StoredState.decode(raw)
-            if stored is not None and stored.describes(found):
+            if stored is not None and stored.describes(status):
                 os.setxattr(file, STORED, replace(stored, modified=modified).encode())
 
     def recover(self) -> Iterator[ItemView]:
@@ -194,13 +194,13 @@ class StoredFiles:
         for seen in self.scan():
             if seen.contracted:
                 self.sizes[seen.opaque[0]] = seen.plain.size
-                with self.judged(seen) as file:
+                with self.unchanged(seen) as file:
                     if file is not None and os.fstat(file).st_size:
                         self.empty(file, StoredState.decode(seen.opaque[1]).modified)
             yield seen
 
     @contextlib.contextmanager
-    def judged(self, seen: ItemView, closing: bool = True) -> Iterator[int | None]:
+    def unchanged(self, seen: ItemView, closing: bool = True) -> Iterator[int | None]:
         """A descriptor of the file that was seen, while nothing of it changes; None when it is another one now."""
         with storage_errors(seen.name), self.mutex:
             try:
@@ -209,7 +209,7 @@ class StoredFiles:
                 yield None
                 return
             try:
-                same = self.same(seen, file)
+                same = self.is_same(seen, file)
                 yield file if same else None
                 closing = closing or not same
             except BaseException:
@@ -219,10 +219,10 @@ class StoredFiles:
                 if closing:
                     os.close(file)
 
-    def same(self, seen: ItemView, file: int) -> bool:
-        judged: _Judged = seen.opaque
-        found: _Judged = self.view(seen.name, file).opaque
-        return found == judged
+    def is_same(self, seen: ItemView, file: int) -> bool:
+        expected: _Judgement = seen.opaque
+        found: _Judgement = self.view(seen.name, file).opaque
+        return found == expected
 
     def contracted(self, file: int) -> bool:
         """Whether the bytes of an open file are gone."""
@@ -232,13 +232,13 @@ class StoredFiles:
 
     def store(self, file: int, plain: Plain, record: Record, contracted: bool) -> None:
         """Write the attribute; hold ``mutex``."""
-        found = os.fstat(file)
-        state = StoredState(plain.version, plain.size, plain.digest, found.st_mtime_ns, contracted, record.encode())
+        status = os.fstat(file)
+        state = StoredState(plain.version, plain.size, plain.digest, status.st_mtime_ns, contracted, record.encode())
         os.setxattr(file, STORED, state.encode())
         if contracted:
-            self.sizes[found.st_ino] = plain.size
+            self.sizes[status.st_ino] = plain.size
         else:
-            self.sizes.remove(found.st_ino)
+            self.sizes.remove(status.st_ino)
 
     def empty(self, file: int, modified: int) -> None:
         os.ftruncate(file, 0)

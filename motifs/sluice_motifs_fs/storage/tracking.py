@@ -37,7 +37,7 @@ _PIECE: Final = 256 << 10
 
 
 class Holder(Protocol):
-    """Who needs the content of a file as it is."""
+    """A holder of the content of a file as it is."""
 
     def copy(self) -> None:
         """Hold a copy from now on: the file is going to be changed."""
@@ -62,13 +62,13 @@ class TrackedFile:
         """Whether anybody has it open, or needs it as it is."""
         return bool(self.writers or self.readers or self.pins)
 
-    def version(self, found: os.stat_result) -> str:
+    def version(self, status: os.stat_result) -> str:
         """The version that it shows."""
-        return self._shown if self.written else file_version(found)
+        return self._shown if self.written else file_version(status)
 
     @contextmanager
     def writing(self, file: int, before: str | None = None) -> Iterator[None]:
-        """While it is entered, a client changes the content.
+        """Context in which a client changes the content.
 
         :param file: the handle by which it does, an open descriptor
         :param before: its version, where that is not the one of its times
@@ -86,41 +86,41 @@ class TrackedFile:
                 self._last_write = time.monotonic()
 
     def hold(self, writes: bool) -> None:
-        """One handle more."""
+        """Count a handle that was opened."""
         with self.changed:
             self.readers += 1
             self.writers += writes
 
     def release(self, file: int, writes: bool) -> None:
-        """One handle less, a descriptor that is still open; the content is settled when no other one has written it."""
+        """Count a handle as closed, its descriptor is still open; settle the content unless others have written it."""
         with self.changed:
             self.readers -= 1
             self.writers -= writes
             self._wrote.discard(file)
             if not self._wrote:
-                self.settle(file)
+                self.end_write(file)
 
-    def settle(self, file: int) -> None:
-        """What was written is the content now, and has a version that it did not have before."""
+    def end_write(self, file: int) -> None:
+        """Settle the content: what was written counts from now on, under a new version."""
         with self.changed:
             if not self.written:
                 return
             self.written = False
             self._wrote.clear()
-            found = os.fstat(file)
-            while file_version(found) == self._shown:  # written within one tick of the file system's clock
-                os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns + 1))
-                found = os.fstat(file)
+            status = os.fstat(file)
+            while file_version(status) == self._shown:  # written within one tick of the file system's clock
+                os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+                status = os.fstat(file)
             self.changed.notify_all()
 
     def wait(self, file: int) -> None:
-        """Until it is settled, which it is after ``PATIENCE`` at the latest; hold ``changed``."""
+        """Wait until the content is settled, ``PATIENCE`` seconds at most; hold ``changed``."""
         end = time.monotonic() + PATIENCE
         while self.written:
             now = time.monotonic()
             due = min(end, self._last_write + QUIET)
             if now >= due:
-                self.settle(file)
+                self.end_write(file)
             else:
                 self.changed.wait(due - now)
 
@@ -200,13 +200,13 @@ class Pins:
         self._mutex = threading.Lock()
 
     def share(self) -> Pins:
-        """One user more."""
+        """Add a user."""
         with self._mutex:
             self._users += 1
         return self
 
     def release(self) -> None:
-        """One user less."""
+        """Remove a user; the last one gives the pins back."""
         with self._mutex:
             self._users -= 1
             last = self._users == 0
@@ -220,13 +220,13 @@ class Pins:
 class Pinning:
     """Pins files.
 
-    :param look: the item of a name, as it is now
+    :param view: the item of a name, as it is now
     """
 
-    def __init__(self, folder: SourceFolder, tracker: FileTracker, look: Callable[[str], ItemView | None]) -> None:
+    def __init__(self, folder: SourceFolder, tracker: FileTracker, view: Callable[[str], ItemView | None]) -> None:
         self._folder = folder
         self._tracker = tracker
-        self._look = look
+        self._view = view
         self._thread = threading.local()
 
     def find(self, name: str) -> Pin | None:
@@ -241,7 +241,7 @@ class Pinning:
 
     @contextlib.contextmanager
     def reading(self, pins: Pins) -> Iterator[None]:
-        """While it is entered, this thread sees pinned files as they were."""
+        """Context in which this thread sees pinned files as they were."""
         before, self._thread.pins = self._current, pins
         try:
             yield
@@ -270,17 +270,17 @@ class Pinning:
         """
         outer = self._current
         held = {} if outer is None else outer.found
-        found: dict[str, Pin] = {}
+        pinned: dict[str, Pin] = {}
         try:
             for name in sorted(names - held.keys()):
                 pin = self._pin(name)
                 if pin is not None:
-                    found[name] = pin
+                    pinned[name] = pin
         except BaseException:
-            for pin in found.values():
+            for pin in pinned.values():
                 self._unpin(pin)
             raise
-        return Pins(found, self._unpin, None if outer is None else outer.share())
+        return Pins(pinned, self._unpin, None if outer is None else outer.share())
 
     def _pin(self, name: str) -> Pin | None:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, CallerError):
@@ -290,7 +290,7 @@ class Pinning:
                 tracked = self._tracker.file(inode)
                 with tracked.changed:
                     tracked.wait(file)
-                    view = self._look(name)
+                    view = self._view(name)
                     if view is not None and not view.contracted and view.opaque[0] == inode:
                         pin = Pin(file, view, f"{self._folder.path}/{PRIVATE}")
                         tracked.pins.append(pin)

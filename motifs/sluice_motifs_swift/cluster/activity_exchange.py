@@ -53,8 +53,8 @@ class MotifActivity(Message):
     made: tuple[tuple[str, float], ...] = ()
 
 
-def tell_activity(keys: Keys, activity: MotifActivity) -> Operation[None]:
-    """Tell the other daemons."""
+def add_activity(keys: Keys, activity: MotifActivity) -> Operation[None]:
+    """Send an activity to the other daemons."""
     return Operation((("XADD", keys.motif_activity, "MAXLEN", "~", LENGTH, "*", _FIELD, activity.encode()),), nothing)
 
 
@@ -68,23 +68,23 @@ def last_activity(keys: Keys) -> Operation[str]:
 
 
 def activity_after(keys: Keys, marker: str, most: int = 100) -> Operation[tuple[list[MotifActivity], str]]:
-    """What was told behind ``marker``, and the id up to which that is; what cannot be read is left out."""
+    """What was sent behind ``marker``, and the id up to which that is; what cannot be read is left out."""
 
     def parse(replies: list[Any]) -> tuple[list[MotifActivity], str]:
-        found, last = [], marker
+        activities, last = [], marker
         for entry, fields in replies[0]:
             last = entry.decode()
             try:
-                found.append(MotifActivity.decode(stream_fields(fields)[_FIELD]))
+                activities.append(MotifActivity.decode(stream_fields(fields)[_FIELD]))
             except (DecodeError, KeyError):  # of a daemon that knows more
                 continue
-        return found, last
+        return activities, last
 
     return Operation((("XRANGE", keys.motif_activity, f"({marker}", "+", "COUNT", most),), parse)
 
 
 PERIOD: Final = 2.0
-#: Names that may wait to be told.
+#: Names that may wait to be sent.
 _MOST_WAITING: Final = 100_000
 
 Value = TypeVar("Value")
@@ -108,28 +108,28 @@ class ActivityExchange:
         self._changed: dict[str, tuple[int, int]] = {}
         self._opened: dict[str, int] = {}
         self._made: dict[str, float] = {}
-        #: Set in the thread that takes in what others tell, which is not told again.
-        self._hearing = threading.local()
+        #: Set in the thread that applies what others sent, which is not sent again.
+        self._applying = threading.local()
         self._marker = ""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="motif activity", daemon=True)
 
     def start(self) -> None:
-        """Begin to tell and to hear."""
+        """Begin to send and to receive."""
         self._items.watch(self)
         with self._mutex:
             self._changed.clear()  # what there is already, the others know or find
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell what waits, and end."""
+        """Send what waits, and end."""
         self._stopping.set()
         self._thread.join()
 
     # ItemWatcher: called in any thread
 
     def changed(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
-        if self._is_told_by_others():
+        if self._is_remote():
             return
         state = (0, GONE) if after is None else (after.size, EXPANDED if after.expanded else CONTRACTED)
         with self._mutex:
@@ -137,14 +137,14 @@ class ActivityExchange:
                 self._changed[name] = state
 
     def opened(self, slot: int, name: str) -> None:
-        if self._is_told_by_others():
+        if self._is_remote():
             return
         with self._mutex:
             if len(self._opened) < _MOST_WAITING or name in self._opened:
                 self._opened[name] = self._opened.pop(name, 0) + 1
 
     def made(self, slot: int, name: str, seconds: float) -> None:
-        if not self._is_told_by_others():
+        if not self._is_remote():
             with self._mutex:
                 self._made[name] = seconds
 
@@ -154,7 +154,7 @@ class ActivityExchange:
     # In its own thread
 
     def step(self) -> None:
-        """Tell what waits, and take in what others told.
+        """Send what waits, and apply what others sent.
 
         :raises PeerError: when Redis is away
         """
@@ -162,15 +162,15 @@ class ActivityExchange:
         if not self._marker:
             self._marker = self._store.run(last_activity(keys)) or FIRST
         while (activity := self._next()) is not None:
-            self._store.run(tell_activity(keys, activity))
+            self._store.run(add_activity(keys, activity))
         while True:
-            found, marker = self._store.run(activity_after(keys, self._marker))
+            activities, marker = self._store.run(activity_after(keys, self._marker))
             if marker == self._marker:
                 return
             self._marker = marker
-            for one in found:
+            for one in activities:
                 if one.daemon != self._daemon:
-                    self._take_in(one)
+                    self._apply(one)
 
     def _run(self) -> None:
         while True:
@@ -199,9 +199,9 @@ class ActivityExchange:
             tuple(made),
         )
 
-    def _take_in(self, activity: MotifActivity) -> None:
+    def _apply(self, activity: MotifActivity) -> None:
         now = self._clock()
-        self._hearing.now = True
+        self._applying.now = True
         try:
             for name, size, state in activity.changed:
                 if state == GONE:
@@ -214,10 +214,10 @@ class ActivityExchange:
             for name, seconds in activity.made:
                 self._items.note_expansion(name, seconds)
         finally:
-            self._hearing.now = False
+            self._applying.now = False
 
-    def _is_told_by_others(self) -> bool:
-        return getattr(self._hearing, "now", False)
+    def _is_remote(self) -> bool:
+        return getattr(self._applying, "now", False)
 
 
 def _pop(waiting: dict[str, Value]) -> list[tuple[str, Value]]:

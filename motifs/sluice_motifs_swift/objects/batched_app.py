@@ -52,9 +52,9 @@ Send = Callable[[Server, Sequence[ObjectRequest], float], Sequence[ObjectAnswer]
 _Policies = dict[tuple[str, str], int | None]
 
 #: Seconds to reach a server, to have its answer to looks and to contractions, and for which it is left alone after.
-_CONNECTS: Final = 0.5
-_LOOKS: Final = 2.0
-_CONTRACTS: Final = 5.0
+_CONNECT_TIMEOUT: Final = 0.5
+_HEAD_TIMEOUT: Final = 2.0
+_CONTRACT_TIMEOUT: Final = 5.0
 _SILENT: Final = 60.0
 #: Seconds in which looks are gathered for which clients wait, and in which others, and contractions, are.
 _AT_ONCE: Final = 0.0
@@ -79,13 +79,13 @@ class BatchedApp:
         self._clock = clock
         self._silent: dict[Server, float] = {}
         start, pause = green.start_green_thread, green.pause
-        self._looks = GroupedCalls(self._look, MOST, _AT_ONCE, start, pause)
-        self._unhurried_looks = GroupedCalls(self._look, MOST, _GATHERS, start, pause)
+        self._heads = GroupedCalls(self._head, MOST, _AT_ONCE, start, pause)
+        self._unhurried_heads = GroupedCalls(self._head, MOST, _GATHERS, start, pause)
         self._contractions = GroupedCalls(self._contract, MOST, _GATHERS, start, pause)
 
     def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
         if env["REQUEST_METHOD"] == "HEAD" and "HTTP_X_NEWEST" in env:
-            answer = (self._unhurried_looks if UNHURRIED in env else self._looks)(env)
+            answer = (self._unhurried_heads if UNHURRIED in env else self._heads)(env)
         elif env["REQUEST_METHOD"] == "PUT" and sysmeta.CONTRACTED_ENV in env:
             answer = self._contractions({**env, _DUE: self._clock() + _WAITS})
         else:
@@ -95,12 +95,12 @@ class BatchedApp:
         start_response(answer.status, answer.headers, answer.exc_info)
         return answer.body
 
-    def _look(self, envs: Sequence[Env]) -> Sequence[UpstreamResponse | None]:
-        return [_newest(answers, expected) for answers, expected in self._ask(envs, _LOOKS)]
+    def _head(self, envs: Sequence[Env]) -> Sequence[UpstreamResponse | None]:
+        return [_newest(answers, expected) for answers, expected in self._ask(envs, _HEAD_TIMEOUT)]
 
     def _contract(self, envs: Sequence[Env]) -> Sequence[UpstreamResponse | None]:
         late = [env[_DUE] < self._clock() for env in envs]
-        asked = iter(self._ask([env for env, one in zip(envs, late, strict=True) if not one], _CONTRACTS))
+        asked = iter(self._ask([env for env, one in zip(envs, late, strict=True) if not one], _CONTRACT_TIMEOUT))
         return [
             UpstreamResponse.build(_LATE, [("Content-Length", "0")], ()) if one else _stored(*next(asked))
             for one in late
@@ -114,7 +114,7 @@ class BatchedApp:
         for number, requests in enumerate(sent):
             for server, request in requests:
                 by_server[server].append((number, request))
-        found: list[list[ObjectAnswer]] = [[] for _ in envs]
+        received: list[list[ObjectAnswer]] = [[] for _ in envs]
 
         def ask(server: Server) -> None:
             numbers, requests = zip(*by_server[server], strict=True)
@@ -125,13 +125,13 @@ class BatchedApp:
                 log.info("%s:%d is not asked for several objects at once for a while: %s", *server, error)
                 return
             for number, answer in zip(numbers, answers, strict=True):
-                found[number].append(answer)
+                received[number].append(answer)
 
         green.map_concurrently(ask, list(by_server), len(by_server) or 1)
-        return list(zip(found, map(len, sent), strict=True))
+        return list(zip(received, map(len, sent), strict=True))
 
     def _requests(self, env: Env, policies: _Policies) -> Sequence[tuple[Server, ObjectRequest]]:
-        """One for each primary server; none when the request is left to the proxy."""
+        """The requests to the primary servers; none when the request is left to the proxy."""
         account, container, name = decoded_path(env).split("/", 4)[2:]
         if (account, container) not in policies:
             policies[account, container] = self._policy(env)
@@ -190,15 +190,15 @@ def send_batch(server: Server, requests: Sequence[ObjectRequest], patience: floa
     :raises OSError, HTTPException, Timeout, DecodeError: when it does not
     """
     body = encode_requests(requests)
-    with Timeout(_CONNECTS):
+    with Timeout(_CONNECT_TIMEOUT):
         connection = http_connect_raw(*server, METHOD, "/", headers={"Content-Length": str(len(body))})
     try:
         with Timeout(patience):
             connection.send(body)
             answer = connection.getresponse()
-            found = answer.read()
+            content = answer.read()
     finally:
         connection.close()
     if answer.status != 200:
-        raise DecodeError(f"it answers {answer.status} to a {METHOD}", found)
-    return decode_answers(found, len(requests))
+        raise DecodeError(f"it answers {answer.status} to a {METHOD}", content)
+    return decode_answers(content, len(requests))

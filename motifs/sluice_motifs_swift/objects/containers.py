@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from sluice_core.errors import PeerError
@@ -19,7 +19,7 @@ from sluice_core.store.store import Store
 from sluice_middleware.motifs.rights import OPERATOR
 from sluice_middleware.swift.proxy_api import close_if_possible, header_to_environ_key
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.response import UpstreamResponse
+from sluice_middleware.wsgi.response import Env, UpstreamResponse
 from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment
 from sluice_motifs.storage.shim import Shim
 from sluice_rewrites.accounts import accounts_after, copies_account
@@ -54,6 +54,19 @@ def list_objects(client: SwiftClient, account: str, container: str) -> Iterator[
         yield from (f"{account}/{container}/{row['name']}" for row in page)
 
 
+def send_request(client: SwiftClient, env: Env, request: str, expected: Collection[int]) -> None:
+    """Send a request without a body.
+
+    :param request: as errors name it
+    :param expected: statuses of success
+    :raises PeerError: when Swift answers with another one
+    """
+    answer = UpstreamResponse(client.app, env)
+    close_if_possible(answer.body)
+    if answer.code not in expected:
+        raise PeerError(f"swift answered `{answer.status}` to {request}")
+
+
 class Containers:
     def __init__(self, client: SwiftClient, clock: Callable[[], float] = time.time) -> None:
         self._client = client
@@ -65,7 +78,7 @@ class Containers:
         return "x-container-sync-to" in self._headers(account, container)
 
     def read_acl(self, account: str, container: str) -> str:
-        """Its read ACL as it is now."""
+        """The read ACL of a container as it is now."""
         return self._headers(account, container, fresh=True).get("x-container-read", "")
 
     def is_marked(self, account: str, container: str) -> bool:
@@ -79,14 +92,11 @@ class Containers:
         """
         env = make_environment("POST", account, container)
         env[header_to_environ_key(_MARK)] = ""
-        answer = UpstreamResponse(self._client.app, env)
-        close_if_possible(answer.body)
         self._known.pop((account, container), None)
-        if not 200 <= answer.code < 300 and answer.code != 404:
-            raise PeerError(f"swift answered `{answer.status}` to a POST of container `{container}`")
+        send_request(self._client, env, f"a POST of container `{container}`", (*range(200, 300), 404))
 
     def _headers(self, account: str, container: str, fresh: bool = False) -> dict[str, str]:
-        """Its headers by their names in lower case; none when it does not exist."""
+        """The headers of a container by their names in lower case; none when it does not exist."""
         now = self._clock()
         known = self._known.get((account, container))
         if known is not None and not fresh and known[0] > now:
@@ -123,9 +133,6 @@ class RetainedSources:
         if self._shim.copies.find(name) is not None:
             return
         env = make_environment("PUT", *name.split("/", 2)[:2])
-        answer = UpstreamResponse(self._client.app, env)
-        close_if_possible(answer.body)
-        if answer.code not in (201, 202):
-            raise PeerError(f"swift answered `{answer.status}` to the container of bytes that are kept of `{source}`")
+        send_request(self._client, env, f"the container of bytes that are kept of `{source}`", (201, 202))
         pieces = self._shim.read(source, OPERATOR, ()) if view.contracted else self._shim.own_bytes(view)
         self._shim.copies.store(name, view, view.plain, pieces)

@@ -12,17 +12,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from sluice_core.errors import PeerError
 from sluice_core.store.store import Store
 from sluice_middleware.motifs.object_views import ObjectViews, target_of
 from sluice_middleware.swift.direct_api import Timestamp
-from sluice_middleware.swift.proxy_api import POLICIES, close_if_possible
-from sluice_middleware.wsgi.response import UpstreamResponse
+from sluice_middleware.swift.proxy_api import POLICIES
 from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment
 from sluice_motifs.api import ExpansionError
 from sluice_motifs.storage.records import ItemView, Plain
 from sluice_motifs.storage.shim import CopyView, Reference
-from sluice_motifs_swift.objects.containers import list_containers, list_objects
+from sluice_motifs_swift.objects.containers import list_containers, list_objects, send_request
 from sluice_motifs_swift.objects.reads import ObjectReads
 from sluice_motifs_swift.objects.references import ObjectProofs, ReferenceRows
 from sluice_motifs_swift.objects.writes import ObjectWrites
@@ -81,7 +79,7 @@ class ObjectCopies:
         return self._reads.stored_bytes(name)
 
     def scan(self) -> Iterator[CopyView]:
-        """Of the accounts that agents found and of those with copies; those of other accounts stay."""
+        """Lists the copies of the accounts that agents found and of those with copies; those of other accounts stay."""
         for account, container in list_containers(self._store, self._client, copies_account):
             if container.startswith(_CONTAINER):
                 yield from filter(None, map(self.find, list_objects(self._client, account, container)))
@@ -93,10 +91,8 @@ class ObjectCopies:
         env = make_environment("DELETE", *target)
         stored = Timestamp(seen.version)
         env["HTTP_X_TIMESTAMP"] = Timestamp(stored.timestamp, offset=stored.offset + 1).internal
-        answer = UpstreamResponse(self._client.app, env)
-        close_if_possible(answer.body)
-        if answer.code not in (204, 404, 409):  # 409: it was stored again
-            raise PeerError(f"swift answered `{answer.status}` to a DELETE of a copy")
+        # 409: it was stored again
+        send_request(self._client, env, "a DELETE of a copy", (204, 404, 409))
 
     def refer(self, copy: str, item: str, seen: ItemView | None) -> None:
         version = Timestamp(self._clock()).normal if seen is None else seen.opaque.version
@@ -120,20 +116,17 @@ class ObjectCopies:
 
     def _container(self, account: str, policy: str) -> str:
         """Account and container of an account's copies under a storage policy, made at the first of them."""
-        found = POLICIES.get_by_name(policy)
-        if found is None:
+        storage_policy = POLICIES.get_by_name(policy)
+        if storage_policy is None:
             names = [one.name for one in POLICIES]
             near = difflib.get_close_matches(policy, names, 1)
             said = f"did you mean `{near[0]}`" if near else f"expected one of {', '.join(names)}"
             raise ExpansionError(f"there is no storage policy `{policy}`, {said}")
-        keeping, container = copies_account(account), f"{_CONTAINER}{found.name}"
+        keeping, container = copies_account(account), f"{_CONTAINER}{storage_policy.name}"
         if (account, container) not in self._made:
             env = make_environment("PUT", keeping, container)
-            env["HTTP_X_STORAGE_POLICY"] = found.name
-            answer = UpstreamResponse(self._client.app, env)
-            close_if_possible(answer.body)
-            if answer.code not in (201, 202):
-                raise PeerError(f"swift answered `{answer.status}` to the container of copies of `{account}`")
+            env["HTTP_X_STORAGE_POLICY"] = storage_policy.name
+            send_request(self._client, env, f"the container of copies of `{account}`", (201, 202))
             self._store.run(add_accounts(self._store.keys, [account]))
             self._made.add((account, container))
         return f"{keeping}/{container}"

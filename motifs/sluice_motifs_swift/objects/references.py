@@ -92,11 +92,11 @@ class ReferenceRows:
         # servers without the database are as good as those that lost it: the others must be a majority, or none
         if answered + codes.count(_MISSING) < len(codes) or 0 < answered < majority_size(len(codes)):
             raise PeerError(f"not all container servers tell the references to copy `{copy}`")
-        found: dict[str, str] = {}
+        latest: dict[str, str] = {}
         for _, rows in answers:
             for row in rows:
-                found[row["name"]] = max(found.get(row["name"], ""), row["last_modified"])
-        return [self._reference(copy, name, written) for name, written in found.items()]
+                latest[row["name"]] = max(latest.get(row["name"], ""), row["last_modified"])
+        return [self._reference(copy, name, written) for name, written in latest.items()]
 
     def drop(self, reference: Reference) -> None:
         """Remove a reference, unless it was added again since it was found."""
@@ -135,13 +135,13 @@ class ReferenceRows:
 
 
 def _rows(place: tuple[Any, ...], prefix: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     while True:
-        marker = found[-1]["name"] if found else ""
+        marker = listed[-1]["name"] if listed else ""
         _, rows = direct_get_container(*place, marker=marker, limit=_LISTED, prefix=prefix, **_PATIENCE)
-        found += rows
+        listed += rows
         if len(rows) < _LISTED:
-            return found
+            return listed
 
 
 def _digest(copy: str) -> str:
@@ -169,16 +169,16 @@ class ObjectProofs:
         target = target_of(reference.item)
         if target is None:
             return True
-        written, found = Timestamp(reference.version), self._find(target)
+        written, states = Timestamp(reference.version), self._find(target)
         if any(
-            time is not None and Timestamp(time.normal) > written and not _names(stored, reference)
-            for time, stored in filter(None, found)
+            time is not None and Timestamp(time.normal) > written and not _names_copy(stored, reference)
+            for time, stored in filter(None, states)
         ):
             return True
-        if None in found or any(_names(stored, reference) for _, stored in filter(None, found)):
+        if None in states or any(_names_copy(stored, reference) for _, stored in filter(None, states)):
             return False
         newest = self._views.stored(reference.item)
-        return newest is None or not (newest.contracted or _names(newest, reference))
+        return newest is None or not (newest.contracted or _names_copy(newest, reference))
 
     def _policies(self, account: str, container: str) -> Sequence[int]:
         """Indices of the storage policies that the object may have."""
@@ -210,7 +210,7 @@ class ObjectProofs:
         return green.map_concurrently(ask, nodes, len(nodes))
 
 
-def _names(stored: StoredObject | None, reference: Reference) -> bool:
+def _names_copy(stored: StoredObject | None, reference: Reference) -> bool:
     """Whether what a server has names the copy; so does what cannot be read."""
     if stored is None:
         return False

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class _Turn(Generic[S, T]):
-    """One who calls."""
+    """A caller that waits for its answer."""
 
     def __init__(self, request: S) -> None:
         self.request = request

@@ -42,8 +42,8 @@ class _ItemViews(Views):
     :param pinned: why those of an object with motifs must; empty when they need not
     """
 
-    def __init__(self, look: Callable[[str], ItemView | None], pinned: Callable[[ItemView], str]) -> None:
-        self.view_stored = look
+    def __init__(self, view_stored: Callable[[str], ItemView | None], pinned: Callable[[ItemView], str]) -> None:
+        self.view_stored = view_stored
         self._pinned = pinned
 
     def view(self, name: str) -> ItemView | None:

@@ -203,7 +203,7 @@ def test_motifs_are_attached_and_detached_once_nobody_else_works_at_the_item():
         others.append(HeldLeases(leases))
         assert others[0].acquire({"a"})
 
-    runtime = Runtime(shim, leases, load_templates(), around=ExpansionConfig(pause=pause))
+    runtime = Runtime(shim, leases, load_templates(), config=ExpansionConfig(pause=pause))
     for name in ("a", "b"):
         shim.put(name, TEXT)
     motif = runtime.create_motif("concat", {"of": "b"})

@@ -367,8 +367,8 @@ class Episode(Observer):
         self.liars = self.draws.random() < 0.5
         self.shim = MemoryShim(self.front_door, self.scheduler.switch, self.draws, clock=self.scheduler.wall_clock)
         self.leases = LosableLeases(self.scheduler)
-        around = ExpansionConfig(self.scheduler.start, self.scheduler.switch, self.scheduler.clock, observer=self)
-        self.openings = Openings(self.shim, self.leases, TEMPLATES, surroundings=around)
+        config = ExpansionConfig(self.scheduler.start, self.scheduler.switch, self.scheduler.clock, observer=self)
+        self.openings = Openings(self.shim, self.leases, TEMPLATES, config=config)
         self.contractor = Contractor(self.shim, self.leases, TEMPLATES, grace=GRACE, clock=self.scheduler.wall_clock)
         self.sharing = CopySharing(
             self.shim, TEMPLATES, self.attach_motif, self.contractor.contract, lambda motif, other: True

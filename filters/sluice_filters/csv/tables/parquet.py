@@ -226,8 +226,8 @@ class _Writer:
         )
 
 
-def _known(found: pa.DataType) -> pa.DataType:
+def _known(kind: pa.DataType) -> pa.DataType:
     """The type of a column; text where the first group has no value."""
     import pyarrow as pa
 
-    return pa.string() if pa.types.is_null(found) else found
+    return pa.string() if pa.types.is_null(kind) else kind

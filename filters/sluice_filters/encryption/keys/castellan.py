@@ -116,13 +116,13 @@ class CastellanKeys(WatchedKeys):
             except ValueError:  # of Barbican's client, and of what decodes a secret that is no symmetric key
                 problems.append(f"key `{key_id}`: expected the id of a secret that is {self.expected}")
 
-    def decode(self, key_id: str, found: Any) -> bytes:
+    def decode(self, key_id: str, secret: Any) -> bytes:
         """The bytes of a symmetric key that castellan gave.
 
         :raises KeySourceError: naming the identifier only
         """
         check_key_id(key_id)
-        encoded = found.get_encoded() if found is not None else None
+        encoded = secret.get_encoded() if secret is not None else None
         if not isinstance(encoded, bytes) or len(encoded) != SECRET_SIZE:
             raise KeySourceError(f"key `{key_id}` is not of {SECRET_SIZE} bytes (an AES key of 256 bits)")
         return encoded
@@ -148,9 +148,9 @@ class CastellanPasswords(CastellanKeys):
     expected: ClassVar[str] = "a passphrase"
     has_active: ClassVar[bool] = False
 
-    def decode(self, key_id: str, found: Any) -> bytes:
+    def decode(self, key_id: str, secret: Any) -> bytes:
         check_key_id(key_id)
-        encoded = found.get_encoded() if found is not None else None
+        encoded = secret.get_encoded() if secret is not None else None
         if not isinstance(encoded, str | bytes) or not encoded:
             raise KeySourceError(f"secret `{key_id}` is no passphrase")
         return encoded.encode() if isinstance(encoded, str) else encoded

@@ -37,12 +37,12 @@ class PasswordFile(WatchedKeys):
             data = json.loads(read_private(self.path))
         except ValueError:
             raise KeySourceError("not JSON") from None
-        found = data.get("passwords") if isinstance(data, dict) else None
-        if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        passwords = data.get("passwords") if isinstance(data, dict) else None
+        if not isinstance(passwords, dict) or not all(isinstance(one, str) for one in passwords.values()):
             raise KeySourceError('expected `{"passwords": {identifier: text}}`')
-        for key_id in found:
+        for key_id in passwords:
             check_key_id(key_id)
-        return Ring("", {key_id: one.encode() for key_id, one in found.items()})
+        return Ring("", {key_id: one.encode() for key_id, one in passwords.items()})
 
 
 def open_keys(options: Mapping[str, Any], prefix: str = "") -> KeyRing:

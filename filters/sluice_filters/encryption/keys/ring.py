@@ -19,8 +19,8 @@ from typing import ClassVar, Final
 from sluice_core.errors import CallerError
 from sluice_filters.key_ring import MissingKey, is_key_id
 
-#: Seconds between two looks at the source.
-_PATIENCE: Final = 1.0
+#: Seconds between two checks of the source.
+_INTERVAL: Final = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class WatchedKeys:
         self._clock = clock
         self._ring = Ring()
         self._seen: object = None
-        self._looked = float("-inf")
+        self._checked_at = float("-inf")
         #: What is wrong with the source now; empty when nothing is.
         self.problem = ""
 
@@ -74,36 +74,36 @@ class WatchedKeys:
 
     def active(self) -> str:
         """As of :class:`~sluice_filters.key_ring.KeyRing`."""
-        self._look(_PATIENCE)
+        self._refresh(_INTERVAL)
         if not self._ring.active:
-            raise MissingKey(self._lacking("no active key"))
+            raise MissingKey(self._explain("no active key"))
         return self._ring.active
 
     def secret(self, key_id: str) -> bytes:
         """As of :class:`~sluice_filters.key_ring.KeyRing`."""
-        self._look(_PATIENCE)
-        found = self._ring.secrets.get(key_id)
-        if found is None:
-            self._look(0.0)
-            found = self._ring.secrets.get(key_id)
-        if found is None:
-            raise MissingKey(self._lacking(f"no key `{key_id}`"))
-        return found
+        self._refresh(_INTERVAL)
+        secret = self._ring.secrets.get(key_id)
+        if secret is None:
+            self._refresh(0.0)
+            secret = self._ring.secrets.get(key_id)
+        if secret is None:
+            raise MissingKey(self._explain(f"no key `{key_id}`"))
+        return secret
 
     def identifiers(self) -> tuple[str, ...]:
         """The keys that are here."""
-        self._look(_PATIENCE)
+        self._refresh(_INTERVAL)
         return tuple(sorted(self._ring.secrets))
 
-    def _lacking(self, what: str) -> str:
+    def _explain(self, what: str) -> str:
         return f"{what} in {self.name}" + (f": {self.problem}" if self.problem else "")
 
-    def _look(self, patience: float) -> None:
-        """Follow the source, unless it was looked at less than ``patience`` seconds ago."""
+    def _refresh(self, max_age: float) -> None:
+        """Read the source if it has changed, unless it was checked less than ``max_age`` seconds ago."""
         now = self._clock()
-        if now - self._looked < (max(patience, self.retry) if self.problem else patience):
+        if now - self._checked_at < (max(max_age, self.retry) if self.problem else max_age):
             return
-        self._looked = now
+        self._checked_at = now
         problem = ""
         try:
             signature = _signature(self.path)
@@ -120,7 +120,7 @@ class WatchedKeys:
 
 
 def _signature(path: Path) -> tuple[int, ...]:
-    """Something that changes when the file of that name does: a rewrite by rename is another inode.
+    """A value that changes when the file of that name does: a rewrite by rename is another inode.
 
     :raises KeySourceError: when there is no such file
     """

@@ -41,7 +41,7 @@ class Store:
             self.shim,
             LocalLeases(),
             self.templates,
-            around=ExpansionConfig(clock=lambda: self.now),
+            config=ExpansionConfig(clock=lambda: self.now),
             may_share=lambda motif, other: self.sharers,
         )
         self.sweeper = CopySweeper(self.shim.copies)

@@ -29,8 +29,8 @@ def told():
 def storage(told):
     shim = MemoryShim(lambda name, chain: shim.own_bytes(shim.view(name)))
     observer = EventObserver(lambda *event: told.append(event))
-    around = ExpansionConfig(spawn=lambda work: work(), observer=observer)
-    runtime = Runtime(shim, LocalLeases(), {"concat": Unsteady}, around=around)
+    config = ExpansionConfig(spawn=lambda work: work(), observer=observer)
+    runtime = Runtime(shim, LocalLeases(), {"concat": Unsteady}, config=config)
     for name in ("source", "item"):
         shim.put(name, b"abc")
     runtime.attach_motif("item", runtime.create_motif("concat", {"of": "source"}))

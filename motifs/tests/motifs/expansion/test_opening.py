@@ -88,12 +88,12 @@ class Events(Observer):
 
 
 class Store:
-    def __init__(self, leases=None, around=None):
+    def __init__(self, leases=None, config=None):
         self.events = Events()
         self.shim = MemoryShim(self.read)
         self.leases = leases or LocalLeases()
-        around = around or ExpansionConfig(observer=self.events)
-        self.runtime = Runtime(self.shim, self.leases, TEMPLATES, around=around)
+        config = config or ExpansionConfig(observer=self.events)
+        self.runtime = Runtime(self.shim, self.leases, TEMPLATES, config=config)
         self.shim.put("source", CONTENT)
 
     def read(self, name, chain=(), start=0, stop=None):
@@ -248,7 +248,7 @@ def test_a_motif_whose_source_is_gone_is_detached_while_the_bytes_are_there(stor
 
 
 def test_a_hanging_template_is_given_up_and_the_item_can_be_made_by_somebody_else(store):
-    store = Store(around=ExpansionConfig(stalled=0.01))
+    store = Store(config=ExpansionConfig(stalled=0.01))
     store.contracted("held")
     reader = store.read("item")
     next(reader)
@@ -308,7 +308,7 @@ def test_a_long_expansion_renews_its_lease_and_ends_at_its_limit(monkeypatch):
 
 def test_expansions_take_turns(store):
     turns = Turns(1, lambda name: "tenant")
-    store = Store(around=ExpansionConfig(turns=turns))
+    store = Store(config=ExpansionConfig(turns=turns))
     store.contracted("held")
     first = store.read("item")
     next(first)

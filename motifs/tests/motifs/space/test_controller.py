@@ -54,16 +54,16 @@ class Cluster:
         self.suspended = ""
         self.in_use = set()
         self.told, self.reports = [], []
-        around = SpaceConfig(
+        config = SpaceConfig(
             guard=lambda: self.suspended,
             report=self.reports.append,
-            tell=lambda *event: self.told.append(event),
+            report_event=lambda *event: self.told.append(event),
             clock=lambda: self.now,
             now=lambda: 1.7e9,
             in_use=lambda name: name in self.in_use,
             **more,
         )
-        self.controller = SpaceController(self.runtime, rules, self.leases, "n1", around)
+        self.controller = SpaceController(self.runtime, rules, self.leases, "n1", config)
         self.runtime.items.watch(self.controller)
 
     def read(self, name, chain=()):
@@ -426,8 +426,8 @@ def test_it_runs_by_itself(rules):
     cluster.put(*NAMES)
     rules.space = Space("a", "tenant", 4 * SIZE)
     reports = queue.SimpleQueue()
-    around = SpaceConfig(report=reports.put)
-    controller = SpaceController(cluster.runtime, rules, LocalLeases(), "n1", around)
+    config = SpaceConfig(report=reports.put)
+    controller = SpaceController(cluster.runtime, rules, LocalLeases(), "n1", config)
     controller.start()
     try:
         for _ in range(20):

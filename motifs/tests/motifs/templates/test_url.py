@@ -17,13 +17,13 @@ from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
 from sluice_motifs.storage.records import Record
 from sluice_motifs.templates import http_fetch
-from sluice_motifs.templates.http_fetch import Patience, requested
+from sluice_motifs.templates.http_fetch import Timeouts, open_url
 from sluice_motifs.templates.registry import load_templates
 from sluice_motifs.testing.memory_shim import MemoryShim
 
 PAGE = b"what the Web has\n" * 4000
 LOOPBACK = UrlAllowlist(["127.0.0.0/8"])
-PATIENCE = Patience(total=10)
+TIMEOUTS = Timeouts(total=10)
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ def server():
         yield server
 
 
-def fetch(url, hosts=LOOPBACK, patience=PATIENCE, check=lambda: None):
-    with requested("GET", url, hosts, patience, check) as answer:
+def fetch(url, hosts=LOOPBACK, timeouts=TIMEOUTS, check=lambda: None):
+    with open_url("GET", url, hosts, timeouts, check) as answer:
         return b"".join(answer.pieces)
 
 
@@ -128,12 +128,12 @@ def test_an_endless_source_is_cut_at_the_size_of_the_item(server, mirror):
 
 @pytest.mark.parametrize("begun", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"])
 def test_a_silent_source_is_given_up_and_its_lease_is_kept_until_then(server, begun, monkeypatch):
-    monkeypatch.setattr(http_fetch, "_LOOK", 0.02)
+    monkeypatch.setattr(http_fetch, "_CHECK_INTERVAL", 0.02)
     server.answers["slow"] = silent(server, begun)
     checks = []
-    patience = Patience(total=10, idle=0.2)
+    timeouts = Timeouts(total=10, idle=0.2)
     with pytest.raises(ExpansionError, match="gave no byte for too long"):
-        fetch(server.url("slow"), patience=patience, check=lambda: checks.append(1))
+        fetch(server.url("slow"), timeouts=timeouts, check=lambda: checks.append(1))
     assert len(checks) > 3
 
 
@@ -146,7 +146,7 @@ def test_headers_that_never_end_take_no_longer_than_the_whole_may(server):
     server.answers["slow"] = dribbling
     began = time.monotonic()
     with pytest.raises(ExpansionError, match="gave no byte for too long"):
-        fetch(server.url("slow"), patience=Patience(total=0.3))
+        fetch(server.url("slow"), timeouts=Timeouts(total=0.3))
     assert time.monotonic() - began < 5
 
 

@@ -27,7 +27,7 @@ class FolderStorage:
         self.shim = FileShim(self._files, self._folder, self._tracker, self._read)
         templates = {ShiftedCopy.info.keyword: ShiftedCopy}
         self._openings = Openings(
-            self.shim, LocalLeases(), templates, surroundings=ExpansionConfig(spawn=self.shim.pinning.spawn)
+            self.shim, LocalLeases(), templates, config=ExpansionConfig(spawn=self.shim.pinning.spawn)
         )
 
     def put(self, name, content):
@@ -38,7 +38,7 @@ class FolderStorage:
             with self._files.changing(file):
                 os.ftruncate(file, 0)
                 os.write(file, content)
-            self._tracker.file(os.fstat(file).st_ino).settle(file)
+            self._tracker.file(os.fstat(file).st_ino).end_write(file)
         finally:
             os.close(file)
 

@@ -47,11 +47,11 @@ def test_a_file_shows_its_old_version_until_it_is_settled(folder):
     versions = [folder.version()]
     folder.write(b"new")
     assert folder.version() == versions[0]
-    folder.tracked.settle(folder.file)
+    folder.tracked.end_write(folder.file)
     versions.append(folder.version())
     for _ in range(3):  # within one tick of the clock, and of the same size
         folder.write(b"new")
-        folder.tracked.settle(folder.file)
+        folder.tracked.end_write(folder.file)
         versions.append(folder.version())
     assert len(set(versions)) == 5
 
@@ -59,7 +59,7 @@ def test_a_file_shows_its_old_version_until_it_is_settled(folder):
 def test_what_is_pinned_stays_and_is_seen_by_its_expansion_alone(folder):
     pins = folder.pinning.pin(frozenset({"source", "missing"}))
     folder.write(b"new")
-    folder.tracked.settle(folder.file)
+    folder.tracked.end_write(folder.file)
     with folder.pinning.reading(pins):
         pin = folder.pinning.find("source")
         assert b"".join(pin.read()) == b"old content"
@@ -79,7 +79,7 @@ def test_a_pin_waits_until_a_file_is_settled(folder, monkeypatch):
     waiting = threading.Thread(target=lambda: found.append(folder.pinning.pin(frozenset({"source"}))))
     waiting.start()
     assert not found
-    folder.tracked.settle(folder.file)
+    folder.tracked.end_write(folder.file)
     waiting.join()
     assert b"".join(found[0].found["source"].read()) == b"new content"
     found[0].release()

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_motifs.items import ItemTable
-from sluice_motifs_swift.cluster.activity_exchange import ActivityExchange, MotifActivity, tell_activity
+from sluice_motifs_swift.cluster.activity_exchange import ActivityExchange, MotifActivity, add_activity
 
 pytestmark = pytest.mark.service
 
@@ -55,7 +55,7 @@ def test_much_is_told_in_pieces_and_nonsense_passed_over(daemons, store):
         one.items.put(f"a/c/{number}", 1, True)
     store.client.xadd(store.keys.motif_activity, {"activity": b"{"})
     one.exchange.step()
-    store.run(tell_activity(store.keys, MotifActivity("n3/1", changed=(("a/d/1", 7, 1),))))
+    store.run(add_activity(store.keys, MotifActivity("n3/1", changed=(("a/d/1", 7, 1),))))
     other.exchange.step()
     assert len(other.items) == 4501
 
