@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from sluice_middleware.bandwidth.wait_queue import Transfer
 from sluice_middleware.swift.proxy_api import close_if_possible
+from sluice_middleware.wsgi.inputs import TransparentInput
 from sluice_middleware.wsgi.response import WrappedBody
 
 #: Bytes that pass at once, of a list or of a piece that waits for credit.
@@ -89,60 +90,75 @@ class Rechunked:
         close_if_possible(self._body)
 
 
-class ThrottledInput:
-    """``wsgi.input`` of an upload: bytes that were read wait for credit before they are returned.
+class UploadMetrics(Protocol):
+    """What is told of an upload while its body is read."""
+
+    def upload_admitted(self) -> None:
+        """Swift reads the body and so has authorized the upload; may be told again."""
+
+    def received(self, data: bytes) -> None:
+        """Bytes came; none at the end of the body."""
+
+
+class UploadInput(TransparentInput):
+    """``wsgi.input`` of an upload: bytes that were read wait for credit before they are counted and returned.
 
     Swift authorizes a request before it reads, so the first read opens the transfer, or counts the whole body when
-    nothing holds it back.  A read of bounded size returns
-    fewer bytes when many transfers wait for a low rate, and the rest with the next reads.
+    nothing holds it back.  A read of bounded size returns fewer bytes when many transfers wait for a low rate, and the
+    rest with the next reads.  It counts for bandwidth and for metrics: a second wrapper would be one more call for each
+    chunk of each upload.
     """
 
-    __slots__ = ("_counted", "_open", "_over", "_rest", "_source", "_transfer")
+    __slots__ = ("_begun", "_metrics", "_open", "_over", "_rest", "_transfer")
 
-    def __init__(self, source: Any, open_transfer: Callable[[], Transfer | None]) -> None:
+    def __init__(
+        self,
+        source: Any,
+        open_transfer: Callable[[], Transfer | None] | None = None,
+        metrics: UploadMetrics | None = None,
+    ) -> None:
         """
         :param open_transfer: called by the first read: opens the transfer of the upload; None when its bytes are
-            counted already and pass
+            counted already and pass, as they do without it
         """
-        self._source = source
+        super().__init__(source)
         self._open = open_transfer
+        self._metrics = metrics
         self._transfer: Transfer | None = None
-        self._over = self._counted = False
+        self._begun = self._over = False
         #: The part of what was read that has no credit yet.
         self._rest = _NOTHING
 
     def read(self, *args: Any) -> bytes:
         """As the wrapped input, or a part of that."""
+        if not self._begun:
+            self._begin()
         data: bytes
         transfer = self._transfer
-        if transfer is None and not self._counted:
-            transfer = self._begun()
-        if self._counted:
+        if transfer is None:
             data = self._source.read(*args)
-            return data
-        if not self._rest:
-            data = self._source.read(*args)
-            if data and transfer is not None and transfer.account.free:  # by far the most frequent
-                transfer.moved += len(data)
-                return data
-            self._rest = memoryview(data)
-        elif _is_bounded(args):
-            data = bytes(self._rest[: args[0]])
+        elif self._rest:
+            data = self._paid(transfer, self._of_rest(args), args)
         else:
-            data = bytes(self._rest) + self._source.read(*args)
-        if not _is_bounded(args):
-            self._rest = _NOTHING
-            self._paid(transfer, data, args)
-            return data
-        paid = self._paid_some(transfer, data, args)
-        self._rest = self._rest[paid:]
-        return data[:paid]
+            data = self._source.read(*args)
+            if data and transfer.account.free:  # by far the most frequent
+                transfer.moved += len(data)
+            else:
+                self._rest = memoryview(data)
+                data = self._paid(transfer, data, args)
+        if self._metrics is not None:
+            self._metrics.received(data)
+        return data
 
     def readline(self, *args: Any) -> bytes:
         """As the wrapped input."""
-        transfer = self._begun()
+        if not self._begun:
+            self._begin()
         data: bytes = self._line(*args) if self._rest else self._source.readline(*args)
-        self._paid(transfer, data, args)
+        if self._transfer is not None:
+            self._pay(self._transfer, data, args)
+        if self._metrics is not None:
+            self._metrics.received(data)
         return data
 
     def close(self) -> None:
@@ -150,12 +166,22 @@ class ThrottledInput:
         self._over = True
         if self._transfer is not None:
             self._transfer.close()
+        elif self._open is None:
+            close_if_possible(self._source)
 
-    def _begun(self) -> Transfer | None:
-        if self._transfer is None and not (self._over or self._counted):
+    def _begin(self) -> None:
+        if self._metrics is not None:
+            self._metrics.upload_admitted()
+        if self._open is not None and not self._over:
             self._transfer = self._open()
-            self._counted = self._transfer is None
-        return self._transfer
+        self._begun = True
+
+    def _of_rest(self, args: tuple[Any, ...]) -> bytes:
+        """What a read gives while there is a rest: some of that alone when it is bounded."""
+        if _is_bounded(args):
+            return bytes(self._rest[: args[0]])
+        more: bytes = self._source.read(*args)
+        return bytes(self._rest) + more
 
     def _line(self, size: int | None = None) -> bytes:
         """The next line, which begins in the rest."""
@@ -167,20 +193,23 @@ class ThrottledInput:
         more: bytes = self._source.readline(*(() if most < 0 else (most - len(client),)))
         return client + more
 
-    def _paid(self, transfer: Transfer | None, data: bytes, args: tuple[Any, ...]) -> None:
-        if data and transfer is not None:
+    def _paid(self, transfer: Transfer, data: bytes, args: tuple[Any, ...]) -> bytes:
+        """What may pass of ``data``, with which the rest begins: all of it when the read is not bounded."""
+        if data and _is_bounded(args):
+            size = transfer.acquire_some(len(data))
+            self._rest = self._rest[size:]
+            return data[:size]
+        if data:
+            self._rest = _NOTHING
+        self._pay(transfer, data, args)
+        return data
+
+    def _pay(self, transfer: Transfer, data: bytes, args: tuple[Any, ...]) -> None:
+        """Wait for credit for all of ``data``; a body that has ended ends its transfer."""
+        if data:
             transfer.acquire(len(data))
-        elif not data and args[:1] != (0,):
+        elif args[:1] != (0,):
             self.close()
-
-    def _paid_some(self, transfer: Transfer | None, data: bytes, args: tuple[Any, ...]) -> int:
-        if data and transfer is not None:
-            return transfer.acquire_some(len(data))
-        self._paid(None, data, args)
-        return len(data)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
 
 
 def _is_bounded(args: tuple[Any, ...]) -> bool:

@@ -24,7 +24,7 @@ from sluice_core.messages.bandwidth import ANY_POLICY, GET, PUT, Flow
 from sluice_core.resolve import Candidates
 from sluice_middleware.bandwidth import client_registry
 from sluice_middleware.bandwidth.agent_client import CreditClient
-from sluice_middleware.bandwidth.bodies import PIECE, Rechunked, ThrottledBody, ThrottledInput
+from sluice_middleware.bandwidth.bodies import PIECE, Rechunked, ThrottledBody, UploadInput, UploadMetrics
 from sluice_middleware.bandwidth.wait_queue import Transfer
 from sluice_middleware.log import Logger
 from sluice_middleware.swift.proxy_api import POLICIES
@@ -104,13 +104,18 @@ class BandwidthLimiter:
             body = Rechunked(body)
         return ThrottledBody(body, transfer)
 
-    def throttle_upload(self, env: Env, target: Target, candidates: Candidates) -> ThrottledInput | Transfer | None:
+    def throttle_upload(
+        self, env: Env, target: Target, candidates: Candidates, metrics: UploadMetrics | None = None
+    ) -> UploadInput | Transfer | None:
         """Throttle or count the body of a PUT; what it returns is to be closed when the PUT is answered.
 
         :param candidates: as of :meth:`throttle_download`
+        :param metrics: told of the body as it is read, on a proxy
         """
         client = self.client
         if client is None or (self._of_node and _REPLICATION_ENV in env):
+            if metrics is not None:
+                env["wsgi.input"] = UploadInput(env["wsgi.input"], metrics=metrics)
             return None
         length = content_length(env)
         if not self._of_node:
@@ -122,10 +127,9 @@ class BandwidthLimiter:
                 transfer = self._open(client, env, target, PUT, candidates)
                 transfer.count_from(progress)
                 return transfer
-        made = env["wsgi.input"] = ThrottledInput(
-            env["wsgi.input"], partial(self._open_upload, client, env, target, candidates, length)
-        )
-        return made
+        open_transfer = partial(self._open_upload, client, env, target, candidates, length)
+        throttled = env["wsgi.input"] = UploadInput(env["wsgi.input"], open_transfer, metrics)
+        return throttled
 
     def _open_upload(
         self, client: CreditClient, env: Env, target: Target, candidates: Candidates, length: int | None

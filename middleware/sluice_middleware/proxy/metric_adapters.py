@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import InitVar, dataclass, field
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from sluice_metrics.api import Response
 from sluice_metrics.meter.meter import RequestHandle
@@ -117,34 +117,6 @@ class RequestMetrics:
         sample, self._sample = self._sample, None
         if sample is not None:
             sample.end()
-
-
-class CountedInput:
-    """``wsgi.input`` of an upload; its first read means that Swift let the request in."""
-
-    __slots__ = ("_metrics", "_source")
-
-    def __init__(self, source: Any, metrics: RequestMetrics) -> None:
-        self._source = source
-        self._metrics = metrics
-
-    def read(self, *args: Any) -> bytes:
-        """As the wrapped input."""
-        if not self._metrics.begun:
-            self._metrics.upload_admitted()
-        data: bytes = self._source.read(*args)
-        self._metrics.received(data)
-        return data
-
-    def readline(self, *args: Any) -> bytes:
-        """As the wrapped input."""
-        self._metrics.upload_admitted()
-        data: bytes = self._source.readline(*args)
-        self._metrics.received(data)
-        return data
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
 
 
 def count_body(body: Iterable[bytes], metrics: RequestMetrics) -> Iterable[bytes]:

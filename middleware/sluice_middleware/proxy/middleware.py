@@ -31,7 +31,7 @@ from sluice_middleware.cache.visit import SEARCHED
 from sluice_middleware.log import Logger, open_logger
 from sluice_middleware.motifs.daemon_client import DaemonClient
 from sluice_middleware.motifs.rights import public_error
-from sluice_middleware.proxy.metric_adapters import CountedInput, RequestMetrics, count_body
+from sluice_middleware.proxy.metric_adapters import RequestMetrics, count_body
 from sluice_middleware.proxy.metric_loader import WorkerMetrics
 from sluice_middleware.proxy.metric_reporter import Reporter
 from sluice_middleware.proxy.object_handler import ObjectHandler
@@ -116,8 +116,7 @@ class ProxyMiddleware:
         metrics = RequestMetrics(self.meter.begin(*named), method, env.get("swift.source"), self._alive)
         throttled = None
         if method == "PUT":
-            throttled = self.limiter.throttle_upload(env, target, candidates)
-            env["wsgi.input"] = CountedInput(env["wsgi.input"], metrics)
+            throttled = self.limiter.throttle_upload(env, target, candidates, metrics)
         try:
             answer = self.handler.handle(env, target, candidates=candidates)
             body = self.limiter.throttle_download(env, target, answer, candidates) if method == "GET" else answer.body

@@ -33,7 +33,7 @@ from sluice_middleware.swift.proxy_api import (
     normalize_etag,
 )
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.inputs import RewoundInput, service_unavailable
+from sluice_middleware.wsgi.inputs import RewoundInput, WrappedInput, service_unavailable
 
 #: Bytes handed to a thread at once; one hand-over costs about 100 µs.
 BATCH: Final = 256 * 1024
@@ -65,15 +65,15 @@ class Encoder(Protocol):
         """After ``finish``: what undoes it; empty when nothing does or need be."""
 
 
-class EncodedInput:
+class EncodedInput(WrappedInput):
     """``wsgi.input`` that reads a plain body and gives the encoded one.
 
     ``expected`` is the Content-Length that the client announced, or None.
     """
 
     def __init__(self, env: Env, encoder: Encoder, expected: int | None, heavy: bool) -> None:
+        super().__init__(env["wsgi.input"])
         self._env = env
-        self._source = env["wsgi.input"]
         self._encoder = encoder
         self._expected = expected
         self._threaded = heavy and (expected is None or expected > INLINE)

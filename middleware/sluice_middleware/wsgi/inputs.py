@@ -1,4 +1,4 @@
-"""Wrappers of ``wsgi.input``: observed by filters, rewound after a sample, tracked to the end, or an iterable."""
+"""Wrappers of ``wsgi.input``, and their base: observed by filters, rewound, tracked to the end, or an iterable."""
 
 from __future__ import annotations
 
@@ -18,15 +18,33 @@ def service_unavailable(env: Env, error: SluiceError) -> HTTPException:
     return HTTPServiceUnavailable(request=Request(env), body=f"sluice: {error}\n", content_type="text/plain")
 
 
-class ObservedInput:
+class WrappedInput:
+    """``wsgi.input`` in the place of ``source``: the base of all that read from another one."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+
+class TransparentInput(WrappedInput):
+    """One that gives the bytes of ``source``: what is no ``read`` (eventlet's ``100 Continue``) is the source's."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+class ObservedInput(WrappedInput):
     """For streams that change no content: they see the bytes, Swift gets them.
 
     A stream is told of the end before the last bytes go on, wherever the reader stops.
     """
 
     def __init__(self, env: Env, stream: Stream) -> None:
+        super().__init__(env["wsgi.input"])
         self._env = env
-        self._source = env["wsgi.input"]
         self._stream = stream
         self._left = content_length(env)
         self._ended = False
@@ -52,12 +70,12 @@ class ObservedInput:
         return b""
 
 
-class RewoundInput:
+class RewoundInput(WrappedInput):
     """A body of which a sample was read, put together again."""
 
     def __init__(self, sample: bytes, source: Any) -> None:
+        super().__init__(source)
         self._sample = memoryview(sample)
-        self._source = source
 
     def read(self, size: int = -1) -> bytes:
         """The next ``size`` bytes at most, all when negative."""
@@ -73,11 +91,11 @@ class RewoundInput:
         return data
 
 
-class TrackedInput:
+class TrackedInput(TransparentInput):
     """Knows whether the whole body was read; ``expected`` is its announced length, None unknown."""
 
     def __init__(self, source: Any, expected: int | None) -> None:
-        self._source = source
+        super().__init__(source)
         self._left = expected
         self.complete = expected == 0
 
@@ -90,9 +108,6 @@ class TrackedInput:
             self._left -= len(data)
             self.complete = self._left <= 0
         return data
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
 
 
 class IterableInput:

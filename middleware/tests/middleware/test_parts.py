@@ -13,7 +13,8 @@ from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.options import OptionError
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.registry import load_metrics
-from sluice_middleware.proxy.metric_adapters import CountedBody, CountedInput, RequestMetrics
+from sluice_middleware.bandwidth.bodies import UploadInput
+from sluice_middleware.proxy.metric_adapters import CountedBody, RequestMetrics
 from sluice_middleware.proxy.metric_reporter import MESSAGE_LIMIT, Reporter
 from sluice_middleware.proxy.middleware import filter_factory
 from sluice_middleware.wsgi import sysmeta
@@ -153,7 +154,7 @@ def test_the_parts_of_a_request_count_bytes_but_no_operation():
 def test_an_upload_counts_from_its_first_read_and_while_it_runs():
     counted, alive = meter(), set()
     life = RequestMetrics(counted.begin("AUTH_a", "c"), "PUT", None, alive)
-    body = CountedInput(io.BytesIO(b"abcdef\nghi"), life)
+    body = UploadInput(io.BytesIO(b"abcdef\nghi"), metrics=life)
     assert totals(counted)["PUTS_SEC"] == 0
     assert body.read(3) == b"abc"
     assert alive == {life}

@@ -16,7 +16,7 @@ from sluice_core.resolve import Candidates
 from sluice_core.testing import assignment
 from sluice_middleware.bandwidth import limiter
 from sluice_middleware.bandwidth.agent_client import CreditClient
-from sluice_middleware.bandwidth.bodies import ThrottledBody, ThrottledInput
+from sluice_middleware.bandwidth.bodies import ThrottledBody, UploadInput
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.swift import green
@@ -328,7 +328,7 @@ class Paid:
 
 def test_a_throttled_input_reads_like_its_source():
     paid = Paid()
-    body = ThrottledInput(io.BytesIO(b"abcdef\nghi"), lambda: paid)
+    body = UploadInput(io.BytesIO(b"abcdef\nghi"), lambda: paid)
     assert (body.read(0), paid.closed) == (b"", 0)
     assert body.read(3) == b"abc"
     assert body.readline() == b"def\n"

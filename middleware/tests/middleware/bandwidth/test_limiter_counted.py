@@ -9,7 +9,7 @@ from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import PUT, Flow
 from sluice_core.messages.credit import CreditHello, TrafficReport
 from sluice_middleware.bandwidth.agent_client import CreditClient
-from sluice_middleware.bandwidth.bodies import ThrottledInput
+from sluice_middleware.bandwidth.bodies import UploadInput
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 
 BODY = os.urandom(300_000)
@@ -77,7 +77,7 @@ def test_an_upload_is_counted_by_the_position_of_the_servers_input(regulator, ag
 def test_an_upload_without_a_position_is_counted_as_it_is_read(regulator, agent, known):
     env = {"PATH_INFO": "/sda1/0/AUTH_a/c/o", "REQUEST_METHOD": "PUT", "wsgi.input": Counting(BODY), **known}
     paying = regulator.throttle_upload(env, TARGET, NoPolicies)
-    assert isinstance(env["wsgi.input"], ThrottledInput)
+    assert isinstance(env["wsgi.input"], UploadInput)
     assert env["wsgi.input"].read(10) == BODY[:10]
     paying.close()
     assert counted(agent, regulator.client) == (10, 0)

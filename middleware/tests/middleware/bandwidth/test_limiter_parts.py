@@ -13,7 +13,7 @@ from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, PUT, Flow
 from sluice_middleware.bandwidth import wait_queue
 from sluice_middleware.bandwidth.agent_client import CreditClient
-from sluice_middleware.bandwidth.bodies import ThrottledBody, ThrottledInput
+from sluice_middleware.bandwidth.bodies import ThrottledBody, UploadInput
 from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import Request
@@ -94,7 +94,7 @@ whole = st.sampled_from([("read", None), ("read", -1), ("readline", None), ("rea
 def test_an_input_split_into_parts_is_unchanged(words, sizes, calls):
     data = b"".join(words)
     transfer = Turns(sizes)
-    body, at = ThrottledInput(io.BytesIO(data), lambda: transfer), 0
+    body, at = UploadInput(io.BytesIO(data), lambda: transfer), 0
     for name, size in calls:
         found = getattr(body, name)(size)
         there = io.BytesIO(data)
@@ -114,7 +114,7 @@ def test_an_input_split_into_parts_is_unchanged(words, sizes, calls):
 
 def test_a_read_returns_the_charged_part_and_the_next_read_the_rest():
     transfer = Turns([30])
-    body = ThrottledInput(io.BytesIO(b"x" * 100), lambda: transfer)
+    body = UploadInput(io.BytesIO(b"x" * 100), lambda: transfer)
     assert [len(body.read(50)) for _ in range(5)] == [30, 20, 30, 20, 0]
     assert transfer.asked == [50, 20, 50, 20]
 
@@ -131,7 +131,7 @@ def test_filters_over_a_split_input_see_its_end():
             return b"!"
 
     stream = Ends()
-    given = ThrottledInput(io.BytesIO(BODY), lambda: Turns([1000, 70_000]))
+    given = UploadInput(io.BytesIO(BODY), lambda: Turns([1000, 70_000]))
     env = {"wsgi.input": given, "CONTENT_LENGTH": str(len(BODY))}
     body = ObservedInput(env, stream)
     assert b"".join(iter(lambda: body.read(65536), b"")) == BODY + b"!"

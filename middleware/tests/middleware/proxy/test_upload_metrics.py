@@ -12,7 +12,8 @@ from sluice_core.testing import FakeBus, assignment
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.meter.sampling import ONE_IN
 from sluice_metrics.registry import BUILT_IN
-from sluice_middleware.proxy.metric_adapters import CountedInput, RequestMetrics
+from sluice_middleware.bandwidth.bodies import UploadInput
+from sluice_middleware.proxy.metric_adapters import RequestMetrics
 from sluice_middleware.testing import ProxyStack
 
 NOISE = random.Random(3).randbytes(100_000)
@@ -127,7 +128,7 @@ class CutOff(io.BytesIO):
 def test_an_interrupted_upload_is_sampled_and_sub_requests_are_not(source, looked):
     meter = Meter([one() for one in BUILT_IN])
     life = RequestMetrics(meter.begin("a", "c", "o"), "PUT", source)
-    body = CountedInput(CutOff(TEXT[:3000]), life)
+    body = UploadInput(CutOff(TEXT[:3000]), metrics=life)
     assert body.read(2000) == TEXT[:2000]
     body.read(2000)
     with pytest.raises(OSError, match="disconnected"):
@@ -141,7 +142,7 @@ def test_an_interrupted_upload_is_sampled_and_sub_requests_are_not(source, looke
 
 def test_readline_is_sampled_like_read():
     meter = Meter([one() for one in BUILT_IN])
-    body = CountedInput(io.BytesIO(TEXT), RequestMetrics(meter.begin("a", "c", "o"), "PUT", None))
+    body = UploadInput(io.BytesIO(TEXT), metrics=RequestMetrics(meter.begin("a", "c", "o"), "PUT", None))
     while body.readline():
         pass
     column = meter.names.index("COMPRESSIBILITY")
@@ -154,3 +155,18 @@ def test_most_uploads_of_a_container_are_not_sampled(stand):
     column = stand.proxy.meter.names.index("COMPRESSIBILITY")
     amounts = {path: values[column] for path, _, values in stand.proxy.meter.changed() if path == "AUTH_a"}
     assert amounts == {"AUTH_a": 64 * 1024}
+
+
+def test_an_upload_that_nobody_throttles_is_counted_and_closes_its_source():
+    meter = Meter([one() for one in BUILT_IN])
+    metrics = RequestMetrics(meter.begin("a", "c", "o"), "PUT", None)
+    source = io.BytesIO(TEXT)
+    body = UploadInput(source, metrics=metrics)
+    assert not metrics.begun
+    assert (body.read(0), metrics.begun) == (b"", True)
+    assert body.read(10) + body.read() == TEXT
+    metrics.flush()
+    column = meter.names.index("PUT_BW")
+    assert {values[column] for _, _, values in meter.changed()} == {len(TEXT)}
+    body.close()
+    assert source.closed
