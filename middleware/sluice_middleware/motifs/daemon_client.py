@@ -1,4 +1,4 @@
-"""A proxy worker's calls to its node's motif daemon."""
+"""A proxy worker's calls to its node's motif daemon, and what it tells that each second."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self
 
-from sluice_core.errors import PeerError
-from sluice_middleware.motifs.daemon_protocol import WorkerCall, WorkerReply, receive_frame, send_frame
+from sluice_core.errors import PeerError, SluiceError
+from sluice_middleware.motifs.daemon_protocol import REPORT, WorkerCall, WorkerReply, receive_frame, send_frame
 from sluice_middleware.swift import green
 from sluice_middleware.wsgi.response import OwnersError, RefusedRequest
 
@@ -17,6 +17,8 @@ _CONNECT: Final = 5.0
 PATIENCE: Final = 75.0
 #: Seconds after which a client may try again.
 RETRY_AFTER: Final = 5
+#: Objects of either kind that are told of in a second.
+MOST: Final = 1000
 
 
 class DaemonAway(OwnersError):
@@ -68,11 +70,6 @@ class GrantedCall:
         self._connection = connection
         self._first: bytes | None = None
 
-    @property
-    def holds(self) -> bool:
-        """Whether the daemon has not taken it back."""
-        return not green.is_readable(self._connection)
-
     def begin(self) -> None:
         """Wait for the first of the bytes that follow the reply.
 
@@ -84,7 +81,7 @@ class GrantedCall:
             self.close()
             raise
 
-    def pieces(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[bytes]:
         """The bytes that follow the reply.
 
         :raises PeerError: when they end without having been proven
@@ -117,3 +114,49 @@ class GrantedCall:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class ItemReports:
+    """Tells the daemon each second of objects that were read, and of those that clients changed.
+
+    The proxy answers a GET without the daemon when the bytes are there, and the daemon orders objects by their opens.
+    It knows no other way that a client deleted an object, or wrote it anew without motifs.  What is beyond a bound, or
+    cannot be sent, is left out: an order by opens does not need every single one, and the daemon looks at an object
+    before it contracts it.
+    """
+
+    def __init__(self, daemon: DaemonClient) -> None:
+        self._daemon = daemon
+        self._opens: dict[str, int] = {}
+        self._changed: set[str] = set()
+        self._started = False
+
+    def note_open(self, name: str) -> None:
+        """An object with motifs is read whose bytes are there."""
+        if self._begun():
+            before = self._opens.pop(name, 0)
+            if before or len(self._opens) < MOST:
+                self._opens[name] = before + 1
+
+    def note_change(self, name: str) -> None:
+        """A client wrote or deleted an object, which may have had motifs."""
+        if self._begun() and len(self._changed) < MOST:
+            self._changed.add(name)
+
+    def _begun(self) -> bool:
+        """Whether there is somebody to tell; the first object that is noted begins it, which is after the fork."""
+        if self._daemon.path and not self._started:
+            self._started = True
+            green.each_second(self.send)
+        return self._started
+
+    def send(self) -> None:
+        """Tell what was noted, the last open last."""
+        if not self._opens and not self._changed:
+            return
+        call = WorkerCall(REPORT, "", opens=self._opens, changed=tuple(sorted(self._changed)))
+        self._opens, self._changed = {}, set()
+        try:
+            self._daemon.call(call).close()
+        except SluiceError:
+            return  # the daemon is away; nothing depends on it

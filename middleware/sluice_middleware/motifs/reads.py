@@ -11,26 +11,32 @@ Theory of operation.
 * New content, after a source changed, or made by a motif that is not exact, has another size and ETag, which nobody
   knows before its end.  It is sent without them.  Ranges, conditions and requests of Swift's own wait until it is in
   its place, and ask again then.
-* It has a time of its own (``content_times``).
+* It has a time of its own, which clients are shown and by which conditions are judged.  An object server judges by the
+  time of the data file, which is that of a client's upload before: it says 304 where the content has changed since, and
+  lets If-Unmodified-Since pass.  Both show in its answer, so objects without motifs cost nothing.
 
-Whether an object is out of date is judged here, so a daemon that is away hurts those alone that must be made.
+Whether an object is out of date is judged once, by :meth:`MotifReads._staleness`, so a daemon that is away hurts those
+alone that must be made.  Where the daemon makes all the bytes in any case, its reply says so instead
+(:meth:`MotifReads._open`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import formatdate
+from functools import partial
+from types import SimpleNamespace
 from typing import Final
 
 from sluice_core.errors import PeerError, SluiceError
-from sluice_middleware.motifs import content_times
-from sluice_middleware.motifs.contracted_bodies import LazyBody, MadeBody, respond_range
-from sluice_middleware.motifs.daemon_client import RETRY_AFTER, DaemonClient, GrantedCall
+from sluice_middleware.motifs.daemon_client import RETRY_AFTER, DaemonClient, GrantedCall, ItemReports
 from sluice_middleware.motifs.daemon_protocol import EXPAND, OPEN, WorkerCall
-from sluice_middleware.motifs.item_reports import ItemReports
 from sluice_middleware.motifs.object_views import ObjectViews, item_name, view_of
 from sluice_middleware.swift.proxy_api import Request, close_if_possible
 from sluice_middleware.wsgi import sysmeta
+from sluice_middleware.wsgi.decoding import respond_ranges
 from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import CONDITIONS, App, Env, Headers, OwnersError, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject
@@ -43,6 +49,8 @@ COPY_SOURCES: Final = frozenset(("SSC", "VW", "OV"))
 _UNKNOWN: Final = "unknown"
 #: Of the object that was there; the new content has others.
 _OF_THE_OLD: Final = frozenset(("etag", "content-length", "last-modified", "x-timestamp", "content-range"))
+_MODIFIED_SINCE: Final = "HTTP_IF_MODIFIED_SINCE"
+_OF_A_BODY: Final = frozenset(("content-length", "content-range"))
 
 
 class NotAnswered(OwnersError):
@@ -72,13 +80,12 @@ class MotifReads:
         try:
             stored = StoredObject(answer.headers)
             view = view_of(item_name(target), stored)
-            # what is made for this very request is judged where it is made
-            stale = "" if _is_made(env, stored, answer) else self._staleness(env, view)
+            stale = self._staleness(env, view, answer)
             if stale and env["REQUEST_METHOD"] == "GET":
-                return self._made(env, view, answer)
-            if content_times.is_modified(env, stored, answer):
+                return self._made(env, view, answer, stale=True)
+            if is_modified(env, stored, answer):
                 raise NotAnswered(f"`{view.name}` changes again and again")
-            answer = content_times.judged(env, stored, answer)
+            answer = apply_content_time(env, stored, answer)
             if not stored.contracted:
                 if env["REQUEST_METHOD"] == "GET" and answer.code in (200, 206):
                     self._reports.note_open(view.name)
@@ -87,7 +94,7 @@ class MotifReads:
                 size = stored.size if answer.code == 200 else None
                 answer.headers = sysmeta.plain_headers(answer.headers, size)
             else:
-                return self._expanded(env, view, answer)
+                return self._made(env, view, answer, stale=False)
         except BaseException:
             close_if_possible(answer.body)
             raise
@@ -95,8 +102,11 @@ class MotifReads:
             answer.headers.append((sysmeta.STALE, stale))
         return answer
 
-    def _staleness(self, env: Env, view: ItemView) -> str:
+    def _staleness(self, env: Env, view: ItemView, answer: UpstreamResponse) -> str:
         """`true` when the object is out of date, empty when it is not; a HEAD may say that nobody knows."""
+        is_get = env["REQUEST_METHOD"] == "GET"
+        if view.contracted and answer.code == 200 and is_get and not _is_for_the_whole(env):
+            return ""  # the daemon makes all the bytes in any case, and says whether they are those of the object
         try:
             if not may_get_stale(view, self._templates):
                 return ""
@@ -107,39 +117,28 @@ class MotifReads:
                 raise OwnersError(f"{error}") from error
             return _UNKNOWN
 
-    def _expanded(self, env: Env, view: ItemView, answer: UpstreamResponse) -> UpstreamResponse:
-        """The bytes of a contracted object that is not out of date."""
+    def _made(self, env: Env, view: ItemView, answer: UpstreamResponse, stale: bool) -> UpstreamResponse:
+        """The bytes that the daemon makes of an object that is contracted, or ``stale``."""
         close_if_possible(answer.body)
         headers = sysmeta.plain_headers(answer.headers, view.plain.size)
-        if env.get("swift.source") in COPY_SOURCES and "HTTP_RANGE" not in env and self._is_exact(view):
-            lazy = LazyBody(lambda: self._open(view, 0, None))
-            return UpstreamResponse.build(answer.status, self._marked(env, view, headers, 200), lazy)
-        if "," in env.get("HTTP_RANGE", ""):
-            self._wait(view)  # parts are asked for one by one while they are sent, and may be in their place by then
-        if Request(env).range is not None:  # a malformed one is for the whole object
-            ranged = respond_range(
-                env, headers, view.plain.size, view.plain.digest, lambda *span: self._same(view, *span)
-            )
-            return UpstreamResponse.build(*ranged)
-        granted = self._open(view, 0, None)
-        if not granted.reply.same:
-            return self._new_content(env, view, headers, granted)
-        return UpstreamResponse.build("200 OK", headers, MadeBody(granted))
-
-    def _made(self, env: Env, view: ItemView, answer: UpstreamResponse) -> UpstreamResponse:
-        """The new content of an object that is out of date."""
-        close_if_possible(answer.body)
-        if _is_for_the_whole(env):
+        whole = _is_for_the_whole(env)
+        if stale and whole:
             self._wait(view)
-        granted = self._open(view, 0, None)
-        return self._new_content(env, view, sysmeta.plain_headers(answer.headers, None), granted)
-
-    def _new_content(self, env: Env, view: ItemView, headers: Headers, granted: GrantedCall) -> UpstreamResponse:
-        if _is_for_the_whole(env):
-            granted.close()
-            self._wait(view)
-        kept = [(name, value) for name, value in headers if name.lower() not in _OF_THE_OLD]
-        return UpstreamResponse.build("200 OK", kept, MadeBody(granted))
+        if not stale:
+            if env.get("swift.source") in COPY_SOURCES and "HTTP_RANGE" not in env and self._is_exact(view):
+                lazy = LazyBody(lambda: self._open(view, new_content=True))
+                return UpstreamResponse.build(answer.status, self._marked(env, view, headers, 200), lazy)
+            if "," in env.get("HTTP_RANGE", ""):
+                # parts are asked for one by one while they are sent, and may be in their place by then
+                self._wait(view)
+            if Request(env).range is not None:  # a malformed one is for the whole object
+                one_range = SimpleNamespace(app_iter_range=partial(self._open, view))
+                plain = view.plain
+                return UpstreamResponse.build(*respond_ranges(env, headers, plain.size, plain.digest, one_range))
+        granted = self._open(view, new_content=not whole)
+        if stale or not granted.reply.same:
+            headers = [(name, value) for name, value in headers if name.lower() not in _OF_THE_OLD]
+        return UpstreamResponse.build("200 OK", headers, granted)
 
     def _wait(self, view: ItemView) -> None:
         """Until the bytes are in their place.
@@ -149,16 +148,10 @@ class MotifReads:
         self._daemon.call(WorkerCall(EXPAND, view.name)).close()
         raise NotAnswered(f"`{view.name}` changes again and again")
 
-    def _same(self, view: ItemView, start: int, stop: int | None) -> GrantedCall:
-        granted = self._open(view, start, stop)
-        if not granted.reply.same:
-            granted.close()
-            self._wait(view)
-        return granted
-
-    def _open(self, view: ItemView, start: int, stop: int | None) -> GrantedCall:
+    def _open(self, view: ItemView, start: int = 0, stop: int | None = None, new_content: bool = False) -> GrantedCall:
         """The bytes that the daemon makes; the first are there, since what ends later can only be cut.
 
+        :param new_content: whether others will do than those that the object had
         :raises NotAnswered: when the bytes are in their place by now, or are not made after all
         """
         sources = tuple(sources_by_name(view.record.motifs, view.name, self._templates))
@@ -170,6 +163,9 @@ class MotifReads:
             granted.begin()
         except PeerError as error:
             raise NotAnswered(f"`{view.name}` cannot be read: {error}") from error
+        if not granted.reply.same and not new_content:
+            granted.close()
+            self._wait(view)
         return granted
 
     def _is_exact(self, view: ItemView) -> bool:
@@ -182,11 +178,56 @@ class MotifReads:
         return [*headers, (sysmeta.COPIED, json.dumps({"n": view.name, "v": view.plain.version}))]
 
 
-def _is_made(env: Env, stored: StoredObject, answer: UpstreamResponse) -> bool:
-    """Whether the daemon is asked for all the bytes in any case, and says whether they are those of the object."""
-    return stored.contracted and answer.code == 200 and env["REQUEST_METHOD"] == "GET" and not _is_for_the_whole(env)
-
-
 def _is_for_the_whole(env: Env) -> bool:
     """Whether size and ETag must be known before an answer begins."""
     return env.get("swift.source") is not None or "HTTP_RANGE" in env or not env.keys().isdisjoint(CONDITIONS)
+
+
+def is_modified(env: Env, stored: StoredObject, answer: UpstreamResponse) -> bool:
+    """Whether a 304 is to be asked for again, without If-Modified-Since, which is taken out of the request."""
+    if not stored.made or answer.code != 304 or _MODIFIED_SINCE not in env:
+        return False
+    since = Request(env).if_modified_since
+    if since is None or _shown(stored) <= since.timestamp():
+        return False
+    del env[_MODIFIED_SINCE]
+    return True
+
+
+def apply_content_time(env: Env, stored: StoredObject, answer: UpstreamResponse) -> UpstreamResponse:
+    """The answer with the time that clients see; 412 where they asked for nothing as late as that."""
+    if not stored.made:
+        return answer
+    times = {"last-modified": formatdate(_shown(stored), usegmt=True), "x-timestamp": f"{stored.modified:016.05f}"}
+    answer.headers = [(name, times.get(name.lower(), value)) for name, value in answer.headers]
+    until = Request(env).if_unmodified_since
+    if answer.code not in (200, 206) or until is None or _shown(stored) <= until.timestamp():
+        return answer
+    close_if_possible(answer.body)
+    headers = [(name, value) for name, value in answer.headers if name.lower() not in _OF_A_BODY]
+    return UpstreamResponse.build("412 Precondition Failed", [*headers, ("Content-Length", "0")], [b""])
+
+
+def _shown(stored: StoredObject) -> int:
+    """Seconds since 1970, rounded as Swift does."""
+    return math.ceil(stored.modified)
+
+
+class LazyBody:
+    """Bytes that are made only when somebody reads them: a copy may do without."""
+
+    def __init__(self, open_call: Callable[[], GrantedCall]) -> None:
+        self._open = open_call
+        self._granted: GrantedCall | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._granted = self._open()
+        if not self._granted.reply.same:
+            self.close()
+            raise PeerError("the object changed while it was copied")
+        yield from self._granted
+
+    def close(self) -> None:
+        """Read no more."""
+        if self._granted is not None:
+            self._granted.close()

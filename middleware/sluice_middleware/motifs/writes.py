@@ -21,9 +21,8 @@ from sluice_core.describe import MOTIF
 from sluice_core.messages.elasticity import ATTACH as MOTIF_KEYWORD
 from sluice_core.resolve import Candidates
 from sluice_middleware.motifs.attachments import HEADER_ENV, parse_attachments
-from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient
+from sluice_middleware.motifs.daemon_client import DaemonAway, DaemonClient, ItemReports
 from sluice_middleware.motifs.daemon_protocol import ATTACH, CHANGE, COPY, WorkerCall, WorkerReply
-from sluice_middleware.motifs.item_reports import ItemReports
 from sluice_middleware.motifs.object_views import ObjectViews, item_name, target_of
 from sluice_middleware.motifs.reads import COPY_SOURCES
 from sluice_middleware.motifs.rights import identity_of

@@ -27,8 +27,7 @@ from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import ChainEncoder, chain_reader
 from sluice_filters.visits import Reply
 from sluice_middleware.log import Logger
-from sluice_middleware.motifs.daemon_client import PATIENCE, DaemonClient
-from sluice_middleware.motifs.item_reports import ItemReports
+from sluice_middleware.motifs.daemon_client import PATIENCE, DaemonClient, ItemReports
 from sluice_middleware.motifs.reads import MotifReads, NotAnswered
 from sluice_middleware.motifs.writes import MotifWrites
 from sluice_middleware.proxy import subrequests

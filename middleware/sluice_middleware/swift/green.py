@@ -133,14 +133,6 @@ def on_readable(connection: socket.socket, function: Callable[[], bool]) -> None
     spawn_n(loop)
 
 
-def is_readable(connection: socket.socket) -> bool:
-    """Whether there is something to read, or the peer has ended the connection; waits for nothing."""
-    select = patcher.original("select")
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    return bool(poll.poll(0))
-
-
 class InterruptibleSleep:
     """A sleep of one green thread that others may end early; may be used again."""
 

@@ -244,21 +244,32 @@ def respond(item: TransformedObject, answer: UpstreamResponse, env: Env) -> tupl
         return answer.status, item.headers(item.size), item.read_all().started()
     headers = [(name, value) for name, value in item.headers(item.size) if name.lower() != "content-range"]
     etag = sysmeta.find_header(answer.headers, sysmeta.ETAG)
+    status, sent, body = respond_ranges(env, headers, item.size, etag, _Ranges(item))
+    if code == 416 and status.startswith("206") and item.content_type:
+        # with erasure coding a 416 has the type of its own words
+        sent = [(name, item.content_type if name.lower() == "content-type" else value) for name, value in sent]
+    return status, sent, body
+
+
+def respond_ranges(
+    env: Env, headers: Headers, size: int, etag: str | None, ranges: Any
+) -> tuple[str, Headers, Iterable[bytes]]:
+    """Status, headers and body of a request for ranges of an object of ``size`` bytes, as Swift answers it.
+
+    :param ranges: the app_iter of a ``swob.Response``
+    :raises SluiceError: what ``ranges`` raises
+    """
     response = Response(
         request=Request(env),
         status=200,
         headers=dict(headers),
-        app_iter=_Ranges(item),
+        app_iter=ranges,
         conditional_response=True,
         conditional_etag=etag,
     )
-    response.content_length = item.size
+    response.content_length = size
     started: list[Any] = []
     body = response(env, lambda status, sent, exc_info=None: started.extend((status, sent)))
-    if code == 416 and started[0].startswith("206") and item.content_type:
-        # with erasure coding a 416 has the type of its own words
-        retyped = [(name, item.content_type if name.lower() == "content-type" else value) for name, value in started[1]]
-        return started[0], retyped, body
     return started[0], started[1], body
 
 

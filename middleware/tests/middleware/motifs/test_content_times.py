@@ -4,7 +4,7 @@ from email.utils import formatdate
 
 import pytest
 
-from sluice_middleware.motifs import content_times
+from sluice_middleware.motifs import reads
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject
@@ -53,7 +53,7 @@ def asked(**conditions):
 )
 def test_not_modified_is_believed_of_the_time_of_the_content_only(status, conditions, again):
     answer, env = answered(status), asked(**conditions)
-    assert content_times.is_modified(env, StoredObject(answer.headers), answer) == again
+    assert reads.is_modified(env, StoredObject(answer.headers), answer) == again
     assert ("HTTP_IF_MODIFIED_SINCE" in env) == ("modified_since" in conditions and not again)
 
 
@@ -71,7 +71,7 @@ def test_an_answer_has_the_time_of_the_content_and_is_refused_by_it(status, unti
     answer = answered(status)
     body, judged = (
         answer.body,
-        content_times.judged(asked(unmodified_since=until), StoredObject(answer.headers), answer),
+        reads.apply_content_time(asked(unmodified_since=until), StoredObject(answer.headers), answer),
     )
     headers = dict(judged.headers)
     assert judged.status == becomes
@@ -85,13 +85,13 @@ def test_an_answer_has_the_time_of_the_content_and_is_refused_by_it(status, unti
 def test_what_clients_wrote_is_answered_as_swift_does():
     answer, env = answered("304 Not Modified", made=""), asked(modified_since=UPLOADED, unmodified_since=UPLOADED - 1)
     stored, before = StoredObject(answer.headers), list(answer.headers)
-    assert not content_times.is_modified(env, stored, answer)
-    assert content_times.judged(env, stored, answer) is answer
+    assert not reads.is_modified(env, stored, answer)
+    assert reads.apply_content_time(env, stored, answer) is answer
     assert answer.headers == before
 
 
 def test_metadata_that_were_posted_later_are_newer():
     answer = answered("200 OK")
     answer.headers[2] = ("X-Backend-Timestamp", f"{MADE + 9}.00000")
-    shown = content_times.judged(asked(), StoredObject(answer.headers), answer)
+    shown = reads.apply_content_time(asked(), StoredObject(answer.headers), answer)
     assert dict(shown.headers)["Last-Modified"] == formatdate(MADE + 9, usegmt=True)

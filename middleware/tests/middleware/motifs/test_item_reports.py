@@ -1,8 +1,7 @@
 """What clients read and changed is summed up and told."""
 
-from sluice_middleware.motifs import item_reports
-from sluice_middleware.motifs.daemon_client import DaemonAway
-from sluice_middleware.motifs.item_reports import ItemReports
+from sluice_middleware.motifs import daemon_client
+from sluice_middleware.motifs.daemon_client import DaemonAway, ItemReports
 
 
 class Daemon:
@@ -24,8 +23,8 @@ class Daemon:
 
 def test_opens_of_a_second_are_one_call(monkeypatch):
     due = []
-    monkeypatch.setattr(item_reports.green, "each_second", due.append)
-    monkeypatch.setattr(item_reports, "MOST", 3)
+    monkeypatch.setattr(daemon_client.green, "each_second", due.append)
+    monkeypatch.setattr(daemon_client, "MOST", 3)
     daemon = Daemon()
     reports = ItemReports(daemon)
     for name in ("a", "a", "b", "a", "c", "d"):
@@ -41,8 +40,8 @@ def test_opens_of_a_second_are_one_call(monkeypatch):
 
 
 def test_what_clients_changed_is_told_once(monkeypatch):
-    monkeypatch.setattr(item_reports.green, "each_second", lambda function: None)
-    monkeypatch.setattr(item_reports, "MOST", 2)
+    monkeypatch.setattr(daemon_client.green, "each_second", lambda function: None)
+    monkeypatch.setattr(daemon_client, "MOST", 2)
     daemon = Daemon()
     reports = ItemReports(daemon)
     for name in ("b", "a", "b", "c"):
@@ -56,7 +55,7 @@ def test_what_clients_changed_is_told_once(monkeypatch):
 
 
 def test_a_proxy_without_a_daemon_tells_nobody(monkeypatch):
-    monkeypatch.setattr(item_reports.green, "each_second", lambda function: 1 / 0)
+    monkeypatch.setattr(daemon_client.green, "each_second", lambda function: 1 / 0)
     daemon = Daemon()
     daemon.path = ""
     ItemReports(daemon).note_change("a")
