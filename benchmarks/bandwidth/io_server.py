@@ -21,8 +21,8 @@ from swift.common.utils import eventlet_monkey_patch
 from tests.support.middleware.object_server import Log, swift_conf
 
 from sluice_core.messages.bandwidth import NO_CLASS, Flow
+from sluice_middleware.object_server import page_cache
 from sluice_middleware.object_server.controller import ObjectController
-from sluice_middleware.object_server.iosched import page_cache
 from sluice_middleware.swift.diskfile_api import POLICIES
 
 

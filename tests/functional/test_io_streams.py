@@ -14,8 +14,8 @@ from tests.support.cluster import slow_disk
 from tests.support.middleware.object_server import CODED, REPLICATED, Log, StorageNode, swift_conf
 
 from sluice_filters.testing.fake_filters import HeadedXor
+from sluice_middleware.object_server import page_cache, stream_scheduler
 from sluice_middleware.object_server.controller import ObjectController
-from sluice_middleware.object_server.iosched import io_priority, page_cache, stream_scheduler
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import POLICIES
 
@@ -168,9 +168,9 @@ def test_neither_ended_nor_broken_off_requests_leave_descriptors(twins):
 def test_a_loop_device_with_bfq_heeds_priorities(tmp_path, speed):
     assert not slow_disk.missing()
     with slow_disk.disk(tmp_path, size=400 << 20, speed=speed) as disk:
-        assert io_priority.honours_priorities(disk.folder) == (True, f"{disk.device} has the scheduler bfq")
+        assert stream_scheduler.honours_priorities(disk.folder) == (True, f"{disk.device} has the scheduler bfq")
         disk.queue("scheduler", "none")
-        assert io_priority.honours_priorities(disk.folder) == (False, f"{disk.device} has the scheduler none")
+        assert stream_scheduler.honours_priorities(disk.folder) == (False, f"{disk.device} has the scheduler none")
     assert not list(tmp_path.glob("*.img"))
 
 

@@ -43,7 +43,7 @@ from sluice_middleware.wsgi.policy_lookup import (
 )
 from sluice_middleware.wsgi.request_filters import FilterHost, RequestFilters
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse, object_size
-from sluice_middleware.wsgi.visit_headers import set_headers
+from sluice_middleware.wsgi.visit_adapters import set_headers
 from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
 
 StartResponse = Callable[..., Any]

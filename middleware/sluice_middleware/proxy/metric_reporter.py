@@ -1,4 +1,4 @@
-"""The worker's voice: tells the node's agent each second what it counted.
+"""What a worker counts, and the connection on which it tells the node's agent each second.
 
 One connection per worker (:mod:`agent_connection`).  Totals are cumulative, so a lost message costs resolution, not
 counts: rows stay *changed* until a message with them was taken by the socket.  Without an agent the worker goes on
@@ -11,11 +11,16 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+from sluice_code.code_store import CodeStore
+from sluice_code.proven import ProvenCode
 from sluice_core.connections.agent_connection import AgentConnection, worker_name
 from sluice_core.messages.nodes import Counters, Hello
+from sluice_core.messages.uploads import METRIC_CODE, Upload
+from sluice_metrics.api import Metric
 from sluice_metrics.meter.meter import Meter
+from sluice_metrics.native import create_metric
 from sluice_middleware.log import Logger
 
 #: A message never exceeds this, whatever the kernel would take.
@@ -99,4 +104,36 @@ class Reporter(AgentConnection):
         if not self.send(message):
             return False  # the rows stay changed
         self._meter.delivered(rows)
+        return True
+
+
+class WorkerMetrics:
+    """The worker's ``meter``: installed metrics, and uploaded ones as the snapshot says; nothing for each request."""
+
+    def __init__(
+        self,
+        installed: Mapping[str, type[Metric]],
+        options: Mapping[str, Any],
+        logger: Logger,
+    ) -> None:
+        """
+        :param options: ``code_dir`` and ``busiest_objects``
+        """
+        self._installed = {name: metric() for name, metric in installed.items()}
+        self._logger = logger
+        self.meter = Meter(self._installed.values(), objects=options["busiest_objects"])
+        folder = options["code_dir"]
+        self._uploaded = (
+            ProvenCode(METRIC_CODE, CodeStore(folder), create_metric, logger, self._installed) if folder else None
+        )
+
+    def apply_uploads(self, uploads: tuple[Upload, ...]) -> bool:
+        """Count the running metrics of ``uploads`` beside those installed; True when the agent needs a new hello."""
+        if self._uploaded is None or not self._uploaded.update(uploads):
+            return False
+        try:
+            self.meter.measure((*self._installed.values(), *self._uploaded.found.values()))
+        except ValueError as error:
+            self._logger.error("sluice: uploaded metrics stay as they are: %s", error)
+            return False
         return True

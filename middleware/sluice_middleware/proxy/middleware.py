@@ -32,8 +32,7 @@ from sluice_middleware.log import Logger, open_logger
 from sluice_middleware.motifs.daemon_client import DaemonClient
 from sluice_middleware.motifs.rights import public_error
 from sluice_middleware.proxy.metric_adapters import RequestMetrics, count_body
-from sluice_middleware.proxy.metric_loader import WorkerMetrics
-from sluice_middleware.proxy.metric_reporter import Reporter
+from sluice_middleware.proxy.metric_reporter import Reporter, WorkerMetrics
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.proxy.placement import ContainerPlacement
 from sluice_middleware.swift import green

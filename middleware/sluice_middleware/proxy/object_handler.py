@@ -33,8 +33,7 @@ from sluice_middleware.motifs.writes import MotifWrites
 from sluice_middleware.proxy import subrequests
 from sluice_middleware.proxy.filter_selection import CachedAttributes, answer_facts, complete_facts, select_filters
 from sluice_middleware.proxy.range_index import RangeIndex
-from sluice_middleware.proxy.upload_filters import UploadFilters
-from sluice_middleware.proxy.upload_sample import measure_compressibility
+from sluice_middleware.proxy.upload_filters import UploadFilters, measure_compressibility
 from sluice_middleware.swift.proxy_api import close_if_possible, constraints
 from sluice_middleware.wsgi import backend_headers, decoding, encoding, sysmeta
 from sluice_middleware.wsgi.decoding import TransformedObject

@@ -18,7 +18,7 @@ from sluice_middleware.swift.proxy_api import (
 from sluice_middleware.wsgi.backend_headers import SOURCE
 from sluice_middleware.wsgi.inputs import IterableInput
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
-from sluice_middleware.wsgi.visit_headers import set_headers
+from sluice_middleware.wsgi.visit_adapters import set_headers
 
 Path = tuple[str, str, str] | tuple[str, str]
 #: Answers an object request as clients see the object.

@@ -1,18 +1,26 @@
-"""The filters that an upload passes, on the proxy and on storage nodes."""
+"""The filters that an upload passes, on the proxy and on storage nodes, and how well its first bytes compress."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import ChainEncoder
+from sluice_metrics.builtin.compressibility import Compressibility
+from sluice_middleware.swift.proxy_api import ChunkReadError
 from sluice_middleware.wsgi import backend_headers, encoding, read_pipeline, sysmeta
 from sluice_middleware.wsgi.encoding import EncodedInput
+from sluice_middleware.wsgi.inputs import RewoundInput
 from sluice_middleware.wsgi.policy_lookup import SelectedFilter, Target, proxy_encoders, storage_node_encoders
 from sluice_middleware.wsgi.response import Env
+
+_SIZE: Final = Compressibility.sample_size
+_MEASURE: Final = Compressibility()
+#: In the environment of a PUT: what was measured of it, since its body may be another one later.
+_MEASURED: Final = "sluice.compressibility"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +82,35 @@ def _check_unrecorded(env: Env, body: EncodedInput) -> None:
             footers.setdefault("Etag", body.etag)
 
     env[encoding.FOOTERS] = callback
+
+
+def measure_compressibility(env: Env) -> float | None:
+    """Plain bytes by compressed ones of the first 64 KiB of the body in ``env``; None when none comes.
+
+    They are read before anything is decided, and put back.  The measure is that of the metric ``COMPRESSIBILITY``.  A
+    client that breaks off here breaks off for Swift, too.
+    """
+    if _MEASURED not in env:
+        sample = _read_sample(env)
+        amount, weight = _MEASURE.sampled(sample) if sample else (0.0, 0.0)
+        env[_MEASURED] = amount / weight if weight else None
+    measured: float | None = env[_MEASURED]
+    return measured
+
+
+def _read_sample(env: Env) -> bytes:
+    source = env["wsgi.input"]
+    pieces: list[bytes] = []
+    left = _SIZE
+    try:
+        while left:
+            piece = source.read(left)
+            if not piece:
+                break
+            pieces.append(piece)
+            left -= len(piece)
+    except (ChunkReadError, OSError, ValueError):
+        pass  # what comes is too short, which Swift finds out itself
+    sample = b"".join(pieces)
+    env["wsgi.input"] = RewoundInput(sample, source)
+    return sample

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sluice_middleware.replication import ssync_throttle
 from sluice_middleware.replication.replication_throttle import AgentThrottle, ThrottledCopy
 from sluice_middleware.replication.rsync_throttle import (
     RsyncMeter,
@@ -24,6 +24,51 @@ from sluice_middleware.replication.rsync_throttle import (
 )
 from sluice_middleware.swift import daemon_api as swift
 from sluice_middleware.swift import green
+
+
+class Sender(swift.Sender):  # type: ignore[misc]
+    """Swift's sender of SSYNC, which waits for credit before it sends a piece, so that a changed cap holds at once.
+
+    Its daemon has a ``throttle``.  The sender is charged, the receiver is not.  A piece is charged after it was read
+    and before it is sent, outside of the time-outs that Swift sets for what goes over the wire; the other node waits as
+    long as its ``client_timeout``, 60 seconds.
+    """
+
+    _copy: ThrottledCopy
+
+    def updates(self, connection: Any, response: Any, send_map: dict[str, Any]) -> None:
+        """As of Swift's: send what the other node wants."""
+        with self.daemon.throttle.open(self.job["device"]) as self._copy:
+            super().updates(connection, response, send_map)
+
+    def send_subrequest(self, connection: Any, method: str, url_path: str, headers: Any, df: Any) -> None:
+        """As of Swift's, with ``df`` the object to send, or None."""
+        if df:
+            # a fragment that is built here was read from as many other nodes as hold data
+            times = 1 + self.job["policy"].ec_ndata if isinstance(df, swift.RebuildingECDiskFileStream) else 1
+            df = ThrottledFile(df, self._copy, times)
+        super().send_subrequest(connection, method, url_path, headers, df)
+
+
+class ThrottledFile:
+    """A disk file for a sender; each piece is charged ``times`` times."""
+
+    def __init__(self, file: Any, copy: ThrottledCopy, times: int = 1) -> None:
+        self._file = file
+        self._copy = copy
+        self._times = times
+
+    @property
+    def content_length(self) -> int:
+        """Bytes that a reader gives."""
+        size: int = self._file.content_length
+        return size
+
+    def reader(self) -> Iterator[bytes]:
+        """The pieces of the disk file."""
+        for piece in self._file.reader():
+            self._copy.acquire(len(piece) * self._times)
+            yield piece
 
 
 class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
@@ -38,7 +83,7 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
 
     def ssync(self, node: Any, job: Any, suffixes: Any, remote_check_objs: Any = None) -> tuple[bool, dict[str, Any]]:
         """As of Swift's."""
-        found: tuple[bool, dict[str, Any]] = ssync_throttle.Sender(self, node, job, suffixes, remote_check_objs)()
+        found: tuple[bool, dict[str, Any]] = Sender(self, node, job, suffixes, remote_check_objs)()
         return found
 
     def rsync(self, node: Any, job: Any, suffixes: list[str]) -> tuple[bool, dict[str, Any]]:
@@ -107,5 +152,5 @@ def replicator() -> None:
 def reconstructor() -> None:
     """The program ``sluice-object-reconstructor``; Swift's class calls the sender by its name in that module."""
     swift.reconstructor_program.ObjectReconstructor = ObjectReconstructor
-    swift.reconstructor_program.ssync_sender = ssync_throttle.Sender
+    swift.reconstructor_program.ssync_sender = Sender
     swift.reconstructor_program.main()

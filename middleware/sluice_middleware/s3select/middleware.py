@@ -22,7 +22,7 @@ from sluice_filters.api import BadParameter
 from sluice_filters.csv.stream import CsvStream
 from sluice_middleware.log import Logger, open_logger
 from sluice_middleware.s3select import event_stream
-from sluice_middleware.s3select.output import Formatter
+from sluice_middleware.s3select.event_stream import Formatter
 from sluice_middleware.s3select.request import LONGEST, SelectRequest, read_request
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import close_if_possible, reiterate

@@ -25,11 +25,17 @@ from sluice_filters.visits import Call, Headers, Reply, Sender, Visit
 from sluice_middleware.log import Logger
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi import encoding
-from sluice_middleware.wsgi.final_bodies import ContainedStream, FinalBody, FinalList, RewritingEncoder
 from sluice_middleware.wsgi.inputs import ObservedInput, TrackedInput
 from sluice_middleware.wsgi.policy_lookup import Target, content_length
 from sluice_middleware.wsgi.response import DecodedBody, Env, UpstreamResponse
-from sluice_middleware.wsgi.visit_headers import request_headers, write_headers
+from sluice_middleware.wsgi.visit_adapters import (
+    ContainedStream,
+    FinalBody,
+    FinalList,
+    RewritingEncoder,
+    request_headers,
+    write_headers,
+)
 
 T = TypeVar("T")
 Choose = Callable[[UpstreamResponse], Collection[Filter] | None]

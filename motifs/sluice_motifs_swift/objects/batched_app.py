@@ -27,7 +27,7 @@ from typing import Any, Final
 from sluice_core.errors import DecodeError
 from sluice_middleware.motifs.object_views import UNHURRIED
 from sluice_middleware.swift import green
-from sluice_middleware.swift.direct_api import POLICIES, Timeout, http_connect_raw
+from sluice_middleware.swift.internal_api import POLICIES, Timeout, http_connect_raw
 from sluice_middleware.swift.object_batches import (
     METHOD,
     MOST,

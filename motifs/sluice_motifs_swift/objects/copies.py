@@ -14,7 +14,7 @@ from typing import Final
 
 from sluice_core.store.store import Store
 from sluice_middleware.motifs.object_views import ObjectViews, target_of
-from sluice_middleware.swift.direct_api import Timestamp
+from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.swift.proxy_api import POLICIES
 from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment
 from sluice_motifs.api import ExpansionError

@@ -23,7 +23,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from sluice_core.errors import DecodeError, PeerError
 from sluice_middleware.motifs.object_views import ObjectViews, target_of, view_of
 from sluice_middleware.swift import green
-from sluice_middleware.swift.direct_api import (
+from sluice_middleware.swift.internal_api import (
     POLICIES,
     ClientException,
     DirectClientException,

@@ -20,9 +20,9 @@ from sluice_filters.chain import ChainEncoder, missing
 from sluice_filters.encryption.keys.options import open_keys
 from sluice_filters.registry import load_filters
 from sluice_middleware.log import Logger
+from sluice_middleware.object_server import stream_scheduler
 from sluice_middleware.object_server.diskfile.request_context import RequestedTransform, TransformStep, parse_steps
 from sluice_middleware.object_server.diskfile.stored_metadata import VERSION, StoredMetadata
-from sluice_middleware.object_server.iosched import stream_scheduler
 from sluice_middleware.swift.diskfile_api import ReplicationException
 from sluice_sandbox import hosting
 

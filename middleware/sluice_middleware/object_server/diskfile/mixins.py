@@ -32,7 +32,7 @@ from sluice_middleware.object_server.diskfile.reader import OpaqueReader
 from sluice_middleware.object_server.diskfile.registration import OBJECT_SERVER, daemon_role, register
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
 from sluice_middleware.object_server.diskfile.streams import DecodedStreamFile, StreamFile, diskfile_flow
-from sluice_middleware.object_server.iosched.stream_scheduler import STEP, StreamScheduler, log_devices
+from sluice_middleware.object_server.stream_scheduler import STEP, StreamScheduler, log_devices
 from sluice_middleware.swift.diskfile_api import (
     BaseDiskFile,
     BaseDiskFileManager,

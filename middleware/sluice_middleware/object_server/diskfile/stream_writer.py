@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from sluice_core.messages.bandwidth import PUT
 from sluice_middleware.object_server.diskfile.streams import diskfile_flow
-from sluice_middleware.object_server.iosched.stream_scheduler import STEP, StreamScheduler, StreamThread
-from sluice_middleware.object_server.iosched.threads import ThreadStep
+from sluice_middleware.object_server.io_threads import ThreadStep
+from sluice_middleware.object_server.stream_scheduler import STEP, StreamScheduler, StreamThread
 from sluice_middleware.swift.diskfile_api import BaseDiskFileWriter, drop_buffer_cache, fdatasync
 
 #: Keeps Swift's writer from syncing by itself: the bytes since its last sync never reach this.

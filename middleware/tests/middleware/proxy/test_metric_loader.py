@@ -12,8 +12,7 @@ from sluice_code.code_store import CodeStore
 from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.messages.uploads import Upload
 from sluice_metrics.builtin.requests import PutsSec
-from sluice_middleware.proxy.metric_loader import WorkerMetrics
-from sluice_middleware.proxy.metric_reporter import Reporter
+from sluice_middleware.proxy.metric_reporter import Reporter, WorkerMetrics
 
 CODE = b"""
 from sluice_core.describe import MetricInfo

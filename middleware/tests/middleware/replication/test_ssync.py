@@ -11,8 +11,8 @@ from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_middleware.bandwidth import client_registry
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.token_account import BURST
+from sluice_middleware.replication.daemons import Sender, ThrottledFile
 from sluice_middleware.replication.replication_throttle import AgentThrottle, ThrottledCopy
-from sluice_middleware.replication.ssync_throttle import Sender, ThrottledFile
 from sluice_middleware.swift import green
 from sluice_middleware.swift.daemon_api import RebuildingECDiskFileStream
 from sluice_middleware.swift.diskfile_api import POLICIES

@@ -14,8 +14,8 @@ from swift.container.backend import ContainerBroker
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.merge import MergedBatches
 from sluice_core.metrics.usage_metrics import ACCOUNTS, HEAD, decode_head
-from sluice_middleware.usage import batches as usage_batches
-from sluice_middleware.usage.batches import UsageBatches
+from sluice_middleware.usage import __main__ as usage_batches
+from sluice_middleware.usage.__main__ import UsageBatches
 from sluice_middleware.usage.databases import Pass, Usage
 from sluice_middleware.usage.space import Space, StorageConf, all_devices, measure_space
 from sluice_rewrites.accounts import AccountsFound

@@ -8,10 +8,10 @@ from tests.support.middleware.object_server import StorageNode, swift_conf
 from sluice_core.messages.bandwidth import GET, NO_CLASS, PUT, REPLICATION_FLOW, Flow
 from sluice_core.messages.credit import IDLE
 from sluice_middleware.bandwidth.io_levels import AgentState
+from sluice_middleware.object_server import stream_scheduler
 from sluice_middleware.object_server.diskfile import request_context
 from sluice_middleware.object_server.diskfile.streams import StreamFile
-from sluice_middleware.object_server.iosched import io_priority, stream_scheduler
-from sluice_middleware.object_server.iosched.stream_scheduler import STEP
+from sluice_middleware.object_server.stream_scheduler import STEP
 
 BODY = random.Random(5).randbytes(2 * STEP)
 COPY = {"X-Backend-Replication": "True"}
@@ -29,7 +29,7 @@ def node(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("told", "level"), [({REPLICATION_FLOW: IDLE}, IDLE), ({}, NO_CLASS)])
 def test_replication_streams_do_not_use_the_tenants_io_level(node, monkeypatch, told, level):
     found = []
-    monkeypatch.setattr(io_priority, "set_level", found.append)
+    monkeypatch.setattr(stream_scheduler, "set_level", found.append)
     levels = {Flow("a", GET): 0, Flow("a", PUT): 0, **told}
     node.manager().scheduler.agent_state = lambda: AgentState(levels, active=True)
     assert node.put(BODY, headers=COPY).status == "201 Created"

@@ -1,22 +1,27 @@
 """Which streams of objects get a thread of their own, and with what priority it works: one answer per process.
 
-The level of a flow comes from the node's agent (``sluice_core.messages.credit.PriorityUpdate``).
+The level of a flow comes from the node's agent (``sluice_core.messages.credit.PriorityUpdate``).  It is one of best
+effort, 0 (first) to 7, or ``messages.credit.IDLE`` (8), the class *idle*: what the others leave.  Of the kernel's
+schedulers only BFQ heeds them.  A priority goes with what a thread itself asks of a disk, reads and fsyncs; what the
+kernel writes back later on its own account has none.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections.abc import Callable, Mapping
+import platform
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from sluice_core.messages.bandwidth import Flow
+from sluice_core.messages.credit import IDLE
 from sluice_core.options import Option, OptionError
 from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.log import Logger
-from sluice_middleware.object_server.iosched import io_priority
-from sluice_middleware.object_server.iosched.threads import IoThreads, ThreadLease, ThreadStep
+from sluice_middleware.object_server.io_threads import IoThreads, ThreadLease, ThreadStep
 from sluice_middleware.swift import green
 
 OBJECTIVE: Final = "objective"
@@ -38,6 +43,20 @@ OPTIONS: Final = (
 )
 #: Bytes that a thread reads or writes at once; the hand-over costs about 100 µs.
 STEP: Final = 1 << 20
+
+#: By which the kernel knows ``ioprio_set`` (``unistd.h``).
+_CALLS: Final = {"x86_64": 251, "aarch64": 30}
+_THIS_THREAD: Final = 0
+_WHO_PROCESS: Final = 1
+_BEST_EFFORT: Final = 2
+_IDLE_CLASS: Final = 3
+_CLASS_SHIFT: Final = 13
+
+#: The only scheduler of the kernel that honours priorities of reads and fsyncs.
+PRIORITY_SCHEDULER: Final = "bfq"
+_DEVICES: Final = Path("/sys/dev/block")
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(eq=False)
@@ -119,13 +138,13 @@ class StreamScheduler:
         return StreamThread(threads, lease, notifier, self.agent_state, flow, level)
 
     def _make(self) -> IoThreads:
-        def set_level(level: int) -> None:
+        def set_level_if_possible(level: int) -> None:
             try:
-                io_priority.set_level(level)
+                set_level(level)
             except OSError as error:
                 _say_once(self._logger, f"streams go without priorities: {error}")
 
-        return IoThreads(green.start_thread, set_level, self._most)
+        return IoThreads(green.start_thread, set_level_if_possible, self._most)
 
 
 #: One per process and hub, however many policies and so managers there are.
@@ -145,7 +164,7 @@ def log_devices(folder: str, logger: Logger) -> None:
         return
     for one in devices:
         try:
-            heeds, words = io_priority.honours_priorities(one)
+            heeds, words = honours_priorities(one)
         except OSError as error:
             heeds, words = False, str(error)
         if heeds:
@@ -158,3 +177,61 @@ def _say_once(logger: Logger, words: str) -> None:
     if (os.getpid(), words) not in _said:
         _said.add((os.getpid(), words))
         logger.warning("sluice: %s", words)
+
+
+def ioprio_value(level: int) -> int:
+    """The kernel's ioprio value of ``level``."""
+    if level >= IDLE:
+        return _IDLE_CLASS << _CLASS_SHIFT
+    return _BEST_EFFORT << _CLASS_SHIFT | max(level, 0)
+
+
+def set_level(level: int) -> None:
+    """Give the calling thread's I/O ``level``.
+
+    :raises OSError: ENOSYS on machines whose call we do not know, or what the kernel says
+    """
+    number = _CALLS.get(platform.machine())
+    if number is None:
+        raise OSError(38, f"no I/O priorities on `{platform.machine()}`, expected {' or '.join(_CALLS)}")
+    if _libc.syscall(number, _WHO_PROCESS, _THIS_THREAD, ioprio_value(level)) < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"ioprio_set: {os.strerror(error)}")
+
+
+def honours_priorities(folder: Path, devices: Path = _DEVICES) -> tuple[bool, str]:
+    """Whether the device of the file system that ``folder`` is on heeds priorities, and why in words.
+
+    :raises OSError: when there is no such folder
+    """
+    number = folder.stat().st_dev
+    name = f"{os.major(number)}:{os.minor(number)}"
+    place = devices / name
+    if not place.exists():
+        return False, "no block device"
+    found = [(one.name, scheduler(one)) for one in queue_devices(place.resolve())]
+    words = ", ".join(f"{disk} has the scheduler {chosen or 'none'}" for disk, chosen in found)
+    return bool(found) and all(chosen == PRIORITY_SCHEDULER for _, chosen in found), words
+
+
+def queue_devices(place: Path) -> Iterator[Path]:
+    """The devices with a queue that ``place`` in sysfs (a disk, partition, volume or array) stands on.
+
+    A loop device has a queue of its own, and stands for itself.
+    """
+    if (place / "partition").exists():
+        place = place.parent
+    below = sorted((place / "slaves").iterdir()) if (place / "slaves").is_dir() else []
+    if not below:
+        yield place
+    for one in below:
+        yield from queue_devices(one.resolve())
+
+
+def scheduler(disk: Path) -> str:
+    """The one that is chosen for ``disk`` in sysfs; empty when there is none to choose."""
+    try:
+        words = (disk / "queue" / "scheduler").read_text(encoding="ascii").split()
+    except OSError:
+        return ""
+    return next((word.strip("[]") for word in words if word.startswith("[")), "")

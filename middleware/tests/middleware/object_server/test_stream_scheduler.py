@@ -15,9 +15,9 @@ from sluice_core.messages.credit import IDLE
 from sluice_core.options import OptionError
 from sluice_filters.testing.fake_filters import HeadedXor
 from sluice_middleware.bandwidth.io_levels import AgentState
+from sluice_middleware.object_server import stream_scheduler
 from sluice_middleware.object_server.diskfile.streams import StreamFile
-from sluice_middleware.object_server.iosched import io_priority, stream_scheduler
-from sluice_middleware.object_server.iosched.stream_scheduler import STEP, StreamScheduler
+from sluice_middleware.object_server.stream_scheduler import STEP, StreamScheduler
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import POLICIES
 
@@ -148,7 +148,7 @@ def test_what_daemons_open_by_its_hash_gets_no_thread(make, uncached):
 
 def test_reads_and_writes_work_with_the_level_of_their_flow(make, monkeypatch, uncached):
     set_levels = []
-    monkeypatch.setattr(io_priority, "set_level", set_levels.append)
+    monkeypatch.setattr(stream_scheduler, "set_level", set_levels.append)
     node = make()
     levels = node.manager().scheduler.agent_state = Levels(a=2, b=7)
     node.put(BODY)
@@ -186,7 +186,7 @@ def test_a_machine_without_priorities_says_so_once(make, monkeypatch, caplog):
     def refuse(level):
         raise OSError(errno.ENOSYS, "none here")
 
-    monkeypatch.setattr(io_priority, "set_level", refuse)
+    monkeypatch.setattr(stream_scheduler, "set_level", refuse)
     node = make()
     node.manager().scheduler.agent_state = Levels(a=2, b=7)
     assert node.put(BODY).status == "201 Created"
@@ -333,7 +333,7 @@ def test_abandoned_streams_leak_no_descriptor(make, chain):
 
 def test_devices_without_priorities_are_logged_once(make, monkeypatch, caplog):
     caplog.set_level("INFO")
-    monkeypatch.setattr(io_priority, "honours_priorities", lambda folder: (folder.name == "sda", "so it is"))
+    monkeypatch.setattr(stream_scheduler, "honours_priorities", lambda folder: (folder.name == "sda", "so it is"))
     make()
     make()
     said = [one.message for one in caplog.records if "heed" in one.message]

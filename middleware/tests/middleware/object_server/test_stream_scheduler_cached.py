@@ -12,10 +12,10 @@ from tests.support.middleware.object_server import REPLICATED, Log, StorageNode,
 from sluice_core.messages.bandwidth import GET, NO_CLASS, Flow
 from sluice_filters.testing.fake_filters import HeadedXor
 from sluice_middleware.bandwidth.io_levels import AgentState
+from sluice_middleware.object_server import page_cache, stream_scheduler
 from sluice_middleware.object_server.diskfile import streams as diskfile_streams
 from sluice_middleware.object_server.diskfile.streams import StreamFile
-from sluice_middleware.object_server.iosched import page_cache, stream_scheduler
-from sluice_middleware.object_server.iosched.stream_scheduler import STEP, StreamScheduler
+from sluice_middleware.object_server.stream_scheduler import STEP, StreamScheduler
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import POLICIES
 

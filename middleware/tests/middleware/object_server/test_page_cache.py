@@ -6,7 +6,7 @@ import platform
 
 import pytest
 
-from sluice_middleware.object_server.iosched import page_cache
+from sluice_middleware.object_server import page_cache
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 #: Whether this kernel tells of all.

@@ -9,8 +9,8 @@ import pytest
 
 from sluice_core.messages.bandwidth import NO_CLASS
 from sluice_core.messages.credit import IDLE
-from sluice_middleware.object_server.iosched import io_priority
-from sluice_middleware.object_server.iosched.threads import IoThreads
+from sluice_middleware.object_server import stream_scheduler
+from sluice_middleware.object_server.io_threads import IoThreads
 
 PATIENCE = 10.0
 
@@ -171,19 +171,19 @@ def test_a_thread_keeps_to_its_level_as_long_as_there_may_be_more():
     ("level", "value"), [(0, 2 << 13), (4, 2 << 13 | 4), (7, 2 << 13 | 7), (IDLE, 3 << 13), (-1, 2 << 13)]
 )
 def test_levels_map_to_kernel_ioprio_values(level, value):
-    assert io_priority.ioprio_value(level) == value
+    assert stream_scheduler.ioprio_value(level) == value
 
 
 def test_a_priority_is_the_calling_threads_alone():
     get = {"x86_64": 252, "aarch64": 31}[os.uname().machine]
 
     def change():
-        io_priority.set_level(IDLE)
-        return io_priority._libc.syscall(get, 1, 0)
+        stream_scheduler.set_level(IDLE)
+        return stream_scheduler._libc.syscall(get, 1, 0)
 
-    before = io_priority._libc.syscall(get, 1, 0)
-    assert after(Pool().threads.lend(), change) == io_priority.ioprio_value(IDLE)
-    assert io_priority._libc.syscall(get, 1, 0) == before
+    before = stream_scheduler._libc.syscall(get, 1, 0)
+    assert after(Pool().threads.lend(), change) == stream_scheduler.ioprio_value(IDLE)
+    assert stream_scheduler._libc.syscall(get, 1, 0) == before
 
 
 class Sys:
@@ -232,7 +232,7 @@ def system(tmp_path):
 )
 def test_only_bfq_honours_priorities(system, tmp_path, schedulers, heeds, word):
     disk = system.disk("sda", schedulers)
-    assert io_priority.honours_priorities(tmp_path, system.mounted(disk, tmp_path)) == (
+    assert stream_scheduler.honours_priorities(tmp_path, system.mounted(disk, tmp_path)) == (
         heeds,
         f"sda has the scheduler {word}",
     )
@@ -240,7 +240,7 @@ def test_only_bfq_honours_priorities(system, tmp_path, schedulers, heeds, word):
 
 def test_the_scheduler_of_a_partition_is_that_of_its_disk(system, tmp_path):
     place = system.partition(system.disk("sda", "[bfq]"), "sda1")
-    assert io_priority.honours_priorities(tmp_path, system.mounted(place, tmp_path)) == (
+    assert stream_scheduler.honours_priorities(tmp_path, system.mounted(place, tmp_path)) == (
         True,
         "sda has the scheduler bfq",
     )
@@ -249,12 +249,12 @@ def test_the_scheduler_of_a_partition_is_that_of_its_disk(system, tmp_path):
 def test_all_disks_below_a_volume_count(system, tmp_path):
     first, second = system.disk("sda", "[bfq]"), system.disk("sdb", "[none] bfq")
     volume = system.disk("dm-0", "none", [first, system.partition(second, "sdb2")])
-    heeds, words = io_priority.honours_priorities(tmp_path, system.mounted(volume, tmp_path))
+    heeds, words = stream_scheduler.honours_priorities(tmp_path, system.mounted(volume, tmp_path))
     assert not heeds
     assert words == "sda has the scheduler bfq, sdb has the scheduler none"
 
 
 def test_a_file_system_without_a_block_device_honours_no_priorities(tmp_path):
-    assert io_priority.honours_priorities(tmp_path, Path("/nowhere")) == (False, "no block device")
+    assert stream_scheduler.honours_priorities(tmp_path, Path("/nowhere")) == (False, "no block device")
     with pytest.raises(FileNotFoundError):
-        io_priority.honours_priorities(tmp_path / "none")
+        stream_scheduler.honours_priorities(tmp_path / "none")

@@ -1,1 +1,0 @@
-"""I/O threads of streams and their I/O priority."""
