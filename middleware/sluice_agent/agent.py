@@ -9,14 +9,14 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
 
+from sluice_agent import invalidation_service
 from sluice_agent.bandwidth import service
-from sluice_agent.cache import invalidation_service
 from sluice_agent.code.fetcher import CodeFetcher
 from sluice_agent.code.sandboxes import Sandboxes, sandbox_checks
 from sluice_agent.code.validation import swift_interpreter
 from sluice_agent.metrics import collectd, usage
-from sluice_agent.metrics.accounts import NodeAccounts
 from sluice_agent.metrics.publisher import MetricPublisher
+from sluice_agent.metrics.usage import NodeAccounts
 from sluice_agent.metrics.worker_server import WorkerServer
 from sluice_agent.settings import PUBLISH_DELAY, Settings
 from sluice_agent.snapshot.capabilities import Capabilities

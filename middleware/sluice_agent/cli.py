@@ -8,8 +8,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from sluice_agent import calibration
 from sluice_agent.agent import Agent
-from sluice_agent.calibrate import cli
 from sluice_agent.settings import OPTIONS, SECTION, Settings
 from sluice_core.errors import SluiceError
 from sluice_core.logs import start_logging
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run an agent until SIGTERM or SIGINT, or calibrate; 0 when it left in order."""
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["calibrate"]:
-        return cli.main(argv[1:])
+        return calibration.main(argv[1:])
     return run_daemon(
         argv,
         _run,

@@ -37,7 +37,7 @@ FACTS = (Facts("GET"), Facts("PUT", "a/b.pdf", 10, "text/plain; charset=x", froz
 _MODULES = (
     "sluice_actors.bandwidth.loads.decoder",
     "sluice_actors.hosts.cluster_services",
-    "sluice_agent.cache.write_notice",
+    "sluice_agent.write_exchange",
     "sluice_core.control",
     "sluice_code.native_trial",
     "sluice_dsl.plan",

@@ -14,8 +14,7 @@ from sluice_agent.bandwidth.io_levels import IoLevels
 from sluice_agent.bandwidth.loads import PERIOD, LoadMeter, disk_traffic
 from sluice_agent.bandwidth.node_limiter import NodeLimiter
 from sluice_agent.bandwidth.server import CreditServer
-from sluice_agent.bandwidth.shares import SUFFIX, ShareReceiver
-from sluice_agent.bandwidth.volume_shares import VolumeShareFile
+from sluice_agent.bandwidth.shares import SUFFIX, ShareReceiver, VolumeShareFile
 from sluice_agent.metrics.publisher import Bus, call_each_second
 from sluice_agent.settings import PUBLISH_DELAY, Settings
 from sluice_core.connections.consumer import Consumer

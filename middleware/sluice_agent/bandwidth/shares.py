@@ -127,3 +127,38 @@ def differs(old: Shares | None, new: Shares) -> bool:
         for flow, figures in after.items()
         for was, now in zip(before[flow], figures, strict=True)
     )
+
+
+@dataclass(eq=False)
+class VolumeShareFile:
+    """Writes the shares of the volumes of ``node`` to ``file``, whatever order they come in.
+
+    The newest lie beside the snapshot, where the node's konnector reads them.  They stay in force until newer ones
+    come, also over a restart of the agent or of the konnector.
+    """
+
+    node: str
+    file: Path
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._received_at = self.clock()
+        self._last = (0, 0)
+
+    def receive(self, body: bytes) -> None:
+        """Handle one message.
+
+        :raises DecodeError: when it is no message of shares
+        """
+        shares = Shares.decode(body)
+        newer = (shares.term, shares.number) > self._last or self.clock() - self._received_at > _SILENCE
+        if shares.node != self.node or not newer:
+            return
+        self._received_at, self._last = self.clock(), (shares.term, shares.number)
+        fresh = self.file.with_name(f".{self.file.name}.new")
+        try:
+            fresh.write_bytes(body)
+            fresh.chmod(0o644)
+            fresh.replace(self.file)
+        except OSError as error:
+            log.warning("cannot keep the shares of volumes in `%s`: %s", self.file, error)

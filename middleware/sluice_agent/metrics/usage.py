@@ -1,4 +1,4 @@
-"""Keeps the usage reader of this node running, and passes on the batches that it writes.
+"""Keeps the usage reader of this node running, and passes on the batches and accounts that it writes.
 
 The reader imports Swift and runs in Swift's interpreter, as Swift's user; the agent knows its command line and the
 frames on its standard output alone.
@@ -11,23 +11,41 @@ import contextlib
 import logging
 import os
 import sys
+import time
+from collections.abc import Callable
 from typing import Any, Final
 
-from sluice_agent.metrics.accounts import NodeAccounts
 from sluice_agent.metrics.publisher import Bus
 from sluice_agent.settings import Settings
 from sluice_code.native_trial import Interpreter
 from sluice_core.connections.exchanges import metric_routing_key
-from sluice_core.errors import DecodeError
+from sluice_core.errors import DecodeError, PeerError
 from sluice_core.messages.nodes import MetricBatch
+from sluice_core.messages.policies import TENANT
 from sluice_core.metrics.usage_metrics import ACCOUNTS, HEAD, STORED, decode_head
-from sluice_rewrites.accounts import AccountsFound
+from sluice_core.store.store import AsyncStore
+from sluice_rewrites.accounts import (
+    AccountReport,
+    AccountsFound,
+    add_accounts,
+    open_requests,
+    write_reading,
+    write_report,
+)
 
 log = logging.getLogger(__name__)
 
 _MODULE: Final = "sluice_middleware.usage"
 #: Seconds after which a reader that ended is started again.
 _AGAIN: Final = 10.0
+#: Seconds between two looks whether somebody asks.
+_LOOK: Final = 2.0
+#: Seconds after which databases that could not be read are read once more, while somebody waits for them.
+_ONCE_MORE: Final = 5.0
+#: Faults that are reported; one is enough to have a job refused.
+_MOST_FAULTS: Final = 20
+#: Seconds after which all accounts are written again.
+_WRITTEN_AGAIN: Final = 600.0
 
 
 def reader_command(settings: Settings, swift: Interpreter) -> list[str]:
@@ -91,3 +109,84 @@ async def _run_reader(settings: Settings, swift: Interpreter, bus: Bus, accounts
         except asyncio.CancelledError:
             await ended
             raise
+
+
+class NodeAccounts:
+    """Writes the accounts of this node's databases into the cluster's list, and reports when all of them are there.
+
+    The usage reader finds them.  It is asked by a byte on its standard input, one at a time, and answers with all that
+    its databases have then.  While it reads, and that may be long on a node of many databases, the agent says so.
+    """
+
+    def __init__(self, node: str, store: AsyncStore, clock: Callable[[], float] = time.monotonic) -> None:
+        self._node = node
+        self._store = store
+        self._clock = clock
+        self._known: set[str] = set()
+        self._since = clock()
+        self._ask: Callable[[], None] | None = None
+        #: The requests that the reader answers just now.
+        self._asked: frozenset[str] | None = None
+        self._answered: frozenset[str] = frozenset()
+        #: When to read once more what could not be read.
+        self._once_more: float | None = None
+
+    async def add(self, batch: MetricBatch) -> None:
+        """Add the accounts of a batch of STORED, each new one once; without Redis with the next batch.
+
+        All are written again now and then, for a Redis that lost them.
+        """
+        if self._clock() - self._since > _WRITTEN_AGAIN:
+            self._known, self._since = set(), self._clock()
+        fresh = batch.values.get(TENANT, {}).keys() - self._known
+        if fresh:
+            try:
+                await self._store.run(add_accounts(self._store.keys, sorted(fresh)))
+            except PeerError as error:
+                log.debug("accounts are not written: %s", error)
+            else:
+                self._known |= fresh
+
+    def reader_started(self, ask: Callable[[], None]) -> None:
+        """There is a reader, which is asked by ``ask``."""
+        self._ask = ask
+
+    def reader_ended(self) -> None:
+        """There is none, and what it was asked stays without an answer."""
+        self._ask = self._asked = None
+
+    async def serve_requests(self, interval: float = _LOOK) -> None:
+        """Have the reader answer what is asked, until cancelled."""
+        while True:
+            try:
+                await self._look()
+            except PeerError as error:
+                log.debug("nobody can ask for accounts: %s", error)
+            await asyncio.sleep(interval)
+
+    async def _look(self) -> None:
+        wanted = await self._store.run(open_requests(self._store.keys))
+        if self._ask is None or not wanted:
+            return
+        due = self._once_more is not None and self._clock() >= self._once_more
+        if self._asked is None and (due or wanted - self._answered):
+            self._asked = wanted
+            self._ask()
+        if self._asked is not None:
+            await self._store.run(write_reading(self._store.keys, self._node))
+
+    async def answer(self, found: AccountsFound) -> None:
+        """What the reader found when it was asked; without Redis it is asked again."""
+        asked, self._asked = self._asked or frozenset(), None
+        keys = self._store.keys
+        report = AccountReport(self._node, tuple(sorted(asked)), found.ring, found.read, found.faults[:_MOST_FAULTS])
+        try:
+            await self._store.run(add_accounts(keys, found.accounts))
+            await self._store.run(write_report(keys, report))
+        except PeerError as error:
+            log.warning("accounts are not reported: %s", error)
+            return
+        self._answered = asked
+        self._once_more = self._clock() + _ONCE_MORE if found.faults else None
+        if found.faults:
+            log.warning("%d databases of accounts cannot be read: %s", len(found.faults), found.faults[0])

@@ -5,12 +5,12 @@ import os
 
 import pytest
 
-from sluice_agent.calibrate import cli
-from sluice_agent.calibrate import disk as calibrate_disk
-from sluice_agent.calibrate.config import changed
-from sluice_agent.calibrate.disk import CHUNK, measure
+from sluice_agent import calibration
+from sluice_agent import disk_speed as calibrate_disk
+from sluice_agent.calibration import changed
 from sluice_agent.capacity import NAMES, read_capacity, read_rate, write_rate
 from sluice_agent.cli import main
+from sluice_agent.disk_speed import CHUNK, measure
 from sluice_agent.settings import OPTIONS, SECTION, Settings
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.errors import CallerError, PeerError
@@ -139,11 +139,11 @@ def test_a_file_without_the_section_or_the_option_gets_it():
 
 
 def test_what_cannot_be_measured_is_said(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(cli, "_DEVICES", tmp_path)
-    assert cli.main([]) == 1
+    monkeypatch.setattr(calibration, "_DEVICES", tmp_path)
+    assert calibration.main([]) == 1
     assert "name them with --device" in capsys.readouterr().err
-    assert cli.main(["--link", "1GBps"]) == 0
+    assert calibration.main(["--link", "1GBps"]) == 0
     assert capsys.readouterr().out == "proxy_get_bw = 1GBps\nproxy_put_bw = 333MBps\n"
     for wrong in (["--write"], ["--link", "fast"], ["--seconds", "nan"]):
         with pytest.raises(SystemExit):
-            cli.main(wrong)
+            calibration.main(wrong)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_agent.bandwidth.volume_shares import VolumeShareFile
+from sluice_agent.bandwidth.shares import VolumeShareFile
 from sluice_core.describe import PROXY
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import GET, Share, Shares

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sluice_agent.metrics.accounts import NodeAccounts
+from sluice_agent.metrics.usage import NodeAccounts
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.store.store import AsyncStore
 from sluice_rewrites.accounts import AccountsFound, accounts_after, close_request, open_request, read_collection

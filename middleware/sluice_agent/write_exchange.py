@@ -24,16 +24,17 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, ClassVar, Final, Self
 
-from sluice_agent.cache.write_notice import WriteNotice, encode_record
 from sluice_agent.metrics.publisher import Bus
 from sluice_core.cache.write_journal import Record, WriteJournalReader
-from sluice_core.cache.write_marks import BEGUN, ENDED, WriteMarks
+from sluice_core.cache.write_marks import BEGUN, DIGEST_SIZE, ENDED, WriteMarks
 from sluice_core.connections.exchanges import writes_routing_key
+from sluice_core.errors import DecodeError
+from sluice_core.messages.base import Message
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,51 @@ HEARTBEAT_SECONDS: Final = 0.25
 _MAX_RECORDS: Final = 4000
 #: Own heartbeats whose moment of sending is kept.
 _MAX_SENT: Final = 64
+_STAMP_SIZE: Final = 8
+_RECORD_SIZE: Final = DIGEST_SIZE + _STAMP_SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class WriteNotice(Message):
+    """The message by which agents tell each other of writes, and in a heartbeat of what they have received.
+
+    ``life`` identifies a run of the agent, ``number`` counts its messages from 1.  ``records`` are pairs of digest and
+    stamp, 24 bytes each.  ``missed``: the agent may have missed writes of its own node.  ``heard``, in a heartbeat,
+    maps the life of each agent to the number of its last heartbeat and the seconds since.
+    """
+
+    node: str
+    life: str
+    number: int
+    records: bytes = b""
+    missed: bool = False
+    heard: Mapping[str, tuple[int, float]] | None = None
+
+    binary: ClassVar[bool] = True
+
+    def __iter__(self) -> Iterator[tuple[bytes, int]]:
+        """The records: digest and stamp."""
+        for start in range(0, len(self.records), _RECORD_SIZE):
+            end = start + DIGEST_SIZE
+            yield self.records[start:end], int.from_bytes(self.records[end : end + _STAMP_SIZE], "little")
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        """As that of the base.
+
+        :raises DecodeError: also for records that are cut short
+        """
+        heard = data.get("heard")
+        pairs = None if heard is None else {life: (number, ago) for life, (number, ago) in heard.items()}
+        records = data.get("records", b"")
+        if len(records) % _RECORD_SIZE:
+            raise DecodeError(f"`{len(records)}` bytes of records, expected a multiple of {_RECORD_SIZE}")
+        return super(WriteNotice, cls).from_data({**data, "heard": pairs})
+
+
+def encode_record(digest: bytes, stamp: int) -> bytes:
+    """One of the ``records`` of a notice."""
+    return digest + stamp.to_bytes(_STAMP_SIZE, "little")
 
 
 @dataclass(slots=True)

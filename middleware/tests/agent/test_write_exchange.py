@@ -2,8 +2,7 @@
 
 import pytest
 
-from sluice_agent.cache.write_exchange import HEARTBEAT_SECONDS, TRUST_SECONDS, WriteExchange
-from sluice_agent.cache.write_notice import WriteNotice
+from sluice_agent.write_exchange import HEARTBEAT_SECONDS, TRUST_SECONDS, WriteExchange, WriteNotice
 from sluice_core.cache.write_journal import WriteJournal, WriteJournalReader
 from sluice_core.cache.write_marks import BEGUN, object_digest, open_write_marks
 from sluice_core.errors import DecodeError

@@ -7,8 +7,8 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from sluice_agent.cache.write_exchange import WriteExchange
 from sluice_agent.settings import Settings
+from sluice_agent.write_exchange import WriteExchange
 from sluice_core.cache.write_journal import WriteJournalReader
 from sluice_core.cache.write_marks import WriteMarks, open_write_marks
 from sluice_core.connections.consumer import Consumer

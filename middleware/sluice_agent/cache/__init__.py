@@ -1,1 +1,0 @@
-"""Keeps the object caches of a cluster's proxies coherent: agents tell each other of writes."""

@@ -1,1 +1,0 @@
-"""``sluice-agent calibrate``: measures what a node and its devices can carry."""
