@@ -48,8 +48,8 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
         "PolicyStateEnum": "sluice_controller.catalog.policy_cache.STATES",
-        "NodeStateEnum": "sluice_controller.api.serializers.cluster.nodes.NODE_STATES",
-        "HealthEnum": "sluice_controller.api.serializers.cluster.nodes.HEALTH",
+        "NodeStateEnum": "sluice_controller.api.serializers.cluster.NODE_STATES",
+        "HealthEnum": "sluice_controller.api.serializers.cluster.HEALTH",
         "PlaceEnum": "sluice_core.describe.PLACES",
         "ActionPlaceEnum": "sluice_core.describe.ALL_PLACES",
         "EnvironmentEnum": "sluice_core.describe.ENVIRONMENTS",

@@ -1,4 +1,4 @@
-"""The shapes of ``/registry``: terms, aliases, metrics and activation URLs."""
+"""The shapes of ``/registry``: terms, aliases, metrics, activation URLs and groups; stereotypes and their targets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from rest_framework import serializers as s
 
-from sluice_controller.api.serializers.base import EntrySerializer, Serializer, computed, examples
+from sluice_controller.api.serializers.base import EntrySerializer, Serializer, computed, examples, page_of
 from sluice_controller.api.serializers.code import CodeSerializer
 from sluice_controller.api.serializers.filters import FilterSerializer
 from sluice_controller.registry.activations import FilterActivation
@@ -177,3 +177,145 @@ ACTIVATION: Final = examples(
         },
     ),
 )
+
+
+class NewStereotypeSerializer(Serializer):
+    """A stereotype to be; what a change does not name stays."""
+
+    name = s.CharField(required=False)
+    text = s.CharField(required=False, help_text="sentences `FOR {target} …`")
+    help = s.CharField(required=False, allow_blank=True)
+
+
+class AppliedSerializer(Serializer):
+    """Where a stereotype is applied."""
+
+    level = computed(lambda policies: policies[0].plan.target.level, s.CharField(help_text="tenant or container"))
+    target = computed(lambda policies: policies[0].plan.target.name, s.CharField())
+    label = computed(lambda policies: policies[0].plan.target.label, s.CharField(allow_blank=True))
+    policies = computed(
+        lambda policies: [one.policy.id for one in policies], s.ListField(child=s.CharField(), help_text="ids")
+    )
+
+
+class StereotypeSerializer(EntrySerializer):
+    """A named set of sentences with a hole for the target."""
+
+    name = s.CharField(source="record.name")
+    text = s.CharField(source="record.text")
+    help = s.CharField(source="record.help", allow_blank=True)
+
+
+class ShownStereotypeSerializer(StereotypeSerializer):
+    """With the number of targets that it is applied to."""
+
+    applied = s.IntegerField(help_text="to so many targets")
+
+
+AppliedPageSerializer = page_of("targets", AppliedSerializer, "Targets in order.")
+
+
+class ApplicationSerializer(AppliedSerializer):
+    """What applying it has left behind."""
+
+    changed = s.BooleanField(help_text="false when all of it stood already")
+
+
+#: Accepted as it stands; a test sends it.
+STEREOTYPE: Final = examples(
+    (
+        "for archives",
+        {
+            "name": "archive",
+            "text": "FOR {target} WHEN OBJECT_TYPE = DOCS DO SET compression",
+            "help": "documents are kept",
+        },
+    )
+)
+
+
+class MemberSerializer(Serializer):
+    """A member; `label` are the words that it was added by where they differ."""
+
+    path = s.CharField()
+    label = s.CharField(allow_blank=True)
+
+
+MemberPageSerializer = page_of("members", MemberSerializer, "Members by path.")
+
+
+class TenantGroupSerializer(EntrySerializer):
+    """Tenants under one name."""
+
+    id = s.CharField(source="record.name")
+    name = s.CharField(source="record.name")
+    tenants = s.ListField(source="record.members", child=s.CharField(), help_text="accounts")
+    labels = s.DictField(
+        source="record.labels", child=s.CharField(), help_text="by account, where it was named otherwise"
+    )
+
+
+class ContainerGroupSerializer(EntrySerializer):
+    """Containers under one name."""
+
+    id = s.CharField(source="record.name")
+    name = s.CharField(source="record.name")
+    containers = s.ListField(source="record.members", child=s.CharField(), help_text="`account/container`")
+    labels = s.DictField(source="record.labels", child=s.CharField(), help_text="by path, where it was named otherwise")
+
+
+class VolumeGroupSerializer(EntrySerializer):
+    """Volumes under one name."""
+
+    id = s.CharField(source="record.name")
+    name = s.CharField(source="record.name")
+    volumes = s.ListField(source="record.members", child=s.CharField(), help_text="`account/volume id`")
+    labels = s.DictField(source="record.labels", child=s.CharField(), help_text="by path, where it was named otherwise")
+
+
+class NewTenantGroupSerializer(Serializer):
+    """A group to be."""
+
+    name = s.CharField()
+    tenants = s.ListField(child=s.CharField(), required=False)
+
+
+class NewContainerGroupSerializer(Serializer):
+    """A group to be."""
+
+    name = s.CharField()
+    containers = s.ListField(child=s.CharField(), required=False)
+
+
+class NewVolumeGroupSerializer(Serializer):
+    """A group to be."""
+
+    name = s.CharField()
+    volumes = s.ListField(child=s.CharField(), required=False)
+
+
+class TenantsSerializer(Serializer):
+    """One of both: a member to add, or all that shall be members."""
+
+    tenant = s.CharField(required=False)
+    tenants = s.ListField(child=s.CharField(), required=False)
+
+
+class ContainersSerializer(Serializer):
+    """One of both: a member to add, or all that shall be members."""
+
+    container = s.CharField(required=False)
+    containers = s.ListField(child=s.CharField(), required=False)
+
+
+class VolumesSerializer(Serializer):
+    """One of both: a member to add, or all that shall be members."""
+
+    volume = s.CharField(required=False)
+    volumes = s.ListField(child=s.CharField(), required=False)
+
+
+#: Accepted as they stand, in this order; a test sends them.
+GTENANT: Final = examples(("two tenants", {"name": "gold", "tenants": ["AUTH_test", "AUTH_a"]}))
+GCONTAINER: Final = examples(("a container", {"name": "archives", "containers": ["AUTH_test/logs"]}))
+GVOLUME: Final = examples(("no volume yet", {"name": "disks", "volumes": []}))

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_controller.api.operations.cluster.configuration import EXAMPLE
+from sluice_controller.api.operations.cluster.changes import EXAMPLE
 from sluice_controller.configuration import yaml_adapter
 from sluice_controller.configuration.configuration import Configuration, replace_configuration
 from sluice_controller.configuration.export import document

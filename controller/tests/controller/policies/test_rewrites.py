@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sluice_controller.api.serializers.cluster.rewrites import REWRITES
+from sluice_controller.api.serializers.rewrites import REWRITES
 from sluice_controller.policies import rewrites
 from sluice_core.store.operation import Operation
 from sluice_rewrites import accounts, operations

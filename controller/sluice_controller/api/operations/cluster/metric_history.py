@@ -15,7 +15,7 @@ from sluice_controller.api.permissions import visible_accounts
 from sluice_controller.api.prometheus.history import expression_of
 from sluice_controller.api.renderers import CSV, CsvRenderer, NonJSONView
 from sluice_controller.api.resources import render_page
-from sluice_controller.api.serializers import metric_history as shapes
+from sluice_controller.api.serializers import cluster as shapes
 from sluice_controller.api.view import View
 from sluice_controller.identity.rules import ADMIN, READS_OWN, THING, Rule
 from sluice_controller.metric_history import reading

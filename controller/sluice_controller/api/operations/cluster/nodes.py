@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import MARKER, operation, query_flag, query_limit, query_word
 from sluice_controller.api.resources import no_content
-from sluice_controller.api.serializers.cluster.nodes import (
+from sluice_controller.api.serializers.cluster import (
     NODE_STATES,
     HeadSerializer,
     NodeListSerializer,

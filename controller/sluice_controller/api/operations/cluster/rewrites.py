@@ -20,7 +20,7 @@ from sluice_controller.api.openapi import (
 )
 from sluice_controller.api.operations.policies.policies import REPEATED
 from sluice_controller.api.resources import no_content, url_path
-from sluice_controller.api.serializers.cluster import rewrites as shapes
+from sluice_controller.api.serializers import rewrites as shapes
 from sluice_controller.api.view import View
 from sluice_controller.identity.rules import ADMIN, Rule
 from sluice_controller.policies import idempotency, rewrites

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from sluice_controller.api import resources
 from sluice_controller.api.openapi import ETAG, FORCE, LIST, in_path, operation
 from sluice_controller.api.resources import Resource, no_content, render_entry, render_page
-from sluice_controller.api.serializers import groups as shapes
+from sluice_controller.api.serializers import registry as shapes
 from sluice_controller.api.serializers.base import Serializer
 from sluice_controller.api.view import View, etag
 from sluice_controller.catalog import groups

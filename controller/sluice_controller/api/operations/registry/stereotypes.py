@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from sluice_controller.api import resources
 from sluice_controller.api.openapi import ETAG, FORCE, GONE, LIST, WAIT, in_path, operation
 from sluice_controller.api.resources import Resource, no_content, render_entry, render_page
-from sluice_controller.api.serializers import stereotypes as shapes
+from sluice_controller.api.serializers import registry as shapes
 from sluice_controller.api.view import View, etag
 from sluice_controller.identity.rules import ADMIN, APPLIES, READER, READS_OWN, THING, Rule
 from sluice_controller.policies import deployments

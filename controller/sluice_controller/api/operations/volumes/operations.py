@@ -1,18 +1,84 @@
-"""``/volumes/operations``: what was ordered, and how far it is."""
+"""What was ordered of volumes, how far it is, and what views of volumes share; what volumes do, for Prometheus."""
 
 from __future__ import annotations
 
-from typing import Final
+from http import HTTPStatus
+from typing import Any, Final
 
+from django.conf import settings
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import MARKER, in_path, operation, query_limit, query_text, query_word
-from sluice_controller.api.operations.volumes.base import WAIT, VolumesBaseView
-from sluice_controller.api.permissions import visible_accounts
+from sluice_controller.api.openapi import (
+    MARKER,
+    header,
+    in_path,
+    operation,
+    query_limit,
+    query_text,
+    query_wait,
+    query_word,
+)
+from sluice_controller.api.permissions import authorize, thing_target, visible_accounts
+from sluice_controller.api.prometheus.cluster import CONTENT_TYPE
+from sluice_controller.api.prometheus.volumes import exposition
+from sluice_controller.api.renderers import TEXT, TextView
+from sluice_controller.api.resources import Declare, url_path
 from sluice_controller.api.serializers import volumes as shapes
-from sluice_controller.identity.rules import READS_OWN, THING, Rule
-from sluice_controller.volumes import ordering
+from sluice_controller.api.serializers.volumes import VolumeOperationSerializer
+from sluice_controller.api.view import View
+from sluice_controller.identity.rules import ADMIN, READS_OWN, THING, Rule
+from sluice_controller.volumes import ordering, volumes
+from sluice_controller.volumes.cinder_access import Caller
+from sluice_controller.volumes.volumes import VolumeView as FoundVolume
+from sluice_core.messages.policies import VOLUME
+from sluice_volumes.messages import VolumeOperation
+
+VOLUME_NAME = in_path("volume", "the id of the volume, or its name where only one is called so")
+WAIT = query_wait("until the operation has ended")
+OPERATION_LOCATION = header("Location", "path of the operation", 202)
+ORDERED = {202: VolumeOperationSerializer}
+
+
+def order_operation(call: str, rule: Rule | str, *parameters: OpenApiParameter, **more: Any) -> Declare:
+    """Declares a call that orders an operation on a volume; its answer is the operation."""
+    return operation(call, rule, ORDERED, *parameters, WAIT, OPERATION_LOCATION, **more)
+
+
+class VolumesBaseView(View):
+    """The base of views of volumes."""
+
+    def caller(self, request: Request) -> Caller:
+        """Whoever asks, with the token that Cinder decides by."""
+        return Caller(request.user, request.headers.get("X-Auth-Token", ""))
+
+    def volume(self, request: Request, name: str) -> FoundVolume:
+        """The volume called ``name``, about which the caller may do what the method's rule guards.
+
+        :raises NotFound: also when Cinder does not show it to the caller
+        """
+        found = volumes.find(self.backend, self.caller(request), name)
+        self.authorize_project(request, found.volume.project)
+        return found
+
+    def authorize_project(self, request: Request, project: str) -> None:
+        """Decide the method's rule for volumes of a project.
+
+        :raises Forbidden: when the rule does not allow it
+        """
+        account = settings.SLUICE.reseller_prefix + project if project else ""
+        authorize(request, self.rule, thing_target(VOLUME, account))
+
+    def ordered(self, operation: VolumeOperation) -> Response:
+        """The answer about an operation that was ordered, as late as the query says."""
+        found = ordering.wait(self.backend, operation, self.seconds)
+        headers = {"Location": url_path("volumes", "operations", found.id)}
+        return Response(VolumeOperationSerializer.render(found), HTTPStatus.ACCEPTED, headers=headers)
+
+
+# ``/volumes/operations``: what was ordered, and how far it is.
 
 _ID: Final = in_path("operation", "the id of the operation")
 
@@ -57,3 +123,19 @@ def show_volume_operation(view: VolumesBaseView, request: Request, operation: st
     view.authorize_project(request, found.project)
     found = ordering.wait(view.backend, ordering.advance(view.backend, found), view.seconds)
     return Response(shapes.VolumeOperationSerializer.render(found))
+
+
+# ``/volumes/metrics``: what volumes and pools do, for Prometheus.
+
+
+@operation(
+    "GET /volumes/metrics",
+    Rule("sluice:volumes:metrics", ADMIN, "give Prometheus what volumes, tenants and pools of Cinder do"),
+    {(200, TEXT): OpenApiTypes.STR},
+)
+def volume_metrics(view: TextView, request: Request) -> Response:
+    """Give what volumes read, write and wait, and what pools have left, in Prometheus' text format.
+
+    Ids of volumes and of projects are in it.
+    """
+    return Response(exposition(view.backend), content_type=CONTENT_TYPE)

@@ -20,7 +20,7 @@ from sluice_controller.api.openapi import (
     query_word,
 )
 from sluice_controller.api.operations.policies.policies import REPEATED
-from sluice_controller.api.operations.volumes.base import VolumesBaseView, order_operation
+from sluice_controller.api.operations.volumes.operations import VolumesBaseView, order_operation
 from sluice_controller.api.resources import no_content, render_page, url_path
 from sluice_controller.api.serializers import volumes as shapes
 from sluice_controller.api.view import View

@@ -1,4 +1,4 @@
-"""``/volumes``: volumes of Cinder, made, changed, attached and deleted."""
+"""``/volumes``: volumes of Cinder, made, changed, attached and deleted; ``/locality/volume``: where one lies."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import MARKER, in_path, operation, query_limit, query_text
 from sluice_controller.api.operations.policies.policies import REPEATED
-from sluice_controller.api.operations.volumes.base import VOLUME_NAME, VolumesBaseView, order_operation
+from sluice_controller.api.operations.volumes.operations import VOLUME_NAME, VolumesBaseView, order_operation
 from sluice_controller.api.permissions import current_rules, visible_accounts
 from sluice_controller.api.serializers import volumes as shapes
+from sluice_controller.api.serializers.placement import VolumeLocalitySerializer
 from sluice_controller.identity.rules import ADMIN, READS_OWN, THING, USES_OWN, Rule
 from sluice_controller.policies import idempotency
 from sluice_controller.validation.bodies import Body
@@ -221,3 +222,20 @@ def delete_snapshot(view: VolumesBaseView, request: Request, volume: str, snapsh
     """
     found = view.volume(request, volume)
     return view.ordered(changes.delete_snapshot(view.backend, view.caller(request), found, snapshot))
+
+
+@operation(
+    "GET /locality/volume/<name:volume>",
+    "sluice:locality:show",
+    VolumeLocalitySerializer,
+    VOLUME_NAME,
+    errors=(404, 409),
+)
+def show_volume_locality(view: VolumesBaseView, request: Request, volume: str) -> Response:
+    """Show a volume's pool, host and back end, who uses it, and in Ceph which OSDs hold its objects.
+
+    OSDs are those that the konnector of its node finds, so they are known while it is attached. What a konnector
+    that does not answer would have said is missing, and `warnings` say so.
+    """
+    found = volumes.find_locality(view.backend, view.volume(request, volume))
+    return Response(VolumeLocalitySerializer.render(found))

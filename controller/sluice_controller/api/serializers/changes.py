@@ -7,7 +7,7 @@ from typing import Any, Final
 from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import Serializer, UnixTimeField, computed
-from sluice_controller.api.serializers.cluster.nodes import HeadSerializer
+from sluice_controller.api.serializers.cluster import HeadSerializer
 from sluice_controller.api.serializers.effective import StepSerializer
 from sluice_controller.configuration.changes import touched_policies
 from sluice_controller.configuration.configuration import HOWS, WHATS, ConfigurationChange

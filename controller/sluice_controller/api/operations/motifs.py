@@ -1,21 +1,40 @@
-"""``/motifs``: objects with motifs, and what may be attached."""
+"""``/motifs``: objects with motifs, what may be attached, expansions of many objects; ``/spaces``."""
 
 from __future__ import annotations
 
+from http import HTTPStatus
+from typing import Final
+
+from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import MARKER, in_path, operation, query_flag, query_limit, query_text, query_wait
+from sluice_controller.api.openapi import (
+    LIST,
+    MARKER,
+    header,
+    in_path,
+    operation,
+    query_flag,
+    query_limit,
+    query_text,
+    query_wait,
+    query_word,
+)
 from sluice_controller.api.permissions import authorize, thing_target, visible_accounts
+from sluice_controller.api.prometheus import spaces as prometheus
+from sluice_controller.api.prometheus.cluster import CONTENT_TYPE
+from sluice_controller.api.renderers import TEXT, TextView
+from sluice_controller.api.resources import url_path
 from sluice_controller.api.serializers import motifs as shapes
 from sluice_controller.api.view import View
 from sluice_controller.catalog.vocabulary import account_of
-from sluice_controller.identity.rules import READER, READS_OWN, THING, WRITES_OBJECTS, Rule
-from sluice_controller.motifs import objects
+from sluice_controller.identity.rules import ADMIN, READER, READS_OWN, THING, WRITES_OBJECTS, Rule
+from sluice_controller.motifs import objects, operations, spaces
 from sluice_controller.validation.bodies import Body
 from sluice_core.errors import CallerError
 from sluice_core.messages.elasticity import VERIFICATIONS
-from sluice_core.messages.policies import OBJECT
+from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
 from sluice_motif_control.messages import CONTRACT, DETACH, EXPAND
 
 _PATH = (
@@ -154,3 +173,122 @@ def detach_motif(view: MotifView, request: Request, **path: str) -> Response:
     where = view.path(request, **path)
     template = view.given["template"]
     return Response(objects.call(view.backend, DETACH, view.seconds, item=str(where), template=template))
+
+
+# ``/motifs/operations``: expansions of many objects.
+
+_ID: Final = in_path("operation", "the id of the operation")
+_SHAPE: Final = shapes.MotifOperationSerializer
+
+
+@operation(
+    "GET /motifs/operations",
+    Rule("sluice:motif_operations:list", ADMIN, "list expansions of many objects"),
+    shapes.MotifOperationPageSerializer,
+    query_limit("operations on a page"),
+    MARKER,
+    query_word("state", "only operations in this state", shapes.OPERATION_STATES),
+)
+def list_motif_operations(view: View, request: Request) -> Response:
+    """List expansions of many objects, oldest first.
+
+    A page of operations. The last of those that have ended are kept.
+    """
+    return Response(shapes.MotifOperationPageSerializer.render(operations.page(view.backend, **view.given)))
+
+
+@operation(
+    "POST /motifs/operations",
+    Rule("sluice:motif_operations:create", ADMIN, "have all objects of an account or the cluster expanded"),
+    {202: _SHAPE},
+    header("Location", "path of the operation", 202),
+    takes=shapes.NewOperationSerializer,
+    examples=shapes.OPERATIONS,
+)
+def expand_motifs(view: View, request: Request) -> Response:
+    """Have all contracted objects of the cluster, an account or a container expanded.
+
+    Before Sluice is taken out, say; delete the policies about `elasticity` before, which would contract them again.
+    """
+    made = operations.create(view.backend, request.data, request.user.name)
+    headers = {"Location": url_path("motifs", "operations", made.id)}
+    return Response(_SHAPE.render(made), HTTPStatus.ACCEPTED, headers=headers)
+
+
+@operation(
+    "GET /motifs/operations/<str:operation>",
+    Rule("sluice:motif_operations:show", ADMIN, "show an expansion of many objects"),
+    _SHAPE,
+    _ID,
+    query_wait("until it has ended"),
+)
+def show_motif_operation(view: View, request: Request, operation: str) -> Response:
+    """Show how far an expansion of many objects is.
+
+    The operation.
+    """
+    return Response(_SHAPE.render(operations.find(view.backend, operation, view.seconds)))
+
+
+@operation(
+    "POST /motifs/operations/<str:operation>/cancel",
+    Rule("sluice:motif_operations:cancel", ADMIN, "end an expansion of many objects"),
+    _SHAPE,
+    _ID,
+    takes=None,
+)
+def cancel_motif_operation(view: View, request: Request, operation: str) -> Response:
+    """End an expansion of many objects; what was expanded stays so.
+
+    The operation.
+    """
+    return Response(_SHAPE.render(operations.cancel(view.backend, operation)))
+
+
+# ``/spaces``: what is kept below a size.
+
+
+@operation(
+    "GET /spaces",
+    Rule("sluice:spaces:list", READS_OWN, "list the spaces of a project", everybody="list the spaces of everybody"),
+    shapes.SpacePageSerializer,
+    *LIST,
+)
+def list_spaces(view: View, request: Request) -> Response:
+    """List spaces: what they are kept at, hold and cost, as the daemons that keep them report it.
+
+    A page of spaces.
+    """
+    accounts = visible_accounts(request, "sluice:spaces:list")
+    return Response(shapes.SpacePageSerializer.render(spaces.page(view.backend, accounts, **view.given)))
+
+
+@operation(
+    "GET /spaces/<target:space>",
+    Rule("sluice:spaces:show", READS_OWN, "show a space", about=THING),
+    shapes.SpaceSerializer,
+    in_path("space", "account/container, account, or CLUSTER; a project's name may stand for its account"),
+)
+def show_space(view: View, request: Request, space: str) -> Response:
+    """Show what a space is kept at, holds and costs.
+
+    The space.
+    """
+    space = spaces.named_space(view.backend, space)
+    account = spaces.account_of_space(space)
+    level = CONTAINER if "/" in space else TENANT if account else CLUSTER
+    authorize(request, view.rule, thing_target(level, account))
+    return Response(shapes.SpaceSerializer.render(spaces.find(view.backend, space)))
+
+
+@operation(
+    "GET /spaces/metrics",
+    Rule("sluice:spaces:metrics", ADMIN, "give Prometheus what spaces hold and cost"),
+    {(200, TEXT): OpenApiTypes.STR},
+)
+def space_metrics(view: TextView, request: Request) -> Response:
+    """Give what spaces are kept at, hold and cost, in Prometheus' text format.
+
+    Names of accounts and containers are in it.
+    """
+    return Response(prometheus.exposition(view.backend), content_type=CONTENT_TYPE)

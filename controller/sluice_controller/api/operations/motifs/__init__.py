@@ -1,1 +1,0 @@
-"""Views of motifs, operations on many objects, and spaces."""

@@ -1,1 +1,0 @@
-"""Shapes of what operators look at: nodes, events, changes, rewrites, permissions."""
