@@ -12,14 +12,34 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from gunicorn.app.base import BaseApplication
 
-from sluice_controller.app.bearer_token import BearerToken
 from sluice_controller.app.logs import logging_settings
 from sluice_controller.config import CONFIG_VARIABLE, KEYSTONE, Config
+
+_GIVEN = "HTTP_AUTHORIZATION"
+_TOKEN = "HTTP_X_AUTH_TOKEN"  # noqa: S105 - the name of a header
+
+
+class BearerToken:
+    """``Authorization: Bearer TOKEN`` means the same as ``X-Auth-Token: TOKEN``, which counts where both are there.
+
+    Prometheus can read the one out of a file in every version, other headers only since 2.55.
+    """
+
+    def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
+        self._app = app
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Called by the server for each request."""
+        scheme, _, token = environ.get(_GIVEN, "").partition(" ")
+        if scheme.lower() == "bearer" and token.strip():
+            environ.setdefault(_TOKEN, token.strip())
+        return self._app(environ, start_response)
+
 
 #: Where prometheus_client keeps what several processes count; it is read when that is imported, after the fork.
 MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sluice_controller.validation.times import iso_time
+from sluice_controller.validation.parameters import iso_time
 from sluice_core.messages.bandwidth_report import BandwidthReport
 
 Row = Mapping[str, Any]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.validation.times import read_since
+from sluice_controller.validation.parameters import read_since
 from sluice_core.errors import CallerError, PeerError
 from sluice_core.messages.events import INFO, SEVERITIES, Event
 from sluice_core.store.change_stream import LONGEST_BLOCK

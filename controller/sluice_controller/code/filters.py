@@ -2,6 +2,7 @@
 
 Registering says what an isolated filter or one of volumes is; its code follows by ``PUT /filters/{id}/data``.  A native
 filter is registered by its word alone, and its code says the rest.  Nodes get to know a filter once it has code.
+Filters that are installed with the software of the nodes can be used and shown, and never change here.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from sluice_controller.code import revisions
 from sluice_controller.code.revisions import CodeKind, IncomingCode, RegisteredCode
 from sluice_controller.errors import check_version
 from sluice_controller.validation.bodies import ANY_LENGTH, Body
-from sluice_core.describe import ENVIRONMENTS, NATIVE, NBDKIT, TRIED, ActionInfo
+from sluice_core.describe import ENVIRONMENTS, FILTER, NATIVE, NBDKIT, TRIED, ActionInfo
 from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.registry import ACTIVATION, ALIAS
 from sluice_core.messages.uploads import FILTER_CODE, Upload
 from sluice_core.store.records import Draft
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_filters.trial.native import declared_fields
 from sluice_volumes.operations import RECORDS
 
 #: What a registration may say; ``capabilities`` are fields of ``describe.ActionInfo``.
@@ -234,3 +237,32 @@ def _refuse_stored(backend: Backend, keyword: str) -> None:
     users = [name for name, one in sorted(records.items()) if any(step.keyword == keyword for step in one.stack)]
     if users:
         raise InUse(f"volumes {name_some(users, 3)} are stored through filter `{keyword}`, delete them first")
+
+
+def list_usable(catalogue: Catalogue) -> dict[str, ActionInfo]:
+    """The filters that policies can set, installed and registered ones, by keyword."""
+    return {word: one for word, one in catalogue.actions.items() if one.available and one.kind == FILTER}
+
+
+def find_installed(backend: Backend, keyword: str) -> Upload | None:
+    """An installed filter in the shape of a registration without code; its revision is its version.
+
+    None when there is none of this keyword, or one is registered under it.
+    """
+    contents = backend.policy_cache.contents()
+    catalogue = backend.vocabulary(contents)
+    info = list_usable(catalogue).get(keyword)
+    if info is None or keyword in contents.uploads:
+        return None
+    return Upload(
+        keyword,
+        info.environment,
+        PYTHON,
+        getattr(catalogue.trials.get(keyword), "__name__", ""),
+        "",
+        0,
+        revision=info.version,
+        reverse=info.reversible,
+        info=declared_fields(info),
+        self_service=keyword in backend.config.self_service_words,
+    )

@@ -13,8 +13,13 @@ at most unreferenced bytes in Swift.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import hashlib
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import IO, Any, Final
 
 from sluice_code.shared_objects import check_shared_object
@@ -23,13 +28,59 @@ from sluice_code.volume_filters import ENTRY, LARGEST
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.code import code_trial
-from sluice_controller.code.upload_receiver import receive_upload
 from sluice_controller.errors import check_version
 from sluice_controller.validation.bodies import Body
 from sluice_core.describe import NATIVE, NBDKIT
-from sluice_core.errors import Conflict, NotFound, PeerError
+from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.messages.uploads import REVISIONS, Revision, Upload, upload_key
 from sluice_core.store.records import Committed, Draft
+
+_CHUNK: Final = 1 << 16
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class DigestMismatch(CallerError):
+    """What came is not what was announced."""
+
+    status = 422
+
+
+class CodeTooLarge(CallerError):
+    """More code than this cluster takes."""
+
+    status = 413
+
+
+@contextmanager
+def receive_upload(
+    source: IO[bytes], size: int, announced: str, limit: int, what: str = "code"
+) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """SHA-256 and pieces of ``size`` bytes, which are all there and have the ``announced`` digest (empty: any).
+
+    :raises CallerError: 413, 422, or 400 for a digest that is none, a body that ends early or an empty one
+    """
+    if announced and not _DIGEST.fullmatch(announced):
+        raise CallerError(f"the announced digest is `{announced}`, expected SHA-256 in lower case hexadecimal")
+    if size > limit:
+        raise CodeTooLarge(f"the {what} has {size} bytes, expected at most {limit}")
+    digest = hashlib.sha256()
+    with tempfile.TemporaryFile() as kept:
+        remaining = size
+        while remaining:
+            piece = source.read(min(_CHUNK, remaining))
+            if not piece:
+                raise CallerError(f"the body ended {remaining} bytes early")
+            digest.update(piece)
+            kept.write(piece)
+            remaining -= len(piece)
+        found = digest.hexdigest()
+        if announced and announced != found:
+            raise DigestMismatch(f"the {what} has SHA-256 `{found}`, announced was `{announced}`")
+        if size == 0:
+            raise CallerError(f"the body is empty, expected the {what}")
+        kept.seek(0)
+        yield found, iter(partial(kept.read, _CHUNK), b"")
+
 
 #: More source than anybody wrote by hand; reading it takes some hundred times its size of memory.
 NATIVE_LIMIT: Final = 1 << 20

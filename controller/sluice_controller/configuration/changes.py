@@ -1,24 +1,35 @@
-"""``/changes``: who changed what and when, from the change stream, newest first.
+"""``/changes``: who changed what and when, from the change stream, newest first; undoing the last change of a policy.
 
-The stream and the undo log are trimmed independently (``sluice_core.store.change_stream``).  One page examines a
-bounded number of stream entries, so a filtered page may be short or empty and still have a next page.
+The stream and the undo log (``sluice_core.store.change_stream``) are trimmed independently.  One page examines a bounded
+number of stream entries, so a filtered page may be short or empty and still have a next page.
+
+A policy is undone to what the undo log says that it was, and nothing else changes.  One that was deleted comes back
+under its id and with its age, one that was created goes.  Its sentence is compiled anew: what it needs may be gone by
+now, or another policy may stand in its way.  Undoing is a change like any other, so doing it twice brings back what it
+undid.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.configuration.configuration import Configuration, Difference, differences
+from sluice_controller.configuration.configuration import POLICY, Configuration, Difference, Transformation, differences
+from sluice_controller.policies.bandwidth_checks import check_bandwidth
+from sluice_controller.policies.services import KEPT, Authorize, allow_all
 from sluice_core.errors import CallerError, NotFound
-from sluice_core.messages.policies import Change, policy_of_assignment
-from sluice_core.store.change_stream import changes_before, oldest_change, replaced_since
+from sluice_core.messages.policies import Change, Policy, policy_of_assignment
+from sluice_core.store.change_stream import changes_before, oldest_change, replaced_before, replaced_since
 from sluice_core.store.records import Gap, Head
+from sluice_dsl.compile import compile_text
+from sluice_dsl.plan import Plan
 
-#: Entries of the stream that are looked at for one page.
+#: Entries that are looked at for one page of the stream, or for a policy's last change in the undo log.
 _LOOKED_AT: Final = 2000
+#: Those that are read at once.
 _STEP: Final = 500
+_UNDO_STEP: Final = 200
 _BEYOND: Final = 10**15
 
 
@@ -119,3 +130,50 @@ def find_change(backend: Backend, epoch: int) -> ChangeDetails:
     before = Configuration().with_documents(past.first)
     after = now.with_documents(past.later).only(past.first)
     return ChangeDetails(found[0], differences(before, after))
+
+
+def policy_before_last_change(backend: Backend, policy_id: str, allow: Authorize = allow_all) -> Transformation:
+    """The present configuration, with one policy as it stood before its last change.
+
+    :param allow: called with the plans that it has and had
+
+    :raises NotFound: when no change of it is known
+    :raises PolicyErrors: when its sentence would not be accepted any more
+    """
+
+    def wanted(now: Configuration) -> Configuration:
+        before = _before(backend, policy_id)
+        policies = dict(now.policies)
+        present = policies.pop(policy_id, None)
+        allow([Plan.from_data(one.plan) for one in (present, before) if one is not None])
+        if before is not None:
+            policies[policy_id] = _compiled(backend, before)
+        return replace(now, policies=policies)
+
+    return wanted
+
+
+def _before(backend: Backend, policy_id: str) -> Policy | None:
+    """What the last change of a policy replaced; None when that created it."""
+    name, place = f"{POLICY}/{policy_id}", ""
+    for _ in range(_LOOKED_AT // _UNDO_STEP):
+        found = backend.store.run(replaced_before(backend.store.keys, place, _UNDO_STEP))
+        for _entry, documents in found:
+            if name in documents:
+                raw = documents[name]
+                return Policy.decode(raw) if raw else None
+        if len(found) < _UNDO_STEP:
+            break
+        place = found[-1][0]
+    raise NotFound(f"no change of a policy `{policy_id}` is known that could be undone")
+
+
+def _compiled(backend: Backend, policy: Policy) -> Policy:
+    """``policy`` as its sentence is understood now."""
+    if KEPT in policy.plan:  # what an actor left behind has no sentence that says it
+        return policy
+    contents = backend.policy_cache.contents()
+    others = [one for one in contents.ordered if one.policy.id != policy.id]
+    plain = compile_text(policy.text, backend.vocabulary(contents), [one.existing for one in others], kept=True)
+    (one,) = check_bandwidth(backend, policy.text, plain, others)
+    return replace(policy, text=one.text, plan=one.plan.to_data(), dynamic=one.plan.dynamic)

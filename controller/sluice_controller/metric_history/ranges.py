@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from sluice_controller.validation.times import read_time
+from sluice_controller.validation.parameters import read_time
 from sluice_core.errors import CallerError
 from sluice_metric_history.resolutions import RESOLUTIONS, Resolution
 

@@ -19,8 +19,7 @@ from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import Page
 from sluice_controller.catalog.vocabulary import account_of
-from sluice_controller.validation.bodies import Body
-from sluice_controller.validation.rates import read_rate
+from sluice_controller.validation.bodies import Body, read_rate
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.jobs import longest_ended, new_job_id, request_id
 from sluice_core.store.operation import Operation

@@ -16,8 +16,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.reference_guards import InUse
 from sluice_controller.code.filters import RESERVED
-from sluice_controller.code.revisions import code_store, uploads_of_kind
-from sluice_controller.code.upload_receiver import receive_upload
+from sluice_controller.code.revisions import code_store, receive_upload, uploads_of_kind
 from sluice_controller.errors import check_version
 from sluice_controller.policies import deployments
 from sluice_controller.validation.bodies import Body
@@ -110,7 +109,7 @@ def put_data(
 ) -> UsedDependency:
     """Take its data; the filters that use it have the new ones with the same change.
 
-    :raises CallerError: see :func:`sluice_controller.code.upload_receiver.receive_upload`
+    :raises CallerError: see :func:`sluice_controller.code.revisions.receive_upload`
     """
     old = find(backend, name, expected)
     shelf = code_store(backend)

@@ -1,19 +1,128 @@
-"""Where a tenant's new containers go: entries of kind ``placement``, which nodes keep and proxies obey."""
+"""Storage policies: where a tenant's new containers go, and what Swift's own files say of devices.
+
+Placements are entries of kind ``placement``, which nodes keep and proxies obey.
+
+``list_endpoints`` tells addresses and nothing else.  The devices' regions, zones and replication addresses stand at
+the head of a ring file, as JSON, so no Swift is needed to read them where the API has them (option ``swift_dir``); that
+a storage policy is erasure-coded stands in ``swift.conf``.  Both are read for each request, so new rings are used when
+they are there.
+"""
 
 from __future__ import annotations
 
+import configparser
 import difflib
-from typing import Final
+import gzip
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
 from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import Page, RecordKind, StoredRecord
 from sluice_controller.errors import check_version
 from sluice_controller.registry.swift_client import SwiftClient
-from sluice_core.errors import CallerError, NotFound
+from sluice_core.errors import CallerError, NotFound, PeerError
 from sluice_core.messages.registry import PLACEMENT, Placement
 
+_MAGIC: Final = b"R1NG"
+#: Version of a ring file → what stands before the device list: blobs to skip, and how their length is written.
+_FORMATS: Final = {1: (0, "!I"), 2: (1, "!Q")}
+#: A head that is larger is none.
+_LARGEST_HEAD: Final = 64 << 20
+
 _PLACEMENTS: Final = RecordKind(Placement, PLACEMENT, "placement of account")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Where a device is; the address is the one that replicators use."""
+
+    region: int
+    zone: int
+    replication_address: str
+    replication_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoragePolicy:
+    """``type`` is replication or erasure_coding; ``fragments`` that differ, 0 for replicas; ``needed`` to read."""
+
+    name: str
+    type: str
+    fragments: int = 0
+    needed: int = 1
+
+    def fragment(self, number: int) -> int | None:
+        """The number of the fragment on the ``number``-th device; None for a replica."""
+        return number % self.fragments if self.fragments else None
+
+
+def devices(folder: str, index: int) -> dict[tuple[str, int, str], Device]:
+    """Address, port and name of each device of a storage policy → where it is.
+
+    :raises PeerError: when its ring cannot be read
+    """
+    path = Path(folder) / ("object.ring.gz" if index == 0 else f"object-{index}.ring.gz")
+    try:
+        found = [one for one in _listed(path) if one is not None]
+        return {(one["ip"], int(one["port"]), one["device"]): _device(one) for one in found}
+    except (OSError, EOFError, ValueError, KeyError, TypeError, struct.error, zlib.error) as error:
+        raise PeerError(f"ring `{path}` cannot be read: {type(error).__name__}") from error
+
+
+def storage_policy(folder: str, index: int) -> StoragePolicy:
+    """What ``swift.conf`` says of a storage policy.
+
+    :raises PeerError: when it cannot be read
+    """
+    path = Path(folder) / "swift.conf"
+    parser = configparser.RawConfigParser()
+    try:
+        with path.open(encoding="utf-8") as file:
+            parser.read_file(file)
+        section = f"storage-policy:{index}"
+        if not parser.has_section(section) and index == 0:
+            return StoragePolicy("Policy-0", "replication")
+        return _policy(parser[section])
+    except (OSError, ValueError, KeyError, configparser.Error) as error:
+        raise PeerError(f"`{path}` does not tell storage policy {index}: {type(error).__name__}") from error
+
+
+def _policy(said: Mapping[str, str]) -> StoragePolicy:
+    if said.get("policy_type", "replication") != "erasure_coding":
+        return StoragePolicy(said["name"], "replication")
+    data, parity = int(said["ec_num_data_fragments"]), int(said["ec_num_parity_fragments"])
+    return StoragePolicy(said["name"], "erasure_coding", data + parity, data)
+
+
+def _listed(path: Path) -> list[dict[str, Any] | None]:
+    with gzip.open(path) as file:
+        magic, version = struct.unpack("!4sH", file.read(6))
+        if magic != _MAGIC or version not in _FORMATS:
+            raise ValueError("not a ring of a version that is known")
+        skipped, size = _FORMATS[version]
+        for _ in range(skipped):
+            _blob(file, size)
+        head = json.loads(_blob(file, size))
+    found: list[dict[str, Any] | None] = head if version == 2 else head["devs"]
+    return found
+
+
+def _blob(file: gzip.GzipFile, size: str) -> bytes:
+    (length,) = struct.unpack(size, file.read(struct.calcsize(size)))
+    if length > _LARGEST_HEAD:
+        raise ValueError("the head of the ring is too large")
+    return file.read(length)
+
+
+def _device(one: Mapping[str, Any]) -> Device:
+    address, port = one.get("replication_ip") or one["ip"], one.get("replication_port") or one["port"]
+    return Device(int(one["region"]), int(one["zone"]), str(address), int(port))
 
 
 def list_placements(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.validation.bodies import Body
-from sluice_controller.validation.rates import read_rate
+from sluice_controller.validation.bodies import Body, read_rate
 from sluice_controller.volumes import ordering
 from sluice_controller.volumes.cinder_access import Caller, check_node, service_cinder
 from sluice_controller.volumes.ordering import new_operation

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.validation.bodies import Body
+from sluice_controller.validation.bodies import Body, read_rate
 from sluice_controller.validation.names import new_name
-from sluice_controller.validation.rates import read_rate
 from sluice_controller.volumes.cinder_access import service_cinder
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
 from sluice_volumes import operations

@@ -9,7 +9,7 @@ from rest_framework import serializers as s
 from sluice_controller.api.serializers.base import PageSerializer, Serializer, computed, examples, page_of
 from sluice_controller.api.serializers.policies import InfeasibleSerializer, PolicySerializer
 from sluice_controller.api.serializers.sentences import ProblemSerializer
-from sluice_controller.bandwidth.promises import NAMES
+from sluice_controller.bandwidth.services import NAMES
 from sluice_core.messages.bandwidth import GET, METHODS, PUT, SIDES
 from sluice_dsl.syntax.units import format_value
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers as s
 
-from sluice_controller.validation.times import iso_time
+from sluice_controller.validation.parameters import iso_time
 from sluice_core.messages.policies import Assignment
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.explain import describe_parameters

@@ -13,7 +13,7 @@ from rest_framework import serializers as s
 from sluice_controller.api.serializers.base import PageSerializer, Serializer, UnixTimeField, computed, page_of
 from sluice_controller.catalog.policy_cache import STATES
 from sluice_controller.metric_history.reading import History
-from sluice_controller.validation.times import iso_time
+from sluice_controller.validation.parameters import iso_time
 from sluice_core.messages.events import KINDS, SEVERITIES
 from sluice_core.messages.policies import policy_of_assignment
 from sluice_metric_history.resolutions import Point

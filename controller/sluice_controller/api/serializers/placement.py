@@ -7,7 +7,7 @@ from typing import Any, Final
 from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import MillisecondsField, PageSerializer, Serializer, computed, examples
-from sluice_controller.registry import swift_rings
+from sluice_controller.registry import placement
 from sluice_controller.registry.swift_client import Locality
 from sluice_volumes.messages import RbdLocality
 
@@ -43,8 +43,8 @@ class LocalitySerializer(Serializer):
     @classmethod
     def render_in(cls, swift_dir: str, found: Locality, **path: str) -> dict[str, Any]:
         """Where an object is, with what the files in ``swift_dir`` say of it, if there are any."""
-        policy = swift_rings.storage_policy(swift_dir, found.policy_index) if swift_dir else None
-        devices = swift_rings.devices(swift_dir, found.policy_index) if swift_dir else {}
+        policy = placement.storage_policy(swift_dir, found.policy_index) if swift_dir else None
+        devices = placement.devices(swift_dir, found.policy_index) if swift_dir else {}
         locations = []
         for one in found.locations:
             device = devices.get((one.address, one.port, one.device))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_controller.app.bearer_token import BearerToken
+from sluice_controller.app.server import BearerToken
 
 
 @pytest.mark.parametrize(

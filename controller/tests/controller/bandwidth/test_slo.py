@@ -194,14 +194,14 @@ def test_a_reader_sees_those_of_its_own_project_and_changes_none(api, put, monke
 
 
 def test_the_loser_of_a_race_for_the_same_change_changes_nothing(put, backend, monkeypatch):
-    from sluice_controller.bandwidth import promises, services
+    from sluice_controller.bandwidth import services
 
     commit, raced = backend.store.commit, []
 
     def outrun(draft):
         if not raced:
             raced.append(draft)
-            where = promises.read_scope(backend, "AUTH_a")
+            where = services.read_scope(backend, "AUTH_a")
             services.set_objective(backend, where, "put_bw", "20", "the other")
         return commit(draft)
 

@@ -89,7 +89,7 @@ def test_a_file_with_a_password_that_everybody_may_read_is_refused(written):
 
 
 def test_a_shared_cache_without_its_package_is_refused(written, monkeypatch):
-    monkeypatch.setattr("sluice_controller.app.identity_checks.find_spec", lambda name: None)
+    monkeypatch.setattr("sluice_controller.app.checks.find_spec", lambda name: None)
     config = written(GOOD + "memcached_servers = 127.0.0.1:11211\n")
     (fault,) = faults(config)
     assert fault.id == "sluice.E013"

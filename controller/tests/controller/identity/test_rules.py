@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from sluice_controller.app.checks import policy_file_faults
 from sluice_controller.app.cli import main
-from sluice_controller.app.identity_checks import policy_file_faults
 from sluice_controller.app.policy_sample import calls_by_rule, declared_rules, sample_policy
 from sluice_controller.identity import rules as rules_module
 from sluice_controller.identity.caller import ADMIN, Identity

@@ -17,12 +17,12 @@ from sluice_controller.api.resources import Declare, render_entry
 from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.serializers.policies import PolicySerializer
 from sluice_controller.api.view import View
-from sluice_controller.bandwidth import iostack, promises, services
+from sluice_controller.bandwidth import iostack, services
 from sluice_controller.catalog import nodes
 from sluice_controller.identity.rules import ADMIN, Rule
 from sluice_controller.policies import selectors
 from sluice_controller.validation.bodies import Body
-from sluice_controller.validation.times import iso_time
+from sluice_controller.validation.parameters import iso_time
 from sluice_core.messages.bandwidth_report import BandwidthReport
 
 MEASURED_AT: Final = "X-Sluice-Measured-At"
@@ -81,14 +81,14 @@ def render_document(report: BandwidthReport | None, document: Any, *lists: str) 
 
 def render_table(view: View, account: str = "") -> Response:
     """The table of streams, of one account if given."""
-    name = promises.read_scope(view.backend, account).target.name if account else ""
+    name = services.read_scope(view.backend, account).target.name if account else ""
     report = nodes.current_report(view.backend, idle=True)
     return render_document(report, iostack.osinfo_table(report, name), "parts", "objects")
 
 
 def set_floor(view: View, request: Request, account: str, policy: str, value: str) -> Response:
     """The policy that a value for each object server became."""
-    where = promises.read_scope(view.backend, account, policy)
+    where = services.read_scope(view.backend, account, policy)
     done = services.set_node_floor(view.backend, where, value, request.user.name)
     view.wait_acknowledged(done.epoch)
     found = selectors.find_policy(view.backend, done.policies[0].id)

@@ -15,8 +15,8 @@ from sluice_controller.api.permissions import authorize, thing_target, visible_a
 from sluice_controller.api.resources import no_content, render_entry, render_page
 from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.view import View
-from sluice_controller.bandwidth import promises, services
-from sluice_controller.bandwidth.promises import NAMES, Objective
+from sluice_controller.bandwidth import services
+from sluice_controller.bandwidth.services import NAMES, Objective
 from sluice_controller.catalog import nodes
 from sluice_controller.identity.rules import ADMIN, READS_OWN, THING, Rule
 from sluice_controller.validation.bodies import Body
@@ -59,7 +59,7 @@ def list_slo(view: View, request: Request) -> Response:
     accounts = visible_accounts(request, view.rule)
     known = {
         " ".join((one.account, one.name, one.storage_policy, one.policy.policy.id)): one
-        for one in promises.list_objectives(view.backend.policy_cache.contents())
+        for one in services.list_objectives(view.backend.policy_cache.contents())
         if account in ("", one.account) and name in ("", one.name) and (accounts is None or one.account in accounts)
     }
     report = nodes.current_report(view.backend)
@@ -81,9 +81,9 @@ def _declare_objective(suffix: str, scope: str, *path: OpenApiParameter) -> None
     )
     def show_slo(view: View, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective."""
-        where = promises.read_scope(view.backend, account, policy)
+        where = services.read_scope(view.backend, account, policy)
         authorize(request, view.rule, thing_target(where.target.level, where.target.name))
-        found = promises.find_objective(view.backend.policy_cache.contents(), where, name)
+        found = services.find_objective(view.backend.policy_cache.contents(), where, name)
         return render_entry(objective_data(found, nodes.current_report(view.backend)), found.policy.version)
 
     @operation(
@@ -101,10 +101,10 @@ def _declare_objective(suffix: str, scope: str, *path: OpenApiParameter) -> None
     )
     def update_slo(view: View, request: Request, account: str, name: str, policy: str = "") -> Response:
         value = Body(request.data, "value").value("value")
-        where = promises.read_scope(view.backend, account, policy)
+        where = services.read_scope(view.backend, account, policy)
         done = services.set_objective(view.backend, where, name, value, request.user.name)
         view.wait_acknowledged(done.epoch)
-        found = promises.find_objective(view.backend.policy_cache.contents(), where, name)
+        found = services.find_objective(view.backend.policy_cache.contents(), where, name)
         data = objective_data(found, nodes.current_report(view.backend))
         return render_entry({**data, **done.to_data()}, found.policy.version)
 
@@ -119,7 +119,7 @@ def _declare_objective(suffix: str, scope: str, *path: OpenApiParameter) -> None
     )
     def delete_slo(view: View, request: Request, account: str, name: str, policy: str = "") -> Response:
         """204."""
-        where = promises.read_scope(view.backend, account, policy)
+        where = services.read_scope(view.backend, account, policy)
         done = services.delete_objective(view.backend, where, name, request.user.name)
         view.wait_acknowledged(done.epoch)
         return no_content()

@@ -29,9 +29,9 @@ from sluice_controller.configuration.configuration import (
 from sluice_controller.configuration.export import document
 from sluice_controller.configuration.import_ import read_configuration
 from sluice_controller.identity.rules import ADMIN, Rule
-from sluice_controller.validation.times import read_since
+from sluice_controller.validation.parameters import read_since
 from sluice_core.errors import NotFound
-from sluice_core.store.undo_log import CONFIGURATION
+from sluice_core.store.change_stream import CONFIGURATION
 
 VERSION = header("ETag", "the version of the configuration, for `If-Match`", 200)
 #: What all calls have that replace the configuration.

@@ -21,7 +21,7 @@ from sluice_controller.api.serializers import code as shapes
 from sluice_controller.api.serializers.filters import UsableFilterPageSerializer, UsableFilterSerializer
 from sluice_controller.catalog.nodes import Cluster, cluster_now
 from sluice_controller.catalog.policy_cache import CacheContents
-from sluice_controller.code import filters, installed_filters
+from sluice_controller.code import filters
 from sluice_controller.code.revisions import IncomingCode, RegisteredCode
 from sluice_controller.code.rollout import rollout, rollout_now
 from sluice_controller.config import Config
@@ -57,7 +57,7 @@ class RegistrationView(base.CodeView):
         """
         super().initial(request, *args, **kwargs)
         keyword = kwargs.get("keyword", "")
-        self.installed = installed_filters.find_installed(self.backend, keyword) if keyword else None
+        self.installed = filters.find_installed(self.backend, keyword) if keyword else None
         if self.installed is None or request.method == "OPTIONS":
             return
         safe = [method for method in self.allowed_methods if method in _SAFE]
@@ -85,7 +85,7 @@ def list_filters(view: RegistrationView, request: Request) -> Response:
 
     A page of installed and registered filters.
     """
-    usable = installed_filters.list_usable(view.backend.catalogue)
+    usable = filters.list_usable(view.backend.catalogue)
     show = partial(_usable, view.backend.policy_cache.contents(), cluster_now(view.backend), view.backend.config)
     return render_page(view.given, "filters", usable, show)
 

@@ -28,8 +28,8 @@ from sluice_controller.api.serializers import sentences
 from sluice_controller.api.serializers.changes import OutcomeSerializer
 from sluice_controller.api.view import View
 from sluice_controller.catalog.policy_cache import STATES
+from sluice_controller.configuration.changes import policy_before_last_change
 from sluice_controller.configuration.configuration import replace_configuration
-from sluice_controller.configuration.policy_undo import policy_before_last_change
 from sluice_controller.identity.rules import READS_OWN, THING, WRITES_OWN, Rule
 from sluice_controller.policies import bandwidth_checks, idempotency, policy_update, selectors, services
 from sluice_controller.registry import activations, takeovers
