@@ -1,7 +1,7 @@
 """``/changes``: who changed what and when, from the change stream, newest first; undoing the last change of a policy.
 
-The stream and the undo log (``sluice_core.store.change_stream``) are trimmed independently.  One page examines a bounded
-number of stream entries, so a filtered page may be short or empty and still have a next page.
+The stream and the undo log are trimmed independently (``sluice_core.store.change_stream``).  One page examines a
+bounded number of stream entries, so a filtered page may be short or empty and still have a next page.
 
 A policy is undone to what the undo log says that it was, and nothing else changes.  One that was deleted comes back
 under its id and with its age, one that was created goes.  Its sentence is compiled anew: what it needs may be gone by
