@@ -51,7 +51,7 @@ async def _run(settings: Mapping[str, Any]) -> None:
     host = Host(settings)
     host.start()
     log.info("actor host `%s` started", host.name)
-    settling = loop.create_task(_settle(host))
+    freezing = loop.create_task(_freeze_actors(host))
     stopping = loop.create_task(stopped.wait())
     failing = loop.create_task(host.failed())
     try:
@@ -59,14 +59,14 @@ async def _run(settings: Mapping[str, Any]) -> None:
         if failing.done():
             failing.result()
     finally:
-        settling.cancel()
+        freezing.cancel()
         stopping.cancel()
         failing.cancel()
         await host.close()
         log.info("actor host `%s` ended", host.name)
 
 
-async def _settle(host: Host) -> None:
+async def _freeze_actors(host: Host) -> None:
     """Once all actors are there, keep the garbage collector from walking over them again and again."""
     await host.synced.wait()
     await host.system.idle()

@@ -67,10 +67,10 @@ class ChangeObserver:
         self._history = history
         if known:
             for name in sorted(before.keys() - self._in_force.keys()):
-                self._tell(before[name], undo=True)
+                self._request_call(before[name], undo=True)
             for name, one in self._in_force.items():
                 if before.get(name) != one:
-                    self._tell(one, undo=False)
+                    self._request_call(one, undo=False)
 
     async def _read(self) -> dict[str, Assignment]:
         """What is in force of the filters that have an activation."""
@@ -100,9 +100,9 @@ class ChangeObserver:
             return
         for gone in old:
             if gone is not None and not (gone.id in put and self._same(gone, self._in_force.get(gone.id))):
-                self._tell(gone, undo=True)
+                self._request_call(gone, undo=True)
         for one in change.puts:
-            self._tell(one, undo=False)
+            self._request_call(one, undo=False)
 
     async def reconcile(self) -> None:
         """Make the calls to federated services that no host made, or that were not accepted.
@@ -153,7 +153,7 @@ class ChangeObserver:
         """Whether what replaced an assignment is about the same, so that setting it anew is enough."""
         return now is not None and (gone.keyword, gone.verb, gone.path()) == (now.keyword, now.verb, now.path())
 
-    def _tell(self, assignment: Assignment, undo: bool) -> None:
+    def _request_call(self, assignment: Assignment, undo: bool) -> None:
         if assignment.keyword not in self._keywords:
             return
         if self.ownership.owns(_owner_of(assignment)):

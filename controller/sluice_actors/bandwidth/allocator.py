@@ -24,8 +24,7 @@ from sluice_actors.bandwidth.failure_detector import FailureDetector
 from sluice_actors.bandwidth.loads.node_loads import LoadTable, NodeLoads
 from sluice_actors.bandwidth.loads.write_amplification import DEFAULT_AMPLIFICATION, WriteAmplification
 from sluice_actors.bandwidth.methods.allocation import MethodAllocation
-from sluice_actors.bandwidth.methods.controller_rates import ControllerRateTable
-from sluice_actors.bandwidth.methods.method_allocator import MethodAllocator
+from sluice_actors.bandwidth.methods.method_allocator import ControllerRateTable, MethodAllocator
 from sluice_actors.bandwidth.objectives import Objectives
 from sluice_actors.bandwidth.reports.reporter import BandwidthReporter
 from sluice_actors.bandwidth.share_encoder import SharePrefixes, concatenate, encode_shares, pack_shares

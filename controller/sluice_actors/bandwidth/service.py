@@ -29,7 +29,7 @@ from sluice_actors.bandwidth.reports.report_writer import FloorWatcher, ReportWr
 from sluice_actors.bandwidth.round_timer import RoundTimer
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.event_log import LogEvent, ignore_event
-from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_forever, wait_at_most
+from sluice_actors.runtime.services import Ownership, Service, Spawn, owned_term, repeat_forever, wait_at_most
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import (
     BANDWIDTH_EXCHANGE,
@@ -158,7 +158,7 @@ class AllocationService(Service):
             return {"dividing": False}
         return {
             "dividing": True,
-            "term": self._term(),
+            "term": owned_term(self._ownership, NAME),
             "number": self._number,
             "nodes": len(allocator.loads.nodes),
             "objectives": self._loaded.is_set(),
@@ -249,10 +249,6 @@ class AllocationService(Service):
     def _owns(self) -> bool:
         return self._ownership.owns(NAME)
 
-    def _term(self) -> int:
-        held = self._ownership.fence((NAME,))
-        return max(map(fencing.owner_term, held.values()), default=1)
-
     def _enter(self) -> None:
         if self._allocator is None:
             log.info("dividing bandwidth from now on")
@@ -283,7 +279,9 @@ class AllocationService(Service):
         self._number += 1
         now = self._monotonic()
         async with self._computing:
-            made = await asyncio.to_thread(allocator.allocate, now, self._clock(), self._term(), self._number)
+            made = await asyncio.to_thread(
+                allocator.allocate, now, self._clock(), owned_term(self._ownership, NAME), self._number
+            )
             if allocator is self._allocator and self._owns:  # or else we lost it meanwhile
                 if self._first_report is not None and now - self._first_report >= LISTEN_SECONDS:
                     self._publish(made)

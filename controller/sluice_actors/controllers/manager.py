@@ -113,7 +113,7 @@ class ControllerManager(Service):
         while self._dirty:
             name = self._dirty.pop()
             try:
-                await self._settle(name)
+                await self._reconcile(name)
             except BaseException:
                 self.review(name)
                 raise
@@ -122,7 +122,7 @@ class ControllerManager(Service):
         """For the host's report: name → how it is."""
         return {name: one.runner.report() for name, one in sorted(self._running.items())}
 
-    async def _settle(self, name: str) -> None:
+    async def _reconcile(self, name: str) -> None:
         context = self._context
         key = upload_key(CONTROLLER_CODE, name)
         running = self._running.get(name)

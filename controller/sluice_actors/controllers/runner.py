@@ -28,7 +28,7 @@ from sluice_actors.controllers.rollout import Rollout, allocates_of, metrics_of,
 from sluice_actors.controllers.uploads import CodeSource, UploadIndex
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.decision_writer import DecisionWriter
-from sluice_actors.runtime.services import wait_at_most
+from sluice_actors.runtime.services import owned_term, wait_at_most
 from sluice_core.control import Observation
 from sluice_core.errors import Conflict, Fenced, PeerError
 from sluice_core.messages.bandwidth import ControllerRates, Rate
@@ -174,8 +174,7 @@ class ControllerRunner:
         methods = allocates_of(revision)
         if not methods or not ownership.acting:
             return
-        held = ownership.fence((f"controller/{self.name}",))
-        term = max(map(fencing.owner_term, held.values()), default=1)
+        term = owned_term(ownership, f"controller/{self.name}")
         valid = _VALID_PERIODS * period_of(revision)
         self._context.publish_rates(ControllerRates(self.name, term, self._context.clock(), valid, methods, rates))
 

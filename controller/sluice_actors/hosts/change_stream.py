@@ -37,18 +37,18 @@ class ChangeStream:
         if self._doubtful:
             there_is = await self._store.run(change_digest(self._store.keys, self.head.epoch))
             if self._history_check.broken(self.head, there_is):
-                return self._lost(f"redis has another change {self.head.epoch} than we followed")
+                return self._report_gap(f"redis has another change {self.head.epoch} than we followed")
         self._doubtful = True  # unless this comes to its end
         found = await self._store.changes_after(
             self.head.epoch, _BLOCK_MS, digest=self._history_check.digest(self.head)
         )
         self._doubtful = False
         if isinstance(found, Gap):
-            return self._lost(found.reason)
+            return self._report_gap(found.reason)
         if not found:
             there = await self._store.head()
             if there.history != self.head.history or there.epoch < self.head.epoch:
-                return self._lost(f"history `{there.history}` at {there.epoch} after {self.head}")
+                return self._report_gap(f"history `{there.history}` at {there.epoch} after {self.head}")
         return found
 
     def follow(self, change: Change) -> None:
@@ -57,5 +57,5 @@ class ChangeStream:
         self._history_check.follow(change)
 
     @staticmethod
-    def _lost(reason: str) -> None:
+    def _report_gap(reason: str) -> None:
         log.warning("reading everything again: %s", reason)

@@ -73,7 +73,7 @@ class MetricUsageExchange:
     undecodable: int = 0  #: messages that could not be read
     _used_here: set[str] = field(default_factory=set)
     _used_there: dict[str, float] = field(default_factory=dict)
-    _told: float = 0.0
+    _sent: float = 0.0
 
     def set_used(self, metric: str, used: bool) -> None:
         """For the router: somebody here begins or ceases to need ``metric``."""
@@ -98,8 +98,8 @@ class MetricUsageExchange:
     def tick(self, alone: bool) -> None:
         """Tell the other hosts each second, and forget metrics that none uses; called several times a second."""
         now = self.clock()
-        if not alone and now - self._told >= RENEW:
-            self._told = now
+        if not alone and now - self._sent >= RENEW:
+            self._sent = now
             usage = MetricUsage(self.host, tuple(sorted(self._used_here)))
             self.send(EVERY_HOST, _LETTER + usage.encode())
         if any(until < now for until in self._used_there.values()):

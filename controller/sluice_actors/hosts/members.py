@@ -74,14 +74,14 @@ class Members:
     """Joins the team of ``namespace`` as ``member``, and tells who is in it.
 
     :param beat: seconds between two signs of life; who misses :data:`BEATS` of them is gone
-    :param told: called on the loop after each look, with all members, sorted; with none when we cannot know
+    :param on_members: called on the loop after each poll, with all members, sorted; with none when we cannot know
     """
 
-    def __init__(self, url: str, member: str, namespace: str, beat: float, told: MembersCallback) -> None:
+    def __init__(self, url: str, member: str, namespace: str, beat: float, on_members: MembersCallback) -> None:
         self._make = partial(_Driver, url, member, namespace, beat * BEATS)
         self._member = member
         self._beat = beat
-        self._told = told
+        self._on_members = on_members
         self._known: tuple[str, ...] | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -121,7 +121,7 @@ class Members:
                     log.warning("not in the team of actor hosts: %s", error or type(error).__name__)
                 else:
                     pause = min(pause * 1.5, _LONGEST_PAUSE)
-                self._tell(())
+                self._report(())
             self._ended.wait(pause)
 
     def _stay(self) -> None:
@@ -136,10 +136,10 @@ class Members:
                 self._beaten = began
                 found = sorted(name.decode() for name in driver.get_members(GROUP).get())
                 if self._member in found:
-                    self._tell(tuple(found))
+                    self._report(tuple(found))
                 else:
                     log.warning("the other actor hosts took `%s` for dead, joining again", self._member)
-                    self._tell(())
+                    self._report(())
                     self._join(driver)
                     continue
                 if self._ended.wait(self._beat):
@@ -164,14 +164,14 @@ class Members:
         finally:
             driver.hang_up()
 
-    def _tell(self, members: tuple[str, ...]) -> None:
+    def _report(self, members: tuple[str, ...]) -> None:
         assert self._loop is not None
         self._known = members
         try:
-            self._loop.call_soon_threadsafe(self._hear, members)
-        except RuntimeError:  # the loop is closed: nobody is there to be told
+            self._loop.call_soon_threadsafe(self._call_back, members)
+        except RuntimeError:  # the loop is closed: nobody is there to be on_members
             self._ended.set()
 
-    def _hear(self, members: tuple[str, ...]) -> None:
+    def _call_back(self, members: tuple[str, ...]) -> None:
         if not self._ended.is_set():
-            self._told(members)
+            self._on_members(members)

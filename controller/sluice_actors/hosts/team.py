@@ -27,7 +27,7 @@ from sluice_core.store.store import AsyncStore
 log = logging.getLogger(__name__)
 
 #: A look that began after somebody else's claim was found is at the latest the second one heard of.
-_LOOKS: Final = 2
+_POLLS: Final = 2
 #: Points of each host on the ring: two hosts' shares then differ by a few per cent.
 _POINTS: Final = 256
 
@@ -61,12 +61,12 @@ class Team:
     def __init__(self, store: AsyncStore, host: str, url: str, beat: float) -> None:
         self.host = host
         self._store = store
-        self._members = Members(url, host, f"{store.keys.prefix}:team", beat, self._hear)
+        self._members = Members(url, host, f"{store.keys.prefix}:team", beat, self._members_seen)
         self._ring = OwnerRing(())
         self._held: dict[str, str] = {}
         # Slot → number of looks that must have been taken before it is claimed from somebody else.
         self._contested: dict[str, int] = {}
-        self._looks = 0
+        self._polls = 0
         #: Called on the host's loop after answers of :meth:`owns` may have changed.
         self.on_change: Callable[[], None] = lambda: None
 
@@ -163,15 +163,15 @@ class Team:
     def _contest(self, slots: Iterable[str]) -> None:
         """Somebody else claimed ``slots``: it may know more of the members than we do, so look again first."""
         for slot in slots:
-            self._contested.setdefault(slot, self._looks + _LOOKS)
+            self._contested.setdefault(slot, self._polls + _POLLS)
 
     def _complain(self, taken: set[str], found: dict[str, str]) -> None:
         if any(fencing.owner_host(found.get(slot, "")) == self.host for slot in taken):
             log.error("another process claims slots as `%s`; every actor host needs an id of its own", self.host)
 
-    def _hear(self, members: tuple[str, ...]) -> None:
-        self._looks += 1
-        settled = [slot for slot, look in self._contested.items() if look <= self._looks]
+    def _members_seen(self, members: tuple[str, ...]) -> None:
+        self._polls += 1
+        settled = [slot for slot, look in self._contested.items() if look <= self._polls]
         for slot in settled:
             del self._contested[slot]
         if members != self._ring.members:

@@ -2,9 +2,9 @@
 
 Theory of operation
 
-* Samples come by groups (:class:`~sluice_actors.metric_history.group.Group`).  Each :data:`RANK_SECONDS` the room is
-  divided among groups, and each group keeps its busiest paths.  :attr:`Collector.changes` has what is to be done in
-  the directory then.
+* Samples come by groups (``sluice_actors.metric_history.group``).  Each :data:`RANK_SECONDS` the room is divided among
+  groups, and each group keeps its busiest paths.  :attr:`Collector.changes` has what is to be done in the directory
+  then.
 * A row of a resolution is due when its step is over and all windows of it have been closed.  Only steps that were
   seen from their beginning are written: another host's half and ours would be no whole.
 * A new owner goes on with the series in the directory.
@@ -17,9 +17,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from sluice_actors.metric_history.group import Group, divide_room
+from sluice_actors.metric_history.group import SeriesGroup, divide_room
 from sluice_actors.metric_history.sample_buffer import SampleBuffer, finest_step
-from sluice_actors.metric_history.samples import GroupKey, Sample, silent
+from sluice_actors.metric_history.samples import GroupKey, WindowSample, silent
 from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow
 from sluice_core.messages.policies import CLUSTER
 from sluice_metric_history.records import FAMILIES, OWNED, SeriesKey, SeriesRecord
@@ -38,7 +38,7 @@ _TAKEOVER: Final = 120
 _FORGOTTEN: Final = RESOLUTIONS[-1].seconds
 
 
-class Row(NamedTuple):
+class HistoryRow(NamedTuple):
     """The points of the step of ``resolution`` that begins at ``at``, by the id of their series."""
 
     resolution: Resolution
@@ -67,7 +67,7 @@ class Collector:
         self._free = list(range(room - 1, -1, -1))
         self._columns: dict[SeriesKey, int] = {}
         self._records: dict[SeriesKey, SeriesRecord] = {}
-        self._groups: dict[GroupKey, Group] = {}
+        self._groups: dict[GroupKey, SeriesGroup] = {}
         self._since = int(now) + 1
         self._finished = int(now)
         for one in known:
@@ -82,11 +82,11 @@ class Collector:
 
     # -- what comes
 
-    def add(self, sample: Sample) -> None:
+    def add(self, sample: WindowSample) -> None:
         """A window of one group."""
         group = self._groups.get(sample.group)
         if group is None:
-            group = self._groups[sample.group] = Group(sample.group, finest_step(sample.period), sample.window)
+            group = self._groups[sample.group] = SeriesGroup(sample.group, finest_step(sample.period), sample.window)
         group.put(sample, self._buffer)
 
     def add_silence(self, closed: ClosedWindow) -> None:
@@ -97,7 +97,7 @@ class Collector:
 
     # -- what is written
 
-    def rows(self, now: float) -> Iterator[Row]:
+    def rows(self, now: float) -> Iterator[HistoryRow]:
         """The rows that are due, in the order of time; each is given once."""
         newest = int(now - CLOSE_DELAY - MARGIN) - 1
         if newest - self._finished > _LONGEST_SLEEP:
@@ -143,13 +143,13 @@ class Collector:
             for metric in group.key.metrics:
                 self._forget(SeriesKey(metric, key.level, key.path))
 
-    def _group(self, key: SeriesKey) -> Group:
+    def _group(self, key: SeriesKey) -> SeriesGroup:
         return self._groups[_group_of(key)]
 
-    def _row(self, resolution: Resolution, at: int) -> Row:
+    def _row(self, resolution: Resolution, at: int) -> HistoryRow:
         points = self._buffer.points(resolution, at)
         kept = {one.id: points[self._columns[key]] for key, one in self._records.items() if one.step <= resolution.step}
-        return Row(resolution, at, kept)
+        return HistoryRow(resolution, at, kept)
 
     # -- which series
 
@@ -171,7 +171,7 @@ class Collector:
             self._keep(group, chosen[key], now)
             self._keep_rest(group, now)
 
-    def _keep(self, group: Group, paths: Collection[str], now: int) -> None:
+    def _keep(self, group: SeriesGroup, paths: Collection[str], now: int) -> None:
         """Have series of exactly ``paths``."""
         wanted = set(paths)
         for path in [path for path in group.paths if path not in wanted]:
@@ -183,7 +183,7 @@ class Collector:
                 keys = [SeriesKey(metric, group.key.level, path) for metric in group.key.metrics]
                 group.paths[path] = tuple(self._begin(key, group.step, now) for key in keys)
 
-    def _keep_rest(self, group: Group, now: int) -> None:
+    def _keep_rest(self, group: SeriesGroup, now: int) -> None:
         level = group.key.level
         crowded = group.wanted > len(group.paths)
         for metric in group.adds if level in OWNED and crowded else ():
@@ -225,7 +225,7 @@ class Collector:
             self.changes.forget.append(record)
             return
         key, group_key = record.key, _group_of(record.key)
-        group = self._groups.setdefault(group_key, Group(group_key, record.step, now))
+        group = self._groups.setdefault(group_key, SeriesGroup(group_key, record.step, now))
         self._records[key] = record
         self._columns[key] = column = self._free.pop()
         if key.rest:

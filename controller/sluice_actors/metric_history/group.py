@@ -23,7 +23,7 @@ import numpy as np
 
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
 from sluice_actors.metric_history.sample_buffer import SampleBuffer
-from sluice_actors.metric_history.samples import GroupKey, Sample
+from sluice_actors.metric_history.samples import GroupKey, WindowSample
 
 _LEAD: Final = 2.0
 #: What is left of a score after each ranking.
@@ -90,7 +90,7 @@ _RANKED_EVERY: Final = 5
 
 
 @dataclass(slots=True)
-class Group:
+class SeriesGroup:
     """``step`` is that of the finest resolution in which its series are kept, ``heard`` the time of its last window.
 
     ``paths`` has the columns of each path that is kept, one for each metric.  ``rests`` has the column of the rest of
@@ -111,7 +111,7 @@ class Group:
         """How many paths could have series."""
         return len(self.ranking.known(self.paths))
 
-    def put(self, sample: Sample, buffer: SampleBuffer) -> None:
+    def put(self, sample: WindowSample, buffer: SampleBuffer) -> None:
         """Take the values of the paths that are kept, and the sum of those that are not."""
         self.heard = sample.window + sample.period
         self.adds = sample.adds

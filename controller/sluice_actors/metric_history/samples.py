@@ -19,7 +19,7 @@ from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
 from sluice_core.metrics.node_metrics import NODE
 from sluice_metric_history.records import DEVICE, FLOW_QUANTITIES, NODE_QUANTITIES, OWNED, PART, PART_QUANTITIES, family
 
-Row = Mapping[str, Any]
+ReportRow = Mapping[str, Any]
 Values = dict[str, float]
 
 
@@ -34,7 +34,7 @@ class GroupKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class WindowSample:
     """One window of a group.
 
     :param values: one mapping of each metric, path → value
@@ -50,7 +50,7 @@ class Sample:
     adds: frozenset[str] = frozenset()
 
 
-def of_window(closed: ClosedWindow, adds: bool) -> Iterator[Sample]:
+def of_window(closed: ClosedWindow, adds: bool) -> Iterator[WindowSample]:
     """A window by its levels; objects are too many to be kept.
 
     :param adds: whether what several nodes counted adds up
@@ -62,15 +62,15 @@ def of_window(closed: ClosedWindow, adds: bool) -> Iterator[Sample]:
         # the cluster's value is the sum of its tenants', but of a metric of nodes the highest
         summed = adds and (level in OWNED or (level == CLUSTER and bool(tenants)))
         metrics = frozenset({closed.metric}) if summed else frozenset()
-        yield Sample(GroupKey((closed.metric,), level), closed.window, closed.period, (values,), values, metrics)
+        yield WindowSample(GroupKey((closed.metric,), level), closed.window, closed.period, (values,), values, metrics)
 
 
-def silent(key: GroupKey, closed: ClosedWindow, adds: frozenset[str]) -> Sample:
+def silent(key: GroupKey, closed: ClosedWindow, adds: frozenset[str]) -> WindowSample:
     """A window in which nothing happened at a level at which something did before."""
-    return Sample(key, closed.window, closed.period, ({},), {}, adds)
+    return WindowSample(key, closed.window, closed.period, ({},), {}, adds)
 
 
-def of_report(report: BandwidthReport) -> Iterator[Sample]:
+def of_report(report: BandwidthReport) -> Iterator[WindowSample]:
     """A second of bandwidth; nothing when no node was heard, since then nothing was measured."""
     if not report.nodes:
         return
@@ -86,24 +86,24 @@ def of_report(report: BandwidthReport) -> Iterator[Sample]:
         yield _sample(family(method, PART), PART, window, parts, PART_QUANTITIES, _part_path)
 
 
-def _of_flows(method: str, window: int, flows: Iterable[Row]) -> Iterator[Sample]:
+def _of_flows(method: str, window: int, flows: Iterable[ReportRow]) -> Iterator[WindowSample]:
     metrics, rows = family(method, TENANT), list(flows)
     for level, some in ((TENANT, False), (CONTAINER, True)):
         chosen = [row for row in rows if bool(row["container"]) == some]
         yield _sample(metrics, level, window, chosen, FLOW_QUANTITIES, _flow_path, metrics[:1])
     total = {"": sum(row["measured"] for row in rows)}
-    yield Sample(GroupKey(metrics[:1], CLUSTER), window, 1.0, (total,), total, frozenset(metrics[:1]))
+    yield WindowSample(GroupKey(metrics[:1], CLUSTER), window, 1.0, (total,), total, frozenset(metrics[:1]))
 
 
 def _sample(
     metrics: tuple[str, ...],
     level: str,
     window: int,
-    rows: Iterable[Row],
+    rows: Iterable[ReportRow],
     quantities: tuple[str, ...],
-    path_of: Callable[[Row], str],
+    path_of: Callable[[ReportRow], str],
     adds: Iterable[str] = (),
-) -> Sample:
+) -> WindowSample:
     """The sums of ``rows`` by path; what is unlimited or none has no value."""
     found: tuple[Values, ...] = tuple({} for _ in quantities)
     weights: Values = {}
@@ -114,24 +114,24 @@ def _sample(
             value = row[quantity]
             if value > 0 or (value == 0 and quantity in _MAY_BE_ZERO):
                 values[path] = values.get(path, 0.0) + value
-    return Sample(GroupKey(metrics, level), window, 1.0, found, weights, frozenset(adds))
+    return WindowSample(GroupKey(metrics, level), window, 1.0, found, weights, frozenset(adds))
 
 
 #: What 0 is a value of; a floor, ceiling or capacity of 0 is none.
 _MAY_BE_ZERO: Final = frozenset({"measured", "share", "assigned"})
 
 
-def _flow_path(row: Row) -> str:
+def _flow_path(row: ReportRow) -> str:
     return f"{row['account']}/{row['container']}" if row["container"] else str(row["account"])
 
 
-def _node_path(row: Row) -> str:
+def _node_path(row: ReportRow) -> str:
     return f"{row['node']}/{row['side']}"
 
 
-def _device_path(row: Row) -> str:
+def _device_path(row: ReportRow) -> str:
     return f"{row['node']}/{row['device']}"
 
 
-def _part_path(row: Row) -> str:
+def _part_path(row: ReportRow) -> str:
     return f"{row['node']}/{row['device'] or row['side']}/{row['account']}"

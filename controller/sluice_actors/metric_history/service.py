@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from sluice_actors.metric_history.collector import MARGIN, Changes, Collector, Row
+from sluice_actors.metric_history.collector import MARGIN, Changes, Collector, HistoryRow
 from sluice_actors.metric_history.samples import of_report, of_window
 from sluice_actors.metrics.aggregator_pool import AggregatorPool, Backlog
 from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow
@@ -133,7 +133,7 @@ class MetricHistory(Service):
             self._pool = self._new_pool()
             self._adds.clear()
 
-    async def _attempt(self, row: Row) -> None:
+    async def _attempt(self, row: HistoryRow) -> None:
         """Write a row, or drop it."""
         renewed: list[str] = []
         if row.resolution is RESOLUTIONS[-1]:

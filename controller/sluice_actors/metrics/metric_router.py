@@ -57,7 +57,7 @@ class MetricRouter:
     def tap(self, metric: str, tap: Tap, who: str) -> None:
         """Call ``tap`` with every window of ``metric`` until ``who`` calls :meth:`untap`."""
         self._taps.setdefault(metric, {})[who] = tap
-        self._settle(metric)
+        self._update_use(metric)
 
     def untap(self, metric: str, who: str) -> None:
         """End what ``who`` began with :meth:`tap`."""
@@ -65,14 +65,14 @@ class MetricRouter:
         taps.pop(who, None)
         if not taps:
             self._taps.pop(metric, None)
-        self._settle(metric)
+        self._update_use(metric)
 
     def last_window(self, metric: str) -> ClosedWindow | None:
         """The window of ``metric`` that was closed last."""
         here = self.aggregators.get(metric)
         return None if here is None else here.last()
 
-    def _settle(self, metric: str) -> None:
+    def _update_use(self, metric: str) -> None:
         """Keep an aggregator of ``metric`` while a subscription needs it."""
         used = metric in self._active or metric in self._taps
         if used:
@@ -87,7 +87,7 @@ class MetricRouter:
         """``subscription`` has a subscriber now."""
         for name in subscription.metrics:
             self._active.setdefault(name, []).append(subscription)
-            self._settle(name)
+            self._update_use(name)
 
     def deactivate(self, subscription: MetricSubscription) -> None:
         """``subscription`` has no subscriber any more."""
@@ -96,7 +96,7 @@ class MetricRouter:
             self._active[name].remove(subscription)
             if not self._active[name]:
                 del self._active[name]
-                self._settle(name)
+                self._update_use(name)
 
     def history(self, metric: str) -> WindowHistory:
         """The closed windows of a metric in use."""

@@ -213,10 +213,10 @@ class SingleActor(PolicyActor):
         """One closed window: its number, the metric's period and what was observed (None: silence)."""
         bits = self._bits(message[2])
         if bits != self.settled:
-            self._look(message, bits)
+            self._evaluate(message, bits)
         return None
 
-    def _look(self, message: tuple[int, float, Any], bits: int) -> None:
+    def _evaluate(self, message: tuple[int, float, Any], bits: int) -> None:
         window, period, observed = message
         moved = self._step("", self.machine, window, period, self.program.residual(bits, observed))
         self.settled = UNSETTLED if moved else bits

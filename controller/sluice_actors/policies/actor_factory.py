@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from sluice_actors.policies.actor import Context, PolicyActor, SingleActor
 from sluice_actors.policies.decision_writer import DecisionWriter
-from sluice_actors.policies.family_actor import FamilyActor, family
+from sluice_actors.policies.family_actor import FamilyActor, is_family
 from sluice_core.errors import Conflict, DecodeError
 from sluice_core.messages.events import POLICY_SUSPENDED
 from sluice_core.messages.policies import Assignment, Policy, PolicyState, policy_of_assignment
@@ -133,7 +133,7 @@ def policy_actor(
 
     :raises DecodeError: when ``state`` does not fit it
     """
-    kind = FamilyActor if family(plan.target, plan.granularity) else SingleActor
+    kind = FamilyActor if is_family(plan.target, plan.granularity) else SingleActor
     return kind(context, policy, plan, created, version, state)
 
 

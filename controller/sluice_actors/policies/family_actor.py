@@ -16,7 +16,7 @@ from sluice_core.messages.policies import ALL, CLUSTER, GROUP, Target
 _MEMBERS_PER_STEP: Final = 128
 
 
-def family(target: Target, granularity: str) -> bool:
+def is_family(target: Target, granularity: str) -> bool:
     """True when ``target`` means each of its members by itself; never when what is read is the cluster's."""
     return granularity != CLUSTER and (target.level == CLUSTER or target.select in (ALL, GROUP))
 
@@ -64,20 +64,20 @@ class FamilyActor(PolicyActor):
             if member is None:
                 if (bits or not silent) and self._admits(path):
                     members[path] = member = Member(StateMachine())
-                    self._look(path, member, window, period, bits, value)
+                    self._evaluate(path, member, window, period, bits, value)
                 continue
             unseen.discard(path)
             if bits != member.settled or not self._admits(path):
-                self._look(path, member, window, period, bits, value)
+                self._evaluate(path, member, window, period, bits, value)
         rest = bits_of(rows.rest)
         for path in unseen:
             count += 1
             if count % _MEMBERS_PER_STEP == 0:
                 yield None
             if members[path].settled != rest or not self._admits(path):
-                self._look(path, members[path], window, period, rest, rows.rest)
+                self._evaluate(path, members[path], window, period, rest, rows.rest)
 
-    def _look(self, path: str, member: Member, window: int, period: float, bits: int, value: Observed) -> None:
+    def _evaluate(self, path: str, member: Member, window: int, period: float, bits: int, value: Observed) -> None:
         if not self._admits(path):
             self._leave(path, member, window)
             return

@@ -94,7 +94,7 @@ class PolicyRunner:
     _to_reread: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.writer.on_lost = self._lost
+        self.writer.on_lost = self._document_changed
 
     async def read_all(self) -> None:
         """Run exactly the policies of this host that are in the store now.
@@ -105,7 +105,7 @@ class PolicyRunner:
         names = await read_names(self.writer.store, self.writer.ownership.owns_slot)
         async for stored in read_policies(self.writer.store, names, names.policies):
             present.update(one.policy.id for one in stored if self._runs_here(one.policy))
-            self._spawn(await self._settle_each(stored))
+            self._spawn(await self._reconcile_each(stored))
         for name in self.actors.keys() - present:
             self._stop(name)
 
@@ -123,7 +123,7 @@ class PolicyRunner:
         if actor is None or actor.version != version:
             state = await self.writer.store.state(name)
             stored = [one for one in await self.writer.store.assignments() if one.policy == name] if state else []
-            self._spawn(await self._settle(StoredPolicy(policy, version, state, stored)))
+            self._spawn(await self._reconcile(StoredPolicy(policy, version, state, stored)))
 
     async def reread_lost(self) -> None:
         """Read the policies again whose documents changed under their actors.
@@ -157,7 +157,7 @@ class PolicyRunner:
             names = await read_names(self.writer.store, slots.__contains__)
             for part in steps(slots):
                 async for stored in read_policies(self.writer.store, names, part):
-                    made += await self._settle_each(stored)
+                    made += await self._reconcile_each(stored)
                 read |= part
                 if interrupted():
                     break
@@ -174,16 +174,16 @@ class PolicyRunner:
     def _runs_here(self, policy: Policy) -> bool:
         return policy.dynamic and policy.enabled and self.writer.ownership.owns(policy.id)
 
-    async def _settle_each(self, stored: Sequence[StoredPolicy]) -> list[PolicyActor]:
+    async def _reconcile_each(self, stored: Sequence[StoredPolicy]) -> list[PolicyActor]:
         """Have the right actor for each; the new ones, for :meth:`_spawn`."""
         made = []
         for one in stored:
             if self._runs_here(one.policy):
-                made += await self._settle(one)
+                made += await self._reconcile(one)
         await asyncio.sleep(0)
         return made
 
-    async def _settle(self, stored: StoredPolicy) -> list[PolicyActor]:
+    async def _reconcile(self, stored: StoredPolicy) -> list[PolicyActor]:
         """Have the right actor for a policy as the store knows it; this actor, when it is new."""
         name = stored.policy.id
         actor = self.actors.get(name)
@@ -211,7 +211,7 @@ class PolicyRunner:
             self.writer.forget(policy)
             self.system.stop(actor)
 
-    def _lost(self, actor: PolicyActor) -> None:
+    def _document_changed(self, actor: PolicyActor) -> None:
         """The policy's document changed under the actor; what the stream says next may be long past it."""
         if self.actors.get(actor.policy) is actor:
             self._stop(actor.policy)

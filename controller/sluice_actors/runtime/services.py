@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, Protocol
 
 from sluice_core.errors import PeerError
+from sluice_core.store import fencing
 
 
 class Ownership(Protocol):
@@ -43,6 +44,11 @@ _LONGEST_PAUSE: Final = 2.0
 
 #: Runs a coroutine as a task until the host closes.
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
+
+
+def owned_term(ownership: Ownership, name: str) -> int:
+    """The term under which this host acts for ``name``, 1 when it does not: messages say by it who is newer."""
+    return max(map(fencing.owner_term, ownership.fence((name,)).values()), default=1)
 
 
 class Service:

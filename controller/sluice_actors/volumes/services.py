@@ -9,11 +9,10 @@ from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.event_log import LogEvent
 from sluice_actors.runtime.services import Ownership, Service
-from sluice_actors.volumes.confirmations import Confirmations
+from sluice_actors.volumes.attachments import Confirmations, Revocations
 from sluice_actors.volumes.discovery import PoolDiscovery
 from sluice_actors.volumes.finishing import OperationFinisher
 from sluice_actors.volumes.notifications import CinderNotifications
-from sluice_actors.volumes.revocations import Revocations
 from sluice_actors.volumes.tier_keeper import TierKeeper
 from sluice_actors.volumes.volume_floors import VolumeFloors
 from sluice_actors.volumes.volume_report import VolumeReporter
@@ -90,6 +89,6 @@ def _of_operations(
     def konnectors(urls: Mapping[str, str]) -> NodeKonnectors:
         return NodeKonnectors(session, lambda: urls, place.konnector_ca_file)
 
-    yield Confirmations(cinder, konnectors, store, ownership, settings["node_timeout"], clock, log_event)
+    yield Confirmations(konnectors, store, ownership, settings["node_timeout"], clock, log_event, cinder)
     yield Revocations(konnectors, store, ownership, settings["node_timeout"], clock, log_event)
     yield OperationFinisher(cinder, konnectors, store, ownership, settings["reseller_prefix"], clock)

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.event_log import LogEvent
-from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_forever
+from sluice_actors.runtime.services import Ownership, Service, Spawn, owned_term, repeat_forever
 from sluice_actors.volumes.kept_assignments import KeptAssignments
 from sluice_actors.volumes.pool_allocator import PoolAllocator, VolumeLoad, is_volume_bandwidth
 from sluice_core.connections.consumer import Consumer
@@ -34,7 +34,6 @@ from sluice_core.messages.bandwidth import GET, PUT, Share, Shares
 from sluice_core.messages.events import FLOOR_SHORT
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import VOLUME, Change
-from sluice_core.store import fencing
 from sluice_core.store.store import AsyncStore
 from sluice_volumes import operations
 from sluice_volumes.messages import PoolCalibration
@@ -218,7 +217,7 @@ class VolumeFloors(Service):
                     self._note_uncalibrated(pool)
                 continue
             self._uncalibrated.discard(pool)
-            made = allocator.allocate(calibration, machines, now, at, self._term(), int(at))
+            made = allocator.allocate(calibration, machines, now, at, owned_term(self._ownership, NAME), int(at))
             for node, body in made.messages.items():
                 found.setdefault(node, []).extend(Shares.decode(body).rows)
         return found
@@ -242,9 +241,5 @@ class VolumeFloors(Service):
             return
         at = self._clock()
         for node in machines:
-            message = Shares(node, self._term(), int(at), at, tuple(shares.get(node, ())))
+            message = Shares(node, owned_term(self._ownership, NAME), int(at), at, tuple(shares.get(node, ())))
             self._publisher.publish(volume_shares_routing_key(node), message.encode())
-
-    def _term(self) -> int:
-        held = self._ownership.fence((NAME,))
-        return max(map(fencing.owner_term, held.values()), default=1)

@@ -12,7 +12,6 @@ from typing import Final
 from sluice_core.describe import (
     BANDWIDTH,
     REPLICATION,
-    REQUEST_ATTRIBUTES,
     SERVICE,
     STORAGE_NODE,
     THROTTLE,
@@ -22,7 +21,7 @@ from sluice_core.describe import (
 )
 from sluice_core.messages.bandwidth import CEILINGS, CLASS, FLOORS, GET, NODE_FLOORS, PUT, STORAGE_POLICY
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, VOLUME, Target
-from sluice_dsl.checks.placement import Step
+from sluice_dsl.checks.placement import Step, is_about_requests
 from sluice_dsl.diagnostics import VALUE, Reporter, Span, join_words
 from sluice_dsl.plan import PlannedAction
 from sluice_dsl.syntax import ast
@@ -44,7 +43,6 @@ _FLOORS: Final[Mapping[str, tuple[str, ...]]] = {GET: (FLOORS[GET], NODE_FLOORS[
 _RATES: Final = (*FLOORS.values(), *CEILINGS.values(), *NODE_FLOORS.values())
 #: Parameters of ``bandwidth`` that mean nothing to volumes.
 _OF_OBJECTS: Final = frozenset((*NODE_FLOORS.values(), STORAGE_POLICY, CLASS))
-_ATTRIBUTES: Final = frozenset(one.name for one in REQUEST_ATTRIBUTES)
 #: Level → what to say instead of promising bandwidth to such a target.
 _INSTEAD: Final = {
     OBJECT: "expected `CONTAINER …`",
@@ -76,13 +74,9 @@ def check_condition(condition: ast.Condition | None, actions: Sequence[PlannedAc
     about = [one for one in actions if one.kind in _ABOUT_TARGETS]
     if condition is None or not about:
         return
-    for clause in ast.clauses(condition):
-        if clause.subject.text in _ATTRIBUTES:
-            reporter.error(
-                f"`{clause.subject.text}` asks about single requests, and `{about[0].keyword}` "
-                f"{_ABOUT_TARGETS[about[0].kind]}: expected metrics alone",
-                clause.subject.span,
-            )
+    for clause in filter(is_about_requests, ast.clauses(condition)):
+        message = f"`{clause.subject.text}` asks about single requests, and `{about[0].keyword}`"
+        reporter.error(f"{message} {_ABOUT_TARGETS[about[0].kind]}: expected metrics alone", clause.subject.span)
 
 
 def _check_owner(step: Step, target: Target, reporter: Reporter) -> None:

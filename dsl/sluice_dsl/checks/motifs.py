@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
-from sluice_core.describe import REQUEST_ATTRIBUTES, ActionInfo, Parameter
-from sluice_core.errors import CallerError
+from sluice_core.describe import ActionInfo, Parameter
 from sluice_core.messages.elasticity import ATTACH, ELASTICITY
 from sluice_core.messages.policies import OBJECT, Target
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.checks.placement import Step
-from sluice_dsl.diagnostics import VALUE, Reporter
+from sluice_dsl.checks.placement import Step, is_about_requests, try_parameters
+from sluice_dsl.diagnostics import Reporter
 from sluice_dsl.syntax import ast
 from sluice_motif_control.actions import TEMPLATE, check_parameters
-
-_ATTRIBUTES: Final = frozenset(one.name for one in REQUEST_ATTRIBUTES)
 
 
 def with_template(action: ast.Action, info: ActionInfo, catalogue: Catalogue) -> ActionInfo:
@@ -43,14 +39,7 @@ def check_motifs(sentence: ast.Sentence, steps: Sequence[Step], target: Target |
         if target is not None and target.level == OBJECT:
             message = f"`{ELASTICITY}` is kept by containers, tenants and the cluster, not by single objects"
             reporter.error(f"{message}: expected `CONTAINER …`", step.written.keyword.span)
-        for clause in ast.clauses(sentence.condition):
-            if clause.subject.text in _ATTRIBUTES:
-                message = (
-                    f"`{clause.subject.text}` asks about single requests, and `{ELASTICITY}` speaks of all objects"
-                )
-                reporter.error(f"{message} of its target: expected metrics alone", clause.subject.span)
-        if step.written.verb == "set" and not reporter.has_error_within(step.written.span):
-            try:
-                check_parameters(ELASTICITY, step.planned.params)
-            except CallerError as error:
-                reporter.error(f"`{ELASTICITY}`: {error}", step.written.keyword.span, code=VALUE)
+        for clause in filter(is_about_requests, ast.clauses(sentence.condition)):
+            message = f"`{clause.subject.text}` asks about single requests, and `{ELASTICITY}` speaks of all objects"
+            reporter.error(f"{message} of its target: expected metrics alone", clause.subject.span)
+        try_parameters(step, check_parameters, reporter)

@@ -7,17 +7,21 @@ erasure-coded policy; read-time filters run above it, where a whole object is at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Final
 
-from sluice_core.describe import FILTER, MOTIF, PROXY, STORAGE_NODE, STORLET, ActionInfo
+from sluice_core.describe import FILTER, MOTIF, PROXY, REQUEST_ATTRIBUTES, STORAGE_NODE, STORLET, ActionInfo, Scalar
+from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Target
 from sluice_dsl.catalogue.base import ALL_ERASURE_CODED, Catalogue
 from sluice_dsl.catalogue.vocabulary import SPACE_SAVING_FILTERS
-from sluice_dsl.diagnostics import Reporter, join_words
+from sluice_dsl.diagnostics import VALUE, Reporter, join_words
 from sluice_dsl.plan import PlannedAction
 from sluice_dsl.syntax import ast
+
+_REQUEST_ATTRIBUTES: Final = frozenset(attribute.name for attribute in REQUEST_ATTRIBUTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,24 @@ class Step:
     def span(self) -> tuple[int, int]:
         """What to mark when the place is at fault."""
         return self.written.place_span if self.written.place else self.written.keyword.span
+
+
+def is_about_requests(clause: ast.Clause) -> bool:
+    """Whether ``clause`` asks about single requests, not for a metric."""
+    return clause.subject.text in _REQUEST_ATTRIBUTES
+
+
+def try_parameters(step: Step, check: Callable[[str, Mapping[str, Scalar]], object], reporter: Reporter) -> None:
+    """Report what ``check`` refuses of the parameters that ``step`` sets, unless something else is wrong with it.
+
+    :param check: takes the keyword and the parameters, and raises a ``CallerError``
+    """
+    if step.written.verb != "set" or reporter.has_error_within(step.written.span):
+        return
+    try:
+        check(step.info.keyword, step.planned.params)
+    except CallerError as error:
+        reporter.error(f"`{step.info.keyword}`: {error}", step.written.keyword.span, code=VALUE)
 
 
 def resolve_place(action: ast.Action, info: ActionInfo, reporter: Reporter) -> str:

@@ -13,18 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from sluice_core.describe import KONNECTOR, OBJECTS, REQUEST_ATTRIBUTES, TIER, VOLUMES, ActionInfo
-from sluice_core.errors import CallerError
+from sluice_core.describe import KONNECTOR, OBJECTS, TIER, VOLUMES, ActionInfo
 from sluice_core.messages.policies import LEVELS_ABOUT, NAME, OBJECT, VOLUME, Target
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.bandwidth_checks import GUARANTEE_KINDS
-from sluice_dsl.checks.placement import Step, resolve_place
-from sluice_dsl.diagnostics import CONFLICT, VALUE, Reporter
+from sluice_dsl.checks.placement import Step, is_about_requests, resolve_place, try_parameters
+from sluice_dsl.diagnostics import CONFLICT, Reporter
 from sluice_dsl.plan import TRANSIENT
 from sluice_dsl.syntax import ast
 from sluice_volumes.actions import check_parameters
 
-_ATTRIBUTES: Final = frozenset(one.name for one in REQUEST_ATTRIBUTES)
 _FIXED: Final = "changes what a volume stores, which is decided when it is attached for the first time"
 
 
@@ -64,7 +62,7 @@ def check_resource_types(
         if OBJECTS not in step.planned.about:
             _check_lasting(step, reporter)
             _check_clauses(sentence.condition, step, reporter)
-            _check_parameters(step, reporter)
+            try_parameters(step, check_parameters, reporter)
         elif VOLUME in catalogue.levels and _is_narrowed(step, target):
             message = f"`{step.info.keyword}` {_FIXED}: with a condition it holds for objects alone"
             reporter.warn(message, step.written.keyword.span)
@@ -90,18 +88,8 @@ def _check_lasting(step: Step, reporter: Reporter) -> None:
 
 def _check_clauses(condition: ast.Condition | None, step: Step, reporter: Reporter) -> None:
     for clause in ast.clauses(condition):
-        name = clause.subject.text
-        if name in _ATTRIBUTES:
-            message = f"`{name}` asks about requests for objects, and `{step.info.keyword}` is about volumes here"
-            reporter.error(f"{message}: expected metrics alone", clause.subject.span)
+        if is_about_requests(clause):
+            message = f"`{clause.subject.text}` asks about requests for objects, and `{step.info.keyword}` is about"
+            reporter.error(f"{message} volumes here: expected metrics alone", clause.subject.span)
         elif step.info.changes_content:
             reporter.error(f"`{step.info.keyword}` {_FIXED}: expected no metric in WHEN", clause.span, code=CONFLICT)
-
-
-def _check_parameters(step: Step, reporter: Reporter) -> None:
-    if step.written.verb != "set" or reporter.has_error_within(step.written.span):
-        return
-    try:
-        check_parameters(step.info.keyword, step.planned.params)
-    except CallerError as error:
-        reporter.error(f"`{step.info.keyword}`: {error}", step.written.keyword.span, code=VALUE)

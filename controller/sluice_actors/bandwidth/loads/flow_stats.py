@@ -68,39 +68,39 @@ class FlowStats:
         """Those at the positions ``index``."""
         return FlowStats(self.flow_sides[index], self.values[:, index])
 
-    def advanced(self, flow_sides: IntArray, told: FloatArray, seconds: float, sides: Collection[str]) -> FlowStats:
+    def advanced(self, flow_sides: IntArray, reported: FloatArray, seconds: float, sides: Collection[str]) -> FlowStats:
         """The stats after another report, which stands for ``seconds``.
 
         :param flow_sides: those that are reported, sorted, as are those of the answer
-        :param told: (3, flow_sides) bytes moved, open transfers, waiting ones
+        :param reported: (3, flow_sides) bytes moved, open transfers, waiting ones
         :param sides: where workers are, if that is known
         """
         part = 1.0 - math.exp(-seconds / MEAN_SECONDS)
         if np.array_equal(flow_sides, self.flow_sides):
-            return self._advanced_in_place(told, part, seconds)
+            return self._advanced_in_place(reported, part, seconds)
         at = np.searchsorted(self.flow_sides, flow_sides)
         known = np.zeros(len(flow_sides), dtype=bool)
         within = at < len(self.flow_sides)
         known[within] = self.flow_sides[at[within]] == flow_sides[within]
         before = self.values[:, at[known]]
         values = np.zeros((COLUMNS, len(flow_sides)))
-        values[:_REPORTED] = values[_REPORTED:_IDLE] = told
-        values[_REPORTED:_IDLE, known] = before[_REPORTED:_IDLE] + part * (told[:, known] - before[_REPORTED:_IDLE])
+        values[:_REPORTED] = values[_REPORTED:_IDLE] = reported
+        values[_REPORTED:_IDLE, known] = before[_REPORTED:_IDLE] + part * (reported[:, known] - before[_REPORTED:_IDLE])
         values[_IDLE, known] = before[_IDLE]
-        values[_IDLE] = np.where((told[0] > 0) | (told[1] > 0), 0.0, values[_IDLE] + seconds)
+        values[_IDLE] = np.where((reported[0] > 0) | (reported[1] > 0), 0.0, values[_IDLE] + seconds)
         if len(before[0]) == len(self.flow_sides):
             return FlowStats(flow_sides, values)
         silent = np.ones(len(self.flow_sides), dtype=bool)
         silent[at[known]] = False
         return _merged(FlowStats(flow_sides, values), self._decayed(silent, part, seconds, sides))
 
-    def _advanced_in_place(self, told: FloatArray, part: float, seconds: float) -> FlowStats:
+    def _advanced_in_place(self, reported: FloatArray, part: float, seconds: float) -> FlowStats:
         """The same flow-sides after another second."""
         values = np.empty_like(self.values)
-        values[:_REPORTED] = told
+        values[:_REPORTED] = reported
         means = self.values[_REPORTED:_IDLE]
-        values[_REPORTED:_IDLE] = means + part * (told - means)
-        values[_IDLE] = np.where((told[0] > 0) | (told[1] > 0), 0.0, self.values[_IDLE] + seconds)
+        values[_REPORTED:_IDLE] = means + part * (reported - means)
+        values[_IDLE] = np.where((reported[0] > 0) | (reported[1] > 0), 0.0, self.values[_IDLE] + seconds)
         return FlowStats(self.flow_sides, values)
 
     def _decayed(self, silent: BoolArray, part: float, seconds: float, sides: Collection[str]) -> FlowStats:

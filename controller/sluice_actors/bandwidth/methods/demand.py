@@ -139,8 +139,8 @@ def flow_demands(
 ) -> list[FlowDemand]:
     """The flows that are held back at ``parts``, without demands and limits yet."""
     stats = parts.stats
-    told = (stats.moved, stats.open, stats.waiting, stats.mean_moved, stats.mean_open, stats.mean_waiting)
-    columns = [parts.sums(column).tolist() for column in told]
+    statistics = (stats.moved, stats.open, stats.waiting, stats.mean_moved, stats.mean_open, stats.mean_waiting)
+    columns = [parts.sums(column).tolist() for column in statistics]
     return [
         FlowDemand(index, flow, objectives_of(flow), *sums)
         for index, (flow, *sums) in enumerate(zip(flows, *columns, strict=True))

@@ -4,25 +4,69 @@
 * Ceilings alone: the flows that have one are held back (``ceilings``).
 * With a floor: all active flows are held back, as far as capacities are known (``floors``).
 * A cap on replication is divided among the storage nodes (``replication_cap``).
+* The rates of a global controller come in the place of floors and ceilings.  Its answer is complete: a flow-node
+  without a rate is not held back.  It holds for some seconds after it arrived, so a controller that is stopped, or
+  whose host dies, leaves nothing behind: Sluice's own allocation goes on then.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from sluice_actors.bandwidth.arrays import IntArray
 from sluice_actors.bandwidth.capacity_estimator import FloorViolations, NodeCapacities
 from sluice_actors.bandwidth.loads.flow_index import FlowNodeValues
 from sluice_actors.bandwidth.loads.node_loads import LoadTable, Node
 from sluice_actors.bandwidth.loads.write_amplification import WriteAmplification
-from sluice_actors.bandwidth.methods.allocation import MethodAllocation
+from sluice_actors.bandwidth.methods.allocation import MIN_RATE, MethodAllocation, add_priorities, share_columns
 from sluice_actors.bandwidth.methods.ceilings import CeilingRetention, allocate_ceilings
-from sluice_actors.bandwidth.methods.controller_rates import allocate_rates
 from sluice_actors.bandwidth.methods.demand import FlowDemand, MethodDemand, collect_demand
 from sluice_actors.bandwidth.methods.floors import SlowFlows, allocate_floors
 from sluice_actors.bandwidth.methods.replication_cap import allocate_replication
 from sluice_actors.bandwidth.objectives import Objectives
 from sluice_core.messages.bandwidth import REPLICATION, SIDES, ControllerRates
+
+
+@dataclass(slots=True)
+class ControllerRateTable:
+    """The newest answer of each controller."""
+
+    #: Controller → its answer, and until when it holds, in seconds of our monotonic clock.
+    _answers: dict[str, tuple[ControllerRates, float]] = field(default_factory=dict)
+
+    def feed(self, answer: ControllerRates, now: float) -> None:
+        """Add an answer that arrived at ``now``; one that is older than the one before is ignored."""
+        known = self._answers.get(answer.controller)
+        if known is None or (known[0].term, known[0].at) < (answer.term, answer.at):
+            self._answers[answer.controller] = (answer, now + answer.valid)
+
+    def current(self, method: str, now: float) -> ControllerRates | None:
+        """The answer that holds for ``method``; of several controllers that of the first name."""
+        self._answers = {name: known for name, known in self._answers.items() if known[1] > now}
+        found = (answer for _, (answer, _) in sorted(self._answers.items()) if method in answer.methods)
+        return next(found, None)
+
+
+def allocate_rates(table: LoadTable, demands: MethodDemand, answer: ControllerRates) -> MethodAllocation:
+    """Hold back the flows for which ``answer`` has rates; the other side gets priorities alone."""
+    allocation = MethodAllocation(table, demands, governed=True)
+    rates = {(row.node, row.flow): max(row.rate, MIN_RATE) for row in answer.rows}
+    here = demands.throttled
+    pairs = zip(here.node.tolist(), here.flow.tolist(), strict=True)
+    found = (rates.get((table.nodes[node].name, demands.flows[flow].flow), math.inf) for node, flow in pairs)
+    rate = np.fromiter(found, dtype=np.float64, count=len(here.node))
+    limited = np.isfinite(rate)
+    allocation.add(share_columns(demands, here, limited, rate, np.zeros_like(rate), rate))
+    add_priorities(allocation)
+    # a flow with a part that is not held back may move anything
+    allocation.share = here.sums(rate) if len(rate) else allocation.share
+    wanted = np.minimum(demands.per_flow("floor"), demands.per_flow("demand"))
+    allocation.short = np.maximum(wanted - allocation.share, 0.0)
+    allocation.met = demands.per_flow("floor") - allocation.short
+    return allocation
 
 
 @dataclass(slots=True)

@@ -82,8 +82,8 @@ def _within(parts: FlowParts, limits: FloatArray, room: FloatArray) -> FloatArra
 def _everywhere(table: LoadTable) -> tuple[list[Flow], FlowParts]:
     """All flows of replication, each with a part on every storage node."""
     names, nodes = table.flow_index, table.serving(STORAGE_NODE)
-    told = np.concatenate([table.stats.flow_sides[table.indexes(REPLICATION, side)] for side in SIDES])
-    found = {names.flows[number] for number in np.unique(flow_numbers(told)).tolist()}
+    reported = np.concatenate([table.stats.flow_sides[table.indexes(REPLICATION, side)] for side in SIDES])
+    found = {names.flows[number] for number in np.unique(flow_numbers(reported)).tolist()}
     flows = sorted(found | {Flow(NO_ACCOUNT, REPLICATION)}) if len(nodes) else []
     places = [names.flow_side(STORAGE_NODE, flow) for flow in flows]
     node, place = np.tile(nodes, len(flows)), np.repeat(np.array(places, dtype=np.intp), len(nodes))

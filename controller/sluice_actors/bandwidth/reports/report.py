@@ -99,10 +99,10 @@ def device_rows(
     :param assigned: method → the rate of each spot
     """
     nodes = [place for place in range(len(table.nodes)) if heard[place]]
-    told = [table.nodes[place].rows for place in nodes]
-    moved = np.concatenate([np.empty(0), *(one.moved for one in told)])
-    numbers = np.concatenate([np.empty(0, dtype=np.intp), *(one.numbers for one in told)])
-    begins = np.cumsum([0, *(len(one.moved) for one in told)])
+    reported = [table.nodes[place].rows for place in nodes]
+    moved = np.concatenate([np.empty(0), *(one.moved for one in reported)])
+    numbers = np.concatenate([np.empty(0, dtype=np.intp), *(one.numbers for one in reported)])
+    begins = np.cumsum([0, *(len(one.moved) for one in reported)])
     rows = np.arange(len(moved))
     if len(rows) > MAX_ROWS["parts"]:
         rows = _chosen(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.actors.bandwidth import MB, Cluster, bandwidth_policy, report_of, shares_of
 
-from sluice_actors.bandwidth.methods.controller_rates import ControllerRateTable
+from sluice_actors.bandwidth.methods.method_allocator import ControllerRateTable
 from sluice_actors.controllers.observation import BandwidthView
 from sluice_core.control import Observation
 from sluice_core.describe import PROXY

@@ -146,10 +146,10 @@ def test_a_slot_claimed_by_another_host_is_claimed_back_only_after_two_looks_at_
             await shared(story, a.team)
             await a.rest()
             robbed = await story.store.run(fencing.claim(story.store.keys, "x", ["7"]))
-            looks = a.team._looks
+            looks = a.team._polls
             moved = await a.team.rebalance()
             assert moved.lost == {"7"}
-            assert "7" not in a.team.owned_slots or a.team._looks >= looks + 2
+            assert "7" not in a.team.owned_slots or a.team._polls >= looks + 2
             await wait_until(lambda: asyncio.sleep(0, "7" not in a.team._contested))
             moved = await a.team.rebalance()
             assert moved.gained == {"7"}

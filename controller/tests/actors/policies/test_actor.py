@@ -8,7 +8,7 @@ import pytest
 
 from sluice_actors.policies.actor import metric_path
 from sluice_actors.policies.decision_writer import wanted_assignments
-from sluice_actors.policies.family_actor import family
+from sluice_actors.policies.family_actor import is_family
 from sluice_actors.runtime import actor as runtime_actor
 from sluice_actors.testing import PolicyTestbed, batch_of, plan_of
 from sluice_core.messages.policies import PolicyState, Target
@@ -369,7 +369,7 @@ async def test_observed_values_as_the_policy_saw_them(stage):
     ],
 )
 def test_path_at_which_the_metrics_of_a_target_are_read(target, granularity, path, of_many):
-    assert family(target, granularity) is of_many
+    assert is_family(target, granularity) is of_many
     if not of_many:
         assert metric_path(target, granularity) == path
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.support.actors.ownership import SingleHost
 
-from sluice_actors.volumes.confirmations import Confirmations
+from sluice_actors.volumes.attachments import Confirmations
 from sluice_core.errors import NotFound, PeerError
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.store import AsyncStore
@@ -29,8 +29,8 @@ class World:
         self.konnector.volumes[self.volume] = {"attachment": self.attachment}
         self.events = []
         self.service = Confirmations(
-            self.cinder, lambda urls: dict.fromkeys(urls, self.konnector).__getitem__, store, SingleHost(), 15.0,
-            lambda: self.now, lambda kind, text, source, subject: self.events.append((kind, subject)),
+            lambda urls: dict.fromkeys(urls, self.konnector).__getitem__, store, SingleHost(), 15.0,
+            lambda: self.now, lambda kind, text, source, subject: self.events.append((kind, subject)), self.cinder,
         )  # fmt: skip
 
     async def answered(self, **said):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.support.actors.ownership import SingleHost
 
-from sluice_actors.volumes.revocations import Revocations
+from sluice_actors.volumes.attachments import Revocations
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.store import AsyncStore

@@ -1,10 +1,15 @@
-"""The host that answers konnectors which ask whether the attachments of the volumes that they took over still hold.
+"""The hosts that tell konnectors which attachments of volumes hold, and which do not any more.
 
-A konnector that starts, after a reboot or by itself, may have lost volumes meanwhile: an administrator said that its
-machine is gone.  So it asks in its node's report (``NodeReport.unconfirmed_volumes``), and attaches nothing again that
-could be attached elsewhere before it is answered.  What Cinder says counts, which has an attachment until it ends,
-whatever Redis lost: one that it has is confirmed.  One that it has not is revoked if Cinder shows the volume, and so
-would show the attachment.  One host of the cluster does this, the one that owns :data:`NAME`.
+*Confirmations*.  A konnector that starts, after a reboot or by itself, may have lost volumes meanwhile: an
+administrator said that its machine is gone.  So it asks in its node's report (``NodeReport.unconfirmed_volumes``), and
+attaches nothing again that could be attached elsewhere before it is answered.  What Cinder says counts, which has an
+attachment until it ends, whatever Redis lost: one that it has is confirmed.  One that it has not is revoked if Cinder
+shows the volume, and so would show the attachment.  One host of the cluster does this, the one that owns
+:data:`CONFIRMATIONS`.
+
+*Revocations*.  A detachment by force does not wait for a konnector that does not answer.  It stays among the operations
+until that konnector was told, which then serves the volume no more (``sluice_volumes.attachments``).  One host of the
+cluster does this, the one that owns :data:`REVOCATIONS`.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_actors.node_watcher import is_away
@@ -25,27 +30,26 @@ from sluice_core.store.store import AsyncStore
 from sluice_volumes import operations
 from sluice_volumes.cinder.adapter import Cinder
 from sluice_volumes.konnector_client import Konnector, konnector_urls
-from sluice_volumes.messages import DETACH, UNDER_WAY
+from sluice_volumes.messages import DETACH, KONNECTOR_TOLD, UNDER_WAY, VolumeOperation
 
 log = logging.getLogger(__name__)
 
-#: What the answering host owns.
-NAME: Final = "volumes/confirmations"
+#: What the answering host owns, and the telling one.
+CONFIRMATIONS: Final = "volumes/confirmations"
+REVOCATIONS: Final = "volumes/revocations"
 _INTERVAL: Final = 2.0
-#: The source of its events, whichever host answers.
+#: The source of their events, whichever host acts.
 _SOURCE: Final = "volumes"
 
 
 @dataclass(eq=False)
-class Confirmations(Service):
-    """Answers konnectors while this host owns :data:`NAME`.
+class _KonnectorService(Service):
+    """What both services need.
 
-    :param cinder: with our service user's rights
     :param konnectors: gives the konnector of a node, out of the URLs by node
-    :param node_timeout: seconds without a report after which a node is away, and not answered
+    :param node_timeout: seconds without a report after which a node is away, and not spoken to
     """
 
-    cinder: Cinder
     konnectors: Callable[[Mapping[str, str]], Callable[[str], Konnector]]
     store: AsyncStore
     ownership: Ownership
@@ -53,8 +57,19 @@ class Confirmations(Service):
     clock: Callable[[], float]
     log_event: LogEvent
 
+
+@dataclass(eq=False)
+class Confirmations(_KonnectorService):
+    """Answers konnectors while this host owns :data:`CONFIRMATIONS`.
+
+    :param cinder: with our service user's rights
+    """
+
+    cinder: Cinder
+
     def start(self, spawn: Spawn) -> None:
-        spawn(repeat_while_owned("confirm attachments of volumes", self.ownership, NAME, self.answer_all, _INTERVAL))
+        what = "confirm attachments of volumes"
+        spawn(repeat_while_owned(what, self.ownership, CONFIRMATIONS, self.answer_all, _INTERVAL))
 
     async def answer_all(self) -> None:
         """Answer each konnector that asks; nodes do not wait for each other.
@@ -108,3 +123,42 @@ class Confirmations(Service):
         # a service user who sees only its own project is shown an empty list
         self.cinder.volume(volume)
         return False
+
+
+class Revocations(_KonnectorService):
+    """Tells konnectors that came back that volumes were taken from them, while this host owns :data:`REVOCATIONS`."""
+
+    def start(self, spawn: Spawn) -> None:
+        spawn(repeat_while_owned("revoke volumes", self.ownership, REVOCATIONS, self.notify_konnectors, _INTERVAL))
+
+    async def notify_konnectors(self) -> None:
+        """Tell each konnector that is there what it does not know yet.
+
+        :raises PeerError: when Redis is away
+        """
+        known = await self.store.run(operations.JOBS.read_all(self.store.keys))
+        untold = [one for one in known.values() if operations.is_untold(one)]
+        if not untold:
+            return
+        now = self.clock()
+        nodes = [one for one in await self.store.nodes() if not is_away(one, now, self.node_timeout)]
+        urls = konnector_urls(nodes)
+        konnectors = self.konnectors(urls)
+        for one in untold:
+            if one.data["node"] in urls:
+                await self._revoke(konnectors(one.data["node"]), one)
+
+    async def _revoke(self, konnector: Konnector, operation: VolumeOperation) -> None:
+        node, volume = operation.data["node"], operation.volume
+        try:
+            await asyncio.to_thread(konnector.revoke, volume, operation.data["attachment"])
+        except NotFound:  # it let the volume go by itself, or has it anew
+            pass
+        except (CallerError, PeerError) as error:
+            log.warning("node `%s` is not told that it lost volume `%s`: %s", node, volume, error)
+            return
+        else:
+            text = f"node `{node}` is back and serves volume `{volume}` no more, which was detached from it by force"
+            self.log_event(VOLUME_FAILED, text, _SOURCE, subject=volume)
+        told = replace(operation, data={**operation.data, KONNECTOR_TOLD: True})
+        await self.store.run(operations.JOBS.replace(self.store.keys, operation, told))
