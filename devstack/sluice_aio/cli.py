@@ -17,8 +17,7 @@ from sluice_aio.base.ports import probe
 from sluice_aio.base.setup import KEYSTONE, TEMPAUTH, Setup
 from sluice_aio.cluster import components
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.records import Record, Records
-from sluice_aio.cluster.shutdown import stop_recorded
+from sluice_aio.cluster.records import Record, Records, stop_recorded
 from sluice_core.errors import SluiceError
 
 #: Exit status of ``status``: all run, some run, none runs.

@@ -8,6 +8,7 @@ catalogue.  Neither is logged.  Everything that goes wrong is a :class:`sluice_c
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,6 +26,7 @@ from sluice_client import ApiError, Client, ClientError, Unreachable
 from sluice_client.rest.transport import Retries
 
 SERVICE: Final = "sluice"
+_QUOTED: Final = re.compile(r"`([^`]*)`")
 #: Seconds that the API has for an answer; ``SLUICE_TIMEOUT`` in Horizon's settings.
 TIMEOUT: Final = 5.0
 #: The same for what Horizon wants to know before it shows a page, also of other services.
@@ -55,6 +57,11 @@ class Failure:
     message: str
     status: int
     problems: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def quoted(self) -> list[str]:
+        """What the message has in backticks: what was typed, or names of fields."""
+        return _QUOTED.findall(self.message)
 
     @property
     def title(self) -> str:

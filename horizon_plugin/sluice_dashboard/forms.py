@@ -6,9 +6,8 @@ with all that was typed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import messages
@@ -21,8 +20,6 @@ from sluice_client import Client, ClientError
 from sluice_dashboard import api
 from sluice_dashboard.templatetags.sluice import url_in_panel
 from sluice_dashboard.views import shown_failure
-
-_WORD: Final = re.compile(r"`([^`]*)`")
 
 
 class ActionView(views.HorizonFormView):
@@ -50,7 +47,7 @@ class ActionView(views.HorizonFormView):
 
         It is the first one whose name, or what was typed in it (a line of that), the message has in backticks.
         """
-        words = _WORD.findall(failure.message)
+        words = failure.quoted
         named = next((word for word in words if word in form.fields), None)
         typed = ((name, line.strip()) for name in form.fields for line in str(form.data.get(name, "")).splitlines())
         return named or next((name for name, line in typed if line in words), None)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sluice_aio.base.code_options import CODE_USER
+from sluice_aio.base.layout import CODE_USER
 from sluice_aio.keystone.http import KeystoneHttp, swift_client
 from sluice_core.errors import PeerError
 

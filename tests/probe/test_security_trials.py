@@ -8,7 +8,7 @@ import socket
 import pytest
 from tests.support.cluster.object_files import file_metadata, object_files
 
-from sluice_aio.base import code_options as conf_code
+from sluice_aio.base import layout as conf_code
 from sluice_aio.base.setup import EC21, GOLD
 from sluice_aio.base.swift_http import SwiftHttp
 from sluice_client import ApiError

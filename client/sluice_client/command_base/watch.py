@@ -1,4 +1,4 @@
-"""Polls a policy, or uploaded code, until every node has it.
+"""Polls a policy, or uploaded code, until every node has it; and waits for jobs of the controller.
 
 The pauses between polls grow while nothing changes, and start short again after a change.  A controller that is away
 for a moment does not end the watch: the pauses keep growing.
@@ -12,7 +12,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Self
+from typing import Final, Self, TextIO
 
 from sluice_client.command_base.command import Argument, SluiceCommand, seconds_option
 from sluice_client.errors import ApiError, ClientError, Unreachable
@@ -182,3 +182,52 @@ def _missing(nodes: Data) -> list[str]:
     named = {name: ", ".join(nodes[name]) for name in ("waiting", "away")}
     found = [f"{name}: {those}" for name, those in named.items() if those]
     return found if nodes["total"] else [*found, "no node has reported"]
+
+
+#: Seconds after which a controller is asked again that was away.
+PAUSE: Final = 1.0
+#: What is behind the controller is away for a moment.
+_BUSY: Final = 503
+
+
+def wait_for_job(
+    job: Data,
+    fetch: Callable[[], Data],
+    has_ended: Callable[[Data], bool],
+    line: Callable[[Data], str],
+    shown_on: TextIO,
+    seconds: float = 10.0,
+    at_once: bool = True,
+) -> Data:
+    """``job`` when it has ended; a controller that is away for a moment does not end the wait.
+
+    How far it is, is shown on one line of a terminal, else on a line now and then.
+
+    :param fetch: the job as it is now, or in a moment
+    :param line: how far it is
+    :param seconds: between two lines where there is no terminal
+    :param at_once: whether the first line does not wait for so long
+    """
+    is_terminal, shown = shown_on.isatty(), 0.0 if at_once else time.monotonic()
+    while not has_ended(job):
+        now = time.monotonic()
+        if is_terminal or now - shown >= seconds:
+            shown_on.write(f"\r\x1b[K{printable(line(job))}" if is_terminal else f"{printable(line(job))}\n")
+            shown_on.flush()
+            shown = now
+        job = _fetch_or_wait(fetch, job)
+    if is_terminal:
+        shown_on.write(f"\r\x1b[K{printable(line(job))}\n")
+    return job
+
+
+def _fetch_or_wait(fetch: Callable[[], Data], job: Data) -> Data:
+    try:
+        return fetch()
+    except Unreachable:
+        pass
+    except ApiError as error:
+        if error.status != _BUSY:
+            raise
+    time.sleep(PAUSE)
+    return job

@@ -17,7 +17,7 @@ from sluice_client.command_base.command import (
     pair_option,
     seconds_option,
 )
-from sluice_client.command_base.jobs import PAUSE, wait_for_job
+from sluice_client.command_base.watch import PAUSE, wait_for_job
 from sluice_client.errors import ApiError, ClientError
 from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.motifs import (

@@ -21,8 +21,7 @@ from sluice_aio.cinder import backends, konnector
 from sluice_aio.cinder.conf import seed_cinder, write_cinder
 from sluice_aio.cluster import components
 from sluice_aio.cluster.readiness import START_LIMIT, wait_until_healthy, wait_until_serving
-from sluice_aio.cluster.records import Record, Records
-from sluice_aio.cluster.shutdown import STOP_LIMIT, locked, stop_all, uninterrupted
+from sluice_aio.cluster.records import STOP_LIMIT, Record, Records, locked, stop_all, uninterrupted
 from sluice_aio.conf import collectd, common
 from sluice_aio.conf.horizon import write_horizon
 from sluice_aio.conf.sluice import ensure_token, write_sluice

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sluice_aio.base import code_options
 from sluice_aio.base import setup as cluster_setup
 from sluice_aio.base.files import Options, section
-from sluice_aio.base.layout import Layout
+from sluice_aio.base.layout import CODE_USER, Layout, code_host_options, ensure_code_key
 from sluice_aio.base.ports import HOST
 from sluice_aio.base.setup import Setup
 from sluice_aio.conf.common import GROUPS, USERS, default
@@ -149,9 +148,7 @@ def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
         for user, (key, _) in USERS.items():
             options[f"user_{user.replace(':', '_')}"] = f"{key} {GROUPS.get(user, '')}".strip()
         if cluster_setup.PROXY in setup.parts:
-            options[f"user_{code_options.CODE_USER.replace(':', '_')}"] = (
-                f"{code_options.ensure_code_key(layout)} .admin .reseller_admin"
-            )
+            options[f"user_{CODE_USER.replace(':', '_')}"] = f"{ensure_code_key(layout)} .admin .reseller_admin"
     return options
 
 
@@ -187,4 +184,4 @@ def _of_the_filter(layout: Layout, setup: Setup, name: str) -> Mapping[str, str]
 def _of_the_node(layout: Layout, setup: Setup) -> dict[str, str]:
     keys = {"key_file": str(layout.key_file)} if cluster_setup.KEYS in setup.parts else {}
     node = {"agent_socket": str(layout.agent_socket), "snapshot_dir": str(layout.snapshots)}
-    return {**node, **keys, **code_options.code_host_options(layout)}
+    return {**node, **keys, **code_host_options(layout)}

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from sluice_aio.base import code_options
 from sluice_aio.base.files import ensure_secret, section
-from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
+from sluice_aio.base.layout import CODE_USER, OBJECT_DEVICES, STORAGE_AGENTS, Layout, code_store_options
 from sluice_aio.base.ports import HOST
 from sluice_aio.base.setup import CACHE, KEYSTONE, PROXY, USAGE, Setup
 from sluice_aio.conf.proxy import OPERATOR_ROLES, motifs_conf, rewriter_conf
@@ -79,9 +78,7 @@ def write_sluice(
     with_disks = STORAGE_AGENTS if setup.storage_agents else ("agent",)
     caching = CACHE in setup.parts
     # code lies behind the proxy, if there is one that runs it
-    code_store = (
-        _lines(code_options.code_store_options(layout, keystone=setup.auth == KEYSTONE)) if PROXY in setup.parts else ""
-    )
+    code_store = _lines(code_store_options(layout, keystone=setup.auth == KEYSTONE)) if PROXY in setup.parts else ""
     agents = dict.fromkeys(("agent", "agent2", *(STORAGE_AGENTS if setup.storage_agents else ())), _AGENT)
     for name, template in {**agents, "actors": _ACTORS, "api": _API, "api2": _API}.items():
         node = layout.node_of(name) if name in agents else layout
@@ -139,7 +136,7 @@ def _swift(layout: Layout, setup: Setup) -> Mapping[str, str]:
     url = {"swift_url": f"http://{HOST}:{layout.ports['proxy']}", "swift_dir": str(layout.swift_dir)}
     if setup.auth == KEYSTONE:
         return {**url, "operator_roles": OPERATOR_ROLES}
-    return {**url, "swift_user": code_options.CODE_USER, "swift_key_file": str(layout.code_key_file)}
+    return {**url, "swift_user": CODE_USER, "swift_key_file": str(layout.code_key_file)}
 
 
 def _lines(options: Mapping[str, str]) -> str:

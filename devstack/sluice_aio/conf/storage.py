@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from sluice_aio.base import code_options
 from sluice_aio.base import setup as cluster_setup
 from sluice_aio.base.files import Options, section
-from sluice_aio.base.layout import OBJECT_DEVICES, Layout
+from sluice_aio.base.layout import OBJECT_DEVICES, Layout, code_host_options
 from sluice_aio.base.ports import HOST
 from sluice_aio.base.setup import Setup
 from sluice_aio.conf.common import default
@@ -76,7 +75,7 @@ def _node(layout: Layout, server: str, setup: Setup) -> Layout:
 def _storage(layout: Layout, setup: Setup) -> Options:
     keys = {"key_file": str(layout.key_file)} if cluster_setup.KEYS in setup.parts else {}
     node = {"agent_socket": str(layout.agent_socket), "snapshot_dir": str(layout.snapshots)}
-    return {"use": "egg:sluice#storage", **node, **keys, **code_options.code_host_options(layout)}
+    return {"use": "egg:sluice#storage", **node, **keys, **code_host_options(layout)}
 
 
 def _default(layout: Layout, server: str, setup: Setup) -> Options:
@@ -93,7 +92,7 @@ def _default(layout: Layout, server: str, setup: Setup) -> Options:
             node = _node(layout, server, setup)
             options["sluice_agent_socket"] = str(node.agent_socket)
             options["sluice_snapshot_dir"] = str(node.snapshots)
-            options |= code_options.code_host_options(layout, "sluice_")
+            options |= code_host_options(layout, "sluice_")
         if cluster_setup.KEYS in setup.parts:
             options["sluice_key_file"] = str(layout.key_file)
         options |= setup.storage_options

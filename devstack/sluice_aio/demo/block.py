@@ -21,7 +21,7 @@ from typing import Any, Final
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.shutdown import uninterrupted
+from sluice_aio.cluster.records import uninterrupted
 from sluice_aio.demo.verify import Check
 from sluice_aio.errors import LaunchError
 from sluice_aio.keystone import seed

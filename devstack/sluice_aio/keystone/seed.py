@@ -6,9 +6,8 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from sluice_aio.base import code_options
 from sluice_aio.base.files import ensure_secret
-from sluice_aio.base.layout import Layout
+from sluice_aio.base.layout import CODE_USER, Layout, ensure_code_key
 from sluice_aio.base.ports import HOST
 from sluice_aio.keystone.http import DOMAIN, KeystoneHttp
 
@@ -78,8 +77,8 @@ def seed(layout: Layout) -> None:
     keystone.token = keystone.login(ADMIN, password(layout, ADMIN), "admin").id
     roles = {one["name"]: str(one["id"]) for one in keystone.call("GET", "/roles")["roles"]}
     wanted = [*PEOPLE.items(), *((one, (password(layout, one), SERVICE_PROJECT, "service")) for one in SERVICES)]
-    project, _, owner = code_options.CODE_USER.partition(":")
-    wanted.append((owner, (code_options.ensure_code_key(layout), project, "member")))
+    project, _, owner = CODE_USER.partition(":")
+    wanted.append((owner, (ensure_code_key(layout), project, "member")))
     projects = {
         name: keystone.ensure("project", {"name": name, "domain_id": DOMAIN})
         for name in dict.fromkeys(project for _, (_, project, _) in wanted)

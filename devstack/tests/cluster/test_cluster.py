@@ -22,8 +22,7 @@ from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster import components, disks
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import check_ports
-from sluice_aio.cluster.records import Record, Records
-from sluice_aio.cluster.shutdown import stop_recorded
+from sluice_aio.cluster.records import Record, Records, stop_recorded
 from sluice_aio.errors import LaunchError
 
 pytestmark = pytest.mark.functional

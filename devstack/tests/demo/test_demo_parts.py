@@ -11,7 +11,7 @@ import zstandard
 
 from sluice_aio.base.swift_http import SwiftResponse
 from sluice_aio.demo import corpus, verify
-from sluice_aio.demo.table import Line, Table, human
+from sluice_aio.demo.demo import Line, Table, human
 from sluice_aio.demo.upload import Upload, Uploader
 from sluice_aio.demo.watch import IN_FORCE, INSIDE, NOT_IN_FORCE, OUTSIDE, UNDECIDABLE, UNSETTLED, Seen, Watcher
 

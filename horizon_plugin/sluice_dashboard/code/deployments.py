@@ -5,7 +5,6 @@ The form has a field for each parameter that a filter describes; values are sent
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -118,7 +117,6 @@ def _shown(value: Any) -> str:
 
 #: Seconds for which one waits until the nodes have it.
 _WAIT: Final = 5.0
-_WORD: Final = re.compile(r"`([^`]*)`")
 
 
 class DeployForm(forms.Form):
@@ -170,7 +168,7 @@ class DeployView(ActionView):
 
     def field_of(self, failure: api.Failure, form: forms.Form) -> str | None:
         """A parameter that is named, or the target."""
-        words = _WORD.findall(failure.message)
+        words = failure.quoted
         named = next((PREFIX + word for word in words if PREFIX + word in form.fields), None)
         target = form.cleaned_data["target"]
         about = any(word and (word == target or word in target.split("/")) for word in words)

@@ -46,6 +46,12 @@ class Kind:
         return "start" in self.operations
 
 
+def _started_operations(rules: str) -> Mapping[str, str]:
+    """What one may do to code that is started and stopped → the operation."""
+    same = {verb: f"{rules}:{verb}" for verb in ("upload", "start", "stop", "delete", "instances")}
+    return {"add": f"{rules}:upload", "roll_back": f"{rules}:rollback", **same}
+
+
 FILTERS: Final = Kind(
     "filters",
     "filter",
@@ -65,15 +71,7 @@ METRICS: Final = Kind(
     "/registry/metrics",
     _("Metrics"),
     _("Metric {{ name }}"),
-    {
-        "add": "metrics:upload",
-        "upload": "metrics:upload",
-        "roll_back": "metrics:rollback",
-        "start": "metrics:start",
-        "stop": "metrics:stop",
-        "delete": "metrics:delete",
-        "instances": "metrics:instances",
-    },
+    _started_operations("metrics"),
 )
 CONTROLLERS: Final = Kind(
     "controllers",
@@ -81,15 +79,7 @@ CONTROLLERS: Final = Kind(
     "/controllers",
     _("Controllers"),
     _("Controller {{ name }}"),
-    {
-        "add": "controllers:upload",
-        "upload": "controllers:upload",
-        "roll_back": "controllers:rollback",
-        "start": "controllers:start",
-        "stop": "controllers:stop",
-        "delete": "controllers:delete",
-        "instances": "controllers:instances",
-    },
+    _started_operations("controllers"),
 )
 KINDS: Final = {kind.slug: kind for kind in (FILTERS, METRICS, CONTROLLERS)}
 

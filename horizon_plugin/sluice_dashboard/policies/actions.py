@@ -57,10 +57,9 @@ class EnableView(PolicyQuestionView):
     def question(self) -> str:
         return str(_("Enable this policy?"))
 
-    def act(self, client: Client, data: Mapping[str, Any]) -> str:
+    def act(self, client: Client, data: Mapping[str, Any]) -> None:
         """Switch it."""
         client.update_policy(self.kwargs["policy_id"], {"enabled": self.enabled}, etag_of(data["version"]))
-        return str(self.done)
 
 
 class DisableView(EnableView):

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sluice_client.command_base import crud
 from sluice_client.command_base.command import Argument, EachCommand, ShowCommand, SluiceCommand
-from sluice_client.command_base.jobs import wait_for_job
+from sluice_client.command_base.watch import wait_for_job
 from sluice_client.errors import ClientError
 from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.volumes import OPERATION, OPERATION_LIST

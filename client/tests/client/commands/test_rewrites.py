@@ -8,7 +8,7 @@ import pytest
 
 from sluice_client import Client, Retries
 from sluice_client.commands import rewrites
-from sluice_client.resources.rewrites import progress_line, share_done
+from sluice_client.commands.rewrites import progress_line, share_done
 from sluice_rewrites import operations
 from sluice_rewrites.accounts import AccountReport, open_requests, write_report
 from sluice_rewrites.messages import RewriteCounts

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sluice_client import Client, Retries
-from sluice_client.command_base import jobs
+from sluice_client.command_base import watch
 
 OPERATION = {
     "id": "o1", "what": "create", "state": "done", "reason": "", "volume": "v1", "project": "p1", "data": {"size": 1},
@@ -78,7 +78,7 @@ def test_an_order_without_an_answer_is_sent_again_and_is_one_volume(stub):
 
 
 def test_an_operation_is_waited_for_while_something_is_away_for_a_moment(run, stub, monkeypatch):
-    monkeypatch.setattr(jobs, "PAUSE", 0.0)
+    monkeypatch.setattr(watch, "PAUSE", 0.0)
     away = {"error": {"code": 503, "title": "", "message": "redis is away", "problems": []}}
     stub.enqueue(202, UNDER_WAY).enqueue(503, away).enqueue(200, UNDER_WAY).enqueue(200, OPERATION)
     assert "done" in run("volume", "create", "1", "--wait").out
