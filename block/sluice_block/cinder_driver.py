@@ -22,8 +22,7 @@ from oslo_log import log as logging
 from sluice_block.cinder_nbd.cinder_api import consumer, is_attached, may_be_attached, pool_name, run, translated
 from sluice_block.cinder_nbd.exports import SHARED, SINGLE, Export, Exports
 from sluice_block.cinder_nbd.options import OPTIONS, port_range
-from sluice_block.cinder_nbd.pools import GIB, Pool, parse_pools
-from sluice_block.cinder_nbd.volume_files import VolumeFiles
+from sluice_block.cinder_nbd.pools import GIB, Pool, VolumeFiles, parse_pools
 from sluice_block.konnector.connector_properties import SINGLE_REQUESTS
 
 LOG = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from sluice_code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
 from sluice_core.options import Option, OptionError, read_file, retired_option
-from sluice_volumes.cinder.options import OPTIONS as CINDER_OPTIONS
+from sluice_volumes.cinder.service import OPTIONS as CINDER_OPTIONS
 
 SECTION: Final = "actors"
 

@@ -9,7 +9,7 @@ from typing import Final, Self, TypeVar
 
 from sluice_code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.options import Option, read_file
-from sluice_volumes.cinder.options import OPTIONS as CINDER_OPTIONS
+from sluice_volumes.cinder.service import OPTIONS as CINDER_OPTIONS
 
 SECTION: Final = "api"
 KEYSTONE: Final = "keystone"

@@ -12,17 +12,76 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import pwd
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from sluice_core.errors import SluiceError
+from sluice_core.logs import start_logging
 from sluice_sandbox.docker import image
 from sluice_sandbox.docker.engine import DockerEngine
-from sluice_sandbox.docker.locations import cache_folder, state_folder
-from sluice_sandbox.process import cli
+from sluice_sandbox.files import cache_folder, state_folder
+from sluice_sandbox.jail.root import PACKAGES
+from sluice_sandbox.limits import Limits
+from sluice_sandbox.process.jail_pool import Settings
+from sluice_sandbox.process.supervisor import serve
 from sluice_sandbox.storlets import java
+
+_LIMITS_HELP: Final = {
+    "memory": "bytes of memory per worker",
+    "patience": "seconds that a filter may compute without a result",
+    "cpu": "processor seconds that each stream may take",
+    "cpu_per_mb": "processor seconds that a stream may take besides for each megabyte",
+    "workers": "workers per tenant at most",
+    "tenants": "tenants with workers at once",
+    "idle": "seconds without work after which a tenant's workers end",
+}
+
+
+def add_supervisor_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the supervisor."""
+    parser.add_argument("--folder", type=Path, default=Path("/run/sluice/sandbox"), help="sockets")
+    parser.add_argument("--cache", type=Path, default=Path("/var/cache/sluice/sandbox"), help="root of the jail")
+    parser.add_argument("--owner", help="user who may connect (default: the one who starts it)")
+    parser.add_argument("--first-uid", type=int, default=400000, help="started as root: tenants run as this and next")
+    parser.add_argument(
+        "--packages", default=",".join(PACKAGES), help="what filters may import besides the standard library"
+    )
+    defaults = Limits()
+    for name, text in _LIMITS_HELP.items():
+        value = getattr(defaults, name)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value, help=f"{text} ({value})")
+
+
+def supervisor_settings(options: argparse.Namespace) -> Settings:
+    """What the parsed ``options`` say.
+
+    :raises SluiceError: for a user or a package that there is not
+    """
+    packages = tuple(name for name in options.packages.split(",") if name)
+    unknown = [name for name in packages if name not in PACKAGES]
+    if unknown:
+        raise SluiceError(f"package `{unknown[0]}`, expected some of {', '.join(PACKAGES)}")
+    try:
+        owner = pwd.getpwnam(options.owner).pw_uid if options.owner else None
+    except KeyError as error:
+        raise SluiceError(f"no user `{options.owner}` on this machine") from error
+    limits = Limits(**{name: getattr(options, name) for name in _LIMITS_HELP})
+    return Settings(options.folder, options.cache, limits, packages, owner, options.first_uid)
+
+
+def run_supervisor(options: argparse.Namespace) -> int:
+    """Serve until told to stop.
+
+    :raises SluiceError: for settings that cannot be, or when this machine cannot hold a jail
+    """
+    start_logging("info", "%(asctime)s %(levelname)s %(message)s")
+    asyncio.run(serve(supervisor_settings(options), lambda: print("ready", flush=True)))
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,9 +113,9 @@ def _parser() -> argparse.ArgumentParser:
     check = rooms.add_parser("check", help="send bytes through a container")
     check.add_argument("recipe", nargs="?", choices=sorted(image.RECIPES), default="python")
     check.set_defaults(run=_check)
-    serve = rooms.add_parser("serve", help="supervise jailed workers, in the foreground")
-    cli.add_arguments(serve)
-    serve.set_defaults(run=cli.run)
+    supervisor = rooms.add_parser("serve", help="supervise jailed workers, in the foreground")
+    add_supervisor_options(supervisor)
+    supervisor.set_defaults(run=run_supervisor)
     return parser
 
 

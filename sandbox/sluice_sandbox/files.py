@@ -1,4 +1,7 @@
-"""Folders that are whole or not there, and locks: several processes of a node want the same at once."""
+"""Files of the isolated environments: where they are, folders that are whole or not there, and locks.
+
+Several processes of a node want the same at once.
+"""
 
 from __future__ import annotations
 
@@ -55,3 +58,16 @@ def file_lock(path: Path, patience: float = math.inf) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def cache_folder() -> Path:
+    """For what can be made again: ``$SLUICE_CACHE``, else the user's cache folder."""
+    given = os.environ.get("SLUICE_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "sluice")
+
+
+def state_folder() -> Path:
+    """For an engine and its containers: ``/var/lib/sluice`` for root, else in the cache folder."""
+    return Path("/var/lib/sluice") if os.geteuid() == 0 else cache_folder() / "state"

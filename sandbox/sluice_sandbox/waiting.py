@@ -5,14 +5,22 @@ given *one* descriptor in *one* direction only.  With more, all that become read
 call back, the first of them wakes the green thread, and the others wake it again, wherever it waits by then:
 it takes their answer for that of a queue or a socket.  So several are put into an epoll, which is one
 descriptor that can be read.  ``select`` has no epoll left where it is green; a second copy of that module has.
+
+No descriptor of ours ever blocks in the kernel.  Bytes are moved by ``readv`` and ``writev``: unlike ``read`` and
+``write`` nobody makes them green, so "nothing now" stays an answer.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import select
+import struct
+import termios
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec, module_from_spec
-from typing import Any
+from typing import Any, Final
 
 
 def _copy_select() -> Any:
@@ -50,3 +58,38 @@ def wait(readers: Sequence[int], writers: Sequence[int], timeout: float) -> bool
 def pause(seconds: float) -> None:
     """Let ``seconds`` go by."""
     select.select([], [], [], seconds)
+
+
+PIPE_SIZE: Final = 256 * 1024
+
+
+def read_now(descriptor: int, buffer: memoryview) -> bytes | None:
+    """What is there now, through ``buffer``: None when nothing is, empty at the end."""
+    try:
+        return bytes(buffer[: os.readv(descriptor, [buffer])])
+    except BlockingIOError:
+        return None
+
+
+def write_now(descriptor: int, data: memoryview) -> int:
+    """How many bytes of ``data`` went through now."""
+    try:
+        return os.writev(descriptor, [data])
+    except BlockingIOError:
+        return 0
+
+
+def pipe() -> tuple[int, int]:
+    """Both ends of a pipe of good size, not inherited."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    # refused to an ordinary user who owns too many pages of pipes already: then it stays as small as any
+    with suppress(OSError):
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+    return reader, writer
+
+
+def unread_bytes(descriptor: int) -> int:
+    """How many bytes stand in the pipe whose reading end this is."""
+    answer = fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4)
+    count: int = struct.unpack("i", answer)[0]
+    return count

@@ -9,7 +9,7 @@ from tests.support.sandbox.storlets import python_storlet, through
 
 from sluice_filters.api import FilterError
 from sluice_sandbox.docker import image
-from sluice_sandbox.docker.locations import cache_folder
+from sluice_sandbox.files import cache_folder
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import java
 

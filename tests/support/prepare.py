@@ -14,7 +14,7 @@ from sluice_aio.errors import LaunchError
 from sluice_aio.keystone import venv
 from sluice_core.errors import SluiceError
 from sluice_sandbox.docker import image
-from sluice_sandbox.docker.locations import cache_folder
+from sluice_sandbox.files import cache_folder
 
 
 def say(line: str) -> None:

@@ -13,7 +13,7 @@ from cinder.volume import volume_utils
 from oslo_concurrency import processutils
 
 from sluice_block.cinder_nbd.exports import ExportInUse
-from sluice_block.cinder_nbd.volume_files import PoolFull
+from sluice_block.cinder_nbd.pools import PoolFull
 
 #: What tells one consumer from another, of what os-brick says of a machine.
 _CONNECTOR_KEYS: Final = ("host", "ip", "initiator", "nqn")

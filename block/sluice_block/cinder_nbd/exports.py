@@ -24,7 +24,7 @@ from typing import Final
 from urllib.parse import quote, urlencode
 
 from sluice_block.cinder_nbd.nbdkit_process import NbdkitProcess
-from sluice_block.cinder_nbd.volume_files import Run
+from sluice_block.cinder_nbd.pools import Run
 
 #: Bytes of a pre-shared key.
 _KEY_SIZE: Final = 32

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sluice_block.cinder_nbd.volume_files import Run
+from sluice_block.cinder_nbd.pools import Run
 
 #: Seconds that nbdkit gets to serve.
 _START_LIMIT: Final = 20.0

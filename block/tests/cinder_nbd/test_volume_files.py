@@ -6,8 +6,7 @@ import subprocess
 
 import pytest
 
-from sluice_block.cinder_nbd.pools import Pool
-from sluice_block.cinder_nbd.volume_files import PoolFull, VolumeFiles
+from sluice_block.cinder_nbd.pools import Pool, PoolFull, VolumeFiles
 
 SIZE = 1 << 20
 

@@ -18,8 +18,7 @@ from sluice_actors.volumes.volume_floors import VolumeFloors
 from sluice_actors.volumes.volume_report import VolumeReporter
 from sluice_core.messages.policies import Change
 from sluice_core.store.store import AsyncStore
-from sluice_volumes.cinder.options import CinderSettings, service_session
-from sluice_volumes.cinder.service import CinderService
+from sluice_volumes.cinder.service import CinderService, CinderSettings, service_session
 from sluice_volumes.konnector_client import TIMEOUT, NodeKonnectors
 
 

@@ -26,7 +26,7 @@ from sluice_controller.identity.caller import read_token
 from sluice_controller.identity.rules import BY_NAME, PREFIX
 from sluice_core.options import OptionError
 from sluice_core.store.redis_urls import RedisAddress
-from sluice_volumes.cinder.options import CinderSettings
+from sluice_volumes.cinder.service import CinderSettings
 
 #: What a rule can say as ``role:…``.
 _ROLE: Final = re.compile(r"[\w.@-]+")

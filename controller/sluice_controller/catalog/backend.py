@@ -28,8 +28,7 @@ from sluice_core.errors import DecodeError, NotFound, PeerError
 from sluice_core.store.operation import Operation
 from sluice_core.store.store import Store
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_volumes.cinder.options import CinderSettings, service_session
-from sluice_volumes.cinder.service import CinderService
+from sluice_volumes.cinder.service import CinderService, CinderSettings, service_session
 from sluice_volumes.konnector_client import TIMEOUT, Konnector, NodeKonnectors, konnector_urls
 from sluice_volumes.messages import VolumeRecord, is_volume_id
 

@@ -22,9 +22,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, Any, Final
 
-from sluice_code.shared_objects import check_shared_object
 from sluice_code.swift_code_store import SwiftCodeStore
-from sluice_code.volume_filters import ENTRY, LARGEST
+from sluice_code.volume_filters import ENTRY, LARGEST, check_shared_object
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.code import code_trial

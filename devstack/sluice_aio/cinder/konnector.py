@@ -23,7 +23,7 @@ from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.errors import LaunchError
 from sluice_aio.keystone import seed
 from sluice_block.konnector.konnector import Konnector
-from sluice_sandbox.docker.locations import cache_folder
+from sluice_sandbox.files import cache_folder
 
 _VALID: Final = datetime.timedelta(days=3650)
 

@@ -21,7 +21,7 @@ from sluice_aio.conf.storage import DAEMONS, kind_of
 from sluice_aio.conf.swift import PROXIES
 from sluice_aio.errors import LaunchError
 from sluice_aio.keystone import barbican, venv
-from sluice_sandbox.docker import locations
+from sluice_sandbox import files
 
 #: A daemon of Swift beside one server is a service: ``object-replicator@object1``.
 DAEMON_SERVICES: Final = tuple(f"{name}@{conf}" for name, confs in DAEMONS.items() for conf in confs)
@@ -174,7 +174,7 @@ def _rsync(layout: Layout) -> Server:
 
 def _sandbox(layout: Layout) -> Server:
     """The supervisor of jailed filters; its cache must be where everybody may look."""
-    cache = locations.cache_folder() if os.geteuid() else Path(tempfile.gettempdir()) / f"sluice-jail-{os.getuid()}"
+    cache = files.cache_folder() if os.geteuid() else Path(tempfile.gettempdir()) / f"sluice-jail-{os.getuid()}"
     command = [script("sluice-sandbox"), "serve", "--folder", str(layout.sandbox), "--cache", str(cache)]
     return Program("sandbox", 0, layout.logs, command, (layout.sandbox / "control").exists)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from sluice_aio.errors import LaunchError
-from sluice_sandbox.docker.locations import cache_folder
+from sluice_sandbox.files import cache_folder
 
 CONSTRAINTS: Final = Path(__file__).resolve().parents[2] / "keystone-constraints.txt"
 #: What a service needs beside its package of the same name: Horizon, who serves it and its static files.

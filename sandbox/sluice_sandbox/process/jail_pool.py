@@ -10,8 +10,7 @@ from pathlib import Path
 
 from sluice_core.errors import SluiceError
 from sluice_sandbox.jail import root
-from sluice_sandbox.jail.cgroups import ControlGroups
-from sluice_sandbox.jail.jail import Jail
+from sluice_sandbox.jail.jail import ControlGroups, Jail
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.process.tenant import PYTHON, JailedWorker, last_error_line, start_jailed_worker
 

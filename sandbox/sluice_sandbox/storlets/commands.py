@@ -12,7 +12,7 @@ from storlets.sbus.datagram import SBusFileDescriptor, build_datagram
 from storlets.sbus.file_description import SBUS_FD_SERVICE_OUT
 
 from sluice_sandbox.storlets import wire
-from sluice_sandbox.storlets.waiting import pipe, read_now, wait
+from sluice_sandbox.waiting import pipe, read_now, wait
 
 
 def send_datagram(path: str, datagram: Any) -> None:

@@ -33,7 +33,7 @@ from sluice_sandbox.files import file_lock
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import commands, wire
 from sluice_sandbox.storlets.stage import StorletTask
-from sluice_sandbox.storlets.waiting import pause
+from sluice_sandbox.waiting import pause
 
 _TEMPORARY: Final = "/tmp"  # noqa: S108  # a container's own, of limited size
 _PING: Final = 0.01

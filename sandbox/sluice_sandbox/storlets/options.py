@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice_code.code_store import CodeStore
 from sluice_core.errors import CallerError
 from sluice_sandbox.docker import image
-from sluice_sandbox.docker.locations import cache_folder, state_folder
+from sluice_sandbox.files import cache_folder, state_folder
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import library as storlets_library
 

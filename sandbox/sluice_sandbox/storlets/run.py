@@ -41,7 +41,7 @@ from sluice_sandbox.limits import Limits, SandboxFault, Session
 from sluice_sandbox.storlets import commands, wire
 from sluice_sandbox.storlets.container import FACTORY, Container
 from sluice_sandbox.storlets.stage import JAVA, Stage, StorletTask, printable, reconcile_counts
-from sluice_sandbox.storlets.waiting import PIPE_SIZE, pause, pipe, read_now, unread_bytes, wait, write_now
+from sluice_sandbox.waiting import PIPE_SIZE, pause, pipe, read_now, unread_bytes, wait, write_now
 
 _ATTEMPTS: Final = 3
 _HEARD: Final = 4096

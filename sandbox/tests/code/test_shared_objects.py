@@ -4,7 +4,7 @@ import pytest
 from tests.support.shared_objects import AARCH64, X86_64, shared_object
 
 from sluice_code.code_store import BadUpload
-from sluice_code.shared_objects import check_shared_object
+from sluice_code.volume_filters import check_shared_object
 
 
 @pytest.mark.parametrize(("machine", "number"), [("x86_64", X86_64), ("aarch64", AARCH64)])

@@ -11,8 +11,7 @@ from tests.support.sandbox.process import CACHE
 
 from sluice_sandbox.jail import root as jail_root
 from sluice_sandbox.jail import seccomp
-from sluice_sandbox.jail.cgroups import ControlGroups
-from sluice_sandbox.jail.jail import Jail, bubblewrap
+from sluice_sandbox.jail.jail import ControlGroups, Jail, bubblewrap
 from sluice_sandbox.jail.root import JailUnavailable
 from sluice_sandbox.limits import Limits
 

@@ -11,7 +11,7 @@ from sluice_core.errors import CallerError, PeerError
 from sluice_sandbox import cli
 from sluice_sandbox.docker import image
 from sluice_sandbox.docker.engine import DockerEngine
-from sluice_sandbox.docker.locations import cache_folder
+from sluice_sandbox.files import cache_folder
 from sluice_sandbox.storlets import library
 from sluice_sandbox.storlets.options import OPTIONS, storlet_team
 

@@ -5,8 +5,7 @@ from tests.support.block.cinder import login
 
 from sluice_aio.keystone import seed
 from sluice_core.errors import Forbidden, PeerError
-from sluice_volumes.cinder.options import CinderSettings
-from sluice_volumes.cinder.service import CinderService
+from sluice_volumes.cinder.service import CinderService, CinderSettings
 from sluice_volumes.testing.cinder_contract import CinderContract
 
 

@@ -18,7 +18,7 @@ from typing import Final
 from tests.support.swift_suite import source as swift_source
 
 from sluice_aio.keystone import venv
-from sluice_sandbox.docker.locations import cache_folder
+from sluice_sandbox.files import cache_folder
 
 HERE: Final = Path(__file__).parent
 CLONE: Final = HERE.parents[2]

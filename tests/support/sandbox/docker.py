@@ -24,7 +24,7 @@ from sluice_filters.api import Filter
 from sluice_sandbox.api import load_filter
 from sluice_sandbox.docker import image
 from sluice_sandbox.docker.engine import DockerEngine
-from sluice_sandbox.docker.locations import cache_folder
+from sluice_sandbox.files import cache_folder
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import library as storlets_library
 from sluice_sandbox.storlets.container import ContainerSettings

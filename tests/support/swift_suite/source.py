@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from sluice_aio.errors import LaunchError
-from sluice_code.archives import unpack
+from sluice_sandbox.storlets.java import unpack
 
 #: The distribution carries ``swift/`` as well, which would be tested instead of what is installed.
 _ONLY: Final = ("test/", "etc/")

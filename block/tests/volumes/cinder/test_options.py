@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_core.options import OptionError, read_options
-from sluice_volumes.cinder.options import OPTIONS, CinderSettings
+from sluice_volumes.cinder.service import OPTIONS, CinderSettings
 
 
 def read(**given):

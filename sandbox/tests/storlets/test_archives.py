@@ -5,8 +5,8 @@ import tarfile
 
 import pytest
 
-from sluice_code.archives import unpack
 from sluice_core.errors import PeerError
+from sluice_sandbox.storlets.java import unpack
 
 
 @pytest.fixture
