@@ -23,10 +23,9 @@ from tests.support.block.nbd import Server, serve
 from sluice_block.datapath.records import NBD
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.stack.build import build
-from sluice_block.stack.filters import LUKS
 from sluice_block.stack.page import Page
 from sluice_core.errors import PeerError
-from sluice_volumes.messages import StackStep
+from sluice_volumes.messages import LUKS, StackStep
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 -- a folder of our own is made in it
 _LEAST: Final = 0.97

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sluice_block.datapath import processes
-from sluice_block.datapath.connection_fields import write_secret
+from sluice_block.datapath.records import write_secret
 from sluice_core.errors import CallerError, DecodeError
 from sluice_volumes.messages import OsdShare, RbdLocality
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from sluice_block.stack.page import Limits
-from sluice_core.errors import DecodeError, PeerError
+from sluice_core.errors import CallerError, DecodeError, PeerError
 from sluice_core.messages.base import Message
 from sluice_volumes.messages import StackStep
 
@@ -206,3 +206,28 @@ class StateFiles:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def text_field(data: Mapping[str, Any], name: str, kind: str) -> str:
+    """The text ``name`` of a connection of type ``kind``.
+
+    :raises CallerError: when there is none
+    """
+    value = data.get(name)
+    if not isinstance(value, str) or not value:
+        raise CallerError(f"connection of type `{kind}` has no `{name}`")
+    return value
+
+
+def write_secret(path: Path, text: str) -> Path:
+    """Write a file that its owner alone reads.
+
+    :raises PeerError: when it cannot be written
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+    except OSError as error:
+        raise PeerError(f"`{path}` cannot be written: {error}") from error
+    return path

@@ -30,10 +30,10 @@ from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from sluice_block.datapath import processes
-from sluice_block.datapath.connection_fields import text_field, write_secret
 from sluice_block.datapath.processes import ProcessRecord, is_mounted, unmount
 from sluice_block.datapath.qemu_daemon import QemuDaemon, nbd_client
 from sluice_block.datapath.rbd_image import RBD, RbdImage, find_osds
+from sluice_block.datapath.records import text_field, write_secret
 from sluice_block.stack.build import nbd_plugin
 from sluice_core.errors import CallerError, PeerError
 from sluice_volumes.messages import RbdLocality

@@ -12,11 +12,11 @@ from sluice_block.datapath.luks_header import LuksHeader, open_passphrase
 from sluice_block.datapath.processes import ProcessRecord
 from sluice_block.datapath.records import VolumeAttachment, VolumeLimits
 from sluice_block.datapath.stack_server import StackServer
-from sluice_block.stack.filters import LUKS, is_protected, nbdkit_arguments
+from sluice_block.stack.filters import is_protected, nbdkit_arguments
 from sluice_block.stack.page import Counters, Page
 from sluice_core.describe import Scalar
 from sluice_core.errors import CallerError, NotFound
-from sluice_volumes.messages import StackStep
+from sluice_volumes.messages import LUKS, StackStep
 
 Steps = Sequence[tuple[str, Mapping[str, Scalar]]]
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from cheroot import wsgi
@@ -49,17 +49,12 @@ class Forbidden(CallerError):
     status = 403
 
 
-class Session(Protocol):
-    """As much of a keystoneauth session as is needed."""
-
-    def get(self, url: str, **kwargs: Any) -> Any:
-        """An answer of Keystone's."""
-
-
 class TokenChecker:
     """Asks Keystone by ``keystone``, and believes it for ``cached`` seconds."""
 
-    def __init__(self, keystone: Session, cached: float = _CACHED, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, keystone: session.Session, cached: float = _CACHED, now: Callable[[], float] = time.time
+    ) -> None:
         self._keystone = keystone
         self._cached = cached
         self._now = now

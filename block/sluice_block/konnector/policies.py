@@ -21,19 +21,21 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from sluice_block.datapath.records import ATTACHED, VolumeLimits, VolumePolicy
 from sluice_block.konnector import volume_changes
 from sluice_block.konnector.konnector import Konnector
 from sluice_block.konnector.volume import AttachedVolume
-from sluice_block.stack.filters import FILTERS, THROTTLING, check_steps
+from sluice_block.stack.filters import FILTERS, check_steps
 from sluice_core.describe import FILTER, THROTTLE
 from sluice_core.errors import CallerError, DecodeError, SluiceError
 from sluice_core.messages.bandwidth import GET, VOLUME_SHARES_SUFFIX, Share, Shares
 from sluice_core.messages.policies import Assignment
 from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
+from sluice_core.snapshot.reader import SnapshotReader
+from sluice_volumes.actions import THROTTLING
 from sluice_volumes.messages import StackStep, volume_path
 
 log = logging.getLogger(__name__)
@@ -49,23 +51,10 @@ _NO_REQUEST: Final = Facts("")
 _NO_SHARE: Final = VolumeLimits()
 
 
-class Snapshot(Protocol):
-    """As much of :class:`sluice_core.snapshot.reader.SnapshotReader` as is needed."""
-
-    snapshot_id: str
-    problem: str
-
-    def refresh(self) -> None:
-        """Open the snapshot when there is a new one."""
-
-    def find_volume(self, account: str, volume: str) -> Candidates:
-        """What may concern a volume."""
-
-
 class Policies:
     """A thread that has the volumes of ``konnector`` obey."""
 
-    def __init__(self, konnector: Konnector, snapshot: Snapshot, shares: VolumeShares) -> None:
+    def __init__(self, konnector: Konnector, snapshot: SnapshotReader, shares: VolumeShares) -> None:
         self._konnector = konnector
         self._snapshot = snapshot
         self._shares = shares

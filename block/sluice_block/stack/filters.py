@@ -15,6 +15,8 @@ from typing import Final
 from sluice_block.stack.build import library
 from sluice_core.describe import BANDWIDTH, FILTER, KONNECTOR, VOLUMES, ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError
+from sluice_volumes.actions import THROTTLING
+from sluice_volumes.messages import LUKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +46,6 @@ def _described(keyword: str, help_text: str, *parameters: Parameter) -> ActionIn
     return replace(info, places=(KONNECTOR,), default_place=KONNECTOR, about=(VOLUMES,))
 
 
-#: The filter that needs a header and a passphrase.
-LUKS: Final = "luks"
-#: The keyword of sentences that puts limits on a volume.
-THROTTLING: Final = "throttling"
 _NOP: Final = "nop"
 #: nbdkit's plugin for files and block devices.
 _FILE: Final = "file"
