@@ -8,7 +8,7 @@ import yaml
 from tests.support.cluster.prometheus import ENDPOINTS
 
 from sluice_actors.settings import OPTIONS
-from sluice_controller.metric_history.ranges import MOST_POINTS
+from sluice_controller.metric_history.selection import MOST_POINTS
 from sluice_metric_history.records import BANDWIDTH_METRICS
 from sluice_metric_history.resolutions import FRACTIONS, RESOLUTIONS, SERIES_BYTES
 

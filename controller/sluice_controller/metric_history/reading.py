@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.metric_history.prometheus_client import PrometheusClient
-from sluice_controller.metric_history.ranges import HistoryRange, Span
-from sluice_controller.metric_history.selection import Selection
+from sluice_controller.metric_history.selection import HistoryRange, Selection, Span
 from sluice_core.errors import CallerError, NotFound
 from sluice_metric_history.operations import find_series, forget_series, read_directory, read_points
 from sluice_metric_history.records import SeriesRecord

@@ -9,6 +9,7 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from sluice_controller import motifs
 from sluice_controller.api.openapi import (
     LIST,
     MARKER,
@@ -30,7 +31,6 @@ from sluice_controller.api.serializers import motifs as shapes
 from sluice_controller.api.view import View
 from sluice_controller.catalog.vocabulary import account_of
 from sluice_controller.identity.rules import ADMIN, READER, READS_OWN, THING, WRITES_OBJECTS, Rule
-from sluice_controller.motifs import objects, operations, spaces
 from sluice_controller.validation.bodies import Body
 from sluice_core.errors import CallerError
 from sluice_core.messages.elasticity import VERIFICATIONS
@@ -65,7 +65,7 @@ def list_motifs(view: View, request: Request) -> Response:
     A page of objects.
     """
     accounts = visible_accounts(request, "sluice:motifs:list")
-    page = objects.page(view.backend, accounts, **view.given)
+    page = motifs.page_objects(view.backend, accounts, **view.given)
     return Response({"objects": page.records, "next_marker": page.next_marker or None})
 
 
@@ -87,14 +87,14 @@ def list_motif_templates(view: View, request: Request) -> Response:
 class MotifView(View):
     """The motifs of one object."""
 
-    def path(self, request: Request, account: str, container: str, object_name: str) -> objects.ObjectPath:
+    def path(self, request: Request, account: str, container: str, object_name: str) -> motifs.ObjectPath:
         """The object, about which the caller may do what the method's rule guards.
 
         :raises Forbidden: when the rule does not allow it
         """
         found = account_of(self.backend.native, account)
         authorize(request, self.rule, thing_target(OBJECT, found))
-        return objects.ObjectPath(found, container, object_name)
+        return motifs.ObjectPath(found, container, object_name)
 
 
 @operation(
@@ -109,7 +109,7 @@ def show_motif(view: MotifView, request: Request, **path: str) -> Response:
 
     The object.
     """
-    return Response(objects.show(view.backend, view.path(request, **path), view.given["why"]))
+    return Response(motifs.show_object(view.backend, view.path(request, **path), view.given["why"]))
 
 
 @operation(
@@ -127,8 +127,8 @@ def attach_motif(view: MotifView, request: Request, **path: str) -> Response:
     """
     where = view.path(request, **path)
     body = Body(request.data, "template", "params")
-    identity = objects.identity_text(view.backend, request.user, where.account)
-    found = objects.attach(view.backend, where, body.text("template"), body.scalars("params"), identity)
+    identity = motifs.identity_text(view.backend, request.user, where.account)
+    found = motifs.attach_motif(view.backend, where, body.text("template"), body.scalars("params"), identity)
     return Response(found)
 
 
@@ -152,9 +152,9 @@ def act_on_motif(view: MotifView, request: Request, **path: str) -> Response:
     if action == EXPAND:
         if body.has("verify"):
             raise CallerError("`verify` is said of contractions, and the action is `expand`")
-        return Response(objects.call(view.backend, EXPAND, view.seconds, item=str(where)))
+        return Response(motifs.call_daemon(view.backend, EXPAND, view.seconds, item=str(where)))
     verify = body.one_of("verify", VERIFICATIONS, "head")
-    return Response(objects.call(view.backend, CONTRACT, view.seconds, item=str(where), verify=verify))
+    return Response(motifs.call_daemon(view.backend, CONTRACT, view.seconds, item=str(where), verify=verify))
 
 
 @operation(
@@ -172,7 +172,7 @@ def detach_motif(view: MotifView, request: Request, **path: str) -> Response:
     """
     where = view.path(request, **path)
     template = view.given["template"]
-    return Response(objects.call(view.backend, DETACH, view.seconds, item=str(where), template=template))
+    return Response(motifs.call_daemon(view.backend, DETACH, view.seconds, item=str(where), template=template))
 
 
 # ``/motifs/operations``: expansions of many objects.
@@ -194,7 +194,7 @@ def list_motif_operations(view: View, request: Request) -> Response:
 
     A page of operations. The last of those that have ended are kept.
     """
-    return Response(shapes.MotifOperationPageSerializer.render(operations.page(view.backend, **view.given)))
+    return Response(shapes.MotifOperationPageSerializer.render(motifs.page_operations(view.backend, **view.given)))
 
 
 @operation(
@@ -210,7 +210,7 @@ def expand_motifs(view: View, request: Request) -> Response:
 
     Before Sluice is taken out, say; delete the policies about `elasticity` before, which would contract them again.
     """
-    made = operations.create(view.backend, request.data, request.user.name)
+    made = motifs.order_expansion(view.backend, request.data, request.user.name)
     headers = {"Location": url_path("motifs", "operations", made.id)}
     return Response(_SHAPE.render(made), HTTPStatus.ACCEPTED, headers=headers)
 
@@ -227,7 +227,7 @@ def show_motif_operation(view: View, request: Request, operation: str) -> Respon
 
     The operation.
     """
-    return Response(_SHAPE.render(operations.find(view.backend, operation, view.seconds)))
+    return Response(_SHAPE.render(motifs.find_operation(view.backend, operation, view.seconds)))
 
 
 @operation(
@@ -242,7 +242,7 @@ def cancel_motif_operation(view: View, request: Request, operation: str) -> Resp
 
     The operation.
     """
-    return Response(_SHAPE.render(operations.cancel(view.backend, operation)))
+    return Response(_SHAPE.render(motifs.cancel_expansion(view.backend, operation)))
 
 
 # ``/spaces``: what is kept below a size.
@@ -260,7 +260,7 @@ def list_spaces(view: View, request: Request) -> Response:
     A page of spaces.
     """
     accounts = visible_accounts(request, "sluice:spaces:list")
-    return Response(shapes.SpacePageSerializer.render(spaces.page(view.backend, accounts, **view.given)))
+    return Response(shapes.SpacePageSerializer.render(motifs.page_spaces(view.backend, accounts, **view.given)))
 
 
 @operation(
@@ -274,11 +274,11 @@ def show_space(view: View, request: Request, space: str) -> Response:
 
     The space.
     """
-    space = spaces.named_space(view.backend, space)
-    account = spaces.account_of_space(space)
+    space = motifs.named_space(view.backend, space)
+    account = motifs.account_of_space(space)
     level = CONTAINER if "/" in space else TENANT if account else CLUSTER
     authorize(request, view.rule, thing_target(level, account))
-    return Response(shapes.SpaceSerializer.render(spaces.find(view.backend, space)))
+    return Response(shapes.SpaceSerializer.render(motifs.find_space(view.backend, space)))
 
 
 @operation(

@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.motifs.spaces import account_of_space, space_name
+from sluice_controller.motifs import account_of_space, space_name
 from sluice_motif_control.messages import SpaceStatus
 from sluice_motif_control.spaces import read_spaces
 

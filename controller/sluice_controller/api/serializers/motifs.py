@@ -7,7 +7,7 @@ from typing import Any, Final
 from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import Serializer, UnixTimeField, computed, examples, page_of
-from sluice_controller.motifs.spaces import space_name
+from sluice_controller.motifs import space_name
 from sluice_core.messages.elasticity import POLICIES, VERIFICATIONS
 from sluice_motif_control.messages import CANCELLED, DONE, RUNNING, WAITING
 

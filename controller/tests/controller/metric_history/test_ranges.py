@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_controller.metric_history.ranges import MOST_POINTS, Span, read_range
+from sluice_controller.metric_history.selection import MOST_POINTS, Span, read_range
 from sluice_core.errors import CallerError
 from sluice_metric_history.resolutions import RESOLUTIONS
 

@@ -20,8 +20,7 @@ from sluice_controller.api.view import View
 from sluice_controller.identity.rules import ADMIN, READS_OWN, THING, Rule
 from sluice_controller.metric_history import reading
 from sluice_controller.metric_history.prometheus_client import PrometheusClient
-from sluice_controller.metric_history.ranges import read_range
-from sluice_controller.metric_history.selection import select
+from sluice_controller.metric_history.selection import read_range, select
 from sluice_core.messages.policies import Target
 from sluice_metric_history.records import OWNED, SeriesRecord
 

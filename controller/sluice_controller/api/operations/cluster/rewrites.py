@@ -94,46 +94,23 @@ def delete_rewrite(view: View, request: Request, rewrite: str) -> Response:
     return no_content()
 
 
-@operation(
-    "POST /rewrites/<str:rewrite>/pause",
-    Rule("sluice:rewrites:pause", ADMIN, "pause a rewrite"),
-    _SHAPE,
-    _ID,
-    takes=None,
-)
-def pause_rewrite(view: View, request: Request, rewrite: str) -> Response:
-    """Pause a rewrite; objects that are under way are finished.
+def _declare_order(word: str, state: str, purpose: str, summary: str) -> None:
+    """Declare POST of an order that brings a rewrite into another state."""
 
-    The rewrite.
-    """
-    return Response(_SHAPE.render(rewrites.change(view.backend, rewrite, PAUSED)))
-
-
-@operation(
-    "POST /rewrites/<str:rewrite>/resume",
-    Rule("sluice:rewrites:resume", ADMIN, "let a rewrite go on"),
-    _SHAPE,
-    _ID,
-    takes=None,
-)
-def resume_rewrite(view: View, request: Request, rewrite: str) -> Response:
-    """Let a rewrite go on where it was paused.
-
-    The rewrite.
-    """
-    return Response(_SHAPE.render(rewrites.change(view.backend, rewrite, RUNNING)))
+    @operation(
+        f"POST /rewrites/<str:rewrite>/{word}",
+        Rule(f"sluice:rewrites:{word}", ADMIN, purpose),
+        _SHAPE,
+        _ID,
+        takes=None,
+        name=f"{word}_rewrite",
+        summary=summary,
+        description="The rewrite.",
+    )
+    def change_rewrite(view: View, request: Request, rewrite: str) -> Response:
+        return Response(_SHAPE.render(rewrites.change(view.backend, rewrite, state)))
 
 
-@operation(
-    "POST /rewrites/<str:rewrite>/cancel",
-    Rule("sluice:rewrites:cancel", ADMIN, "end a rewrite"),
-    _SHAPE,
-    _ID,
-    takes=None,
-)
-def cancel_rewrite(view: View, request: Request, rewrite: str) -> Response:
-    """End a rewrite; what was rewritten stays so.
-
-    The rewrite.
-    """
-    return Response(_SHAPE.render(rewrites.change(view.backend, rewrite, CANCELLED)))
+_declare_order("pause", PAUSED, "pause a rewrite", "Pause a rewrite; objects that are under way are finished")
+_declare_order("resume", RUNNING, "let a rewrite go on", "Let a rewrite go on where it was paused")
+_declare_order("cancel", CANCELLED, "end a rewrite", "End a rewrite; what was rewritten stays so")

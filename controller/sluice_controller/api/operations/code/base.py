@@ -101,14 +101,10 @@ def command_operation(call: str, rule: Rule, answer: Any, *parameters: OpenApiPa
     return operation(call, rule, answer, *parameters, WAIT, IF_MATCH, takes=None)
 
 
-def declare_download(
-    view: type[CodeView], url: str, rule: Rule, *path: OpenApiParameter, name: str, summary: str
-) -> None:
-    """Declare GET of the code at ``url``."""
+def declare_download(view: type[CodeView], url: str, rule: Rule, *path: OpenApiParameter, **more: Any) -> None:
+    """Declare GET of the code at ``url``, with its name and summary."""
 
-    @operation(
-        f"GET {url}/data", rule, BYTES_OUT, *path, name=name, summary=summary, description="The code.", view=view
-    )
+    @operation(f"GET {url}/data", rule, BYTES_OUT, *path, description="The code.", view=view, **more)
     def download_code(view: CodeView, request: Request, **path: str) -> StreamingHttpResponse:
         """The code."""
         return download(view.backend, request, view.service.find(view.backend, *path.values()).upload)
@@ -120,15 +116,14 @@ def declare_upload(
     rule: Rule,
     answer: Any,
     *parameters: OpenApiParameter,
-    name: str,
-    summary: str,
     description: str,
     errors: Sequence[int] = (),
-    further: Sequence[Rule] = (),
+    **more: Any,
 ) -> None:
     """Declare PUT of the code at ``url``; ``description`` follows the warning about native code.
 
     :param errors: what it may answer besides
+    :param more: what is declared of it besides: its name and summary, and further rules
     """
 
     @operation(
@@ -142,11 +137,9 @@ def declare_upload(
         IF_MATCH,
         errors=(404, 409, 422, *errors),
         takes=BYTES,
-        name=name,
-        summary=summary,
         description=f"{NATIVE_WARNING} {description}",
-        further=further,
         view=view,
+        **more,
     )
     def upload_code(view: CodeDataView, request: Request, **path: str) -> Response:
         """What the code belongs to."""
@@ -162,15 +155,13 @@ def declare_rollback(
     rule: Rule,
     answer: Any,
     *parameters: OpenApiParameter,
-    name: str,
-    summary: str,
-    description: str,
     errors: Sequence[int] = (),
-    further: Sequence[Rule] = (),
+    **more: Any,
 ) -> None:
     """Declare POST of an earlier revision of the code at ``url``.
 
     :param errors: what it may answer besides
+    :param more: what is declared of it besides: its name, summary and description, and further rules
     """
 
     @operation(
@@ -183,11 +174,8 @@ def declare_rollback(
         errors=(404, 409, *errors),
         takes=RollbackSerializer,
         examples=ROLLBACKS,
-        name=name,
-        summary=summary,
-        description=description,
-        further=further,
         view=view,
+        **more,
     )
     def roll_back_code(view: CodeView, request: Request, **path: str) -> Response:
         """What has that code again, as a new revision."""

@@ -1,0 +1,272 @@
+"""Motifs of single objects, expansions of many, and spaces.
+
+Each question and order about one object is a call to whichever daemon is free.  Expansions of all objects of an
+account, a container or the cluster are ordered here and done by daemons.  Spaces are as the daemons that keep them
+reported them last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sluice_controller.catalog import entries
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.entries import Page
+from sluice_controller.catalog.nodes import wait_until
+from sluice_controller.catalog.vocabulary import account_of
+from sluice_controller.identity.caller import Identity
+from sluice_controller.validation.bodies import Body
+from sluice_core.describe import ActionInfo, Scalar
+from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, PeerError
+from sluice_core.jobs import new_job_id
+from sluice_core.messages.elasticity import WHOLE_CLUSTER
+from sluice_dsl.diagnostics import closest_match
+from sluice_dsl.syntax.units import UnitError, read_parameter
+from sluice_motif_control import messages as verbs
+from sluice_motif_control.actions import VERSIONS
+from sluice_motif_control.calls import MotifClient
+from sluice_motif_control.messages import CANCELLED, MotifOperation, SpaceStatus
+from sluice_motif_control.operations import JOBS, cancel_operation, create_operation, forget_operations
+from sluice_motif_control.spaces import read_spaces
+
+#: Seconds for which an answer is waited for.
+PATIENCE: Final = 10.0
+#: Operations that have not ended; more are refused.
+MOST_UNDER_WAY: Final = 100
+#: How the space of the whole cluster is called in paths and answers.
+CLUSTER: Final = "CLUSTER"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPath:
+    """An object as items are called."""
+
+    account: str
+    container: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.account}/{self.container}/{self.name}"
+
+
+def call_daemon(backend: Backend, verb: str, seconds: float = 0.0, **arguments: Any) -> Any:
+    """Have a daemon do something.
+
+    :param seconds: to wait for it, :data:`PATIENCE` at least
+    :raises PeerError: when too many requests wait already, and as ``MotifClient.call``
+    """
+    if not backend.waiters.acquire(blocking=False):
+        raise PeerError("too many requests wait for daemons `sluice-motifs`, try again")
+    try:
+        return MotifClient(backend.store).call(verb, max(seconds, PATIENCE), **arguments)
+    finally:
+        backend.waiters.release()
+
+
+def page_objects(
+    backend: Backend,
+    accounts: Collection[str] | None,
+    account: str = "",
+    container: str = "",
+    limit: int = 100,
+    marker: str = "",
+) -> Page[Mapping[str, Any]]:
+    """Objects with motifs, by name.
+
+    :param accounts: those that may be shown; None for all
+    :raises CallerError: for a container without its account
+    :raises Forbidden: for an account that may not be shown
+    """
+    if container and not account:
+        raise CallerError("`container` is given without `account`, expected both")
+    found = account_of(backend.native, account) if account else ""
+    if accounts is not None:
+        found = found or next(iter(accounts), "")
+        if found not in accounts:
+            raise Forbidden(f"objects of account `{found or account}` are not yours to list")
+    under = "".join(f"{part}/" for part in (found, container) if part)
+    known = call_daemon(backend, verbs.LIST, under=under, marker=marker, limit=limit + 1)
+    return Page(known[:limit], known[limit - 1]["item"] if len(known) > limit else "")
+
+
+def show_object(backend: Backend, path: ObjectPath, why: bool = False) -> Mapping[str, Any]:
+    """What is known of an object, and with ``why`` what stands in the way of its contraction."""
+    found: Mapping[str, Any] = call_daemon(backend, verbs.WHY if why else verbs.SHOW, item=str(path))
+    return found
+
+
+def attach_motif(
+    backend: Backend, path: ObjectPath, template: str, params: Mapping[str, Scalar], identity: str
+) -> Mapping[str, Any]:
+    """Attach a motif to an object.
+
+    :raises NotFound: when there is no such object or template
+    :raises CallerError: for parameters that are none of the template's
+    """
+    info = find_template(backend, template)
+    read = {name: _read_parameter(info, name, value) for name, value in params.items()}
+    found: Mapping[str, Any] = call_daemon(
+        backend, verbs.ATTACH, item=str(path), template=info.keyword, params=read, identity=identity
+    )
+    return found
+
+
+def find_template(backend: Backend, keyword: str) -> ActionInfo:
+    """A template that all daemons know.
+
+    :raises NotFound: when there is none, with the near miss
+    :raises PeerError: when no daemon runs
+    """
+    if backend.motifs is None or not backend.motifs.daemons():
+        raise PeerError("motifs: no daemon `sluice-motifs` runs")
+    templates = backend.motifs.templates()
+    found = templates.get(keyword.lower())
+    if found is None:
+        near = closest_match(keyword.lower(), templates)
+        hint = f", did you mean `{near}`" if near else f", expected one of {', '.join(templates)}"
+        raise NotFound(f"unknown template `{keyword}`{hint}")
+    return found.info
+
+
+def identity_text(backend: Backend, caller: Identity, account: str) -> str:
+    """Who attaches, as daemons compare it with access lists; empty for who may read everything."""
+    if caller.is_admin:
+        return ""
+    project, user = caller.project_id, caller.user_id
+    own = [f"owner:{account}"] if project and account == backend.config.reseller_prefix + project else []
+    return ",".join([*own, f"{project}:{user}", f"*:{user}", f"{project}:*", "*:*"])
+
+
+def _read_parameter(info: ActionInfo, name: str, value: Scalar) -> Scalar:
+    """A parameter, whose value may be a text with a unit."""
+    parameter = info.parameter(name)
+    if parameter is None and name == VERSIONS:
+        return value  # the daemon knows whether the template takes it
+    if parameter is None:
+        near = closest_match(name, [one.name for one in info.parameters])
+        hint = f", did you mean `{near}`" if near else ""
+        raise CallerError(f"template `{info.keyword}` has no parameter `{name}`{hint}")
+    if not isinstance(value, str):
+        return value
+    try:
+        return read_parameter(value, parameter)
+    except UnitError as error:
+        near = f", did you mean `{error.near_miss}`" if error.near_miss else ""
+        raise CallerError(f"parameter `{name}` of template `{info.keyword}`: {error}{near}") from error
+
+
+def order_expansion(backend: Backend, data: Any, by: str) -> MotifOperation:
+    """Order an expansion.
+
+    :raises CallerError: when the body makes no sense
+    :raises Conflict: when too many have not ended
+    :raises PeerError: when no daemon runs
+    """
+    body = Body(data, "account", "container")
+    account, container = body.text("account", ""), body.text("container", "")
+    if container and not account:
+        raise CallerError("`container` is given without `account`, expected both")
+    if "/" in container:
+        raise CallerError(f"`container` is `{container}`, expected a name without a slash")
+    if backend.motifs is None or not backend.motifs.daemons():
+        raise PeerError("motifs: no daemon `sluice-motifs` runs")
+    keys = backend.store.keys
+    known = backend.store.run(JOBS.read_all(keys))
+    if sum(not one.ended for one in known.values()) >= MOST_UNDER_WAY:
+        raise Conflict(f"{MOST_UNDER_WAY} operations have not ended, wait for one of them or cancel it")
+    now = backend.now()
+    found = account_of(backend.native, account) if account else ""
+    made = MotifOperation(new_job_id(int(now * 1000)), found, container, created=now, by=by)
+    backend.store.run(create_operation(keys, made))
+    backend.store.run(forget_operations(keys, known))
+    return made
+
+
+def page_operations(backend: Backend, limit: int, marker: str, state: str) -> Page[MotifOperation]:
+    """Operations, oldest first."""
+    known = backend.store.run(JOBS.read_all(backend.store.keys))
+    return entries.page({name: one for name, one in known.items() if state in ("", one.state)}, limit, marker)
+
+
+def find_operation(backend: Backend, operation_id: str, seconds: float = 0.0) -> MotifOperation:
+    """An operation, when it has ended or so many seconds are over.
+
+    :raises NotFound: when there is none
+    """
+    wait_until(backend, lambda: bool(_read_operation(backend, operation_id).ended), seconds, 0.2)
+    return _read_operation(backend, operation_id)
+
+
+def cancel_expansion(backend: Backend, operation_id: str) -> MotifOperation:
+    """End an operation early; what was expanded stays so.
+
+    :raises NotFound: when there is none
+    :raises Conflict: when it has ended
+    """
+    found = replace(_read_operation(backend, operation_id), state=CANCELLED, ended=backend.now())
+    if not backend.store.run(cancel_operation(backend.store.keys, found)):
+        raise Conflict(f"operation `{operation_id}` has ended")
+    return found
+
+
+def _read_operation(backend: Backend, operation_id: str) -> MotifOperation:
+    found = backend.store.run(JOBS.read(backend.store.keys, operation_id))
+    if found is None:
+        raise NotFound(f"there is no operation `{operation_id}`")
+    return found
+
+
+def space_name(status: SpaceStatus) -> str:
+    """What a space is called: its path, or ``CLUSTER``."""
+    return CLUSTER if status.path == WHOLE_CLUSTER else status.path
+
+
+def account_of_space(name: str) -> str:
+    """The account that a space is in; empty for the cluster's."""
+    return "" if name == CLUSTER else name.partition("/")[0]
+
+
+def named_space(backend: Backend, name: str) -> str:
+    """The name of the space that is called ``name``, in which a project may stand for its account.
+
+    :raises CallerError: when it is neither a project's nor an account's
+    """
+    if name == CLUSTER:
+        return name
+    tenant, slash, container = name.partition("/")
+    return f"{account_of(backend.native, tenant)}{slash}{container}"
+
+
+def page_spaces(
+    backend: Backend, accounts: Collection[str] | None, limit: int, marker: str, prefix: str
+) -> Page[SpaceStatus]:
+    """Spaces by name.
+
+    :param accounts: those that may be shown; None for all
+    :param prefix: what names begin with; of a path, a project may stand for its account
+    :raises CallerError: for a path in what is neither a project's nor an account's
+    """
+    known = _known_spaces(backend)
+    prefix = named_space(backend, prefix) if "/" in prefix else prefix
+    shown = {name: one for name, one in known.items() if accounts is None or account_of_space(name) in accounts}
+    return entries.page(shown, limit, marker, prefix)
+
+
+def find_space(backend: Backend, name: str) -> SpaceStatus:
+    """One space.
+
+    :raises NotFound: when no daemon keeps it
+    """
+    found = _known_spaces(backend).get(name)
+    if found is None:
+        raise NotFound(
+            f"no daemon keeps a space `{name}`: it has objects with motifs once a policy sets `elasticity` for it, "
+            "they are attached, and a daemon `sluice-motifs` runs"
+        )
+    return found
+
+
+def _known_spaces(backend: Backend) -> dict[str, SpaceStatus]:
+    return {space_name(one): one for one in backend.store.run(read_spaces(backend.store.keys))}
