@@ -40,7 +40,7 @@ from sluice_rewrites.messages import (
     RewriteUnit,
     UnitSize,
 )
-from sluice_rewrites.scripts import CLAIM, CREATE, ORDER, REPORT, RESERVE, SETTLE
+from sluice_rewrites.scripts import CHANGE_STATE, CLAIM, CREATE, END_COLLECTING, REPORT, RESERVE
 
 #: Seconds for which a unit belongs to a rewriter after it claimed it or reported.
 LEASE: Final = 30.0
@@ -59,35 +59,35 @@ class _Reply(Protocol):
 
 
 def create_job(keys: Keys, job: RewriteJob) -> Operation[bool]:
-    """Order ``job``; False when there is one of this id already."""
+    """Write a new job and its first unit; False when there is one of this id already."""
     names = (keys.rewrites, keys.rewrite(job.id, "units"), keys.rewrite(job.id, "progress"))
     return scripted(CREATE, names, (job.id, job.encode()), bool)
 
 
-def order(keys: Keys, job_id: str, state: str) -> Operation[RewriteJob | None]:
-    """Have a job paused, running again or cancelled; None when it cannot be, or there is none.
+def change_state(keys: Keys, job_id: str, state: str) -> Operation[RewriteJob | None]:
+    """Pause a job, let it run again, or cancel it; None when it has ended, or there is none.
 
     A job that is in this state already stays so.  One for the cluster collects the accounts before it runs.
     """
     if state not in (PAUSED, RUNNING, CANCELLED):
         raise ValueError(f"`{state}` is nothing that a job is told, expected {PAUSED}, {RUNNING} or {CANCELLED}")
     names, arguments = (*_names(keys, job_id), keys.account_requests), (job_id, state, *OPEN_STATES)
-    return scripted(ORDER, names, arguments, lambda reply: decoded(RewriteJob, job_id, reply))
+    return scripted(CHANGE_STATE, names, arguments, lambda reply: decoded(RewriteJob, job_id, reply))
 
 
 def begin_collected(keys: Keys, job: RewriteJob, accounts: int) -> Operation[bool]:
     """Let a job run that was collecting, since all accounts are known; False when it was not collecting."""
-    return _settle(keys, job, RUNNING, "accounts", str(accounts))
+    return _end_collecting(keys, job, RUNNING, "accounts", str(accounts))
 
 
 def fail_collecting(keys: Keys, job: RewriteJob, reason: str) -> Operation[bool]:
     """End a job that was collecting, since not all accounts will be known; False when it was not collecting."""
-    return _settle(keys, job, FAILED, "reason", reason)
+    return _end_collecting(keys, job, FAILED, "reason", reason)
 
 
-def _settle(keys: Keys, job: RewriteJob, state: str, name: str, value: str) -> Operation[bool]:
+def _end_collecting(keys: Keys, job: RewriteJob, state: str, name: str, value: str) -> Operation[bool]:
     names = (keys.rewrites, keys.rewrite(job.id, "progress"), keys.account_requests)
-    return scripted(SETTLE, names, (job.id, job.request, state, name, value), bool)
+    return scripted(END_COLLECTING, names, (job.id, job.request, state, name, value), bool)
 
 
 def delete_job(keys: Keys, job_id: str) -> Operation[bool]:
@@ -155,12 +155,12 @@ def read_progress(keys: Keys, job_id: str, now: float | None = None) -> Operatio
     moment = time.time() if now is None else now
 
     def parse(replies: list[Any]) -> RewriteProgress:
-        found = {_text(name): value for name, value in replies[0].items()}
-        numbers = {name: int(float(found.get(name, 0))) for name in _NUMBERS}
+        counters = {_text(name): value for name, value in replies[0].items()}
+        numbers = {name: int(float(counters.get(name, 0))) for name in _NUMBERS}
         counts = RewriteCounts(
             **{name: numbers[name] for name in _COUNTS},
-            skipped=_reasons(found, "skipped"),
-            failed=_reasons(found, "failed"),
+            skipped=_reasons(counters, "skipped"),
+            failed=_reasons(counters, "failed"),
         )
         return RewriteProgress(
             counts,
@@ -170,12 +170,12 @@ def read_progress(keys: Keys, job_id: str, now: float | None = None) -> Operatio
             numbers["bytes"],
             numbers["listings"],
             int(replies[1]),
-            float(found.get("started", 0.0)),
-            float(found.get("ended", 0.0)),
-            float(found.get("paused", 0.0)),
+            float(counters.get("started", 0.0)),
+            float(counters.get("ended", 0.0)),
+            float(counters.get("paused", 0.0)),
             tuple((path, reason) for path, reason in map(json.loads, replies[2])),
             numbers["accounts"],
-            _text(found.get("reason", b"")),
+            _text(counters.get("reason", b"")),
         )
 
     commands = (

@@ -20,7 +20,7 @@ return 1
 
 #: KEYS: jobs, progress, requests.  ARGV: id, request, the new state, counter or field to set, its value.
 #: Answers whether the job was collecting.
-SETTLE: Final = timed_script("""
+END_COLLECTING: Final = timed_script("""
 redis.call('ZREM', KEYS[3], ARGV[2])
 local document = redis.call('HGET', KEYS[1], ARGV[1])
 if not document or cjson.decode(document).state ~= 'collecting' then return 0 end
@@ -106,7 +106,7 @@ return cjson.decode(document).state
 #: KEYS: jobs, to do, leases, markers, progress, requests for accounts.  ARGV: id, the new state, the states from which
 #: that can be.  Answers the document, or nothing when there is no such job or it is in another state or has ended.  One
 #: that is to run and does not know all accounts yet collects them.
-ORDER: Final = timed_script("""
+CHANGE_STATE: Final = timed_script("""
 local document = redis.call('HGET', KEYS[1], ARGV[1])
 if not document or redis.call('HGET', KEYS[5], 'ended') then return false end
 local job, fits = cjson.decode(document), false

@@ -131,7 +131,7 @@ class ExistingRewrites(Service):
             return
         jobs = known.get("jobs")
         for job in jobs if isinstance(jobs, list) else ():
-            await self._store.run(operations.order(self._store.keys, str(job), CANCELLED))
+            await self._store.run(operations.change_state(self._store.keys, str(job), CANCELLED))
         await self._store.run(Operation((("HDEL", self._store.keys.rewrite_orders, name),), nothing))
 
     def _targets(self, assignment: Assignment) -> Iterator[tuple[str, str, str]]:

@@ -152,7 +152,7 @@ def _start(backend: Backend, job: RewriteJob) -> RewriteView:
     try:
         _refuse_overlap(job, {name: one for name, one in known.items() if one.progress.started <= written})
     except Conflict:
-        backend.store.run(operations.order(keys, job.id, CANCELLED))
+        backend.store.run(operations.change_state(keys, job.id, CANCELLED))
         backend.store.run(operations.delete_job(keys, job.id))
         raise
     ended = ((view.progress.ended, name) for name, view in known.items() if view.has_ended)
@@ -203,7 +203,7 @@ def change(backend: Backend, job_id: str, state: str) -> RewriteView:
     :raises NotFound: when there is no such job
     :raises Conflict: when it has ended
     """
-    changed = backend.store.run(operations.order(backend.store.keys, job_id, state))
+    changed = backend.store.run(operations.change_state(backend.store.keys, job_id, state))
     found = find(backend, job_id)
     if changed is None:
         raise Conflict(f"rewrite `{job_id}` has ended, it is {found.state}")

@@ -155,13 +155,13 @@ def test_a_unit_goes_on_behind_the_last_page_that_was_reported(scene, monkeypatc
 
     def stop_at_three(name):
         if name == "3":
-            scene.store.run(operations.order(scene.store.keys, "j", PAUSED))
+            scene.store.run(operations.change_state(scene.store.keys, "j", PAUSED))
         return Outcome(UNCHANGED)
 
     scene.outcome = stop_at_three
     scene.work()
     assert scene.rewritten == ["AUTH_a/c/1", "AUTH_a/c/2", "AUTH_a/c/3", "AUTH_a/c/4"]
-    scene.store.run(operations.order(scene.store.keys, "j", RUNNING))
+    scene.store.run(operations.change_state(scene.store.keys, "j", RUNNING))
     scene.work()
     assert scene.rewritten[4:] == ["AUTH_a/c/5"]
     assert scene.progress().counts.seen == 5

@@ -68,7 +68,7 @@ def test_counts_add_up_and_a_job_ends_with_its_last_unit(run, listed):
     assert found.counts == RewriteCounts(6, 2, 20, 60, 2, {"symlink": 2}, {"503 Service Unavailable": 2})
     assert found.ended >= found.started
     assert run(operations.JOBS.read_all)["j1"].state == DONE
-    assert run(operations.order, "j1", PAUSED) is None
+    assert run(operations.change_state, "j1", PAUSED) is None
     assert found.containers_done == 2
 
 
@@ -95,28 +95,28 @@ def test_a_unit_that_is_given_back_is_free_at_once(run, listed):
 
 def test_nothing_of_a_paused_job_is_claimed(run, listed):
     unit = run(operations.claim_unit, "j1")
-    assert run(operations.order, "j1", PAUSED) == replace(JOB, state=PAUSED)
+    assert run(operations.change_state, "j1", PAUSED) == replace(JOB, state=PAUSED)
     assert run(operations.claim_unit, "j1") is None
     assert run(operations.report_unit, unit, "k", lease=-1) == PAUSED
-    assert run(operations.order, "j1", RUNNING) == JOB
+    assert run(operations.change_state, "j1", RUNNING) == JOB
     assert run(operations.claim_unit, "j1").marker == "k"
 
 
 def test_the_time_in_pauses_adds_up(run, listed):
     for total in (0.02, 0.04):
-        run(operations.order, "j1", PAUSED)
+        run(operations.change_state, "j1", PAUSED)
         time.sleep(0.02)
-        run(operations.order, "j1", PAUSED)
-        run(operations.order, "j1", RUNNING)
-        run(operations.order, "j1", RUNNING)
+        run(operations.change_state, "j1", PAUSED)
+        run(operations.change_state, "j1", RUNNING)
+        run(operations.change_state, "j1", RUNNING)
         assert total <= progress(run).paused < 10
 
 
 def test_a_cancelled_job_has_ended_and_cannot_go_on(run, listed):
     unit = run(operations.claim_unit, "j1")
-    assert run(operations.order, "j1", CANCELLED).state == CANCELLED
+    assert run(operations.change_state, "j1", CANCELLED).state == CANCELLED
     assert run(operations.report_unit, unit, "k") is None
-    assert run(operations.order, "j1", RUNNING) is None
+    assert run(operations.change_state, "j1", RUNNING) is None
     assert progress(run).ended > 0
 
 
@@ -242,12 +242,12 @@ def test_nothing_of_a_job_for_the_cluster_is_claimed_before_all_accounts_are_kno
 
 def test_a_job_that_was_paused_while_it_collected_collects_again_and_one_that_ran_runs(run):
     assert run(operations.create_job, CLUSTER_JOB)
-    assert run(operations.order, "j1", PAUSED).state == PAUSED
+    assert run(operations.change_state, "j1", PAUSED).state == PAUSED
     assert not run(operations.begin_collected, CLUSTER_JOB, 3)
-    assert run(operations.order, "j1", RUNNING).state == COLLECTING
+    assert run(operations.change_state, "j1", RUNNING).state == COLLECTING
     assert run(operations.begin_collected, CLUSTER_JOB, 3)
-    assert run(operations.order, "j1", PAUSED).state == PAUSED
-    assert run(operations.order, "j1", RUNNING).state == RUNNING
+    assert run(operations.change_state, "j1", PAUSED).state == PAUSED
+    assert run(operations.change_state, "j1", RUNNING).state == RUNNING
 
 
 def test_a_job_whose_accounts_will_not_be_known_has_failed_and_says_why(run):
@@ -256,7 +256,7 @@ def test_a_job_whose_accounts_will_not_be_known_has_failed_and_says_why(run):
     assert run(operations.JOBS.read_all)["j1"].state == FAILED
     assert (progress(run).reason, progress(run).ended > 0) == ("nobody has read `sdb`", True)
     assert run(operations.claim_unit, "j1") is None
-    assert run(operations.order, "j1", RUNNING) is None
+    assert run(operations.change_state, "j1", RUNNING) is None
     assert not run(operations.begin_collected, CLUSTER_JOB, 3)
 
 
@@ -265,7 +265,7 @@ def test_a_job_whose_accounts_will_not_be_known_has_failed_and_says_why(run):
     [
         lambda run: run(operations.begin_collected, CLUSTER_JOB, 1),
         lambda run: run(operations.fail_collecting, CLUSTER_JOB, "no"),
-        lambda run: run(operations.order, "j1", CANCELLED),
+        lambda run: run(operations.change_state, "j1", CANCELLED),
     ],
 )
 def test_the_request_of_a_job_is_closed_when_it_collects_no_more(run, end):

@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 
 #: Items that are expanded side by side.
 AT_ONCE: Final = 4
-#: Seconds between two looks for an operation.
-_LOOK: Final = 2.0
+#: Seconds between two tries to claim an operation.
+_POLL: Final = 2.0
 #: Seconds between two reports.
 _PERIOD: Final = 1.0
 _MOST_EXAMPLES: Final = 20
@@ -49,11 +49,11 @@ class OperationWorker:
 
     def run(self) -> None:
         """Work until told to stop."""
-        while not self._stopping.wait(_LOOK):
+        while not self._stopping.wait(_POLL):
             try:
-                found = self._store.run(claim_operation(self._store.keys, self._daemon))
-                if found is not None:
-                    self._work(replace(found, expanded=0, failed=0, bytes=0, examples=()))
+                claimed = self._store.run(claim_operation(self._store.keys, self._daemon))
+                if claimed is not None:
+                    self._work(replace(claimed, expanded=0, failed=0, bytes=0, examples=()))
             except PeerError as error:
                 log.warning("operations: %s", error)
             except Exception:  # whatever the storage raises, the next one is tried, or this one again
@@ -86,8 +86,8 @@ class OperationWorker:
         under_way: dict[Future[object], tuple[str, int]] = {}
         due = self._now() + _PERIOD
         while not self._stopping.is_set():
-            while len(under_way) < AT_ONCE and (found := next(names, None)) is not None:
-                under_way[pool.submit(self._calls.expand, found[0])] = found
+            while len(under_way) < AT_ONCE and (item := next(names, None)) is not None:
+                under_way[pool.submit(self._calls.expand, item[0])] = item
             if not under_way:
                 break
             done, _ = wait(under_way, _PERIOD, FIRST_COMPLETED)
@@ -96,8 +96,8 @@ class OperationWorker:
             if self._now() >= due or not done:
                 due = self._now() + _PERIOD
                 yield operation
-        for future, found in under_way.items():  # told to stop: another daemon begins anew
-            operation = _counted(operation, *found, future)
+        for future, item in under_way.items():  # told to stop: another daemon begins anew
+            operation = _counted(operation, *item, future)
         yield operation
 
 

@@ -294,7 +294,7 @@ def test_an_order_that_is_sent_again_is_the_same_job(api, post, run):
 
 def test_an_order_that_is_sent_again_starts_what_was_written_and_not_started(api, run):
     made = keyed(api, "k1").json()
-    run(operations.order, made["id"], "paused")
+    run(operations.change_state, made["id"], "paused")
     again = keyed(api, "k1").json()
     assert (again["id"], again["state"]) == (made["id"], "running")
 
@@ -360,7 +360,7 @@ def test_what_ended_longest_ago_is_forgotten_first_whatever_its_id_is(api, post,
     monkeypatch.setattr(rewrites, "KEPT", 2)
     for number, name in enumerate(("ffff-0", "0000-0")):
         run(operations.create_job, rival(name, f"AUTH_{number}"))
-        run(operations.order, name, CANCELLED)
+        run(operations.change_state, name, CANCELLED)
         time.sleep(0.005)
     made = post(body=order())
     assert {one["id"] for one in api.get("/rewrites").json()["rewrites"]} == {"0000-0", made["id"]}
