@@ -173,7 +173,7 @@ def keyed(tmp_path):
 
     def activate(key):
         path.write_bytes(render_ring(Ring(key, secrets)))
-        made.proxy.handler.filters["encryption"].surroundings.keys._looked = float("-inf")  # it looks once a second
+        made.proxy.handler.filters["encryption"].surroundings.keys._checked_at = float("-inf")  # it looks once a second
 
     return made, activate
 
