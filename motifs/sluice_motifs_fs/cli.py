@@ -100,7 +100,7 @@ def _target(text: str) -> int | str:
 
 def _mount(options: argparse.Namespace) -> None:
     # the other commands need no FUSE, and nothing that reaches outside
-    from sluice_motifs.templates.options import template_context
+    from sluice_motifs.templates.registry import template_context
     from sluice_motifs_fs import mount
     from sluice_motifs_fs.mount import MountOptions, serve
 

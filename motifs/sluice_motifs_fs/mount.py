@@ -17,8 +17,7 @@ from sluice_core.errors import CallerError, PeerError
 from sluice_core.options import Option, OptionError, read_file
 from sluice_motifs.api import TemplateContext
 from sluice_motifs.space.keeper import SHARE
-from sluice_motifs.templates import options
-from sluice_motifs.templates.registry import load_templates
+from sluice_motifs.templates import registry
 from sluice_motifs_fs.motif_files import MotifFiles
 from sluice_motifs_fs.operations.items import WAITING
 from sluice_motifs_fs.operations.motifs import MotifOperations
@@ -38,7 +37,7 @@ OPTIONS: Final = (
         "part of all seconds that a mount may take to make again what it contracted minutes before; "
         "one whose target would need more stays larger; inf: its target is kept whatever that costs",
     ),
-    *options.OPTIONS,
+    *registry.OPTIONS,
 )
 #: Files that are read anew while a mount goes on, which works in the folder that it shows.
 _FOLLOWED: Final = ("motif_password_file", "motif_key_manager_conf")
@@ -93,7 +92,7 @@ def serve(options: MountOptions) -> None:
     os.umask(0)  # the kernel has applied that of who makes a file
     folder = SourceFolder(".")
     failures: dict[str, str] = {}
-    templates = load_templates(failures, options.context)
+    templates = registry.load_templates(failures, options.context)
     for name, reason in failures.items():
         log.error("template `%s` is left out: %s", name, reason)
     files = MotifFiles(folder, templates, options.target_size, options.policy, options.share)

@@ -36,8 +36,7 @@ from sluice_motifs.runtime import Runtime
 from sluice_motifs.runtime_calls import RuntimeCalls, described_templates
 from sluice_motifs.space.controller import SpaceController
 from sluice_motifs.space.keeper import SpaceConfig
-from sluice_motifs.templates.options import template_context
-from sluice_motifs.templates.registry import load_templates
+from sluice_motifs.templates.registry import load_templates, template_context
 from sluice_motifs_swift.attachments import Attachments, owns_account
 from sluice_motifs_swift.changed_objects import ChangedObjects, NewContentObserver
 from sluice_motifs_swift.cluster.activity_exchange import ActivityExchange

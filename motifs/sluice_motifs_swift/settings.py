@@ -9,7 +9,7 @@ from sluice_middleware.wsgi.internal_daemon import NODE_OPTIONS, REDIS_OPTIONS, 
 from sluice_middleware.wsgi.worker_context import OPTIONS as WORKER_OPTIONS
 from sluice_motifs.contraction.copies import GRACE
 from sluice_motifs.space.keeper import SHARE
-from sluice_motifs.templates import options
+from sluice_motifs.templates import registry
 
 SECTION: Final = "motifs"
 OPTIONS: Final = (
@@ -33,7 +33,7 @@ OPTIONS: Final = (
     *(option for option in WORKER_OPTIONS if option.name == "agent_socket"),
     Option("cache_dir", "", "folder in which the node's proxies cache objects, their option of this name"),
     Option("node", "", "name of this node, as its agent's; empty means its host name"),
-    *options.OPTIONS,
+    *registry.OPTIONS,
     *NODE_OPTIONS,
 )
 

@@ -50,10 +50,6 @@ def _ignore(*args: object) -> None:
     """Report nothing."""
 
 
-def _not_in_use(name: str) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class SpaceConfig:
     """The collaborators and limits of a keeper of spaces.
@@ -69,7 +65,7 @@ class SpaceConfig:
     """
 
     guard: Callable[[], str] = str
-    in_use: Callable[[str], bool] = _not_in_use
+    in_use: Callable[[str], bool] = lambda name: False
     report: Callable[[Sequence[SpaceStatus]], object] = _ignore
     report_event: ReportEvent = _ignore
     clock: Callable[[], float] = time.monotonic

@@ -68,6 +68,8 @@ def send_request(client: SwiftClient, env: Env, request: str, expected: Collecti
 
 
 class Containers:
+    """The headers of containers, each remembered for some seconds."""
+
     def __init__(self, client: SwiftClient, clock: Callable[[], float] = time.time) -> None:
         self._client = client
         self._clock = clock

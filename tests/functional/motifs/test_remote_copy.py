@@ -8,7 +8,7 @@ import pytest
 from sluice_motifs.api import ExpansionError, NotContractible
 from sluice_motifs.contraction.contractor import CONTRACTED
 from sluice_motifs.storage.records import Motif
-from sluice_motifs.templates.options import OPTIONS, template_context
+from sluice_motifs.templates.registry import OPTIONS, template_context
 from sluice_motifs.templates.remote_copy import RemoteCopy
 from sluice_motifs_kv.database import Database
 

@@ -13,8 +13,7 @@ from sluice_motifs.contraction.contractor import CONTRACTED
 from sluice_motifs.contraction.preparation import TRUST
 from sluice_motifs.runtime import Runtime
 from sluice_motifs.storage.leases import LocalLeases
-from sluice_motifs.templates.options import OPTIONS, template_context
-from sluice_motifs.templates.registry import load_templates
+from sluice_motifs.templates.registry import OPTIONS, load_templates, template_context
 from sluice_motifs.testing.memory_shim import MemoryShim
 
 CONTENT = b"what the item has\n" * 1000
