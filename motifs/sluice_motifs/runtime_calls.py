@@ -67,9 +67,9 @@ class RuntimeCalls:
     def contract(self, item: str, verify: str = "head") -> dict[str, Any]:
         if verify not in VERIFICATIONS:
             raise CallerError(f"verify is `{verify}`, expected one of {', '.join(VERIFICATIONS)}")
-        reason = self.guard()
-        if reason:
-            raise PeerError(f"contraction is suspended: {reason}")
+        suspended = self._suspended()
+        if suspended:
+            raise PeerError(suspended)
         outcome = self.runtime.contract(item, verify)
         return {**self.show(item), "outcome": outcome}
 

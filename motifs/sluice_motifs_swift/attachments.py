@@ -103,10 +103,9 @@ class Attachments:
             raise Conflict(f"`{view.name}` has no motifs")
         if self.containers.is_synchronized(account, container):
             raise Conflict(f"the container of `{to}` is synchronized to another")
-        if any(self.templates[one.template].relation == PRESERVING for one in motifs if one.template in self.templates):
-            target = to
-            for one in motifs:
-                if target in internal_sources(one, to, self.templates):
-                    raise Conflict(f"`{to}` would be made from itself")
+        kinds = [self.templates[one.template] for one in motifs if one.template in self.templates]
+        preserving = any(kind.relation == PRESERVING for kind in kinds)
+        if preserving and any(to in internal_sources(one, to, self.templates) for one in motifs):
+            raise Conflict(f"`{to}` would be made from itself")
         self.check_rights(to, motifs)
         return Record(motifs, record.made_from)
