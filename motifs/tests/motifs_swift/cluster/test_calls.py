@@ -52,7 +52,7 @@ def calls():
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
     monkeypatch.setattr(call_server, "_WAIT", 0.1)  # so long may a stop last
-    monkeypatch.setattr(operation_worker, "_LOOK", 0.1)
+    monkeypatch.setattr(operation_worker, "_POLL", 0.1)
 
 
 @pytest.fixture
