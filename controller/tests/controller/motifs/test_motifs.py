@@ -41,7 +41,7 @@ class Storage:
 @pytest.fixture
 def storage(backend, monkeypatch):
     monkeypatch.setattr(call_server, "_WAIT", 0.1)  # so long may a stop last
-    monkeypatch.setattr(operation_worker, "_LOOK", 0.1)
+    monkeypatch.setattr(operation_worker, "_POLL", 0.1)
     storage = Storage()
     server = CallServer(backend.store, storage.calls, "n1", described_templates(load_templates()), time.time)
     server.start()
