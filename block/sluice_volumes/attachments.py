@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_volumes.cinder.adapter import Cinder
@@ -33,7 +33,7 @@ from sluice_volumes.messages import (
     VolumeOperation,
     VolumeRecord,
 )
-from sluice_volumes.outcomes import ASKED, Outcome, done, failed
+from sluice_volumes.outcomes import ASKED, Claim, Outcome, done, failed
 
 log = logging.getLogger(__name__)
 
@@ -49,22 +49,6 @@ UNDONE_FOR: Final = "undone_for"
 
 #: Node → its konnector; raises PeerError for a node that has none now.
 Konnectors = Callable[[str], Konnector]
-
-
-class Claim(Protocol):
-    """An operation that a request works at, and the record of its volume."""
-
-    operation: VolumeOperation
-    record: VolumeRecord | None
-
-    def save(self, step: str, **data: Any) -> VolumeOperation:
-        """Write how far it is, before the next thing is asked; ``data`` is added to its data."""
-
-    def fail(self, reason: str) -> None:
-        """Write why nothing becomes of it."""
-
-    def replace_record(self, record: VolumeRecord) -> bool:
-        """Write another record of the volume; False when somebody else did."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ leaves an operation under way, whose next owner finds the record as it is to be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from sluice_core.errors import PeerError
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation
 from sluice_core.store.store import AsyncStore, Store
@@ -43,20 +44,59 @@ def failed(operation: VolumeOperation, now: float, reason: str) -> VolumeOperati
     return replace(operation, state=FAILED, reason=reason, ended=now)
 
 
-def save_outcome(store: Store, claimed: VolumeOperation, outcome: Outcome, before: VolumeRecord | None) -> bool:
-    """Write an outcome; False when the claim was lost, and nothing of the operation is written.
+class Claim:
+    """An operation that a request works at, and the record of its volume."""
 
-    :param before: what was known of the volume
-    """
-    for change in _changes(store.keys, before, outcome):
-        store.run(change)
-    return store.run(operations.release(store.keys, claimed, outcome.operation))
+    def __init__(self, store: Store, now: Callable[[], float], operation: VolumeOperation) -> None:
+        self._store = store
+        self._now = now
+        self.operation = operation
+        self.record: VolumeRecord | None = None
+        if operation.volume:
+            self.record = store.run(operations.RECORDS.read(store.keys, operation.volume))
+
+    def save(self, step: str, **data: Any) -> VolumeOperation:
+        """Write how far it is, before the next thing is asked; ``data`` is added to its data.
+
+        :raises PeerError: when the claim was lost meanwhile: somebody else goes on
+        """
+        found = replace(self.operation, step=step, data={**self.operation.data, **data})
+        if not self._store.run(operations.JOBS.replace(self._store.keys, self.operation, found)):
+            raise PeerError(f"operation `{found.id}` took too long, and somebody else works at it now")
+        self.operation = found
+        return found
+
+    def save_outcome(self, outcome: Outcome) -> None:
+        """Write what became of it, and let others go on; nothing of the operation when the claim was lost."""
+        for change in _changes(self._store.keys, self.record, outcome):
+            self._store.run(change)
+        self._store.run(operations.release(self._store.keys, self.operation, outcome.operation))
+
+    def replace_record(self, record: VolumeRecord) -> bool:
+        """Write another record of the volume; False when somebody else did."""
+        store, known = self._store, self.record
+        assert known is not None
+        if record != known and not store.run(operations.RECORDS.replace(store.keys, known, record)):
+            return False
+        self.record = record
+        return True
+
+    def fail(self, reason: str) -> None:
+        """Write why nothing becomes of it."""
+        self.save_outcome(Outcome(failed(self.operation, self._now(), reason), self.record))
+
+    def release(self) -> None:
+        """Let others go on with it as it is."""
+        self.save_outcome(Outcome(self.operation, self.record))
 
 
 async def save_outcome_async(
     store: AsyncStore, claimed: VolumeOperation, outcome: Outcome, before: VolumeRecord | None
 ) -> bool:
-    """As :func:`save_outcome`, for asyncio."""
+    """Write an outcome as :meth:`Claim.save_outcome` does, for asyncio; False when the claim was lost.
+
+    :param before: what was known of the volume
+    """
     for change in _changes(store.keys, before, outcome):
         await store.run(change)
     return await store.run(operations.release(store.keys, claimed, outcome.operation))

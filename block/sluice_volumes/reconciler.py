@@ -26,7 +26,7 @@ from typing import Final, TypeVar
 
 from sluice_core.errors import CallerError, NotFound, PeerError
 from sluice_volumes import messages
-from sluice_volumes.attachments import Attachments, Claim, Konnectors, Request
+from sluice_volumes.attachments import Attachments, Konnectors, Request
 from sluice_volumes.cinder.adapter import Cinder
 from sluice_volumes.cinder.records import AVAILABLE, IN_USE, OPERATION, CinderSnapshot, CinderVolume
 from sluice_volumes.messages import (
@@ -43,7 +43,7 @@ from sluice_volumes.messages import (
     VolumeOperation,
     VolumeRecord,
 )
-from sluice_volumes.outcomes import ASKED, Outcome, done, failed
+from sluice_volumes.outcomes import ASKED, Claim, Outcome, done, failed
 from sluice_volumes.pool_measurement import PoolMeasurement
 
 log = logging.getLogger(__name__)

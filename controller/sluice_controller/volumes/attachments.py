@@ -24,7 +24,7 @@ from sluice_controller.volumes.volume_policies import choose_stack
 from sluice_controller.volumes.volumes import VolumeView
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound
 from sluice_volumes import operations
-from sluice_volumes.attachments import ATTACHED, Claim, Request
+from sluice_volumes.attachments import ATTACHED, Request
 from sluice_volumes.cinder.records import AVAILABLE
 from sluice_volumes.messages import (
     ATTACH,
@@ -36,7 +36,7 @@ from sluice_volumes.messages import (
     VolumeOperation,
     VolumeRecord,
 )
-from sluice_volumes.outcomes import Outcome, failed
+from sluice_volumes.outcomes import Claim, Outcome, failed
 
 #: How a konnector shows a volume: as a block device of its machine, or as an NBD socket for QEMU.
 EXPORTS: Final = ("block", "nbd")

@@ -28,8 +28,8 @@ from sluice_controller.volumes.cinder_access import service_cinder
 from sluice_core.errors import CallerError, Conflict, PeerError
 from sluice_filters.encryption.keys.options import open_keys
 from sluice_filters.key_ring import KeyRing, MissingKey
-from sluice_volumes.attachments import Claim
 from sluice_volumes.messages import HEADER_GIB, VolumeRecord
+from sluice_volumes.outcomes import Claim
 
 #: Seconds that Cinder may take; with what follows in an attachment, less than an operation may be claimed for.
 PATIENCE: Final = 20.0

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from sluice_controller.catalog import entries
@@ -21,8 +20,8 @@ from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.jobs import request_id
 from sluice_volumes import operations
 from sluice_volumes.attachments import Request
-from sluice_volumes.messages import FAILED, UNDER_WAY, VolumeOperation, VolumeRecord
-from sluice_volumes.outcomes import Outcome, failed, save_outcome
+from sluice_volumes.messages import FAILED, UNDER_WAY, VolumeOperation
+from sluice_volumes.outcomes import Claim
 from sluice_volumes.reconciler import OperationReconciler
 
 #: Seconds between two looks of a request that waits.
@@ -40,50 +39,6 @@ def new_operation(
     given = dict(data or {})
     name = request_id(32, by, key, what, volume, given) if key else uuid.uuid4().hex
     return VolumeOperation(name, what, project, volume, given, created=backend.now(), by=by)
-
-
-class Claim:
-    """An operation that this request works at."""
-
-    def __init__(self, backend: Backend, operation: VolumeOperation) -> None:
-        self._backend = backend
-        self.operation = operation
-        self.record: VolumeRecord | None = None
-        if operation.volume:
-            self.record = backend.store.run(operations.RECORDS.read(backend.store.keys, operation.volume))
-
-    def save(self, step: str, **data: Any) -> VolumeOperation:
-        """Write how far it is, before the next thing is asked; ``data`` is added to its data.
-
-        :raises PeerError: when the claim was lost meanwhile: somebody else goes on
-        """
-        found = replace(self.operation, step=step, data={**self.operation.data, **data})
-        store = self._backend.store
-        if not store.run(operations.JOBS.replace(store.keys, self.operation, found)):
-            raise PeerError(f"operation `{found.id}` took too long, and somebody else works at it now")
-        self.operation = found
-        return found
-
-    def save_outcome(self, outcome: Outcome) -> None:
-        """Write what became of it, and let others go on."""
-        save_outcome(self._backend.store, self.operation, outcome, self.record)
-
-    def replace_record(self, record: VolumeRecord) -> bool:
-        """Write another record of the volume; False when somebody else did."""
-        store = self._backend.store
-        assert self.record is not None
-        if record != self.record and not store.run(operations.RECORDS.replace(store.keys, self.record, record)):
-            return False
-        self.record = record
-        return True
-
-    def fail(self, reason: str) -> None:
-        """Write why nothing becomes of it."""
-        self.save_outcome(Outcome(failed(self.operation, self._backend.now(), reason), self.record))
-
-    def release(self) -> None:
-        """Let others go on with it as it is."""
-        self.save_outcome(Outcome(self.operation, self.record))
 
 
 def submit(backend: Backend, operation: VolumeOperation, request: Request) -> VolumeOperation:
@@ -140,7 +95,7 @@ def claim_operation(backend: Backend, operation: VolumeOperation) -> Claim | Non
     if not operations.is_free(operation, backend.now()):
         return None
     claimed, write = operations.claim(backend.store.keys, operation, backend.now())
-    return Claim(backend, claimed) if backend.store.run(write) else None
+    return Claim(backend.store, backend.now, claimed) if backend.store.run(write) else None
 
 
 def wait(backend: Backend, operation: VolumeOperation, seconds: float) -> VolumeOperation:
