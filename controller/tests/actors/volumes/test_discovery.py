@@ -95,6 +95,8 @@ def test_only_the_host_that_owns_the_pools_reads_them(story):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for service in services:
+            await service.close()
         assert other.state.asked == []
 
     story(scenario)
