@@ -23,9 +23,8 @@ from sluice_core.logs import start_logging
 from sluice_core.store.store import Store
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift import green
-from sluice_middleware.wsgi.internal_daemon import load_app
+from sluice_middleware.wsgi.internal_client import SwiftClient, load_app
 from sluice_middleware.wsgi.response import App
-from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
 from sluice_rewriter.object_rewriter import ObjectRewriter
 from sluice_rewriter.settings import read_settings

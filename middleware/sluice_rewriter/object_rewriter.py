@@ -32,10 +32,10 @@ from sluice_middleware.swift.proxy_api import close_if_possible, drain_and_close
 from sluice_middleware.wsgi import backend_headers, encoding
 from sluice_middleware.wsgi.encoding import EncodedInput
 from sluice_middleware.wsgi.inputs import RewoundInput
+from sluice_middleware.wsgi.internal_client import make_environment
 from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import Env, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject, carry_listing_values, describe_upload
-from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_rewriter.key_change import describe_encrypted_upload, has_old_key
 from sluice_rewrites.accounts import is_copies_account
 from sluice_rewrites.messages import KEY, PLAIN

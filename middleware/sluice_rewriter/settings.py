@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sluice_core.options import Option, OptionError, sample_section
-from sluice_middleware.wsgi.internal_daemon import NODE_OPTIONS, REDIS_OPTIONS, SWIFT_SAMPLE, read_section
+from sluice_middleware.wsgi.internal_client import NODE_OPTIONS, REDIS_OPTIONS, SWIFT_SAMPLE, read_section
 
 SECTION: Final = "rewriter"
 OPTIONS: Final = (

@@ -20,7 +20,7 @@ from sluice_core.errors import PeerError
 from sluice_core.jobs import ENDED, GIVEN_BACK
 from sluice_core.store.store import Store
 from sluice_middleware.swift import green
-from sluice_middleware.wsgi.swift_client import Row, SwiftClient
+from sluice_middleware.wsgi.internal_client import Row, SwiftClient
 from sluice_rewriter.object_rewriter import FAILED, GONE, REWRITTEN, SKIPPED, STOPPED, UNCHANGED, Outcome
 from sluice_rewrites.accounts import accounts_after, copies_account, is_copies_account
 from sluice_rewrites.messages import RUNNING, RewriteCounts, RewriteJob, RewriteUnit, UnitSize
@@ -47,7 +47,7 @@ class Claim:
         self._stopped = stopped
         self._valid = True
         self._state: str | None = RUNNING
-        self._renewal = green.start_green_thread(self._renew)
+        self._renewal = green.start_green(self._renew)
 
     @property
     def is_active(self) -> bool:

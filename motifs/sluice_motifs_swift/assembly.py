@@ -22,9 +22,8 @@ from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.cache import node_cache
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift import green
-from sluice_middleware.wsgi.internal_daemon import final_app, load_app
+from sluice_middleware.wsgi.internal_client import SwiftClient, final_app, load_app
 from sluice_middleware.wsgi.response import App
-from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_middleware.wsgi.worker_context import WorkerContext
 from sluice_motif_control.announcements import ContractionGuard
 from sluice_motif_control.spaces import write_spaces

@@ -16,7 +16,7 @@ from typing import Final
 
 from sluice_core.errors import SluiceError
 from sluice_core.store.store import Store
-from sluice_middleware.wsgi.swift_client import SwiftClient
+from sluice_middleware.wsgi.internal_client import SwiftClient
 from sluice_motifs.api import COPY, Template
 from sluice_motifs.contraction.copies import CopySweeper
 from sluice_motifs.runtime import Runtime

@@ -35,7 +35,7 @@ class PeriodicService:
     _running: green.Pending | None = None
 
     def start(self) -> None:
-        self._running = green.start_green_thread(self._run)
+        self._running = green.start_green(self._run)
 
     def stop(self) -> None:
         if self._running is not None:

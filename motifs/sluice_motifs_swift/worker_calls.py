@@ -206,7 +206,7 @@ class WorkerServer:
             listening.close()
             raise
         self._socket = listening
-        self._running = green.start_green_thread(self._accept)
+        self._running = green.start_green(self._accept)
 
     def stop(self) -> None:
         if self._running is not None:

@@ -8,10 +8,10 @@ from typing import Any, Final
 from sluice_core.errors import DecodeError, PeerError
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import close_if_possible
+from sluice_middleware.wsgi.internal_client import make_environment
 from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import App, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject
-from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_motifs.storage.records import ItemView, Plain, Record
 
 #: Headers of objects whose bytes must stay, and why.

@@ -12,6 +12,7 @@ notes that it is internal.  Other methods make no streams and store no content. 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sluice_core.errors import DecodeError
@@ -55,25 +56,22 @@ class ObjectController(swift.ObjectController):  # type: ignore[misc]
     @public  # type: ignore[untyped-decorator]
     def PUT(self, request: Any) -> Any:
         """As of Swift's, or a refusal after the body."""
-        try:
-            env = request.environ
-            if NODE_ENV in env or REPLICATION_ENV in env or current_request() is not OF_CLIENTS:
-                with request_scope(requested_context(env)):
-                    return super().PUT(request)
-            return super().PUT(request)  # by far the most frequent
-        except Refused as refusal:
-            return self._refuse(request, refusal)
+        return self._answer(super().PUT, request, Refused)
 
     @public  # type: ignore[untyped-decorator]
     def GET(self, request: Any) -> Any:
         """As of Swift's, or a refusal before the body."""
+        return self._answer(super().GET, request, Unreadable)
+
+    def _answer(self, method: Callable[[Any], Any], request: Any, refused: type[Exception]) -> Any:
+        """What ``method`` of Swift's answers, or a refusal where a disk file raises ``refused``."""
+        env = request.environ
         try:
-            env = request.environ
             if NODE_ENV in env or REPLICATION_ENV in env or current_request() is not OF_CLIENTS:
                 with request_scope(requested_context(env)):
-                    return super().GET(request)
-            return super().GET(request)  # by far the most frequent
-        except Unreadable as refusal:
+                    return method(request)
+            return method(request)  # by far the most frequent
+        except refused as refusal:
             return self._refuse(request, refusal)
 
     def _refuse(self, request: Any, reason: Exception) -> Any:

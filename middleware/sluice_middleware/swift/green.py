@@ -235,12 +235,6 @@ def pause(seconds: float) -> None:
     sleep(seconds)
 
 
-def start_green_thread(function: Callable[[], None]) -> Pending:
-    """Run ``function`` in a green thread of its own."""
-    running: Pending = spawn(function)
-    return running
-
-
 def yield_control() -> None:
     """Let other green threads run."""
     sleep(0)

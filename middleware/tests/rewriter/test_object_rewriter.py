@@ -14,8 +14,8 @@ from sluice_filters.encryption.keys.ring import Ring
 from sluice_middleware.swift.internal_api import Timeout, Timestamp
 from sluice_middleware.testing import FakeObject, ProxyStack
 from sluice_middleware.wsgi.encoding import BATCH
+from sluice_middleware.wsgi.internal_client import make_environment
 from sluice_middleware.wsgi.stored_object import StoredObject, describe_upload
-from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_middleware.wsgi.sysmeta import CHAIN
 from sluice_rewriter.object_rewriter import FAILED, GONE, REWRITTEN, SKIPPED, UNCHANGED, ObjectRewriter, Outcome
 from sluice_rewrites.accounts import copies_account

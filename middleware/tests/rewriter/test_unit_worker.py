@@ -6,7 +6,7 @@ import pytest
 
 from sluice_core.errors import PeerError
 from sluice_middleware.swift.proxy_api import Request, Response
-from sluice_middleware.wsgi.swift_client import SwiftClient
+from sluice_middleware.wsgi.internal_client import SwiftClient
 from sluice_rewriter import unit_worker
 from sluice_rewriter.object_rewriter import FAILED, REWRITTEN, STOPPED, UNCHANGED, Outcome
 from sluice_rewriter.unit_worker import Claim, UnitWorker

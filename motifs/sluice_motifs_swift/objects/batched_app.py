@@ -38,7 +38,7 @@ from sluice_middleware.swift.object_batches import (
 )
 from sluice_middleware.swift.proxy_api import REPL_POLICY, Request, get_container_info
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.internal_daemon import cache_of, final_app
+from sluice_middleware.wsgi.internal_client import cache_of, final_app
 from sluice_middleware.wsgi.policy_lookup import decoded_path
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
 from sluice_motifs_swift.objects.shared_calls import GroupedCalls
@@ -78,7 +78,7 @@ class BatchedApp:
         self._send = send or send_batch
         self._clock = clock
         self._silent: dict[Server, float] = {}
-        start, pause = green.start_green_thread, green.pause
+        start, pause = green.start_green, green.pause
         self._heads = GroupedCalls(self._head, MOST, _AT_ONCE, start, pause)
         self._unhurried_heads = GroupedCalls(self._head, MOST, _GATHERS, start, pause)
         self._contractions = GroupedCalls(self._contract, MOST, _GATHERS, start, pause)

@@ -19,8 +19,8 @@ from sluice_core.store.store import Store
 from sluice_middleware.motifs.rights import OPERATOR
 from sluice_middleware.swift.proxy_api import close_if_possible, header_to_environ_key
 from sluice_middleware.wsgi import sysmeta
+from sluice_middleware.wsgi.internal_client import SwiftClient, make_environment
 from sluice_middleware.wsgi.response import Env, UpstreamResponse
-from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment
 from sluice_motifs.storage.shim import Shim
 from sluice_rewrites.accounts import accounts_after, copies_account
 

@@ -16,7 +16,7 @@ from sluice_core.store.store import Store
 from sluice_middleware.motifs.object_views import ObjectViews, target_of
 from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.swift.proxy_api import POLICIES
-from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment
+from sluice_middleware.wsgi.internal_client import SwiftClient, make_environment
 from sluice_motifs.api import ExpansionError
 from sluice_motifs.storage.records import ItemView, Plain
 from sluice_motifs.storage.shim import CopyView, Reference

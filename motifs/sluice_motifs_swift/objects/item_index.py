@@ -13,7 +13,7 @@ from typing import Final
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation, nothing
 from sluice_core.store.store import Store
-from sluice_middleware.wsgi.swift_client import SwiftClient
+from sluice_middleware.wsgi.internal_client import SwiftClient
 from sluice_motifs.dependencies.freshness import Templates, derived_from
 from sluice_motifs.items import ItemTable
 from sluice_motifs.storage.records import Record

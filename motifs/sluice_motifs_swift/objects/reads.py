@@ -12,9 +12,9 @@ from sluice_middleware.motifs.object_views import ObjectViews, target_of, view_o
 from sluice_middleware.motifs.rights import may_read
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift.proxy_api import close_if_possible
+from sluice_middleware.wsgi.internal_client import make_environment
 from sluice_middleware.wsgi.response import UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject
-from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_motifs.api import ExpansionError, SourceGone
 from sluice_motifs.expansion.opening import Opened
 from sluice_motifs.storage.records import ItemView

@@ -36,9 +36,9 @@ from sluice_middleware.swift.internal_api import (
     direct_put_container_object,
     majority_size,
 )
+from sluice_middleware.wsgi.internal_client import SwiftClient
 from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.stored_object import StoredObject
-from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs.api import COPY
 from sluice_motifs.storage.shim import Reference
 from sluice_rewrites.accounts import references_account

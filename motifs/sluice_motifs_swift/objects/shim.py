@@ -16,8 +16,8 @@ from sluice_core.store.store import Store
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.motifs.object_views import ObjectViews, view_concurrently
 from sluice_middleware.proxy.object_handler import ObjectHandler
+from sluice_middleware.wsgi.internal_client import SwiftClient
 from sluice_middleware.wsgi.response import App
-from sluice_middleware.wsgi.swift_client import SwiftClient
 from sluice_motifs.api import Template
 from sluice_motifs.dependencies.freshness import is_exact
 from sluice_motifs.storage.records import ItemView, Record

@@ -20,10 +20,10 @@ from sluice_middleware.swift.internal_api import AccountQuotaMiddleware, Contain
 from sluice_middleware.swift.proxy_api import ChunkReadError, drain_and_close, header_to_environ_key
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.inputs import IterableInput
+from sluice_middleware.wsgi.internal_client import make_environment
 from sluice_middleware.wsgi.policy_lookup import Target
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
 from sluice_middleware.wsgi.stored_object import StoredObject, carry_listing_values, describe_upload
-from sluice_middleware.wsgi.swift_client import make_environment
 from sluice_motifs.api import ExpansionError
 from sluice_motifs.storage.records import ItemView, Plain, Record
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_middleware.swift.proxy_api import Request, Response
-from sluice_middleware.wsgi.swift_client import SwiftClient
+from sluice_middleware.wsgi.internal_client import SwiftClient
 from sluice_motifs_swift.objects.containers import Containers
 
 MARK = "X-Container-Sysmeta-Sluice-Motif-Sources"

@@ -11,7 +11,7 @@ from sluice_core.resolve import Candidates
 from sluice_middleware.motifs.rights import OPERATOR
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift.proxy_api import Request, Response
-from sluice_middleware.wsgi.swift_client import SwiftClient
+from sluice_middleware.wsgi.internal_client import SwiftClient
 from sluice_motifs.api import SourceGone
 from sluice_motifs.storage.records import ItemView, Plain, Record
 from sluice_motifs_swift.objects.containers import Containers

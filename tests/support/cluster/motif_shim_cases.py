@@ -20,9 +20,8 @@ from sluice_core.describe import PROXY  # noqa: E402
 from sluice_core.store.store import Store  # noqa: E402
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter  # noqa: E402
 from sluice_middleware.proxy.object_handler import ObjectHandler  # noqa: E402
-from sluice_middleware.wsgi.internal_daemon import final_app, load_app  # noqa: E402
+from sluice_middleware.wsgi.internal_client import SwiftClient, final_app, load_app, make_environment  # noqa: E402
 from sluice_middleware.wsgi.response import UpstreamResponse  # noqa: E402
-from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment  # noqa: E402
 from sluice_middleware.wsgi.worker_context import WorkerContext  # noqa: E402
 from sluice_motifs.runtime import Runtime  # noqa: E402
 from sluice_motifs.storage.leases import LocalLeases  # noqa: E402

@@ -14,9 +14,8 @@ from sluice_core.describe import PROXY
 from sluice_core.store.store import Store
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.proxy.object_handler import ObjectHandler
-from sluice_middleware.wsgi.internal_daemon import final_app, load_app
+from sluice_middleware.wsgi.internal_client import SwiftClient, final_app, load_app, make_environment
 from sluice_middleware.wsgi.response import UpstreamResponse
-from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment
 from sluice_middleware.wsgi.worker_context import WorkerContext
 from sluice_motifs.api import COPY
 from sluice_motifs.runtime import Runtime

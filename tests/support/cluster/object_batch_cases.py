@@ -19,10 +19,9 @@ from sluice_middleware.motifs.object_views import ObjectViews, item_name, view_o
 from sluice_middleware.swift import green  # noqa: E402
 from sluice_middleware.swift.object_batches import ObjectAnswer  # noqa: E402
 from sluice_middleware.wsgi import sysmeta  # noqa: E402
-from sluice_middleware.wsgi.internal_daemon import load_app  # noqa: E402
+from sluice_middleware.wsgi.internal_client import SwiftClient, load_app, make_environment  # noqa: E402
 from sluice_middleware.wsgi.response import UpstreamResponse  # noqa: E402
 from sluice_middleware.wsgi.stored_object import carry_listing_values, describe_upload  # noqa: E402
-from sluice_middleware.wsgi.swift_client import SwiftClient, make_environment  # noqa: E402
 from sluice_motifs_swift.objects.batched_app import BatchedApp, send_batch  # noqa: E402
 
 ACCOUNT = "AUTH_test"
