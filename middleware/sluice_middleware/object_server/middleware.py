@@ -42,11 +42,9 @@ from sluice_middleware.wsgi.policy_lookup import (
     upload_facts,
 )
 from sluice_middleware.wsgi.request_filters import FilterHost, RequestFilters
-from sluice_middleware.wsgi.response import App, Env, UpstreamResponse, object_size
+from sluice_middleware.wsgi.response import App, Env, StartResponse, UpstreamResponse, object_size
 from sluice_middleware.wsgi.visit_adapters import set_headers
 from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
-
-StartResponse = Callable[..., Any]
 
 #: A stored object with one of these is not what clients know as the object.
 _NOT_WHOLE: Final = frozenset(

@@ -22,8 +22,8 @@ from sluice_core.resolve import Candidates, running_order
 from sluice_filters.api import Filter
 from sluice_filters.visits import Reply
 from sluice_middleware.swift.proxy_api import close_if_possible
-from sluice_middleware.wsgi.policy_lookup import Env, PolicyLookup, SelectedFilter, download_facts
-from sluice_middleware.wsgi.response import UpstreamResponse, object_size
+from sluice_middleware.wsgi.policy_lookup import PolicyLookup, SelectedFilter, download_facts
+from sluice_middleware.wsgi.response import Env, UpstreamResponse, object_size
 
 _MULTIPART = "multipart/byteranges"
 

@@ -39,13 +39,11 @@ from sluice_middleware.swift import green
 from sluice_middleware.swift.internal_api import Timestamp
 from sluice_middleware.swift.proxy_api import register_swift_info
 from sluice_middleware.wsgi import decoding
-from sluice_middleware.wsgi.policy_lookup import LOOKED_UP, Env, logical_object, object_path
-from sluice_middleware.wsgi.response import Headers
+from sluice_middleware.wsgi.policy_lookup import LOOKED_UP, logical_object, object_path
+from sluice_middleware.wsgi.response import App, Env, Headers, StartResponse
 from sluice_middleware.wsgi.sysmeta import find_header
 from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
 from sluice_motif_control.announcements import MOTIF_STATES
-
-StartResponse = Callable[..., Any]
 
 PROXY_OPTIONS: Final = (
     *OPTIONS,
@@ -55,7 +53,6 @@ PROXY_OPTIONS: Final = (
 )
 #: The process that imported this module: in a forked worker another one.
 _IMPORTED_BY: Final = os.getpid()
-App = Callable[[Env, StartResponse], Iterable[bytes]]
 #: In what Swift's daemons ask for; gatekeeper takes it off the requests of clients, and the proxy adds it to all.
 _FROM_DAEMON: Final = "HTTP_X_BACKEND_STORAGE_POLICY_INDEX"
 _NOT_LOOKED_UP: Final = (None, None, None)

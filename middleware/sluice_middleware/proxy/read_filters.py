@@ -22,7 +22,7 @@ import io
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
 from sluice_core.describe import STORAGE_NODE
@@ -50,12 +50,11 @@ from sluice_middleware.wsgi.response import (
     Env,
     ObjectChanged,
     RetryRequest,
+    StartResponse,
     UpstreamResponse,
     object_size,
 )
 from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
-
-StartResponse = Callable[..., Any]
 
 #: Backend headers of ours that nobody to the left may send.
 _OURS: Final = (sysmeta.READ_ENV, sysmeta.REFUSED_ENV)

@@ -27,9 +27,8 @@ from sluice_middleware.s3select.request import LONGEST, SelectRequest, read_requ
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import close_if_possible, reiterate
 from sluice_middleware.swift.s3api import GetObject, S3Error, SelectApi, is_s3api
+from sluice_middleware.wsgi.response import App, Env
 
-Env = dict[str, Any]
-App = Callable[[Env, Callable[..., Any]], Iterable[bytes]]
 #: Bytes of an object between two messages that say that there is progress.
 _STEP: Final = 8 << 20
 #: Plain bytes that are decompressed, and worked on, at once.

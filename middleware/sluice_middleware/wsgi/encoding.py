@@ -34,6 +34,7 @@ from sluice_middleware.swift.proxy_api import (
 )
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.inputs import RewoundInput, WrappedInput, service_unavailable
+from sluice_middleware.wsgi.response import Env
 
 #: Bytes handed to a thread at once; one hand-over costs about 100 µs.
 BATCH: Final = 256 * 1024
@@ -45,7 +46,6 @@ FOOTERS: Final = "swift.callback.update_footers"
 _OVERRIDE_ETAG: Final = get_container_update_override_key("etag")
 _OVERRIDE_SIZE: Final = get_container_update_override_key("size")
 
-Env = dict[str, Any]
 Footers = MutableMapping[str, str]
 
 

@@ -9,8 +9,7 @@ from sluice_core.errors import SluiceError
 from sluice_filters.api import Stream
 from sluice_middleware.swift.proxy_api import HTTPException, HTTPServiceUnavailable, Request, close_if_possible
 from sluice_middleware.wsgi.policy_lookup import content_length
-
-Env = dict[str, Any]
+from sluice_middleware.wsgi.response import Env
 
 
 def service_unavailable(env: Env, error: SluiceError) -> HTTPException:

@@ -24,8 +24,8 @@ from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates, running_order
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_filters.api import BadParameter, Filter
+from sluice_middleware.wsgi.response import Env
 
-Env = dict[str, Any]
 Target = tuple[str, str, str]
 
 #: In the environment of a request that ``sluice-reads`` looked up: its path, target and candidates then.

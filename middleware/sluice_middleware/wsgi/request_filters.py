@@ -106,16 +106,16 @@ class RequestFilters:
             return
         self._over = True
         complete = complete and (self._input is None or self._input.complete)
-        for one, _, visit in reversed(self._visits):
-            self._end_visit(one, visit, complete)
+        for visitor, _, visit in reversed(self._visits):
+            self._end_visit(visitor, visit, complete)
 
-    def _end_visit(self, one: Filter, visit: Visit, complete: bool) -> None:
+    def _end_visit(self, visitor: Filter, visit: Visit, complete: bool) -> None:
         try:
             visit.end(complete)
         except FilterError as error:
-            self._host.logger.error("sluice: filter `%s` at the end: %s", one.info.keyword, error)
+            self._host.logger.error("sluice: filter `%s` at the end: %s", visitor.info.keyword, error)
         except Exception:
-            self._host.logger.exception("sluice: filter `%s` failed at the end", one.info.keyword)
+            self._host.logger.exception("sluice: filter `%s` failed at the end", visitor.info.keyword)
 
     # -- in ----------------------------------------------------------------------------------
 
@@ -123,18 +123,18 @@ class RequestFilters:
         self, filters: Sequence[Filter], waiting: Collection[Filter]
     ) -> tuple[Reply | None, list[tuple[Filter, Call, Visit]]]:
         """The reply of the first visit that answers, and the visits that the answer goes back through."""
-        for position, one in enumerate(filters):
-            decided = one not in waiting
+        for position, visitor in enumerate(filters):
+            decided = visitor not in waiting
             call = self._call([other.info.keyword for other in filters[: position + 1]], decided)
-            visit = self._contained(one, partial(one.visit, call))
+            visit = self._contained(visitor, partial(visitor.visit, call))
             if visit is None:
                 continue
             passed = list(self._visits)
-            self._visits.append((one, call, visit))
+            self._visits.append((visitor, call, visit))
             if not decided:
-                self._contained(one, visit.wait)
+                self._contained(visitor, visit.wait)
                 continue
-            reply = self._contained(one, visit.request)
+            reply = self._contained(visitor, visit.request)
             if reply is not None:
                 return reply, passed
         return None, list(self._visits)
@@ -178,10 +178,10 @@ class RequestFilters:
         if not streams:
             return forward()
         pipe = Pipe([stream for _, stream in streams])
-        if not any(one.info.changes_content for one, _ in streams):
+        if not any(visitor.info.changes_content for visitor, _ in streams):
             env["wsgi.input"] = ObservedInput(env, pipe)
             return forward()
-        body = encoding.prepare_upload(env, RewritingEncoder(pipe), size, any(one.heavy for one, _ in streams))
+        body = encoding.prepare_upload(env, RewritingEncoder(pipe), size, any(visitor.heavy for visitor, _ in streams))
         try:
             return forward()
         finally:
@@ -189,12 +189,12 @@ class RequestFilters:
                 body.close()
 
     def _streams_in(self) -> list[tuple[Filter, Stream]]:
-        found: list[tuple[Filter, Stream]] = []
-        for one, _, visit in self._visits:
-            stream = self._contained(one, visit.body_in)
+        streams: list[tuple[Filter, Stream]] = []
+        for visitor, _, visit in self._visits:
+            stream = self._contained(visitor, visit.body_in)
             if stream is not None:
-                found.append((one, ContainedStream(stream, partial(self._contained, one))))
-        return found
+                streams.append((visitor, ContainedStream(stream, partial(self._contained, visitor))))
+        return streams
 
     # -- out ---------------------------------------------------------------------------------
 
@@ -209,11 +209,11 @@ class RequestFilters:
                 visits = self._drop_visits(visits, choose(answer))
                 if not self._visits:
                     return answer
-            for one, call, visit in reversed(visits):
+            for visitor, call, visit in reversed(visits):
                 call.protected = protected
-                reply = self._contained(one, partial(visit.response, reply))
+                reply = self._contained(visitor, partial(visit.response, reply))
                 if self._env["REQUEST_METHOD"] == "GET" and reply.code in (200, 206):
-                    self._wrap(one, visit, reply)
+                    self._wrap(visitor, visit, reply)
         except BaseException:
             close_if_possible(reply.body)
             raise
@@ -232,30 +232,30 @@ class RequestFilters:
         """Those of ``visits`` that go on: the answer decides about filters with ``info.on_answer``."""
         kept = []
         for step in visits:
-            one, call, visit = step
+            visitor, call, visit = step
             if holding is None:
                 holds = call.decided
             else:
-                holds = not one.info.on_answer or any(_is_same(one, other) for other in holding)
+                holds = not visitor.info.on_answer or any(_is_same(visitor, other) for other in holding)
             if holds:
                 kept.append(step)
             else:
                 self._visits.remove(step)
-                self._end_visit(one, visit, False)
+                self._end_visit(visitor, visit, False)
         return kept
 
-    def _wrap(self, one: Filter, visit: Visit, reply: Reply) -> None:
-        stream = self._contained(one, partial(visit.body_out, reply))
+    def _wrap(self, visitor: Filter, visit: Visit, reply: Reply) -> None:
+        stream = self._contained(visitor, partial(visit.body_out, reply))
         if stream is None:
             return
-        reply.body = DecodedBody(reply.body, ContainedStream(stream, partial(self._contained, one)), one.heavy)
-        if one.info.changes_content:
+        reply.body = DecodedBody(reply.body, ContainedStream(stream, partial(self._contained, visitor)), visitor.heavy)
+        if visitor.info.changes_content:
             reply.headers.pop("Etag")
-        if one.info.changes_length:
+        if visitor.info.changes_length:
             for name in ("Content-Length", "Content-Range", "Accept-Ranges"):
                 reply.headers.pop(name)
 
-    def _contained(self, one: Filter, action: Callable[[], T]) -> T:
+    def _contained(self, visitor: Filter, action: Callable[[], T]) -> T:
         """What ``action`` of a filter gives.
 
         :raises SluiceError: when it failed
@@ -265,10 +265,10 @@ class RequestFilters:
         except SluiceError:
             raise
         except Exception as error:
-            self._host.logger.exception("sluice: filter `%s` failed", one.info.keyword)
-            raise FilterError(f"filter `{one.info.keyword}` failed: {type(error).__name__}") from error
+            self._host.logger.exception("sluice: filter `%s` failed", visitor.info.keyword)
+            raise FilterError(f"filter `{visitor.info.keyword}` failed: {type(error).__name__}") from error
 
 
-def _is_same(one: Filter, other: Filter) -> bool:
+def _is_same(visitor: Filter, other: Filter) -> bool:
     """Whether both are the same filter with the same parameters; instances are made anew now and then."""
-    return one is other or (type(one) is type(other) and one.params == other.params)
+    return visitor is other or (type(visitor) is type(other) and visitor.params == other.params)

@@ -14,6 +14,7 @@ from sluice_middleware.wsgi import sysmeta
 
 Env = dict[str, Any]
 App = Callable[..., Iterable[bytes]]
+StartResponse = Callable[..., Any]
 Headers = sysmeta.Headers
 
 #: The conditions of a request in its environment.

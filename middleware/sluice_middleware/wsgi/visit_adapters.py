@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from sluice_filters.api import Stream
 from sluice_filters.visits import Headers
-from sluice_middleware.wsgi.response import WrappedBody
+from sluice_middleware.wsgi.response import Env, WrappedBody
 
-Env = dict[str, Any]
 #: Runs a call of a filter; its failures are logged and become a ``FilterError``.
 Contained = Callable[[Callable[[], bytes]], bytes]
 #: Ends the filters of a request; told whether the body was complete.

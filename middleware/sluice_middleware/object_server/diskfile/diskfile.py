@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from sluice_middleware.object_server.diskfile.decoded_file import DecodedReaderMixin
 from sluice_middleware.object_server.diskfile.mixins import DiskFileMixin, ManagerMixin
-from sluice_middleware.object_server.diskfile.reader import DecodedReaderMixin
 from sluice_middleware.object_server.diskfile.streams import StreamReaderMixin
 from sluice_middleware.object_server.diskfile.writer import PlainWriterMixin, WriterMixin
 from sluice_middleware.swift import diskfile_api as swift

@@ -26,9 +26,8 @@ from sluice_filters.api import CorruptData, Hint
 from sluice_middleware.bandwidth.client_registry import AgentStateReader
 from sluice_middleware.log import Logger
 from sluice_middleware.object_server.diskfile import request_context
-from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
+from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile, OpaqueReader
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Refused, Unreadable
-from sluice_middleware.object_server.diskfile.reader import OpaqueReader
 from sluice_middleware.object_server.diskfile.registration import OBJECT_SERVER, daemon_role, register
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
 from sluice_middleware.object_server.diskfile.streams import DecodedStreamFile, StreamFile, diskfile_flow

@@ -24,8 +24,7 @@ from typing import Any, Final
 from sluice_core.messages.bandwidth import Flow
 from sluice_middleware.object_server import page_cache
 from sluice_middleware.object_server.diskfile import request_context
-from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
-from sluice_middleware.object_server.diskfile.reader import RangeReaderMixin
+from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile, RangeReaderMixin
 from sluice_middleware.object_server.io_threads import ThreadStep
 from sluice_middleware.object_server.stream_scheduler import STEP, StreamScheduler, StreamThread
 from sluice_middleware.swift import green
