@@ -42,7 +42,7 @@ from sluice_core.store.change_stream import CONFIGURATION
 from sluice_core.store.commit import scope_version
 from sluice_core.store.operation import Operation
 from sluice_dsl.compile import Compiled, PolicyConflict
-from sluice_dsl.syntax.ast import And, Clause, Condition, Not, Or, Sentence
+from sluice_dsl.syntax.ast import Condition, Sentence, clauses
 
 #: Policies that an error names.
 _NAMED: Final = 5
@@ -135,22 +135,12 @@ def _writing(contents: CacheContents, word: str, uses: Callable[[Sentence], bool
             yield one.policy.id
 
 
-def _clauses(condition: Condition | None) -> Iterator[Clause]:
-    if isinstance(condition, Clause):
-        yield condition
-    elif isinstance(condition, Not):
-        yield from _clauses(condition.part)
-    elif isinstance(condition, And | Or):
-        for part in condition.parts:
-            yield from _clauses(part)
-
-
 def _values(condition: Condition | None) -> Iterator[str]:
-    return (one.value.text for one in _clauses(condition) if one.subject.text == "OBJECT_TYPE")
+    return (one.value.text for one in clauses(condition) if one.subject.text == "OBJECT_TYPE")
 
 
 def _subjects(condition: Condition | None) -> Iterator[str]:
-    return (one.subject.text for one in _clauses(condition))
+    return (one.subject.text for one in clauses(condition))
 
 
 #: How often a change is tried again that lost a race against another one.

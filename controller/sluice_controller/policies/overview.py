@@ -11,8 +11,8 @@ from sluice_controller.catalog.nodes import Cluster, cluster_now, current_report
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyCounts:
-    """How many policies are in each state, and how many a node refuses, in whatever state they are."""
+class StateCounts:
+    """How many policies or nodes are in each state; ``refused`` are refused by a node, or refuse, in whatever state."""
 
     states: Mapping[str, int]
     refused: int
@@ -36,19 +36,6 @@ class FloorCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeCounts:
-    """How many nodes are in each state, and how many refuse something, in whatever state they are."""
-
-    states: Mapping[str, int]
-    refusing: int
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return sum(self.states.values())
-
-
-@dataclass(frozen=True, slots=True)
 class HostCounts:
     """How many actor hosts have spoken lately, and how many have not."""
 
@@ -60,7 +47,7 @@ class HostCounts:
 class ClusterCounts:
     """What is the whole cluster's, and no tenant's."""
 
-    nodes: NodeCounts
+    nodes: StateCounts
     hosts: HostCounts
     dependencies: Mapping[str, str]
 
@@ -69,7 +56,7 @@ class ClusterCounts:
 class Overview:
     """All counts; ``cluster`` is None for whoever may see what is its own alone."""
 
-    policies: PolicyCounts
+    policies: StateCounts
     floors: FloorCounts
     cluster: ClusterCounts | None
 
@@ -85,7 +72,7 @@ def overview(backend: Backend, accounts: frozenset[str] | None) -> Overview:
         seen = {name for name, one in contents.policies.items() if one.existing.account in accounts}
         statuses = {name: status for name, status in statuses.items() if name in seen}
     cluster = cluster_now(backend)
-    policies = PolicyCounts(Counter(statuses.values()), len(cluster.groups.refusals.keys() & statuses.keys()))
+    policies = StateCounts(Counter(statuses.values()), len(cluster.groups.refusals.keys() & statuses.keys()))
     return Overview(policies, _floors(backend, statuses), _cluster(backend, cluster) if accounts is None else None)
 
 
@@ -100,7 +87,7 @@ def _cluster(backend: Backend, cluster: Cluster) -> ClusterCounts:
     states = Counter(cluster.state(node) for node in cluster.nodes)
     hosts = Counter(is_alive(backend, host) for host in backend.store.hosts().values())
     return ClusterCounts(
-        NodeCounts(states, sum(bool(node.refused) for node in cluster.nodes)),
+        StateCounts(states, sum(bool(node.refused) for node in cluster.nodes)),
         HostCounts(hosts[True], hosts[False]),
         dependency_health(backend),
     )

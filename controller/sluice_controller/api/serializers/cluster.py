@@ -141,7 +141,7 @@ class NodeCountsSerializer(Serializer):
 
     total = s.IntegerField()
     ok, stale_history, failed, away = map(_count, NODE_STATES)
-    refusing = s.IntegerField()
+    refusing = s.IntegerField(source="refused")
 
 
 class HostCountsSerializer(Serializer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from rest_framework import serializers as s
@@ -244,78 +245,51 @@ class MemberSerializer(Serializer):
 MemberPageSerializer = page_of("members", MemberSerializer, "Members by path.")
 
 
-class TenantGroupSerializer(EntrySerializer):
-    """Tenants under one name."""
+@dataclass(frozen=True, slots=True)
+class GroupShapes:
+    """The shapes of groups of one level: one that there is, one to be with examples of it, a change of its members."""
 
-    id = s.CharField(source="record.name")
-    name = s.CharField(source="record.name")
-    tenants = s.ListField(source="record.members", child=s.CharField(), help_text="accounts")
-    labels = s.DictField(
-        source="record.labels", child=s.CharField(), help_text="by account, where it was named otherwise"
+    group: type[Serializer]
+    new: type[Serializer]
+    examples: Any
+    changes: type[Serializer]
+
+
+def _group_shapes(level: str, member: str, key: str, example: tuple[str, Any]) -> GroupShapes:
+    """The shapes of groups of a level.
+
+    :param member: what a member is
+    :param key: what labels are found by
+    :param example: a body that is accepted as it stands; a test sends it
+    """
+    many, title = f"{level}s", level.title()
+    group = {
+        "__doc__": f"{title}s under one name.",
+        "id": s.CharField(source="record.name"),
+        "name": s.CharField(source="record.name"),
+        many: s.ListField(source="record.members", child=s.CharField(), help_text=member),
+        "labels": s.DictField(
+            source="record.labels", child=s.CharField(), help_text=f"by {key}, where it was named otherwise"
+        ),
+    }
+    members = {many: s.ListField(child=s.CharField(), required=False)}
+    new = {"__doc__": "A group to be.", "name": s.CharField(), **members}
+    text = "One of both: a member to add, or all that shall be members."
+    changes = {"__doc__": text, level: s.CharField(required=False), **members}
+    return GroupShapes(
+        type(f"{title}GroupSerializer", (EntrySerializer,), group),
+        type(f"New{title}GroupSerializer", (Serializer,), new),
+        examples(example),
+        type(f"{title}sSerializer", (Serializer,), changes),
     )
 
 
-class ContainerGroupSerializer(EntrySerializer):
-    """Containers under one name."""
-
-    id = s.CharField(source="record.name")
-    name = s.CharField(source="record.name")
-    containers = s.ListField(source="record.members", child=s.CharField(), help_text="`account/container`")
-    labels = s.DictField(source="record.labels", child=s.CharField(), help_text="by path, where it was named otherwise")
-
-
-class VolumeGroupSerializer(EntrySerializer):
-    """Volumes under one name."""
-
-    id = s.CharField(source="record.name")
-    name = s.CharField(source="record.name")
-    volumes = s.ListField(source="record.members", child=s.CharField(), help_text="`account/volume id`")
-    labels = s.DictField(source="record.labels", child=s.CharField(), help_text="by path, where it was named otherwise")
-
-
-class NewTenantGroupSerializer(Serializer):
-    """A group to be."""
-
-    name = s.CharField()
-    tenants = s.ListField(child=s.CharField(), required=False)
-
-
-class NewContainerGroupSerializer(Serializer):
-    """A group to be."""
-
-    name = s.CharField()
-    containers = s.ListField(child=s.CharField(), required=False)
-
-
-class NewVolumeGroupSerializer(Serializer):
-    """A group to be."""
-
-    name = s.CharField()
-    volumes = s.ListField(child=s.CharField(), required=False)
-
-
-class TenantsSerializer(Serializer):
-    """One of both: a member to add, or all that shall be members."""
-
-    tenant = s.CharField(required=False)
-    tenants = s.ListField(child=s.CharField(), required=False)
-
-
-class ContainersSerializer(Serializer):
-    """One of both: a member to add, or all that shall be members."""
-
-    container = s.CharField(required=False)
-    containers = s.ListField(child=s.CharField(), required=False)
-
-
-class VolumesSerializer(Serializer):
-    """One of both: a member to add, or all that shall be members."""
-
-    volume = s.CharField(required=False)
-    volumes = s.ListField(child=s.CharField(), required=False)
-
-
-#: Accepted as they stand, in this order; a test sends them.
-GTENANT: Final = examples(("two tenants", {"name": "gold", "tenants": ["AUTH_test", "AUTH_a"]}))
-GCONTAINER: Final = examples(("a container", {"name": "archives", "containers": ["AUTH_test/logs"]}))
-GVOLUME: Final = examples(("no volume yet", {"name": "disks", "volumes": []}))
+TENANT_GROUPS: Final = _group_shapes(
+    "tenant", "accounts", "account", ("two tenants", {"name": "gold", "tenants": ["AUTH_test", "AUTH_a"]})
+)
+CONTAINER_GROUPS: Final = _group_shapes(
+    "container", "`account/container`", "path", ("a container", {"name": "archives", "containers": ["AUTH_test/logs"]})
+)
+VOLUME_GROUPS: Final = _group_shapes(
+    "volume", "`account/volume id`", "path", ("no volume yet", {"name": "disks", "volumes": []})
+)

@@ -118,40 +118,22 @@ class _Groups(Resource):
         return render_entry(shapes.MemberSerializer.render(one), found.version)
 
 
-_GTENANTS: Final = _Groups(
-    TENANTS,
-    ("registry", "gtenants"),
-    _GROUP,
-    "Groups by name.",
-    shapes.TenantGroupSerializer,
-    shapes.NewTenantGroupSerializer,
-    shapes.GTENANT,
-    changes=shapes.TenantsSerializer,
-    member=in_path("member", "an account, or the name that it was added by"),
-)
-_GCONTAINERS: Final = _Groups(
-    CONTAINERS,
-    ("registry", "gcontainers"),
-    _GROUP,
-    "Groups by name.",
-    shapes.ContainerGroupSerializer,
-    shapes.NewContainerGroupSerializer,
-    shapes.GCONTAINER,
-    changes=shapes.ContainersSerializer,
-    member=in_path("member", "`account/container`, or the name that it was added by"),
-)
-_GVOLUMES: Final = _Groups(
-    VOLUMES,
-    ("registry", "gvolumes"),
-    _GROUP,
-    "Groups by name.",
-    shapes.VolumeGroupSerializer,
-    shapes.NewVolumeGroupSerializer,
-    shapes.GVOLUME,
-    changes=shapes.VolumesSerializer,
-    member=in_path("member", "`account/volume id`, or the name that it was added by"),
-)
-for kind in (_GTENANTS, _GCONTAINERS, _GVOLUMES):
-    kind.declare_groups()
-    kind.declare_members()
-    kind.declare_member()
+for kind, shape, what in (
+    (TENANTS, shapes.TENANT_GROUPS, "an account"),
+    (CONTAINERS, shapes.CONTAINER_GROUPS, "`account/container`"),
+    (VOLUMES, shapes.VOLUME_GROUPS, "`account/volume id`"),
+):
+    declared = _Groups(
+        kind,
+        ("registry", f"g{kind.many}"),
+        _GROUP,
+        "Groups by name.",
+        shape.group,
+        shape.new,
+        shape.examples,
+        changes=shape.changes,
+        member=in_path("member", f"{what}, or the name that it was added by"),
+    )
+    declared.declare_groups()
+    declared.declare_members()
+    declared.declare_member()
