@@ -6,11 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
-
-class SluiceReadError(Exception):
-    """The options make no sense, or the store does not give what was asked for."""
-
-
 NAMES: Final = {
     "path": "container, container/object or container/prefix; what load() is given",
     "url": "storage URL, like http://proxy:8080/v1/AUTH_test; needs token",
@@ -32,6 +27,10 @@ NAMES: Final = {
 _SPELLED: Final = {"multiline": "multiLine", "infer": "inferSchema", "partition_bytes": "partitionBytes"}
 _TRUTH: Final = {"true": True, "false": False}
 _LEAST: Final = {"partitionBytes": 1024}
+
+
+class SluiceReadError(Exception):
+    """The options make no sense, or the store does not give what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,14 @@ from sluice_client import ApiError, Client
 #: Units of the API → their signs; what is missing has none.
 _UNITS: Final = {"bytes_per_second": "B/s", "bytes": "B", "seconds": "s", "per_second": "/s"}
 _PREFIXES: Final = ("", "k", "M", "G", "T", "P")
+Point = tuple[float, float | None]
+#: What one can choose, in seconds; the first is shown at first.
+RANGES: Final = (600, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600)
+STEPS: Final = (0, 1, 10, 60, 600, 3600)
+#: Points that a plot shows at most.
+_POINTS: Final = 600
+#: Column of a point of history that is its mean.
+MEAN: Final = 1
 
 
 def rate(value: float | None) -> str:
@@ -44,15 +52,6 @@ def _scaled(value: float) -> str:
         value /= 1000
         power += 1
     return f"{value:.3g} {_PREFIXES[power]}"
-
-
-Point = tuple[float, float | None]
-
-#: What one can choose, in seconds; the first is shown at first.
-RANGES: Final = (600, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600)
-STEPS: Final = (0, 1, 10, 60, 600, 3600)
-#: Points that a plot shows at most.
-_POINTS: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +142,6 @@ class Plot:
 def safe_cell(text: str) -> str:
     """``text`` so that a spreadsheet does not take it for a formula: tenants choose names."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
-
-
-#: Column of a point of history that is its mean.
-MEAN: Final = 1
 
 
 def fetch_history(client: Client, metric: str, target: str, wanted: TimeRange) -> list[list[Any]]:

@@ -39,13 +39,6 @@ HOWS: Final[Mapping[str, Any]] = {
     "replace": _("becomes what it was before"),
     "delete": _("is deleted"),
 }
-
-
-def name_of(names: Mapping[str, Any], word: str) -> str:
-    """The name of ``word``; a word of a newer API is shown as it is."""
-    return str(names.get(word, word))
-
-
 #: Method → its name, for headings; and the same within a sentence.
 METHODS: Final[Mapping[str, Any]] = {
     "GET": _("Downloads (GET)"),
@@ -81,13 +74,6 @@ QUANTITIES: Final[Mapping[str, Any]] = {
     "FLOOR": _("floor"),
     "CEILING": _("ceiling"),
 }
-
-
-def owner_name(row: Mapping[str, Any]) -> str:
-    """Whose a flow or objective is: the tenant's name, where the API knows one, and the container."""
-    return "/".join(filter(None, (row["label"] or row["account"], row.get("container"))))
-
-
 #: Metric of nodes → its name.
 NODE_METRICS: Final[Mapping[str, Any]] = {
     "NODE_CPU": _("Processors: time at work"),
@@ -121,6 +107,16 @@ NODE_STATES: Final[Mapping[str, Any]] = {
     "failed": _("failed"),
     "away": _("does not report"),
 }
+
+
+def name_of(names: Mapping[str, Any], word: str) -> str:
+    """The name of ``word``; a word of a newer API is shown as it is."""
+    return str(names.get(word, word))
+
+
+def owner_name(row: Mapping[str, Any]) -> str:
+    """Whose a flow or objective is: the tenant's name, where the API knows one, and the container."""
+    return "/".join(filter(None, (row["label"] or row["account"], row.get("container"))))
 
 
 def metric_choices(metrics: Iterable[Mapping[str, Any]], levels: frozenset[str]) -> list[tuple[str, str]]:

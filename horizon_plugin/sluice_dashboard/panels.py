@@ -1,7 +1,8 @@
 """The base of our dashboards and panels.
 
-``content/sluice/dashboard.py`` and ``content/sluice_project/dashboard.py`` list the panels of each dashboard.  Where
-a panel's pages are says its ``urls``: a module with ``urlpatterns``.
+``content/sluice/dashboard.py`` and ``content/sluice_project/dashboard.py`` list the panels of each dashboard and
+register them.  Horizon looks for a package with ``panel.py`` beside each dashboard, too, and goes on where there is
+none.  A panel's ``urls`` names the module with its ``urlpatterns``.
 """
 
 from __future__ import annotations

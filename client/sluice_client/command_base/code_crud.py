@@ -17,6 +17,12 @@ from sluice_client.resources.columns import Data
 from sluice_client.rest.uploads import Uploads
 
 _WIDTH: Final = 30
+MAIN: Final = Argument("--main", "the class to run, where the code has several", {"default": "", "metavar": "CLASS"})
+_FILE: Final = Argument("code", "the code", {"metavar": "FILE"})
+_TO: Final = Argument("file", "where to write it", {"metavar": "FILE"})
+_REVISION: Final = Argument(
+    "--revision", "one of the earlier revisions, by default the one before", {"type": int, "metavar": "NUMBER"}
+)
 
 
 class Progress:
@@ -80,14 +86,6 @@ class Progress:
             self._shown = line
             self._terminal.write(line)
             self._terminal.flush()
-
-
-MAIN: Final = Argument("--main", "the class to run, where the code has several", {"default": "", "metavar": "CLASS"})
-_FILE: Final = Argument("code", "the code", {"metavar": "FILE"})
-_TO: Final = Argument("file", "where to write it", {"metavar": "FILE"})
-_REVISION: Final = Argument(
-    "--revision", "one of the earlier revisions, by default the one before", {"type": int, "metavar": "NUMBER"}
-)
 
 
 def upload_file(

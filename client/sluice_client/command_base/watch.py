@@ -26,6 +26,10 @@ _LONGEST: Final = 3.0
 _GROWTH: Final = 1.5
 #: Of a filter that has no roll-out to follow.
 INSTALLED: Final = "installed with the software of the nodes, so nothing is rolled out"
+#: Seconds after which a controller is asked again that was away.
+PAUSE: Final = 1.0
+#: What is behind the controller is away for a moment.
+_BUSY: Final = 503
 
 
 def watch_options(text: str) -> tuple[Argument, ...]:
@@ -182,12 +186,6 @@ def _missing(nodes: Data) -> list[str]:
     named = {name: ", ".join(nodes[name]) for name in ("waiting", "away")}
     found = [f"{name}: {those}" for name, those in named.items() if those]
     return found if nodes["total"] else [*found, "no node has reported"]
-
-
-#: Seconds after which a controller is asked again that was away.
-PAUSE: Final = 1.0
-#: What is behind the controller is away for a moment.
-_BUSY: Final = 503
 
 
 def wait_for_job(

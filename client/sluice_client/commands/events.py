@@ -20,6 +20,14 @@ _SHORTEST: Final = 0.5
 _LONGEST: Final = 10.0
 #: An empty page that came sooner than this was not waited for: the controller had no place to wait.
 _SOON: Final = 1.0
+SEVERITIES: Final = ("info", "warning", "error")
+#: The format for collectors of logs: a line of JSON for each event, as the controller answers it.
+LINES: Final = "jsonl"
+#: The format that commands have without -f, and those that are followed as lines of JSON.
+_DEFAULT: Final = "table"
+_AS_JSON: Final = (LINES, "json")
+#: Seconds for which one request waits for an event.
+_WAIT: Final = 25.0
 
 
 def follow_pages(
@@ -56,16 +64,6 @@ def follow_pages(
         since = page["last"]
         if not page[name] and time.monotonic() - began < _SOON:
             pause(_SOON)
-
-
-SEVERITIES: Final = ("info", "warning", "error")
-#: The format for collectors of logs: a line of JSON for each event, as the controller answers it.
-LINES: Final = "jsonl"
-#: The format that commands have without -f, and those that are followed as lines of JSON.
-_DEFAULT: Final = "table"
-_AS_JSON: Final = (LINES, "json")
-#: Seconds for which one request waits for an event.
-_WAIT: Final = 25.0
 
 
 class JsonLines(ListFormatter):

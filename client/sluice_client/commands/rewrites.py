@@ -15,6 +15,12 @@ from sluice_client.resources.policies import Columns
 
 field = Column.field
 _WIDTH: Final = 30
+#: In which a rewrite has not ended.
+_OPEN: Final = ("collecting", "running", "paused")
+STATES: Final = (*_OPEN, "cancelled", "done", "failed")
+GOALS: Final = ("policies", "plain", "key")
+_WAIT: Final = Argument("--wait", "show how far it is until it has ended", {"action": "store_true"})
+_POLL: Final = 1.0
 
 
 def share_done(data: Data) -> float:
@@ -75,13 +81,6 @@ REWRITE: Final[Columns] = (
     field("examples", human=lines(_example)),
 )
 
-
-#: In which a rewrite has not ended.
-_OPEN: Final = ("collecting", "running", "paused")
-STATES: Final = (*_OPEN, "cancelled", "done", "failed")
-GOALS: Final = ("policies", "plain", "key")
-_WAIT: Final = Argument("--wait", "show how far it is until it has ended", {"action": "store_true"})
-_POLL: Final = 1.0
 
 REWRITES: Final = crud.Resource(
     "rewrite",

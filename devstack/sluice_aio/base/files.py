@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+Options = Mapping[str, str]
+
 
 def ensure_secret(path: Path, content: bytes) -> bytes:
     """The content of the file, which is created with ``content`` when missing; only its owner can read it."""
@@ -16,9 +18,6 @@ def ensure_secret(path: Path, content: bytes) -> bytes:
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     return content
-
-
-Options = Mapping[str, str]
 
 
 def section(name: str, options: Options) -> str:

@@ -57,6 +57,8 @@ STORAGE_AGENTS: Final = tuple(f"agent-{server}" for server in OBJECT_DEVICES)
 
 #: Linux refuses unix socket paths of more than 107 bytes.
 _SOCKET_PATH_LIMIT: Final = 107
+#: The Swift user that owns the code, in an account (or a project) of its own.
+CODE_USER: Final = "sluice:code"
 
 
 @dataclass(frozen=True)
@@ -238,10 +240,6 @@ class Layout:
     def url(self, service: str) -> str:
         """``http://127.0.0.1:<port>`` of ``service``."""
         return f"http://{HOST}:{self.ports[service]}"
-
-
-#: The Swift user that owns the code, in an account (or a project) of its own.
-CODE_USER: Final = "sluice:code"
 
 
 def ensure_code_key(layout: Layout) -> str:

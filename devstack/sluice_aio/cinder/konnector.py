@@ -26,6 +26,7 @@ from sluice_block.konnector.konnector import Konnector
 from sluice_sandbox.files import cache_folder
 
 _VALID: Final = datetime.timedelta(days=3650)
+SERVICE: Final = "konnector"
 
 
 def ensure_certificate(certificate: Path, key: Path) -> None:
@@ -54,9 +55,6 @@ def ensure_certificate(certificate: Path, key: Path) -> None:
     )
     ensure_secret(key, encoded)
     certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-
-
-SERVICE: Final = "konnector"
 
 
 def run_folder(layout: Layout) -> Path:

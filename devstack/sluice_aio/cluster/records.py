@@ -21,6 +21,9 @@ from sluice_aio.cinder import backends, konnector
 from sluice_aio.cluster.components import WAVES
 from sluice_aio.errors import LaunchError
 
+#: Seconds that a service gets to end after SIGTERM.
+STOP_LIMIT: Final = 15.0
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -78,10 +81,6 @@ class Records:
             os.close(descriptor)
             raise LaunchError(f"another command is at work in `{self._lock_file.parent.parent}`") from None
         return descriptor
-
-
-#: Seconds that a service gets to end after SIGTERM.
-STOP_LIMIT: Final = 15.0
 
 
 def stop_recorded(layout: Layout) -> list[str]:

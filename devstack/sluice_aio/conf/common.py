@@ -31,6 +31,8 @@ GROUPS: Final = {
     "test5:tester5": "service",
     "test:tester6": ".reseller_admin",
 }
+#: What tempauth calls a user's rights → the role with the same ones.
+_ROLES: Final = {".admin": "member", ".reseller_admin": "ResellerAdmin", "service": "service", "": "guest"}
 
 
 def default(layout: Layout, port: int, workers: int) -> dict[str, str]:
@@ -43,10 +45,6 @@ def default(layout: Layout, port: int, workers: int) -> dict[str, str]:
         "log_level": "INFO",
         "workers": str(workers),
     }
-
-
-#: What tempauth calls a user's rights → the role with the same ones.
-_ROLES: Final = {".admin": "member", ".reseller_admin": "ResellerAdmin", "service": "service", "": "guest"}
 
 
 def write_projects(layout: Layout) -> None:

@@ -26,6 +26,8 @@ PROXIES: Final = ("proxy", "proxy2", "plain", "encrypted")
 _CLIENTS: Final = ("expirer", "reconciler", "internal-client")
 _DISKFILES: Final = {"replication": "egg:sluice#replication.fs", "erasure_coding": "egg:sluice#erasure_coding.fs"}
 _FRAGMENTS: Final = {"ec_type": "liberasurecode_rs_vand", "ec_num_data_fragments": "2", "ec_num_parity_fragments": "1"}
+PART_POWER: Final = 8
+REPLICAS: Final = 3
 
 
 def main_conf(setup: Setup, suffix: str) -> str:
@@ -78,10 +80,6 @@ def write_swift(layout: Layout, setup: Setup | None = None) -> None:
     folders += [layout.recon / name for name in ("account", "container", *OBJECT_DEVICES, *_CLIENTS)]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-
-
-PART_POWER: Final = 8
-REPLICAS: Final = 3
 
 
 def device(layout: Layout, number: int, server: str, name: str) -> dict[str, object]:

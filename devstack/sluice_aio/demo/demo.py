@@ -36,6 +36,19 @@ _COLUMNS: Final = (
     ("on disks", ">11"),
     ("ratio", ">5"),
 )
+SENTENCE: Final = "FOR TENANT AUTH_test WHEN PUTS_SEC > 3 DO SET compression WITH engine=zstd ON PROXY TRANSIENT"
+CONTAINER: Final = "demo"
+#: Uploads a second, and for how many seconds.
+SLOW: Final = 1.0
+FAST: Final = 8.0
+SLOW_SECONDS: Final = 8
+FAST_SECONDS: Final = 15
+#: How long the policy may take to be taken back, and how long uploads go on after that.
+BACK_LIMIT: Final = 30
+AFTER_SECONDS: Final = 5
+#: Enough objects for all phases.
+_OBJECTS: Final = int(SLOW_SECONDS * SLOW + FAST_SECONDS * FAST + (BACK_LIMIT + AFTER_SECONDS) * SLOW) + 10
+_REPLICAS: Final = 3
 
 
 def human(size: float) -> str:
@@ -94,22 +107,6 @@ class Table:
             f"{line.stored / line.logical:.2f}" if line.logical else "-",
         )
         return " ".join(f"{cell:{width}}" for cell, (_, width) in zip(cells, _COLUMNS, strict=True))
-
-
-SENTENCE: Final = "FOR TENANT AUTH_test WHEN PUTS_SEC > 3 DO SET compression WITH engine=zstd ON PROXY TRANSIENT"
-CONTAINER: Final = "demo"
-
-#: Uploads a second, and for how many seconds.
-SLOW: Final = 1.0
-FAST: Final = 8.0
-SLOW_SECONDS: Final = 8
-FAST_SECONDS: Final = 15
-#: How long the policy may take to be taken back, and how long uploads go on after that.
-BACK_LIMIT: Final = 30
-AFTER_SECONDS: Final = 5
-#: Enough objects for all phases.
-_OBJECTS: Final = int(SLOW_SECONDS * SLOW + FAST_SECONDS * FAST + (BACK_LIMIT + AFTER_SECONDS) * SLOW) + 10
-_REPLICAS: Final = 3
 
 
 class Demo:

@@ -24,6 +24,9 @@ UNSETTLED: Final = "unsettled"
 INSIDE: Final = "inside"
 OUTSIDE: Final = "outside"
 UNDECIDABLE: Final = "undecidable"
+#: Seconds between two questions.
+INTERVAL: Final = 0.1
+Policy = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,6 @@ def verdict(polls: Sequence[Poll], begin: float, end: float) -> str:
     if len(around) > 1:
         return UNDECIDABLE
     return {IN_FORCE: INSIDE, NOT_IN_FORCE: OUTSIDE}.get(around.pop()[0], UNDECIDABLE)
-
-
-#: Seconds between two questions.
-INTERVAL: Final = 0.1
-
-Policy = Mapping[str, Any]
 
 
 @dataclass(slots=True)

@@ -18,6 +18,15 @@ from sluice_dashboard.names import FLOORS, METHODS, MOVES, OBJECTIVES, QUANTITIE
 from sluice_dashboard.views import PageView, PlotView, Section, next_query
 
 Row = Mapping[str, Any]
+#: Flows on a page; floors that are not met that are named; objectives that are read.
+PAGE: Final = 50
+_NAMED: Final = 20
+_READ: Final = 1000
+#: What tenants do; replication is nobody's.
+OWN_METHODS: Final = ("GET", "PUT")
+#: Flows that are shown: a tenant has one for each of its containers that has objectives.
+_SHOWN: Final = 100
+_UNIT: Final = "bytes_per_second"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +87,6 @@ def _of_objectives(objectives: Iterable[Row], short: Iterable[Row]) -> Iterator[
 def _under(row: Row) -> str:
     name = row["storage_policy"]
     return str(gettext(" under the storage policy %s")) % name if name else ""
-
-
-#: Flows on a page; floors that are not met that are named; objectives that are read.
-PAGE: Final = 50
-_NAMED: Final = 20
-_READ: Final = 1000
 
 
 def objectives_of(client: Client, account: str = "") -> list[Row]:
@@ -153,13 +156,6 @@ class IndexView(PageView):
         "flows": Section("sluice_dashboard/bandwidth/_flows.html", fetch_flows, seconds=5),
         "objectives": Section("sluice_dashboard/bandwidth/_objectives.html", fetch_objectives, seconds=10),
     }
-
-
-#: What tenants do; replication is nobody's.
-OWN_METHODS: Final = ("GET", "PUT")
-#: Flows that are shown: a tenant has one for each of its containers that has objectives.
-_SHOWN: Final = 100
-_UNIT: Final = "bytes_per_second"
 
 
 def fetch_now(client: Client, request: HttpRequest, tenant: str) -> Mapping[str, Any]:

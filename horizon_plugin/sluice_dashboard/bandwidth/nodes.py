@@ -22,6 +22,14 @@ LARGEST: Final = 7
 #: Parts among which they are chosen.
 _READ: Final = 500
 _UNIT: Final = "bytes_per_second"
+#: Rows that are shown.
+_SHOWN: Final = 500
+STORAGE: Final = "storage_node"
+#: Sides and methods of a node that says nothing now.
+_PLACES: Final = (("proxy", "GET"), ("proxy", "PUT"), (STORAGE, "GET"), (STORAGE, "PUT"), (STORAGE, "REPLICATION"))
+#: Proxies do not replicate.
+_NOWHERE: Final = ("proxy", "REPLICATION")
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +92,6 @@ def rest_of(whole: Sequence[Point], parts: Iterable[Sequence[Point]]) -> list[Po
         for at, value in points:
             sums[at] = sums.get(at, 0.0) + (value or 0.0)
     return [(at, None if value is None else max(0.0, value - sums.get(at, 0.0))) for at, value in whole]
-
-
-#: Rows that are shown.
-_SHOWN: Final = 500
-STORAGE: Final = "storage_node"
-#: Sides and methods of a node that says nothing now.
-_PLACES: Final = (("proxy", "GET"), ("proxy", "PUT"), (STORAGE, "GET"), (STORAGE, "PUT"), (STORAGE, "REPLICATION"))
-#: Proxies do not replicate.
-_NOWHERE: Final = ("proxy", "REPLICATION")
-
-Row = Mapping[str, Any]
 
 
 def fetch_nodes(client: Client, request: HttpRequest, node: str = "") -> Mapping[str, Any]:

@@ -40,6 +40,10 @@ _HOWS: Final = {
     "replace": _("changed"),
     "delete": _("deleted"),
 }
+_PAGE: Final = 50
+#: Differences that are shown.
+_SHOWN: Final = 200
+FILTERS: Final = ("policy", "by", "since")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +103,6 @@ def document_text(document: Mapping[str, Any] | None) -> str:
         text = str(document["policy"])
         return text if document.get("enabled", True) else gettext("%s (disabled)") % text
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
-
-
-_PAGE: Final = 50
-#: Differences that are shown.
-_SHOWN: Final = 200
-FILTERS: Final = ("policy", "by", "since")
 
 
 def fetch_changes(client: Client, request: HttpRequest) -> Mapping[str, Any]:

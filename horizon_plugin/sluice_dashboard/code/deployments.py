@@ -24,6 +24,8 @@ from sluice_dashboard.views import PageView, Section
 
 #: Begins the names of these fields, since a parameter may be called like a field of the form.
 PREFIX: Final = "param_"
+#: Seconds for which one waits until the nodes have it.
+_WAIT: Final = 5.0
 
 
 def parameter_fields(parameters: Iterable[Mapping[str, Any]]) -> dict[str, forms.Field]:
@@ -113,10 +115,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return str(gettext("yes") if value else gettext("no"))
     return str(value)
-
-
-#: Seconds for which one waits until the nodes have it.
-_WAIT: Final = 5.0
 
 
 class DeployForm(forms.Form):

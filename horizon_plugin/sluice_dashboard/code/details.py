@@ -29,6 +29,7 @@ from sluice_dashboard.views import PageView, Section
 
 #: How the states of an instance look.
 _LEVELS: Final = {"running": "ok", "refused": "danger", "failed": "danger", "waiting": "warning", "away": "warning"}
+Fact = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,6 @@ def summary(rows: Sequence[Instance], total: int) -> str:
     text = gettext("%(has)d of %(total)d nodes have the newest revision") % {"has": has, "total": total}
     refusals = ngettext("%d refuses it", "%d refuse it", refuse) % refuse  # xgettext finds none in an f-string
     return f"{text}, {refusals}" if refuse else str(text)
-
-
-Fact = tuple[str, str]
 
 
 def filter_facts(found: Mapping[str, Any]) -> list[Fact]:

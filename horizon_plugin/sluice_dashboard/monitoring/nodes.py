@@ -18,6 +18,17 @@ from sluice_dashboard.views import PageView, PlotView, Section
 
 #: State of a node → how its sign looks; the first are shown first.
 _LEVELS: Final = {"failed": "failed", "away": "failed", "stale_history": "waiting", "ok": "active"}
+#: Plot of a node → its metrics, which have one unit.
+PLOTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "busy": ("NODE_CPU", "NODE_MEMORY", "NODE_DISK_BUSY"),
+    "disks": ("NODE_DISK_READ", "NODE_DISK_WRITE"),
+    "network": ("NODE_NET_IN", "NODE_NET_OUT"),
+}
+_TITLES: Final = {
+    "busy": _("Processors, memory and the busiest disk"),
+    "disks": _("Disks"),
+    "network": _("Network"),
+}
 
 
 def node_row(node: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,19 +47,6 @@ def node_rows(nodes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     order = {state: place for place, state in enumerate(_LEVELS)}
     rows = sorted(nodes, key=lambda node: (order.get(node["state"], 0), not node["refused"], node["node"]))
     return [node_row(node) for node in rows]
-
-
-#: Plot of a node → its metrics, which have one unit.
-PLOTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "busy": ("NODE_CPU", "NODE_MEMORY", "NODE_DISK_BUSY"),
-    "disks": ("NODE_DISK_READ", "NODE_DISK_WRITE"),
-    "network": ("NODE_NET_IN", "NODE_NET_OUT"),
-}
-_TITLES: Final = {
-    "busy": _("Processors, memory and the busiest disk"),
-    "disks": _("Disks"),
-    "network": _("Network"),
-}
 
 
 def fetch_nodes(client: Client, request: HttpRequest) -> Mapping[str, Any]:

@@ -31,6 +31,15 @@ _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
 }
 #: Members of a group or ALL that are shown.
 MEMBERS: Final = 20
+#: Lines of a plot: as many as can be told apart.
+_LINES: Final = 8
+#: Operator → column of a point of history with what the comparison meets first, and how it is called.
+_EXTREMES: Final[Mapping[str, tuple[int, Any]]] = {
+    "<": (2, _("lowest")),
+    "<=": (2, _("lowest")),
+    ">": (3, _("highest")),
+    ">=": (3, _("highest")),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +108,6 @@ def node_rows(enforced: Mapping[str, Any], nodes: Iterable[str]) -> list[NodeRow
     rows += [NodeRow(node, state) for state in ("waiting", "away") for node in enforced[state]]
     known = {one.node for one in rows}
     return rows + [NodeRow(node, "enforced") for node in sorted(nodes) if node not in known]
-
-
-#: Lines of a plot: as many as can be told apart.
-_LINES: Final = 8
-#: Operator → column of a point of history with what the comparison meets first, and how it is called.
-_EXTREMES: Final[Mapping[str, tuple[int, Any]]] = {
-    "<": (2, _("lowest")),
-    "<=": (2, _("lowest")),
-    ">": (3, _("highest")),
-    ">=": (3, _("highest")),
-}
 
 
 def fetch_state(client: Client, request: HttpRequest, policy_id: str) -> Mapping[str, Any]:

@@ -22,6 +22,9 @@ from sluice_dashboard.views import ScriptView
 _READ: Final = 5
 #: A text of the API about an action is called so, with its number.
 _ACTION: Final = "action "
+_CHECK_TEMPLATE: Final = "sluice_dashboard/policies/_check.html"
+#: A sentence as one may write it.
+_EXAMPLE: Final = "FOR TENANT acme WHEN PUTS_SEC > 3 DO SET compression"
 
 
 def check(client: Client, text: str, replaces: str = "") -> dict[str, Any]:
@@ -78,11 +81,6 @@ def _sentence(client: Client, policy: str) -> str:
         return str(client.policy(policy)["source"])
     except ApiError:  # deleted meanwhile, or none of one's own
         return ""
-
-
-_CHECK_TEMPLATE: Final = "sluice_dashboard/policies/_check.html"
-#: A sentence as one may write it.
-_EXAMPLE: Final = "FOR TENANT acme WHEN PUTS_SEC > 3 DO SET compression"
 
 
 def unix_lines(text: str) -> str:

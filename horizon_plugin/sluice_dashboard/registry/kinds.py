@@ -14,6 +14,11 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 _ROWS: Final = 6
+Data = Mapping[str, Any]
+#: Members and patterns that a line of a list shows.
+_SHOWN: Final = 5
+STEREOTYPES: Final = "stereotypes"
+_ALIAS_OF: Final[Mapping[str, Any]] = {"filter": _("filter"), "metric": _("metric"), "target": _("target")}
 
 
 class LinesField(forms.CharField):
@@ -163,11 +168,6 @@ def given(data: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in ("etag", "force") and value != {}}
 
 
-Data = Mapping[str, Any]
-#: Members and patterns that a line of a list shows.
-_SHOWN: Final = 5
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
     """Things at one path of the API.
@@ -200,9 +200,6 @@ class Kind:
         return f"{self.rules}:{verb}"
 
 
-STEREOTYPES: Final = "stereotypes"
-
-
 def _few(found: list[str]) -> str:
     shown = ", ".join(found[:_SHOWN])
     return f"{shown} … ({len(found)})" if len(found) > _SHOWN else shown
@@ -220,8 +217,6 @@ def _group(slug: str, field: str, title: Any, one: Any, column: Any, form: type[
 def _parameters(one: Data) -> str:
     return ", ".join(f"{name}={value}" for name, value in one["params"].items())
 
-
-_ALIAS_OF: Final[Mapping[str, Any]] = {"filter": _("filter"), "metric": _("metric"), "target": _("target")}
 
 _LISTED: Final = (
     _group("gtenants", "tenants", _("Groups of tenants"), _("group of tenants"), _("Tenants"), TenantGroupForm),

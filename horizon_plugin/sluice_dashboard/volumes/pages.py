@@ -51,6 +51,9 @@ TITLES: Final = {
     "latency": _("Time of a request"),
     "queue": _("Requests under way"),
 }
+#: Volumes on a page, and the parameters of its URL that choose them.
+_PAGE: Final = 50
+_FILTERS: Final = ("name", "tier", "project")
 
 
 def fetch_state(client: Client, request: HttpRequest, volume: str) -> Mapping[str, Any]:
@@ -121,11 +124,6 @@ def volume_plot(client: Client, volume: str, name: str, wanted: TimeRange) -> Pl
         if ending and one.endswith(ending) and one in RATES
     ]
     return Plot(series, thresholds=limits, begin=wanted.begin, end=wanted.end)
-
-
-#: Volumes on a page, and the parameters of its URL that choose them.
-_PAGE: Final = 50
-_FILTERS: Final = ("name", "tier", "project")
 
 
 def shows_everybody(request: HttpRequest) -> bool:
