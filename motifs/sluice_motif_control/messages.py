@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Final
 
-from sluice_core.describe import MOTIF, ActionInfo, Parameter, Range
+from sluice_core.describe import MOTIF, ActionInfo, Parameter
 from sluice_core.messages.base import Message
 
 #: What may be asked of a daemon; each is a method of ``calls.MotifCalls``.
@@ -47,17 +47,7 @@ class MotifTemplate(Message):
     @classmethod
     def describe(cls, info: ActionInfo, relation: str, exact: bool) -> MotifTemplate:
         """The message about a template."""
-        return cls(info.keyword, info.help, tuple(map(_parameter_data, info.parameters)), relation, exact)
-
-
-def _parameter_data(parameter: Parameter) -> dict[str, Any]:
-    names = ("name", "type", "help", "default", "choices", "minimum", "maximum", "required", "range_by")
-    data = {name: getattr(parameter, name) for name in names}
-    return {**data, "ranges": [_range_data(one) for one in parameter.ranges]}
-
-
-def _range_data(one: Range) -> dict[str, Any]:
-    return {"value": one.value, "minimum": one.minimum, "maximum": one.maximum}
+        return cls(info.keyword, info.help, tuple(map(asdict, info.parameters)), relation, exact)
 
 
 @dataclass(frozen=True, slots=True)
