@@ -1,6 +1,6 @@
 """One volume on this machine: its stack and its device; attached, found again, detached.
 
-Theory of operation.  What was asked for is written to the disk before anything is started (:mod:`state_files`), and
+Theory of operation.  What was asked for is written to the disk before anything is started (:class:`.StateFiles`), and
 removed after everything has ended.  :meth:`AttachedVolume.attach` starts what does not run, so the same call makes a
 volume, finishes one that a crash left half-made, and builds it anew after a reboot.
 

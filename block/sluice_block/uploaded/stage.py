@@ -11,7 +11,7 @@ oldest request waits: a request that waits above while none waits below waits fo
 A *fault* is an end of the sandbox that we did not want: a crash, a request that takes longer than ``seconds``, more
 memory than ``memory``.  It is started again, with a base of its own: what the old one had under way must not reach the
 source after what the new one repeats.  A second fault within a while is final: :class:`FilterFault`, and its revision
-is refused on this node (:mod:`refusals`).  While a volume is attached its filter stays at one revision.
+is refused on this node (:class:`.Refusals`).  While a volume is attached its filter stays at one revision.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sluice_actors.policies.group_index import GroupIndex
@@ -55,29 +55,23 @@ class _Attempt:
     operation: str = ""
 
 
+@dataclass(eq=False)
 class TierKeeper(Service):
     """Retypes volumes while this host owns :data:`NAME`.
 
     :param groups: the host updates it before it calls :meth:`apply`
     """
 
-    def __init__(
-        self,
-        cinder: Cinder,
-        store: AsyncStore,
-        ownership: Ownership,
-        groups: GroupIndex,
-        clock: Callable[[], float],
-        log_event: LogEvent,
-    ) -> None:
-        self._cinder = cinder
-        self._store = store
-        self._ownership = ownership
-        self._groups = groups
-        self._clock = clock
-        self._log_event = log_event
-        self._assignments = KeptAssignments(store, lambda one: one.kind == TIER)
-        self._attempts: dict[str, _Attempt] = {}
+    cinder: Cinder
+    store: AsyncStore
+    ownership: Ownership
+    groups: GroupIndex
+    clock: Callable[[], float]
+    log_event: LogEvent
+    _attempts: dict[str, _Attempt] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._assignments = KeptAssignments(self.store, lambda assignment: assignment.kind == TIER)
 
     def start(self, spawn: Spawn) -> None:
         spawn(repeat_forever("tiers of volumes", self._step))
@@ -91,7 +85,7 @@ class TierKeeper(Service):
         self._assignments.apply(change)
 
     async def _step(self) -> None:
-        if self._ownership.owns(NAME):
+        if self.ownership.owns(NAME):
             await self.retype_all()
         else:
             self._assignments.reload()
@@ -105,7 +99,7 @@ class TierKeeper(Service):
         await self._assignments.read()
         if not self._assignments.values():
             return
-        keys, run = self._store.keys, self._store.run
+        keys, run = self.store.keys, self.store.run
         tiers = await run(operations.TIERS.read_all(keys))
         pools, calibrations = (
             await run(operations.POOLS.read_all(keys)),
@@ -132,18 +126,18 @@ class TierKeeper(Service):
         if one.path():
             return one.path() == path
         if target.select == GROUP:
-            return self._groups.contains(target.level, target.name, path)
+            return self.groups.contains(target.level, target.name, path)
         return target.select == ALL
 
     async def _keep(
         self, record: VolumeRecord, said: Assignment, tiers: Tiers, pools: Pools, calibrations: Calibrations
     ) -> None:
         before = self._attempts.get(record.id)
-        if before is not None and before.assignment == said.id and self._clock() - before.at < AGAIN:
+        if before is not None and before.assignment == said.id and self.clock() - before.at < AGAIN:
             await self._note_failure(record, before)
             return
         try:
-            volume = await asyncio.to_thread(self._cinder.volume, record.id)
+            volume = await asyncio.to_thread(self.cinder.volume, record.id)
             wanted = _choose(said, volume.pool, tiers, pools, calibrations)
             if wanted == volume.type:
                 self._attempts.pop(record.id, None)
@@ -156,34 +150,34 @@ class TierKeeper(Service):
         """
         :raises SluiceError: when it cannot be ordered, or Cinder refuses
         """
-        keys, now = self._store.keys, self._clock()
+        keys, now = self.store.keys, self.clock()
         ordered = VolumeOperation(
             uuid.uuid4().hex, RETYPE, record.project, record.id, {"tier": tier}, created=now, by=f"policy/{said.policy}"
         )
-        if await self._store.run(operations.create_operation(keys, ordered)):
+        if await self.store.run(operations.create_operation(keys, ordered)):
             return  # another operation on the volume is under way
         self._attempts[record.id] = _Attempt(said.id, now, ordered.id)
         claimed, write = operations.claim(keys, ordered, now)
-        if not await self._store.run(write):
+        if not await self.store.run(write):
             return
         try:
-            found = await asyncio.to_thread(ask_cinder, claimed, record, Request(self._cinder))
+            found = await asyncio.to_thread(ask_cinder, claimed, record, Request(self.cinder))
         except CallerError as error:
-            found = failed(claimed, self._clock(), str(error))
-        await self._store.run(operations.release(keys, claimed, found))
+            found = failed(claimed, self.clock(), str(error))
+        await self.store.run(operations.release(keys, claimed, found))
 
     async def _note_failure(self, record: VolumeRecord, attempt: _Attempt) -> None:
         """Say once that what was ordered has failed."""
         if not attempt.operation:
             return
-        found = await self._store.run(operations.JOBS.read(self._store.keys, attempt.operation))
+        found = await self.store.run(operations.JOBS.read(self.store.keys, attempt.operation))
         if found is not None and found.state == FAILED:
             self._fail(record, attempt.assignment, found.reason)
 
     def _fail(self, record: VolumeRecord, assignment: str, reason: str) -> None:
-        self._attempts[record.id] = _Attempt(assignment, self._clock())
+        self._attempts[record.id] = _Attempt(assignment, self.clock())
         text = f"volume `{record.id}` (`{record.name}`) does not come to the tier that a policy says: {reason}"
-        self._log_event(VOLUME_FAILED, text, SOURCE, subject=record.id, policy=assignment.partition(".")[0])
+        self.log_event(VOLUME_FAILED, text, SOURCE, subject=record.id, policy=assignment.partition(".")[0])
 
 
 def _choose(said: Assignment, pool: str, tiers: Tiers, pools: Pools, calibrations: Calibrations) -> str:
