@@ -18,11 +18,11 @@ from sluice_controller.catalog.nodes import wait_until
 from sluice_controller.catalog.vocabulary import account_of
 from sluice_controller.identity.caller import Identity
 from sluice_controller.validation.bodies import Body
+from sluice_controller.validation.names import near_miss
 from sluice_core.describe import ActionInfo, Scalar
 from sluice_core.errors import CallerError, Conflict, Forbidden, NotFound, PeerError
 from sluice_core.jobs import new_job_id
 from sluice_core.messages.elasticity import WHOLE_CLUSTER
-from sluice_dsl.diagnostics import closest_match
 from sluice_dsl.syntax.units import UnitError, read_parameter
 from sluice_motif_control import messages as verbs
 from sluice_motif_control.actions import VERSIONS
@@ -124,8 +124,7 @@ def find_template(backend: Backend, keyword: str) -> ActionInfo:
     templates = backend.motifs.templates()
     found = templates.get(keyword.lower())
     if found is None:
-        near = closest_match(keyword.lower(), templates)
-        hint = f", did you mean `{near}`" if near else f", expected one of {', '.join(templates)}"
+        hint = near_miss(keyword.lower(), templates, f", expected one of {', '.join(templates)}")
         raise NotFound(f"unknown template `{keyword}`{hint}")
     return found.info
 
@@ -145,8 +144,7 @@ def _read_parameter(info: ActionInfo, name: str, value: Scalar) -> Scalar:
     if parameter is None and name == VERSIONS:
         return value  # the daemon knows whether the template takes it
     if parameter is None:
-        near = closest_match(name, [one.name for one in info.parameters])
-        hint = f", did you mean `{near}`" if near else ""
+        hint = near_miss(name, [one.name for one in info.parameters])
         raise CallerError(f"template `{info.keyword}` has no parameter `{name}`{hint}")
     if not isinstance(value, str):
         return value

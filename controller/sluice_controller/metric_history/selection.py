@@ -13,11 +13,11 @@ from typing import Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.registry import metrics
+from sluice_controller.validation.names import near_miss
 from sluice_controller.validation.parameters import read_time
 from sluice_core.describe import MetricInfo
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, VOLUME
-from sluice_dsl.diagnostics import closest_match
 from sluice_metric_history.records import BANDWIDTH_METRICS, OWNED, SeriesKey
 from sluice_metric_history.resolutions import RESOLUTIONS, Resolution
 from sluice_motif_control.spaces import MOTIF_METRICS
@@ -58,8 +58,7 @@ def find_metric(backend: Backend, name: str) -> MetricInfo:
     try:
         return metrics.find(backend, name).info
     except NotFound:
-        near = closest_match(name.upper(), [*_NOT_REGISTERED, *metrics.list_all(backend)])
-        hint = f", did you mean `{near}`" if near else ""
+        hint = near_miss(name.upper(), [*_NOT_REGISTERED, *metrics.list_all(backend)])
         raise NotFound(f"no metric `{name}`{hint}") from None
 
 

@@ -27,7 +27,7 @@ from sluice_core.messages.registry import (
     Alias,
 )
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.diagnostics import closest_match, join_words
+from sluice_dsl.diagnostics import join_words
 from sluice_dsl.syntax.units import UnitError, read_parameter
 
 FIELDS: Final = ("name", "of", "text", "level", "params")
@@ -109,7 +109,7 @@ def _described(name: str, of: str, body: Body, catalogue: Catalogue) -> Alias:
 def _action(text: str, catalogue: Catalogue) -> ActionInfo:
     info = catalogue.action(text)
     if info is None:
-        raise CallerError(f"unknown action `{text}`{_miss(text, catalogue.actions)}")
+        raise CallerError(f"unknown action `{text}`{names.near_miss(text, catalogue.actions)}")
     if not info.available:
         raise CallerError(f"`{info.keyword}` is not available on this cluster")
     return info
@@ -139,19 +139,14 @@ def _parameter(name: str, info: ActionInfo) -> Parameter:
     parameter = info.parameter(name)
     if parameter is None:
         known = [one.name for one in info.parameters]
-        raise CallerError(f"`{info.keyword}` has no parameter `{name}`{_miss(name, known)}")
+        raise CallerError(f"`{info.keyword}` has no parameter `{name}`{names.near_miss(name, known)}")
     return parameter
 
 
 def _metric(text: str, level: str, catalogue: Catalogue) -> str:
     metric = catalogue.metric(text)
     if metric is None:
-        raise CallerError(f"unknown metric `{text}`{_miss(text, catalogue.metrics)}")
+        raise CallerError(f"unknown metric `{text}`{names.near_miss(text, catalogue.metrics)}")
     if level and level not in metric.granularities:
         raise CallerError(f"`{metric.name}` is measured per {join_words(metric.granularities, 'and')}, not per {level}")
     return metric.name
-
-
-def _miss(text: str, known: Any) -> str:
-    miss = closest_match(text, known)
-    return f", did you mean `{miss}`" if miss else ""

@@ -6,13 +6,14 @@ quotes are easily forgotten; a slash, which separates the parts of a path; and w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from sluice_controller.validation.bodies import plain_text
 from sluice_core.describe import REQUEST_ATTRIBUTES
 from sluice_core.errors import CallerError, Conflict
 from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.diagnostics import closest_match
 from sluice_dsl.syntax.keywords import RESERVED
 
 LONGEST_NAME: Final = 200
@@ -44,6 +45,12 @@ def refuse_clash(name: str, meanings: Mapping[str, bool]) -> None:
     for what, known in meanings.items():
         if known:
             raise Conflict(f"`{name}` is {what} already, expected another name")
+
+
+def near_miss(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """What to add to an error about ``word``: the one of ``known`` that was probably meant, or else ``otherwise``."""
+    near = closest_match(word, known)
+    return f", did you mean `{near}`" if near else otherwise
 
 
 def target_meanings(name: str, catalogue: Catalogue) -> dict[str, bool]:

@@ -255,11 +255,11 @@ class GroupShapes:
     changes: type[Serializer]
 
 
-def _group_shapes(level: str, member: str, key: str, example: tuple[str, Any]) -> GroupShapes:
+def _group_shapes(level: str, member: str, label: str, example: tuple[str, Any]) -> GroupShapes:
     """The shapes of groups of a level.
 
     :param member: what a member is
-    :param key: what labels are found by
+    :param label: what is said of labels
     :param example: a body that is accepted as it stands; a test sends it
     """
     many, title = f"{level}s", level.title()
@@ -268,9 +268,7 @@ def _group_shapes(level: str, member: str, key: str, example: tuple[str, Any]) -
         "id": s.CharField(source="record.name"),
         "name": s.CharField(source="record.name"),
         many: s.ListField(source="record.members", child=s.CharField(), help_text=member),
-        "labels": s.DictField(
-            source="record.labels", child=s.CharField(), help_text=f"by {key}, where it was named otherwise"
-        ),
+        "labels": s.DictField(source="record.labels", child=s.CharField(), help_text=label),
     }
     members = {many: s.ListField(child=s.CharField(), required=False)}
     new = {"__doc__": "A group to be.", "name": s.CharField(), **members}
@@ -284,12 +282,19 @@ def _group_shapes(level: str, member: str, key: str, example: tuple[str, Any]) -
     )
 
 
+_BY_PATH: Final = "by path, where it was named otherwise"
 TENANT_GROUPS: Final = _group_shapes(
-    "tenant", "accounts", "account", ("two tenants", {"name": "gold", "tenants": ["AUTH_test", "AUTH_a"]})
+    "tenant",
+    "accounts",
+    "by account, where it was named otherwise",
+    ("two tenants", {"name": "gold", "tenants": ["AUTH_test", "AUTH_a"]}),
 )
 CONTAINER_GROUPS: Final = _group_shapes(
-    "container", "`account/container`", "path", ("a container", {"name": "archives", "containers": ["AUTH_test/logs"]})
+    "container",
+    "`account/container`",
+    _BY_PATH,
+    ("a container", {"name": "archives", "containers": ["AUTH_test/logs"]}),
 )
 VOLUME_GROUPS: Final = _group_shapes(
-    "volume", "`account/volume id`", "path", ("no volume yet", {"name": "disks", "volumes": []})
+    "volume", "`account/volume id`", _BY_PATH, ("no volume yet", {"name": "disks", "volumes": []})
 )

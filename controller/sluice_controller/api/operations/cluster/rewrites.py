@@ -94,11 +94,12 @@ def delete_rewrite(view: View, request: Request, rewrite: str) -> Response:
     return no_content()
 
 
-def _declare_order(word: str, state: str, purpose: str, summary: str) -> None:
-    """Declare POST of an order that brings a rewrite into another state."""
+def _declare_order(call: str, state: str, purpose: str, summary: str) -> None:
+    """Declare the POST of an order that brings a rewrite into another state."""
+    word = call.rpartition("/")[2]
 
     @operation(
-        f"POST /rewrites/<str:rewrite>/{word}",
+        call,
         Rule(f"sluice:rewrites:{word}", ADMIN, purpose),
         _SHAPE,
         _ID,
@@ -111,6 +112,15 @@ def _declare_order(word: str, state: str, purpose: str, summary: str) -> None:
         return Response(_SHAPE.render(rewrites.change(view.backend, rewrite, state)))
 
 
-_declare_order("pause", PAUSED, "pause a rewrite", "Pause a rewrite; objects that are under way are finished")
-_declare_order("resume", RUNNING, "let a rewrite go on", "Let a rewrite go on where it was paused")
-_declare_order("cancel", CANCELLED, "end a rewrite", "End a rewrite; what was rewritten stays so")
+_declare_order(
+    "POST /rewrites/<str:rewrite>/pause",
+    PAUSED,
+    "pause a rewrite",
+    "Pause a rewrite; objects that are under way are finished",
+)
+_declare_order(
+    "POST /rewrites/<str:rewrite>/resume", RUNNING, "let a rewrite go on", "Let a rewrite go on where it was paused"
+)
+_declare_order(
+    "POST /rewrites/<str:rewrite>/cancel", CANCELLED, "end a rewrite", "End a rewrite; what was rewritten stays so"
+)

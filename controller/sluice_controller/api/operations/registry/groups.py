@@ -119,9 +119,9 @@ class _Groups(Resource):
 
 
 for kind, shape, what in (
-    (TENANTS, shapes.TENANT_GROUPS, "an account"),
-    (CONTAINERS, shapes.CONTAINER_GROUPS, "`account/container`"),
-    (VOLUMES, shapes.VOLUME_GROUPS, "`account/volume id`"),
+    (TENANTS, shapes.TENANT_GROUPS, "an account, or the name that it was added by"),
+    (CONTAINERS, shapes.CONTAINER_GROUPS, "`account/container`, or the name that it was added by"),
+    (VOLUMES, shapes.VOLUME_GROUPS, "`account/volume id`, or the name that it was added by"),
 ):
     declared = _Groups(
         kind,
@@ -132,7 +132,7 @@ for kind, shape, what in (
         shape.new,
         shape.examples,
         changes=shape.changes,
-        member=in_path("member", f"{what}, or the name that it was added by"),
+        member=in_path("member", what),
     )
     declared.declare_groups()
     declared.declare_members()
