@@ -9,8 +9,10 @@ A job is long work that Redis keeps as a document with a state: ordered by the A
   anybody else is refused, so a process that was only asleep writes nothing any more.
 * Jobs that have ended are kept for those who ask how they ended, up to a number (:func:`longest_ended`).
 
-Leases lie in a sorted set, name → unix time at which the lease ends; what nobody works at and may be claimed has 0
-there.  Time is that of Redis, since workers run on many machines.  :func:`lease_script` has what scripts do with them.
+Leases of rewrites and expansions lie in a sorted set, name → unix time at which the lease ends; what nobody works at
+and may be claimed has 0 there.  Time is that of Redis, since workers run on many machines.  :func:`lease_script` has
+what scripts do with them.  An operation on a volume says in its document when it was claimed; each write of it names
+the bytes that it replaces (``MessageHash.replace``).
 """
 
 from __future__ import annotations
