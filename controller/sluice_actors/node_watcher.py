@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_forever
@@ -108,28 +109,28 @@ _ENDS: Final = (NODE_AWAY, NODE_FAILED)
 Known = dict[str, frozenset[ProblemKey]]
 
 
+@dataclass(eq=False)
 class NodeWatcher(Service):
     """Watches while this host owns :data:`NAME`.
 
     :param timeout: seconds without a report after which a node is away
     """
 
-    def __init__(self, store: AsyncStore, ownership: Ownership, timeout: float, clock: Callable[[], float]) -> None:
-        self._store = store
-        self._ownership = ownership
-        self._timeout = timeout
-        self._clock = clock
-        #: Node → its problems that were logged; None: not read yet.
-        self._known: Known | None = None
-        self._last: Known = {}
-        self._counted = 0.0
+    store: AsyncStore
+    ownership: Ownership
+    timeout: float
+    clock: Callable[[], float]
+    #: Node → its problems that were logged; None: not read yet.
+    _known: Known | None = field(init=False, default=None)
+    _last: Known = field(init=False, default_factory=dict)
+    _counted: float = field(init=False, default=0.0)
 
     def start(self, spawn: Spawn) -> None:
         spawn(repeat_forever("watch nodes", self._step))
 
     async def _step(self) -> None:
         await asyncio.sleep(_INTERVAL)
-        if self._ownership.owns(NAME):
+        if self.ownership.owns(NAME):
             await self.poll()
         else:
             self._known = None
@@ -141,10 +142,10 @@ class NodeWatcher(Service):
         :raises PeerError: when Redis is away; the same is found again then
         """
         if self._known is None:
-            documents = await self._store.run(read_documents(self._store.keys.node_problems))
+            documents = await self.store.run(read_documents(self.store.keys.node_problems))
             self._known = _parse_known(documents)
-        reports = await self._store.nodes()
-        now = self._clock()
+        reports = await self.store.nodes()
+        now = self.clock()
         events: list[Event] = []
         known: Known = {}
         standing: Known = {}
@@ -153,7 +154,7 @@ class NodeWatcher(Service):
             found = problems_of(report, now)
             standing[report.node] = frozenset(found)
             settled = self._last.get(report.node, frozenset())
-            known[report.node], new = _compare(report, found, before, settled, now, self._timeout)
+            known[report.node], new = _compare(report, found, before, settled, now, self.timeout)
             events += new
         await self._write(events, known, now)
         self._last = standing
@@ -161,16 +162,16 @@ class NodeWatcher(Service):
     async def _write(self, events: list[Event], known: Known, now: float) -> None:
         """Log first: what is logged twice, because the second write failed, is a repeat."""
         if events or abs(now - self._counted) >= _COUNT_INTERVAL:
-            await self._store.append_events(events)
+            await self.store.append_events(events)
             self._counted = now
         assert self._known is not None
-        keys, before = self._store.keys, self._known
+        keys, before = self.store.keys, self._known
         changed = {node: _document(one) for node, one in known.items() if one != before.get(node, frozenset())}
         gone = tuple(node for node in before if node not in known)
         if changed:
-            await self._store.run(write_documents(keys.node_problems, changed))
+            await self.store.run(write_documents(keys.node_problems, changed))
         if gone:
-            await self._store.run(Operation((("HDEL", keys.node_problems, *gone),), nothing))
+            await self.store.run(Operation((("HDEL", keys.node_problems, *gone),), nothing))
         self._known = known
 
 

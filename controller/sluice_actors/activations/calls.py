@@ -75,6 +75,11 @@ _MOST_WAITING: Final = 10_000
 CallKey = tuple[str, str, str]
 
 
+def owned_name(policy: str) -> str:
+    """The name under which a host owns what acts for ``policy``: that itself, or ``controller/<name>``."""
+    return policy.replace("controller:", "controller/", 1)
+
+
 @dataclass(frozen=True, slots=True)
 class _PendingCall:
     """A call, its state when it is one to a third party's service, and the seconds before it is made again."""
@@ -127,13 +132,13 @@ class Activations(Service):
         return frozenset(self._known)
 
     def replace(self, entries: Iterable[Entry]) -> None:
-        """Know exactly the activations among ``entries``."""
+        """Replaces all activations by those among ``entries``."""
         self._known.clear()
         for entry in entries:
             self._learn(entry)
 
     def apply(self, change: Change) -> None:
-        """What ``change`` says of activations."""
+        """Applies what ``change`` says of activations."""
         for key in change.entry_drops:
             kind, _, name = key.partition("/")
             if kind == ACTIVATION:
@@ -251,7 +256,7 @@ class Activations(Service):
         if self._failed.get(about) is pending:
             del self._failed[about]
             assert pending.state is not None
-            if self.owns(pending.state.policy.replace("controller:", "controller/", 1)):
+            if self.owns(owned_name(pending.state.policy)):
                 self._enqueue(about, pending)
 
     def _next(self) -> CallKey | None:

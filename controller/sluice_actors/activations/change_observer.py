@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
-from sluice_actors.activations.calls import Activations
+from sluice_actors.activations.calls import Activations, owned_name
 from sluice_actors.runtime.services import Ownership
 from sluice_core.describe import SERVICE
 from sluice_core.messages.policies import NAME, TENANT, Assignment, Change, Target
@@ -85,7 +85,7 @@ class ChangeObserver:
         return found
 
     async def apply(self, change: Change) -> None:
-        """Take ``change``, of which the activations know already.
+        """Requests the calls that follow from ``change``, which was applied to the activations before.
 
         :raises PeerError: when Redis is away
         """
@@ -118,7 +118,7 @@ class ChangeObserver:
         states = await self.store.service_states()
         self._unchecked = set()
         for one in list(self._in_force.values()):
-            if one.keyword in keywords and fencing.slot_of(_owner_of(one)) in slots:
+            if one.keyword in keywords and fencing.slot_of(owned_name(one.policy)) in slots:
                 state = states.get(one.id)
                 if state is None or state.state != CALL_DONE or dict(state.params) != dict(one.params):
                     self.activations.call(one, undo=False)
@@ -133,7 +133,7 @@ class ChangeObserver:
                 params=state.params,
                 place=state.place,
             )
-            if gone.id in self._in_force or fencing.slot_of(_owner_of(gone)) not in slots:
+            if gone.id in self._in_force or fencing.slot_of(owned_name(gone.policy)) not in slots:
                 continue
             if gone.keyword not in keywords:
                 self.activations.states.keep(gone.id, None)
@@ -150,19 +150,14 @@ class ChangeObserver:
 
     @staticmethod
     def _same(gone: Assignment, now: Assignment | None) -> bool:
-        """Whether what replaced an assignment is about the same, so that setting it anew is enough."""
+        """Whether an assignment is replaced by one of the same filter and target, so that setting it anew is enough."""
         return now is not None and (gone.keyword, gone.verb, gone.path()) == (now.keyword, now.verb, now.path())
 
     def _request_call(self, assignment: Assignment, undo: bool) -> None:
         if assignment.keyword not in self._keywords:
             return
-        if self.ownership.owns(_owner_of(assignment)):
+        name = owned_name(assignment.policy)
+        if self.ownership.owns(name):
             self.activations.call(assignment, undo)
         else:
-            slot = fencing.slot_of(_owner_of(assignment))
-            self._not_ours.append(_News(self.clock(), slot, assignment, undo))
-
-
-def _owner_of(assignment: Assignment) -> str:
-    """What its host owns: the policy, or ``controller/<name>``."""
-    return assignment.policy.replace("controller:", "controller/", 1)
+            self._not_ours.append(_News(self.clock(), fencing.slot_of(name), assignment, undo))

@@ -85,12 +85,12 @@ class ControllerManager(Service):
     # -- what the host says
 
     def replace(self, uploads: Iterable[Upload]) -> None:
-        """There are exactly these uploads."""
+        """Replaces all uploads by these, and reviews all controllers."""
         self._uploads.replace(uploads)
         self.review_all()
 
     def apply(self, change: Change) -> None:
-        """What ``change`` says of uploads."""
+        """Applies what ``change`` says of uploads, and reviews their controllers."""
         self._uploads.apply(change)
         named = [one.keyword for one in change.uploads if one.kind == CONTROLLER_CODE]
         gone = [key.removeprefix(_PREFIX) for key in change.upload_drops if key.startswith(_PREFIX)]

@@ -75,17 +75,17 @@ class Rollout:
 
     @property
     def running(self) -> Revision:
-        """The one that answers; the newest when none has answered yet."""
+        """The revision that answers, or the newest while none has answered."""
         return self._running or self.upload.current
 
     @property
     def pid(self) -> int:
-        """Of its process; 0 when there is none."""
+        """The id of the controller's process, or 0 without one."""
         return 0 if self._process is None else self._process.pid
 
     @property
     def rejection(self) -> str:
-        """Why the newest one does not run, if another does."""
+        """Why the newest revision does not run although another does; empty otherwise."""
         newest = self.upload.revision
         if self._running is None or self._running.number == newest or newest not in self._pauses:
             return ""
@@ -93,11 +93,11 @@ class Rollout:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What the one that runs and the newest want to see."""
+        """The metrics that the running revision and the newest one want to see."""
         return tuple(dict.fromkeys((*metrics_of(self.running), *metrics_of(self.upload.current))))
 
     async def answer(self, observe: Callable[[Revision], Observation]) -> Decision:
-        """What shall be in force by the newest revision that can say it.
+        """Returns what the newest revision that answers wants to be in force.
 
         :raises ControllerError: when none can
         """

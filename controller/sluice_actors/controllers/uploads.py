@@ -60,12 +60,12 @@ class UploadIndex:
         return float(period) if isinstance(period, int | float) and period > 0 else _PERIOD
 
     def replace(self, uploads: Iterable[Upload]) -> None:
-        """Know exactly these."""
+        """Replaces all uploads by these."""
         self._uploads = {one.key: one for one in uploads}
         self._catalogue = None
 
     def apply(self, change: Change) -> None:
-        """What ``change`` says of uploads."""
+        """Applies what ``change`` says of uploads."""
         for key in change.upload_drops:
             self._uploads.pop(key, None)
         for upload in change.uploads:

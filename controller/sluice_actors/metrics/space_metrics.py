@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from sluice_actors.runtime.services import Ownership, Service, Spawn, repeat_forever
@@ -20,28 +21,31 @@ NAME: Final = "motifs/spaces"
 _UNSENT: Final = 8
 
 
+@dataclass(eq=False)
 class SpaceMetrics(Service):
     """Publishes once a second while this host owns :data:`NAME`, and nothing while there is no space."""
 
-    def __init__(self, store: AsyncStore, ownership: Ownership, clock: Callable[[], float], amqp_url: str) -> None:
-        self._store = store
-        self._ownership = ownership
-        self._clock = clock
-        self._publisher = Publisher(amqp_url, limit=_UNSENT)
-        self._number = 0
+    store: AsyncStore
+    ownership: Ownership
+    clock: Callable[[], float]
+    amqp_url: str
+    _number: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self._publisher = Publisher(self.amqp_url, limit=_UNSENT)
 
     def start(self, spawn: Spawn) -> None:
         self._publisher.start()
         spawn(repeat_forever("metrics of spaces", self._step))
 
     async def _step(self) -> None:
-        if self._ownership.owns(NAME):
-            spaces = await self._store.run(read_spaces(self._store.keys))
+        if self.ownership.owns(NAME):
+            spaces = await self.store.run(read_spaces(self.store.keys))
             if spaces:
                 self._number += 1
-                for batch in space_batches(spaces, int(self._clock()) - 1, self._number):
+                for batch in space_batches(spaces, int(self.clock()) - 1, self._number):
                     self._publisher.publish(metric_routing_key(batch.metric, REPORTER), batch.encode())
-        now = self._clock()
+        now = self.clock()
         await asyncio.sleep(1.0 - now % 1.0)  # just behind the next whole second
 
     async def close(self) -> None:

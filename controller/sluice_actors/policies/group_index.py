@@ -24,20 +24,20 @@ class GroupIndex:
         return path in self._members.get(f"{_KINDS.get(level)}/{group}", ())
 
     def members(self, level: str, group: str) -> tuple[str, ...]:
-        """The paths of its members now; may be asked by another thread."""
+        """Returns the paths of the members now; any thread may ask."""
         return tuple(self._members.get(f"{_KINDS.get(level)}/{group}", ()))
 
     def among(self, level: str, group: str, paths: Set[str]) -> Set[str]:
-        """Which of ``paths`` are members; likewise, and the cost is that of the smaller of both."""
+        """Returns those of ``paths`` that are members, at the cost of the smaller of both; any thread may ask."""
         return self._members.get(f"{_KINDS.get(level)}/{group}", _NOBODY).keys() & paths
 
     def replace(self, entries: Iterable[Entry]) -> None:
-        """Know exactly the members among ``entries``."""
+        """Replaces all members by those among ``entries``."""
         self._members = {}
         self._add(entries)
 
     def apply(self, change: Change) -> None:
-        """What ``change`` says of members; the cost is that of the change, not of the groups."""
+        """Applies what ``change`` says of members, at the cost of the change, not of the groups."""
         for group, path in map(_apart, filter(is_member, change.entry_drops)):
             known = self._members.get(group, {})
             known.pop(path, None)
@@ -51,7 +51,7 @@ class GroupIndex:
 
 
 def _apart(key: str) -> tuple[str, str]:
-    """Of ``kind/group/path``: ``kind/group``, and the path, which may have a slash too."""
+    """Splits ``kind/group/path`` into ``kind/group`` and the path, which may have a slash, too."""
     kind, _, rest = key.partition("/")
     group, _, path = rest.partition("/")
     return f"{kind}/{group}", path

@@ -175,7 +175,7 @@ class PolicyRunner:
         return policy.dynamic and policy.enabled and self.writer.ownership.owns(policy.id)
 
     async def _reconcile_each(self, stored: Sequence[StoredPolicy]) -> list[PolicyActor]:
-        """Have the right actor for each; the new ones, for :meth:`_spawn`."""
+        """Makes or keeps the actor of each policy that runs here; returns the new ones, for :meth:`_spawn`."""
         made = []
         for one in stored:
             if self._runs_here(one.policy):
@@ -184,7 +184,7 @@ class PolicyRunner:
         return made
 
     async def _reconcile(self, stored: StoredPolicy) -> list[PolicyActor]:
-        """Have the right actor for a policy as the store knows it; this actor, when it is new."""
+        """Makes or keeps the actor of a policy as the store knows it; returns the actor if it is new."""
         name = stored.policy.id
         actor = self.actors.get(name)
         if actor is not None and actor.version == stored.version:

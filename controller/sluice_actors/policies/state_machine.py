@@ -83,7 +83,7 @@ class StateMachine:
     kept: Predicate = False
 
     def step(self, rules: Rules, window: int, period: float, residual: Predicate) -> bool:
-        """Take one closed window; False when the same residual again would change nothing."""
+        """Processes one closed window; returns False when the same residual again would change nothing."""
         if window == self.window:
             return True
         needed = rules.needed(period)

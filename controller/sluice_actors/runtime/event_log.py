@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from sluice_actors.runtime.services import Service, Spawn, repeat_forever
@@ -38,22 +39,22 @@ def ignore_event(kind: str, text: str, source: str = "", **more: Any) -> None:
     """Log nothing."""
 
 
+@dataclass(eq=False)
 class EventLog(Service):
     """Logs events in the name of ``source``, unless they name another one."""
 
-    def __init__(self, store: AsyncStore, source: str, clock: Callable[[], float]) -> None:
-        self._store = store
-        self._source = source
-        self._clock = clock
-        self._waiting: deque[Event] = deque(maxlen=_LIMIT)
-        self._work = asyncio.Event()
+    store: AsyncStore
+    source: str
+    clock: Callable[[], float]
+    _waiting: deque[Event] = field(init=False, default_factory=lambda: deque(maxlen=_LIMIT))
+    _work: asyncio.Event = field(init=False, default_factory=asyncio.Event)
 
     def add(self, kind: str, text: str, source: str = "", **more: Any) -> None:
         """Log an event soon.
 
         :param more: further fields of :class:`~sluice_core.messages.events.Event`
         """
-        self._waiting.append(Event.make(self._clock(), kind, text, source or self._source, **more))
+        self._waiting.append(Event.make(self.clock(), kind, text, source or self.source, **more))
         self._work.set()
 
     def start(self, spawn: Spawn) -> None:
@@ -80,7 +81,7 @@ class EventLog(Service):
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
             try:
-                await self._store.append_events(batch)
+                await self.store.append_events(batch)
             except BaseException:
                 # in front of what came meanwhile; where there is no room for all, the newest are kept
                 room = _LIMIT - len(self._waiting)

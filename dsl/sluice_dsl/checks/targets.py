@@ -46,19 +46,19 @@ def _group(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target |
 
 
 def _volume(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target | None:
-    """A volume's name may be that of several: only one is meant, or none."""
+    """Returns the one volume that is called so; a name of several volumes is refused."""
     word = name.text
     alias = catalogue.aliases.get(word)
     if alias is not None and alias.level == VOLUME:
         return _labelled(alias, word)
     if VOLUME not in catalogue.levels:
         return Target(VOLUME, NAME, word)  # which is refused as such
-    found = catalogue.volumes(word)
-    if len(found) == 1:
-        return _labelled(found[0], word)
-    if found:
-        named = [f"`{one.name}`" for one in sorted(found, key=attrgetter("name"))[:_NAMED]]
-        message = f"`{word}` is the name of {len(found)} volumes: expected one of {join_words(named)}"
+    volumes = catalogue.volumes(word)
+    if len(volumes) == 1:
+        return _labelled(volumes[0], word)
+    if volumes:
+        named = [f"`{volume.name}`" for volume in sorted(volumes, key=attrgetter("name"))[:_NAMED]]
+        message = f"`{word}` is the name of {len(volumes)} volumes: expected one of {join_words(named)}"
         reporter.error(message, name.span)
     else:
         expected = ", expected the name of one, `tenant/name`, or its id"
@@ -75,9 +75,9 @@ def _bare(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target | 
         "a group": word in catalogue.groups,
         "a tenant": word in catalogue.tenants,
     }
-    found = [what for what, known in meanings.items() if known]
-    if len(found) > 1:
-        reporter.error(f"`{word}` is {' and '.join(found)}; say `TENANT`, `CONTAINER` or `GROUP` before it", name.span)
+    known = [what for what, is_known in meanings.items() if is_known]
+    if len(known) > 1:
+        reporter.error(f"`{word}` is {' and '.join(known)}; say `TENANT`, `CONTAINER` or `GROUP` before it", name.span)
         return None
     if word in catalogue.aliases:
         return _labelled(catalogue.aliases[word], word)
