@@ -124,9 +124,10 @@ def _check_storage_policy(
     if not policies:
         reporter.warn(f"whether swift has a storage policy `{name}` is not known: no node tells now", span)
     elif name not in policies and name.lower() not in {one.lower() for one in policies.values()}:
-        expected = f", expected {join_words([f'`{one}`' for one in policies.values()])}"
-        unknown = UnknownWord(name, policies.values(), otherwise=expected)
-        reporter.error(f"swift has no storage policy `{name}`", span, unknown, UNKNOWN)
+        unknown = UnknownWord(name, policies.values())
+        known = f", expected {join_words([f'`{policy}`' for policy in policies.values()])}"
+        shown = "" if unknown.near_miss else known
+        reporter.error(f"swift has no storage policy `{name}`{shown}", span, unknown, UNKNOWN)
 
 
 def _span(written: ast.Action, name: str) -> Span:

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from sluice_core.errors import CallerError, Conflict
@@ -97,19 +98,16 @@ class PolicyConflict(PolicyErrors, Conflict):
     status = Conflict.status
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnknownWord:
-    """A word of a text that is none of those known in its place.
-
-    :param otherwise: ends the message where none of them is near
-    """
+    """A word of a text that is none of those known in its place."""
 
     word: str
     known: Iterable[str]
-    otherwise: str = ""
 
-    def find_near_miss(self) -> str:
-        """The known word that was probably meant, or an empty string."""
+    @cached_property
+    def near_miss(self) -> str:
+        """The known word that was probably meant, or an empty string; found once, when the first one asks."""
         return closest_match(self.word, self.known)
 
 
@@ -133,7 +131,7 @@ class Reporter:
 
     def warn_if_near(self, message: str, span: Span, unknown: UnknownWord, code: str = MEANING) -> None:
         """Warns of a word that may be meant as it is, unless none of those known is near."""
-        if unknown.find_near_miss():
+        if unknown.near_miss:
             self._add(WARNING, message, span, unknown, code)
 
     def has_error_within(self, span: Span) -> bool:
@@ -156,10 +154,8 @@ class Reporter:
         # a line is shown whole, or from some words before what is meant
         cut = max(0, start - first - WIDEST // 2) if last - first > WIDEST else 0
         source = self._text[first + cut : min(last, first + cut + WIDEST)].rstrip("\r")
-        near_miss = ""
-        if unknown is not None:
-            near_miss = unknown.find_near_miss()
-            message += f", did you mean `{near_miss}`" if near_miss else unknown.otherwise
+        near_miss = "" if unknown is None else unknown.near_miss
+        message += f", did you mean `{near_miss}`" if near_miss else ""
         problem = Diagnostic(
             message, line, start - first + 1, length, source, severity, near_miss=near_miss, code=code, cut=cut
         )

@@ -50,8 +50,8 @@ def _lookup(action: ast.Action, catalogue: Catalogue, reporter: Reporter) -> Act
     if info is None:
         usable = [name for name, one in catalogue.actions.items() if one.available]
         hint = f"; this cluster has {join_words(sorted(usable), 'and')}" if usable else ""
-        unknown = UnknownWord(word.text, [*catalogue.actions, *catalogue.actions_by_alias], otherwise=hint)
-        reporter.error(f"unknown action `{word.text}`", word.span, unknown, UNKNOWN)
+        unknown = UnknownWord(word.text, [*catalogue.actions, *catalogue.actions_by_alias])
+        reporter.error(f"unknown action `{word.text}`{'' if unknown.near_miss else hint}", word.span, unknown, UNKNOWN)
     elif not info.available:
         reporter.error(f"`{info.keyword}` is not available on this cluster", word.span, code=UNAVAILABLE)
     return info
@@ -130,9 +130,10 @@ def _parameter(written: ast.Parameter, info: ActionInfo, reporter: Reporter) -> 
     parameter = info.parameter(written.name.text)
     if parameter is None:
         names = [one.name for one in info.parameters]
-        known = f", it has {join_words(names, 'and')}" if names else ", it has none"
+        unknown = UnknownWord(written.name.text, names)
+        known = f"it has {join_words(names, 'and')}" if names else "it has none"
         message = f"`{info.keyword}` has no parameter `{written.name.text}`"
-        reporter.error(message, written.name.span, UnknownWord(written.name.text, names, otherwise=known), UNKNOWN)
+        reporter.error(message + ("" if unknown.near_miss else f", {known}"), written.name.span, unknown, UNKNOWN)
     return parameter
 
 

@@ -75,8 +75,9 @@ def check_condition(condition: ast.Condition | None, actions: Sequence[PlannedAc
     if condition is None or not about:
         return
     for clause in filter(is_about_requests, ast.clauses(condition)):
-        message = f"`{clause.subject.text}` asks about single requests, and `{about[0].keyword}`"
-        reporter.error(f"{message} {_ABOUT_TARGETS[about[0].kind]}: expected metrics alone", clause.subject.span)
+        name, keyword, does = clause.subject.text, about[0].keyword, _ABOUT_TARGETS[about[0].kind]
+        message = f"`{name}` asks about single requests, and `{keyword}` {does}: expected metrics alone"
+        reporter.error(message, clause.subject.span)
 
 
 def _check_owner(step: Step, target: Target, reporter: Reporter) -> None:

@@ -89,7 +89,8 @@ def _check_lasting(step: Step, reporter: Reporter) -> None:
 def _check_clauses(condition: ast.Condition | None, step: Step, reporter: Reporter) -> None:
     for clause in ast.clauses(condition):
         if is_about_requests(clause):
-            message = f"`{clause.subject.text}` asks about requests for objects, and `{step.info.keyword}` is about"
-            reporter.error(f"{message} volumes here: expected metrics alone", clause.subject.span)
+            name, keyword = clause.subject.text, step.info.keyword
+            message = f"`{name}` asks about requests for objects, and `{keyword}` is about volumes here"
+            reporter.error(f"{message}: expected metrics alone", clause.subject.span)
         elif step.info.changes_content:
             reporter.error(f"`{step.info.keyword}` {_FIXED}: expected no metric in WHEN", clause.span, code=CONFLICT)

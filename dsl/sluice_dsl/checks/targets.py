@@ -61,9 +61,9 @@ def _volume(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target 
         message = f"`{word}` is the name of {len(volumes)} volumes: expected one of {join_words(named)}"
         reporter.error(message, name.span)
     else:
-        expected = ", expected the name of one, `tenant/name`, or its id"
-        unknown = UnknownWord(word, catalogue.volume_names(), otherwise=expected)
-        reporter.error(f"there is no volume `{word}`", name.span, unknown, UNKNOWN)
+        unknown = UnknownWord(word, catalogue.volume_names())
+        expected = "" if unknown.near_miss else ", expected the name of one, `tenant/name`, or its id"
+        reporter.error(f"there is no volume `{word}`{expected}", name.span, unknown, UNKNOWN)
     return None
 
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Final
 
 from sluice_core.describe import Parameter, Scalar
@@ -91,16 +92,17 @@ class UnitError(ValueError):
     @property
     def near_miss(self) -> str:
         """How the value probably was meant, or an empty string."""
-        return self.unknown.find_near_miss() if self.unknown else ""
+        return self.unknown.near_miss if self.unknown else ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _UnknownUnit(UnknownWord):
     """The unit of ``number``, which is near one that is the same in another case, or that begins alike."""
 
     number: str = ""
 
-    def find_near_miss(self) -> str:
+    @cached_property
+    def near_miss(self) -> str:
         if not self.word:
             return ""
         named = sorted(filter(None, self.known), key=len)
