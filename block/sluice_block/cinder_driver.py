@@ -126,7 +126,7 @@ class NbdFileDriver(driver.VolumeDriver):
             self._files(snapshot.volume).delete(snapshot.name)
 
     def retype(self, context: Any, volume: Any, new_type: Any, diff: Any, host: Mapping[str, Any]) -> bool:
-        """Another type in the same pool changes nothing on the disk; another pool takes a migration."""
+        """Accept another type in the same pool, which changes nothing on the disk; another pool takes a migration."""
         return bool(pool_name(volume.host) == pool_name(host["host"]))
 
     def local_path(self, volume: Any) -> str:
@@ -184,10 +184,14 @@ class NbdFileDriver(driver.VolumeDriver):
 
     def _connection(self, export: Export) -> dict[str, Any]:
         """What the consumer is told; ``auth_password`` is a name that oslo masks in logs."""
-        found: dict[str, Any] = {"uri": self._exports.uri(export), "export": export.name, "volume_id": export.volume_id}
+        properties: dict[str, Any] = {
+            "uri": self._exports.uri(export),
+            "export": export.name,
+            "volume_id": export.volume_id,
+        }
         if export.port is not None:
-            found |= {"auth_method": "TLS-PSK", "auth_username": export.volume_id, "auth_password": export.key}
-        return found
+            properties |= {"auth_method": "TLS-PSK", "auth_username": export.volume_id, "auth_password": export.key}
+        return properties
 
     @coordination.synchronized("sluice-nbd-{volume_id}")
     def _restart(self, volume_id: str) -> None:

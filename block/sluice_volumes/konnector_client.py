@@ -25,7 +25,7 @@ _REFUSALS: Final = {404: NotFound, 409: Conflict}
 
 
 class KonnectorAway(PeerError):
-    """Nobody answers: a node has no konnector now, or cannot be reached."""
+    """The konnector does not answer: a node has none now, or cannot be reached."""
 
 
 class Konnector:
@@ -49,10 +49,10 @@ class Konnector:
         :param filters: keywords of its stack
         """
         asked = urlencode([("export", export), *(("filter", one) for one in filters)])
-        found = self._ask("GET", f"/connector?{asked}")
-        if not isinstance(found.get("host"), str) or not found["host"]:
+        properties = self._ask("GET", f"/connector?{asked}")
+        if not isinstance(properties.get("host"), str) or not properties["host"]:
             raise PeerError(f"konnector of node `{self._node}` names no `host` in its connector")
-        return found
+        return properties
 
     def volume(self, volume_id: str) -> dict[str, Any]:
         """A volume that is attached there.
@@ -140,12 +140,12 @@ class Konnector:
             raise KonnectorAway(f"{what} cannot be asked: {type(error).__name__}") from error
         except ksa.ClientException as error:
             raise PeerError(f"{what} cannot be asked: {type(error).__name__}") from error
-        found = _object(answer.content)
+        answered = _object(answer.content)
         if answer.status_code in (401, 403) or answer.status_code >= 500:
-            raise PeerError(f"{what} answers {answer.status_code}: {found.get('error', '')}")
+            raise PeerError(f"{what} answers {answer.status_code}: {answered.get('error', '')}")
         if answer.status_code >= 400:
-            raise _REFUSALS.get(answer.status_code, CallerError)(f"{what}: {found.get('error', answer.status_code)}")
-        return found
+            raise _REFUSALS.get(answer.status_code, CallerError)(f"{what}: {answered.get('error', answer.status_code)}")
+        return answered
 
 
 class NodeKonnectors:
@@ -177,7 +177,7 @@ def konnector_urls(reports: Iterable[NodeReport]) -> dict[str, str]:
 
 
 def closest(node: str, known: Iterable[str]) -> str:
-    """What to say to somebody who named ``node``, which is not ``known``."""
+    """The hint for a caller who named ``node``, which is not among ``known``."""
     names = sorted(known)
     near = difflib.get_close_matches(node, names, 1)
     if near:
@@ -187,7 +187,7 @@ def closest(node: str, known: Iterable[str]) -> str:
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(body or b"{}")
+        document = json.loads(body or b"{}")
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

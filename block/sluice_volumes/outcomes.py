@@ -60,11 +60,11 @@ class Claim:
 
         :raises PeerError: when the claim was lost meanwhile: somebody else goes on
         """
-        found = replace(self.operation, step=step, data={**self.operation.data, **data})
-        if not self._store.run(operations.JOBS.replace(self._store.keys, self.operation, found)):
-            raise PeerError(f"operation `{found.id}` took too long, and somebody else works at it now")
-        self.operation = found
-        return found
+        saved = replace(self.operation, step=step, data={**self.operation.data, **data})
+        if not self._store.run(operations.JOBS.replace(self._store.keys, self.operation, saved)):
+            raise PeerError(f"operation `{saved.id}` took too long, and somebody else works at it now")
+        self.operation = saved
+        return saved
 
     def save_outcome(self, outcome: Outcome) -> None:
         """Write what became of it, and let others go on; nothing of the operation when the claim was lost."""
@@ -86,7 +86,7 @@ class Claim:
         self.save_outcome(Outcome(failed(self.operation, self._now(), reason), self.record))
 
     def release(self) -> None:
-        """Let others go on with it as it is."""
+        """Release the claim; others go on with the operation as it is."""
         self.save_outcome(Outcome(self.operation, self.record))
 
 
@@ -103,7 +103,7 @@ async def save_outcome_async(
 
 
 def _changes(keys: Keys, before: VolumeRecord | None, outcome: Outcome) -> Iterator[Operation[Any]]:
-    """What is written before the operation."""
+    """Yield the commands that precede that of the operation."""
     change = _change(keys, before, outcome.record)
     if change is not None:
         yield change
@@ -112,7 +112,7 @@ def _changes(keys: Keys, before: VolumeRecord | None, outcome: Outcome) -> Itera
 
 
 def _change(keys: Keys, before: VolumeRecord | None, after: VolumeRecord | None) -> Operation[bool] | None:
-    """What makes ``after`` of the record ``before``; None when they are the same."""
+    """The command that turns the record ``before`` into ``after``; None when they are the same."""
     if before == after:
         return None
     if after is None:

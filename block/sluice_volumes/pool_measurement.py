@@ -147,7 +147,7 @@ class PoolMeasurement:
         return replace(_at(operation, CLEARING, **figures), calibration=found)
 
     def _clear(self, operation: VolumeOperation) -> Outcome:
-        """Take away what was made; unchanged until all of it has gone."""
+        """Delete what the measurement made; the operation is unchanged until all of it has gone."""
         for volume in self._own_volumes(operation):
             if volume.status == _STAYS:
                 raise Conflict(f"the volume `{volume.id}` is `{_STAYS}`")

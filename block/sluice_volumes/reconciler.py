@@ -167,15 +167,15 @@ class OperationReconciler:
         return Outcome(self._unless_patient(operation, f"cinder left it at type `{volume.type}`"), record)
 
     def _snapshot(self, operation: VolumeOperation, record: VolumeRecord | None) -> Outcome:
-        found = self._made_snapshot(operation)
-        if found is None:
+        snapshot = self._made_snapshot(operation)
+        if snapshot is None:
             return Outcome(self._unless_patient(operation, "cinder has no such snapshot"), record)
-        if not found.is_settled:
+        if not snapshot.is_settled:
             return Outcome(operation, record)
-        if found.status != AVAILABLE:
-            self._cinder.delete_snapshot(found.id)
+        if snapshot.status != AVAILABLE:
+            self._cinder.delete_snapshot(snapshot.id)
             return Outcome(failed(operation, self._now(), "cinder could not make the snapshot"), record)
-        return Outcome(done(operation, self._now(), snapshot=found.id), record)
+        return Outcome(done(operation, self._now(), snapshot=snapshot.id), record)
 
     def _made_snapshot(self, operation: VolumeOperation) -> CinderSnapshot | None:
         known = self._cinder.snapshots(operation.volume, everybody=True)
@@ -240,7 +240,7 @@ def ask_cinder(operation: VolumeOperation, record: VolumeRecord | None, request:
 
 
 def _or_none(read: Callable[[str], T], name: str) -> T | None:
-    """What Cinder has of that id; None when it has nothing."""
+    """Read something of Cinder's; None when Cinder has nothing of that id."""
     try:
         return read(name)
     except NotFound:

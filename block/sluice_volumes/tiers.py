@@ -121,12 +121,12 @@ def meeting_pools(demands: Demands, pools: Pools, calibrations: Calibrations) ->
 
 def matching_tiers(demands: Demands, tiers: Iterable[Tier], pools: Pools, calibrations: Calibrations) -> list[Tier]:
     """The tiers that promise what is demanded and have a pool for it now, the cheapest first."""
-    found = [
+    matching = [
         one
         for one in tiers
         if _promises(one, demands) and meeting_pools(Demands.of_tier(one, demands.size), pools, calibrations)
     ]
-    return sorted(found, key=lambda tier: (tier.cost, tier.name))
+    return sorted(matching, key=lambda tier: (tier.cost, tier.name))
 
 
 def _promises(tier: Tier, demands: Demands) -> bool:

@@ -38,14 +38,14 @@ class GlobalOptions(ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Called by cliff; what is not known here is the command."""
-        found, unknown = super().parse_known_args(args, namespace)
+        options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"`{unknown[0]}` is no option of sluice; those of a command stand behind it")
-        rest: list[str] = found.rest
+        rest: list[str] = options.rest
         if {"-h", "--help"} & set(rest):
-            found.deferred_help = True
+            options.deferred_help = True
             rest = [word for word in rest if word not in ("-h", "--help")]
-        return found, rest
+        return options, rest
 
 
 class ClientManager:
@@ -88,21 +88,21 @@ class Sluice(App):
         self, description: str | None, version: str | None, argparse_kwargs: dict[str, Any] | None = None
     ) -> ArgumentParser:
         """Called by cliff."""
-        found = GlobalOptions(prog=self.NAME, description=description, add_help=False, allow_abbrev=False)
-        found.add_argument("-h", "--help", action="store_true", dest="deferred_help", help="show help and exit")
-        found.add_argument("--version", action="version", version=f"sluice {version}")
-        found.add_argument("--url", default=os.environ.get("SLUICE_URL", DEFAULT_URL), help="controller (SLUICE_URL)")
-        found.add_argument(
+        parser = GlobalOptions(prog=self.NAME, description=description, add_help=False, allow_abbrev=False)
+        parser.add_argument("-h", "--help", action="store_true", dest="deferred_help", help="show help and exit")
+        parser.add_argument("--version", action="version", version=f"sluice {version}")
+        parser.add_argument("--url", default=os.environ.get("SLUICE_URL", DEFAULT_URL), help="controller (SLUICE_URL)")
+        parser.add_argument(
             "--token-file",
             default=os.environ.get("SLUICE_TOKEN_FILE", ""),
             metavar="FILE",
             help="file with the admin token (SLUICE_TOKEN_FILE)",
         )
-        found.add_argument("--timeout", type=float, default=TIMEOUT, metavar="SECONDS", help="for each answer")
-        found.add_argument("--json", action="store_true", help="print the controller's JSON as it came")
-        found.add_argument("--debug", action="store_true", help="show tracebacks")
-        found.add_argument("rest", nargs=argparse.REMAINDER, metavar="COMMAND", help="and its arguments")
-        return found
+        parser.add_argument("--timeout", type=float, default=TIMEOUT, metavar="SECONDS", help="for each answer")
+        parser.add_argument("--json", action="store_true", help="print the controller's JSON as it came")
+        parser.add_argument("--debug", action="store_true", help="show tracebacks")
+        parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="COMMAND", help="and its arguments")
+        return parser
 
     def configure_logging(self) -> None:
         """Called by cliff: errors go to standard error in a line of ours, and the library's tries nowhere."""

@@ -70,10 +70,10 @@ class Options:
             name = _SPELLED.get(field.name, field.name)
             if name.lower() in folded:
                 values[field.name] = _parse(name, folded[name.lower()], field.default)
-        found = cls(**values)
-        if not (found.url and found.token) and not (found.auth_url and found.user and found.key):
+        options = cls(**values)
+        if not (options.url and options.token) and not (options.auth_url and options.user and options.key):
             raise SluiceReadError("options url and token are needed, or auth_url, user and key")
-        return found
+        return options
 
 
 def _parse(name: str, text: str, default: Any) -> Any:

@@ -28,32 +28,32 @@ _EXACT: Final = 1 << 53
 LONGEST: Final = 4000
 
 
-def condition(one: ds.Filter, types: Mapping[str, DataType], names: Mapping[str, str]) -> str | None:
-    """``one`` as a condition, None when Spark must do it alone.
+def condition(pushed: ds.Filter, types: Mapping[str, DataType], names: Mapping[str, str]) -> str | None:
+    """``pushed`` as a condition, None when Spark must do it alone.
 
     :param types: of the columns, by name
     :param names: what the columns are called in the condition
     """
-    if isinstance(one, ds.Not):
-        if isinstance(one.child, ds.Not | ds.IsNotNull | ds.EqualNullSafe):
+    if isinstance(pushed, ds.Not):
+        if isinstance(pushed.child, ds.Not | ds.IsNotNull | ds.EqualNullSafe):
             return None
-        inner = condition(one.child, types, names)
+        inner = condition(pushed.child, types, names)
         return None if inner is None else f"NOT ({inner})"
-    path: tuple[str, ...] = getattr(one, "attribute", ())
+    path: tuple[str, ...] = getattr(pushed, "attribute", ())
     if len(path) != 1 or path[0] not in names:
         return None
     column, kind = names[path[0]], types[path[0]]
-    if isinstance(one, ds.IsNotNull):
+    if isinstance(pushed, ds.IsNotNull):
         return f"{column} IS NOT NULL"
-    if isinstance(one, ds.In):
-        values = [_literal(value, kind) for value in one.value if value is not None]
+    if isinstance(pushed, ds.In):
+        values = [_literal(value, kind) for value in pushed.value if value is not None]
         known = [value for value in values if value is not None]
         return f"{column} IN ({', '.join(known)})" if known and len(known) == len(values) else None
-    if type(one) in _COMPARISONS:
-        literal = _literal(getattr(one, "value", None), kind)
-        return None if literal is None else f"{column} {_COMPARISONS[type(one)]} {literal}"
-    if isinstance(one, ds.StringStartsWith | ds.StringEndsWith | ds.StringContains) and isinstance(kind, StringType):
-        return f"{column} LIKE {_pattern(one)}"
+    if type(pushed) in _COMPARISONS:
+        literal = _literal(getattr(pushed, "value", None), kind)
+        return None if literal is None else f"{column} {_COMPARISONS[type(pushed)]} {literal}"
+    if isinstance(pushed, ds.StringStartsWith | ds.StringEndsWith | ds.StringContains) and isinstance(kind, StringType):
+        return f"{column} LIKE {_pattern(pushed)}"
     return None
 
 
@@ -69,10 +69,10 @@ def _literal(value: Any, kind: DataType) -> str | None:
     return None
 
 
-def _pattern(one: ds.StringStartsWith | ds.StringEndsWith | ds.StringContains) -> str:
-    escaped = one.value.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-    before = "" if isinstance(one, ds.StringStartsWith) else "%"
-    after = "" if isinstance(one, ds.StringEndsWith) else "%"
+def _pattern(pushed: ds.StringStartsWith | ds.StringEndsWith | ds.StringContains) -> str:
+    escaped = pushed.value.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    before = "" if isinstance(pushed, ds.StringStartsWith) else "%"
+    after = "" if isinstance(pushed, ds.StringEndsWith) else "%"
     return f"{_text(before + escaped + after)} ESCAPE '!'"
 
 

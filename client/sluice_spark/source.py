@@ -140,14 +140,14 @@ class Wish:
 
 def form(options: Options) -> list[str]:
     """What must be said of the form of the objects; what a store takes for granted is not said."""
-    found = [] if options.header else ["header=no"]
+    form_options = [] if options.header else ["header=no"]
     if not options.multiline:
-        found.append("multiline=no")
+        form_options.append("multiline=no")
     if options.delimiter != ",":
-        found.append(f"delimiter={_DELIMITERS.get(options.delimiter, options.delimiter)}")
+        form_options.append(f"delimiter={_DELIMITERS.get(options.delimiter, options.delimiter)}")
     if options.quote != '"':
-        found.append(f"quote={_QUOTES.get(options.quote, options.quote)}")
-    return found
+        form_options.append(f"quote={_QUOTES.get(options.quote, options.quote)}")
+    return form_options
 
 
 def header_of(store: Store, options: Options, name: str) -> list[str]:

@@ -43,7 +43,7 @@ ProblemKey = tuple[str, str, str]
 
 
 def key_of(event: Event) -> ProblemKey:
-    """What tells this problem from the other ones of its node."""
+    """What distinguishes a problem from the other ones of its node."""
     return event.kind, event.policy, event.subject
 
 
@@ -60,10 +60,10 @@ def away_event(report: NodeReport, now: float) -> Event:
 
 def problems_of(report: NodeReport, now: float) -> dict[ProblemKey, Event]:
     """All that is wrong with a node whose agent reports; of several refusals of one policy the first."""
-    found: dict[ProblemKey, Event] = {}
+    problems: dict[ProblemKey, Event] = {}
     for event in (*_of_state(report, now), *_of_refusals(report, now), *_of_parts(report, now)):
-        found.setdefault(key_of(event), event)
-    return found
+        problems.setdefault(key_of(event), event)
+    return problems
 
 
 def _of_state(report: NodeReport, now: float) -> Iterator[Event]:
@@ -151,10 +151,10 @@ class NodeWatcher(Service):
         standing: Known = {}
         for report in reports:
             before = self._known.get(report.node, frozenset())
-            found = problems_of(report, now)
-            standing[report.node] = frozenset(found)
+            problems = problems_of(report, now)
+            standing[report.node] = frozenset(problems)
             settled = self._last.get(report.node, frozenset())
-            known[report.node], new = _compare(report, found, before, settled, now, self.timeout)
+            known[report.node], new = _compare(report, problems, before, settled, now, self.timeout)
             events += new
         await self._write(events, known, now)
         self._last = standing
@@ -177,7 +177,7 @@ class NodeWatcher(Service):
 
 def _compare(
     report: NodeReport,
-    found: Mapping[ProblemKey, Event],
+    problems: Mapping[ProblemKey, Event],
     before: frozenset[ProblemKey],
     settled: frozenset[ProblemKey],
     now: float,
@@ -185,16 +185,16 @@ def _compare(
 ) -> tuple[frozenset[ProblemKey], list[Event]]:
     """The problems of a node that are logged from now on, and what to log.
 
-    :param found: problems by its last report
+    :param problems: those of its last report
     :param before: problems that were logged
     :param settled: problems by the report that was read before
     """
     if is_away(report, now, timeout):
         away = away_event(report, now)
         return before | {key_of(away)}, [] if key_of(away) in before else [away]
-    new = [event for key, event in found.items() if key not in before and key in settled]
-    known = (before & found.keys()) | {key_of(event) for event in new}
-    ended = [key for key in before - found.keys() if key[0] in _ENDS]
+    new = [event for key, event in problems.items() if key not in before and key in settled]
+    known = (before & problems.keys()) | {key_of(event) for event in new}
+    ended = [key for key in before - problems.keys() if key[0] in _ENDS]
     if ended and report.state == OK:
         new.append(_well_event(report, now))
     return frozenset(known), new
@@ -209,8 +209,8 @@ def _document(problems: Iterable[ProblemKey]) -> dict[str, Any]:
 
 
 def _parse_known(documents: Mapping[str, Mapping[str, Any]]) -> Known:
-    found: Known = {}
+    known: Known = {}
     for node, data in documents.items():
         rows = data.get("problems", ())
-        found[node] = frozenset((str(kind), str(policy), str(subject)) for kind, policy, subject in rows)
-    return found
+        known[node] = frozenset((str(kind), str(policy), str(subject)) for kind, policy, subject in rows)
+    return known

@@ -36,7 +36,7 @@ class PreconditionFailed(CallerError):
 
 
 class Unchangeable(CallerError):
-    """What is there can be shown and not changed; the message says why."""
+    """The thing can be shown and not changed; the message says why."""
 
     status = 405
 

@@ -122,11 +122,11 @@ def find_template(backend: Backend, keyword: str) -> ActionInfo:
     if backend.motifs is None or not backend.motifs.daemons():
         raise PeerError("motifs: no daemon `sluice-motifs` runs")
     templates = backend.motifs.templates()
-    found = templates.get(keyword.lower())
-    if found is None:
+    template = templates.get(keyword.lower())
+    if template is None:
         hint = near_miss(keyword.lower(), templates, f", expected one of {', '.join(templates)}")
         raise NotFound(f"unknown template `{keyword}`{hint}")
-    return found.info
+    return template.info
 
 
 def identity_text(backend: Backend, caller: Identity, account: str) -> str:

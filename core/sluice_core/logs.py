@@ -46,7 +46,7 @@ def start_logging(level: str, form: str = FORM) -> None:
 
 
 def quote_our_records() -> None:
-    """Write out control characters in what our loggers say in a process of somebody else."""
+    """Escape control characters in what our loggers write in a process of another program."""
     standing = logging.getLogRecordFactory()
     if not isinstance(standing, QuotingRecordFactory):
         logging.setLogRecordFactory(QuotingRecordFactory(OURS, _SWIFTS_LINE_FEED, standing))

@@ -120,10 +120,10 @@ class Candidates:
         :param policy: index of the storage policy, and its name
         """
         first: dict[str, float] = {}
-        for one in self._bounds:
-            if one.method == method and one.storage_policy.casefold() in ("", str(policy), name.casefold()):
-                kept_at = one.side if method == GET else PROXY
-                first.setdefault(one.level, one.ceiling if kept_at == side else 0.0)
+        for bound in self._bounds:
+            if bound.method == method and bound.storage_policy.casefold() in ("", str(policy), name.casefold()):
+                kept_at = bound.side if method == GET else PROXY
+                first.setdefault(bound.level, bound.ceiling if kept_at == side else 0.0)
         return min(filter(None, first.values()), default=0.0)
 
     def undecided(self, kind: str, facts: Facts) -> list[Assignment]:
@@ -139,12 +139,12 @@ class Candidates:
 
 
 def _resolve(kinds: Mapping[str, list[_Rank]], holds: Callable[[Test], bool]) -> Pipelines:
-    found: Pipelines = {}
+    pipelines: Pipelines = {}
     for kind, ranks in kinds.items():
         pipeline = _RESOLVERS.get(kind, _one_kind)(ranks, holds)
         if pipeline:
-            found[kind] = pipeline
-    return found
+            pipelines[kind] = pipeline
+    return pipelines
 
 
 def _no_facts(test: Test) -> bool:
@@ -164,7 +164,7 @@ def _bounds(ranks: Iterable[_Rank]) -> tuple[Objective, ...]:
 
 
 def _readable(said: Assignment) -> tuple[Objective, ...]:
-    """What it promises; nothing when it cannot be read, as for who divides, who tells: no request ends for that."""
+    """The objectives of an assignment; none when it cannot be read, since no request ends for that."""
     try:
         return tuple(one for one in objectives(said) if 0 <= one.ceiling < inf)
     except (TypeError, ValueError):
@@ -229,15 +229,15 @@ def _winners(rank: _Rank, holds: Callable[[Test], bool]) -> tuple[Iterable[Assig
     """What one scope promises, and whether it ends what wider scopes of its level do."""
     winners: dict[Identity, Assignment] = {}
     ended = False
-    for one, test in rank:  # oldest first, so the newest stays
+    for assignment, test in rank:  # oldest first, so the newest stays
         if not holds(test):
             continue
-        if one.verb == "delete":
+        if assignment.verb == "delete":
             ended = True
             winners.clear()
         else:
-            key = identity(one.keyword, one.params)
-            winners[key] = one
+            key = identity(assignment.keyword, assignment.params)
+            winners[key] = assignment
             ended = ended and bool(key[1])  # for all storage policies: the newer says it all again
     return winners.values(), ended
 

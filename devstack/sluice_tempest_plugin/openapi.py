@@ -103,11 +103,13 @@ def _operations(document: Mapping[str, Any]) -> Iterator[Operation]:
     for path, methods in document["paths"].items():
         for method in _METHODS:
             if method in methods:
-                found = methods[method]
-                parameters = {_argument(one["name"]): (one["in"], one["name"]) for one in found.get("parameters", ())}
-                content_type = next(iter(found.get("requestBody", {}).get("content", ())), "")
+                described = methods[method]
+                parameters = {
+                    _argument(one["name"]): (one["in"], one["name"]) for one in described.get("parameters", ())
+                }
+                content_type = next(iter(described.get("requestBody", {}).get("content", ())), "")
                 yield Operation(
-                    found["operationId"], method.upper(), path, parameters, content_type, found["responses"]
+                    described["operationId"], method.upper(), path, parameters, content_type, described["responses"]
                 )
 
 

@@ -137,14 +137,14 @@ def _span(written: ast.Action, name: str) -> Span:
 
 def _holders(plans: Iterable[tuple[str, Plan]]) -> _Holders:
     """The first for each place; one that always holds before one with an actor."""
-    found: dict[str, _Holder] = {}
+    first_holders: dict[str, _Holder] = {}
     for who, plan in plans:
         for action in plan.actions:
             if action.kind == BANDWIDTH and _is_of_gets(action):
-                first = found.get(action.place)
+                first = first_holders.get(action.place)
                 if first is None or (plan.condition is True and not first.always):
-                    found[action.place] = _Holder(who, plan.condition is True)
-    return found
+                    first_holders[action.place] = _Holder(who, plan.condition is True)
+    return first_holders
 
 
 def _is_of_gets(action: PlannedAction) -> bool:

@@ -67,7 +67,7 @@ def compile_text(
 
 
 def _limited(problems: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    """At most :data:`MOST_SHOWN`, then one that counts the rest: nobody reads more, and answers stay small."""
+    """At most :data:`MOST_SHOWN` problems, then one that counts the rest, so that answers stay small."""
     if len(problems) <= MOST_SHOWN:
         return problems
     rest = len(problems) - MOST_SHOWN

@@ -249,20 +249,23 @@ def _word_at(text: str, position: int) -> tuple[int, int]:
 def _following(body: str, offered: Iterable[Candidate]) -> Iterator[Candidate]:
     """Those of ``offered`` behind which a sentence that begins with ``body`` can go on."""
     known: dict[tuple[str, bool], bool] = {}
-    for one in offered:
-        sort = (one.text if one.kind in (KEYWORD, SIGN) else one.kind, one.text != one.label)
+    for candidate in offered:
+        sort = (
+            candidate.text if candidate.kind in (KEYWORD, SIGN) else candidate.kind,
+            candidate.text != candidate.label,
+        )
         if sort not in known:
-            known[sort] = _can_follow(body, one)
+            known[sort] = _can_follow(body, candidate)
         if known[sort]:
-            yield one
+            yield candidate
 
 
-def _can_follow(body: str, one: Candidate) -> bool:
+def _can_follow(body: str, candidate: Candidate) -> bool:
     """Whether a sentence that begins with ``body`` and the candidate can go on."""
-    if one.kind == KEYWORD and one.text == "FOR":
+    if candidate.kind == KEYWORD and candidate.text == "FOR":
         return True  # another sentence, or the first word of this one
-    longer = f"{body}{one.text}"
-    if one.text in ("NOT", "("):
+    longer = f"{body}{candidate.text}"
+    if candidate.text in ("NOT", "("):
         masked, sentences = scan(longer, Reporter(longer))
         if exceeds_depth(masked, sentences[-1], Reporter(longer)):
             return False

@@ -84,10 +84,10 @@ def _kind(plan: Plan, catalogue: Catalogue) -> str:
     if not plan.dynamic:
         return "static, in force on all nodes as soon as it is accepted"
     periods: dict[str, list[str]] = {}
-    for one in plan.columns:
-        metric = catalogue.metric(one.metric)
-        read = f"{one.label} (every {format_value(metric.period if metric else 1.0, 'duration')})"
-        periods.setdefault(f" per {plan.granularity}" if not one.level else "", []).append(read)
+    for reading in plan.columns:
+        metric = catalogue.metric(reading.metric)
+        read = f"{reading.label} (every {format_value(metric.period if metric else 1.0, 'duration')})"
+        periods.setdefault(f" per {plan.granularity}" if not reading.level else "", []).append(read)
     watched = [f"{join_words(read, 'and')}{level}" for level, read in sorted(periods.items())]
     return f"dynamic, an actor watches {join_words(watched, 'and')}"
 
@@ -194,7 +194,7 @@ def _order(plan: Plan, catalogue: Catalogue) -> str:
         return ""
     stack = sorted((one for one in filters if one.place == KONNECTOR), key=lambda one: one.stage)
     around, stored, read = [], [], []
-    for one in (one for one in filters if one.place != KONNECTOR):
+    for one in (action for action in filters if action.place != KONNECTOR):
         info = catalogue.action(one.keyword)
         if info and info.on_request:
             around.append(one)

@@ -98,7 +98,7 @@ class DecoderPipe(Pipe):
         return bool(self._waiting[number]) or self._stages[number].behind
 
     def _advance(self, begin: int) -> bytes:
-        """The next output of stage ``begin``, the last one with work, through those behind it."""
+        """The next output of stage ``begin``, the last one with work, through the stages behind it."""
         data = b""
         for number in range(begin, len(self._stages)):
             stage = self._stages[number]

@@ -64,10 +64,10 @@ def load_filters(
     :param failures: takes the reason of each plugin that was left out, by the entry point's name
     :param surroundings: what the process lends to all of them; without it a filter that needs a key has none
     """
-    found = load_plugins(GROUP, BUILT_IN, lambda one: one.info.keyword, _unfit, failures)
+    filters = load_plugins(GROUP, BUILT_IN, lambda one: one.info.keyword, _unfit, failures)
     if surroundings is None:
-        return found
-    return {keyword: one.bound(surroundings) for keyword, one in found.items()}
+        return filters
+    return {keyword: one.bound(surroundings) for keyword, one in filters.items()}
 
 
 def _unfit(plugin: object) -> str:

@@ -152,12 +152,12 @@ def fetch_history(client: Client, metric: str, target: str, wanted: TimeRange) -
     """
     query = {"from": f"{wanted.begin:.0f}", "to": f"{wanted.end:.0f}", "step": wanted.step}
     try:
-        found: list[list[Any]] = client.get(f"/metrics/{metric}/history", target=target, **query)["points"]
+        points: list[list[Any]] = client.get(f"/metrics/{metric}/history", target=target, **query)["points"]
     except ApiError as error:
         if error.status not in (403, 404):
             raise
         return []
-    return found
+    return points
 
 
 def column(points: list[list[Any]], number: int) -> list[Point]:

@@ -58,11 +58,11 @@ def cards(client: Client, request: HttpRequest) -> list[Card]:
     see them.
     """
     counts = client.overview()
-    found = [policies_card(counts["policies"], request), floors_card(client, counts["floors"], request)]
+    all_cards = [policies_card(counts["policies"], request), floors_card(client, counts["floors"], request)]
     cluster = counts["cluster"]
     if cluster is None:
-        return found
-    return [service_card(cluster), nodes_card(client, cluster["nodes"], request), *found]
+        return all_cards
+    return [service_card(cluster), nodes_card(client, cluster["nodes"], request), *all_cards]
 
 
 def service_card(cluster: Mapping[str, Any]) -> Card:

@@ -52,12 +52,12 @@ def write_series(keys: Keys, records: Iterable[SeriesRecord]) -> Operation[None]
 
     A ring that grew step by step would take up to twice its size.
     """
-    found = list(records)
-    if not found:
+    known = list(records)
+    if not known:
         return Operation((), nothing)
-    pairs = [word for one in found for word in (field_of(one.key), one.encode())]
+    pairs = [word for one in known for word in (field_of(one.key), one.encode())]
     commands: list[Command] = [("HSET", keys.metric_series, *pairs), ("EXPIRE", keys.metric_series, RETENTION)]
-    for one in found:
+    for one in known:
         for resolution in resolutions_of(one):
             ring = keys.metric_points(resolution.step, one.id)
             commands += [

@@ -28,17 +28,17 @@ _SIZES: Final = (0, 1, 512, 65_536, 5 << 30)
 _UPLOADS: Final = (b"x", bytes(1024), b"some words, again and again " * 3000, bytes(range(256)) * 256)
 
 
-def check_contract(found: type[Metric]) -> None:
+def check_contract(metric_class: type[Metric]) -> None:
     """Every check of this module."""
     for check in (check_answers, check_level, check_samples, check_responses, check_host):
-        check(found)
+        check(metric_class)
 
 
-def check_answers(found: type[Metric]) -> None:
+def check_answers(metric_class: type[Metric]) -> None:
     """Answers are finite numbers that depend on the arguments only, and those of a total are not negative."""
-    one, other = _create(found), _create(found)
+    one, other = _create(metric_class), _create(metric_class)
     for name, ask in _questions():
-        _check_answer(found, name, one, other, ask)
+        _check_answer(metric_class, name, one, other, ask)
 
 
 def _create(found: type[Metric]) -> Metric:
@@ -55,7 +55,9 @@ def _questions() -> Iterator[tuple[str, Callable[[Metric], float]]]:
                 yield f"{event}(`{method}`, {size})", methodcaller(event, method, size)
 
 
-def _check_answer(found: type[Metric], name: str, one: Metric, other: Metric, ask: Callable[[Metric], float]) -> None:
+def _check_answer(
+    metric_class: type[Metric], name: str, one: Metric, other: Metric, ask: Callable[[Metric], float]
+) -> None:
     with refuse_failures(f"{name} fails"):
         answer = ask(one)
         again = (ask(one), ask(other))
@@ -64,23 +66,23 @@ def _check_answer(found: type[Metric], name: str, one: Metric, other: Metric, as
         raise BadUpload(f"{name} is `{answer!r}`, expected a finite number")
     if again != (answer, answer):
         raise BadUpload(f"{name} is `{answer}` and then `{again[0]}`, expected what depends on the arguments only")
-    if answer < 0 and not found.gauge:
+    if answer < 0 and not metric_class.gauge:
         raise BadUpload(f"{name} is `{answer}`, expected a total that never shrinks")
 
 
-def check_level(found: type[Metric]) -> None:
+def check_level(metric_class: type[Metric]) -> None:
     """A level is back where it was when a request ends."""
-    one = _create(found)
-    for method in METHODS if found.gauge else ():
+    one = _create(metric_class)
+    for method in METHODS if metric_class.gauge else ():
         up, down = one.admitted(method), one.ended(method)
         if up < 0 or up + down != 0:
             raise BadUpload(f"a `{method}` takes the level up by `{up}` and down by `{-down}`, expected the same")
 
 
-def check_samples(found: type[Metric]) -> None:
+def check_samples(metric_class: type[Metric]) -> None:
     """A sample has an amount and a weight that depend on its bytes only."""
-    one, other = _create(found), _create(found)
-    for data in (upload[: found.sample_size] for upload in _UPLOADS if found.sample_size):
+    one, other = _create(metric_class), _create(metric_class)
+    for data in (upload[: metric_class.sample_size] for upload in _UPLOADS if metric_class.sample_size):
         with refuse_failures(f"sampled() of {len(data)} bytes fails"):
             amount, weight = first = one.sampled(data)
             again = (one.sampled(data), other.sampled(data))
@@ -91,10 +93,10 @@ def check_samples(found: type[Metric]) -> None:
             raise BadUpload("sampled() gives another answer for the same bytes")
 
 
-def check_responses(found: type[Metric]) -> None:
+def check_responses(metric_class: type[Metric]) -> None:
     """A response has an amount and a weight that depend on it only; what weighs nothing has no amount."""
-    one, other = _create(found), _create(found)
-    for response in RESPONSES if found.mean or found.quantile else ():
+    one, other = _create(metric_class), _create(metric_class)
+    for response in RESPONSES if metric_class.mean or metric_class.quantile else ():
         with refuse_failures(f"responded({response}) fails"):
             amount, weight = first = one.responded(response)
             again = (one.responded(response), other.responded(response))

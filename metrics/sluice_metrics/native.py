@@ -28,11 +28,11 @@ _NEEDS_EACH_OTHER: Final = "the method `responded` needs `mean` or a `quantile`,
 _LISTS: Final = ("granularities", "aliases")
 
 
-def describe_metric(found: type[Metric]) -> dict[str, Any]:
+def describe_metric(metric_class: type[Metric]) -> dict[str, Any]:
     """The description of a metric for ``Upload.info``: JSON data."""
-    said = {name: getattr(found.info, name) for name in _TOLD}
+    said = {name: getattr(metric_class.info, name) for name in _TOLD}
     lists = {name: list(said[name]) for name in _LISTS}
-    return {**said, **lists, **{name: getattr(found, name) for name in _KINDS}}
+    return {**said, **lists, **{name: getattr(metric_class, name) for name in _KINDS}}
 
 
 def metric_info(upload: Upload) -> MetricInfo:
@@ -53,11 +53,11 @@ def load_metric(upload: Upload, code: bytes) -> type[Metric]:
 
     :raises BadUpload: when it cannot be loaded, or is not what was registered
     """
-    found: type[Metric] = load_class(code, upload.sha256, Metric, upload.main)
-    fault = refusal_reason(found, upload.keyword)
+    metric_class: type[Metric] = load_class(code, upload.sha256, Metric, upload.main)
+    fault = refusal_reason(metric_class, upload.keyword)
     if fault:
         raise BadUpload(fault)
-    return found
+    return metric_class
 
 
 def create_metric(upload: Upload, code: bytes) -> Metric:
@@ -70,32 +70,38 @@ def create_metric(upload: Upload, code: bytes) -> Metric:
         return found()
 
 
-def refusal_reason(found: type[Metric], name: str = "") -> str:
+def refusal_reason(metric_class: type[Metric], name: str = "") -> str:
     """Why a class cannot be the metric ``name``, by its description; empty when it can."""
-    info = getattr(found, "info", None)
+    info = getattr(metric_class, "info", None)
     if not isinstance(info, MetricInfo):
-        return f"class `{found.__name__}` has no `info` that is a MetricInfo"
+        return f"class `{metric_class.__name__}` has no `info` that is a MetricInfo"
     if name and info.name != name:
         return f"the code calls itself `{info.name}`, expected `{name}`"
-    if not isinstance(found.sample_size, int) or not 0 <= found.sample_size <= _MOST_SAMPLED:
-        return f"sample_size `{found.sample_size}`, expected 0 to {_MOST_SAMPLED}"
+    if not isinstance(metric_class.sample_size, int) or not 0 <= metric_class.sample_size <= _MOST_SAMPLED:
+        return f"sample_size `{metric_class.sample_size}`, expected 0 to {_MOST_SAMPLED}"
     levels, known = set(info.granularities), ", ".join(WITH_OBJECTS)
-    kinds = [name for name in _KINDS if getattr(found, name)]
-    over_responses = bool(found.mean or found.quantile)
+    kinds = [name for name in _KINDS if getattr(metric_class, name)]
+    over_responses = bool(metric_class.mean or metric_class.quantile)
     rules = (
         (_is_name(info.name), f"name `{info.name}`, expected upper case letters, digits and `_`"),
         (info.unit in UNITS, f"unit `{info.unit}`, expected one of {', '.join(UNITS)}"),
         (bool(info.help), "it has no `help`"),
         (bool(levels) and levels <= set(WITH_OBJECTS), f"granularities {levels}, expected some of {known}"),
         (info.period == _PERIOD, f"period `{info.period}`, expected {_PERIOD:g}: nodes publish each second"),
-        (isinstance(found.gauge, bool), f"gauge `{found.gauge}`, expected True or False"),
-        (isinstance(found.mean, bool), f"mean `{found.mean}`, expected True or False"),
-        (_is_quantile(found.quantile), f"quantile `{found.quantile}`, expected a number below 1, or 0 for none"),
+        (isinstance(metric_class.gauge, bool), f"gauge `{metric_class.gauge}`, expected True or False"),
+        (isinstance(metric_class.mean, bool), f"mean `{metric_class.mean}`, expected True or False"),
+        (
+            _is_quantile(metric_class.quantile),
+            f"quantile `{metric_class.quantile}`, expected a number below 1, or 0 for none",
+        ),
         (len(kinds) < 2, f"it has {' and '.join(f'`{name}`' for name in kinds)}, expected one of them at most"),
         (not (OBJECT in levels and kinds), "only totals are counted for single objects"),
-        (over_responses == (found.responded is not Metric.responded), _NEEDS_EACH_OTHER),
-        (not found.quantile or info.unit == "seconds", f"unit `{info.unit}`, expected seconds for a quantile of them"),
-        (not (found.sample_size and CLUSTER in levels), "means over samples are not added up to the cluster"),
+        (over_responses == (metric_class.responded is not Metric.responded), _NEEDS_EACH_OTHER),
+        (
+            not metric_class.quantile or info.unit == "seconds",
+            f"unit `{info.unit}`, expected seconds for a quantile of them",
+        ),
+        (not (metric_class.sample_size and CLUSTER in levels), "means over samples are not added up to the cluster"),
     )
     return "; ".join(fault for holds, fault in rules if not holds)
 

@@ -18,17 +18,17 @@ def run_trial(trial: Trial, code: bytes) -> Verdict:
 
     :raises BadUpload: when the code is unfit
     """
-    found: type[Metric] = load_class(code, trial.sha256, Metric, trial.main)
+    metric_class: type[Metric] = load_class(code, trial.sha256, Metric, trial.main)
     with refuse_failures("what it says of itself"):
-        fault = refusal_reason(found, trial.keyword)
+        fault = refusal_reason(metric_class, trial.keyword)
         if fault:
             raise BadUpload(fault)
-        info = describe_metric(found)
+        info = describe_metric(metric_class)
     try:
-        check_contract(found)
+        check_contract(metric_class)
     except BadUpload as error:
-        raise BadUpload(f"metric `{found.info.name}`: {error}") from error
-    return Verdict("", found.__name__, info)
+        raise BadUpload(f"metric `{metric_class.info.name}`: {error}") from error
+    return Verdict("", metric_class.__name__, info)
 
 
 if __name__ == "__main__":

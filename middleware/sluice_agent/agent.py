@@ -41,7 +41,7 @@ _CANCEL_AGAIN: Final = 10.0
 
 
 class Agent:
-    """Everything between one node's Swift workers, Redis and RabbitMQ.
+    """Connects one node's Swift workers with Redis and RabbitMQ.
 
     Without ``settings.socket`` it serves no workers, without ``settings.amqp_url`` it publishes nothing.
     """
@@ -80,7 +80,7 @@ class Agent:
         self._services = [*self._make_services(settings)]
 
     def _make_services(self, settings: Settings) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
-        """What runs until the agent is cancelled, as far as the settings want it."""
+        """Yield the services that run until the agent is cancelled, as far as the settings want them."""
         yield self.follower.run
         yield self._sandboxes.run
         if settings.code_dir:

@@ -44,11 +44,11 @@ def main(argv: Sequence[str]) -> int:
         disks = [Path(name) for name in given.device] or _mounted(_DEVICES)
         if not disks and given.link is None:
             raise OptionError(f"no disk below `{_DEVICES}`: name them with --device, or the network with --link")
-        found = {**_storage(disks, given), **_proxy(given.link, given.copies)}
-        for name, rate in found.items():
+        rates = {**_storage(disks, given), **_proxy(given.link, given.copies)}
+        for name, rate in rates.items():
             print(f"{name} = {write_rate(rate)}")
         if given.write:
-            write_options(given.config, SECTION, {name: write_rate(rate) for name, rate in found.items()})
+            write_options(given.config, SECTION, {name: write_rate(rate) for name, rate in rates.items()})
             _say(f"written to {given.config}; restart the agent")
     except SluiceError as error:
         print(f"sluice-agent calibrate: {error}", file=sys.stderr)

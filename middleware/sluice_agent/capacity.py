@@ -71,15 +71,15 @@ def read_capacity(values: Mapping[str, str]) -> dict[str, dict[str, float]]:
 
     :raises OptionError: naming the option
     """
-    found: dict[str, dict[str, float]] = {}
+    rates: dict[str, dict[str, float]] = {}
     for name, (side, method) in NAMES.items():
         if not values[name]:
             continue
         try:
-            found.setdefault(side, {})[method] = read_rate(values[name])
+            rates.setdefault(side, {})[method] = read_rate(values[name])
         except ValueError as error:
             raise OptionError(f"option `{name}`: {error}") from error
-    return found
+    return rates
 
 
 def _near(number: str, unit: str) -> str:

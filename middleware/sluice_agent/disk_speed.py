@@ -55,10 +55,10 @@ def measure(
 
 def _allowed(path: Path, size: int) -> int:
     try:
-        found = os.statvfs(path)
+        status = os.statvfs(path)
     except OSError as error:
         raise CallerError(f"cannot use `{path}`: {error.strerror}") from error
-    most = min(size, int(found.f_bavail * found.f_frsize * _MODEST))
+    most = min(size, int(status.f_bavail * status.f_frsize * _MODEST))
     if most < CHUNK:
         raise CallerError(f"no room on `{path}`: a tenth of what is free must hold {CHUNK} bytes")
     return most - most % CHUNK

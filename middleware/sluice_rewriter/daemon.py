@@ -114,11 +114,11 @@ class Rewriter:
         self._collect_at = time.monotonic() + _COLLECTING
         keys = self.store.keys
         for job in jobs:
-            found = self.store.run(read_collection(keys, job.request))
-            if found.is_complete:
-                self.store.run(operations.begin_collected(keys, job, found.accounts))
-            elif found.problem and self.store.run(operations.fail_collecting(keys, job, found.problem)):
-                log.error("rewrite `%s` has failed: %s", job.id, found.problem)
+            collection = self.store.run(read_collection(keys, job.request))
+            if collection.is_complete:
+                self.store.run(operations.begin_collected(keys, job, collection.accounts))
+            elif collection.problem and self.store.run(operations.fail_collecting(keys, job, collection.problem)):
+                log.error("rewrite `%s` has failed: %s", job.id, collection.problem)
 
     def _work(self, job: RewriteJob, unit: RewriteUnit) -> None:
         end = time.monotonic() + TURN

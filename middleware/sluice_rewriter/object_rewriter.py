@@ -202,13 +202,13 @@ def _is_stored_by(wanted: UploadFilters | None, stored: StoredObject) -> bool:
 def _without_idle(env: Env, wanted: UploadFilters) -> UploadFilters:
     """Without the first filters that leave the body of ``env`` as it is: they ran in vain, and nothing records that."""
     idle = 0
-    for one in wanted.on_proxy:
-        if not 0 < one.decides_within <= encoding.BATCH:
+    for step in wanted.on_proxy:
+        if not 0 < step.decides_within <= encoding.BATCH:
             break
-        sample = _read_sample(env, one.decides_within)
-        stream = one.encoder(wanted.hint)
+        sample = _read_sample(env, step.decides_within)
+        stream = step.encoder(wanted.hint)
         green.run_in_thread(stream.feed, sample)
-        if len(sample) < one.decides_within:
+        if len(sample) < step.decides_within:
             stream.finish()
         if not stream.transparent:
             break

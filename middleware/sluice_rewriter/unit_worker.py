@@ -79,7 +79,7 @@ class Claim:
         self._valid = False
 
     def release(self) -> None:
-        """Give the unit back, so that another rewriter can claim it at once; without Redis its lease ends by itself."""
+        """Release the unit, so that another rewriter can claim it at once; without Redis its lease ends by itself."""
         self._renewal.kill()
         if self._valid:
             try:

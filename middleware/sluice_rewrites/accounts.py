@@ -252,11 +252,11 @@ def _servers(devices: Iterable[str]) -> frozenset[str]:
 
 def _by_server(devices: Sequence[str]) -> list[str]:
     """``sdb, sdc of 10.0.0.3:6202`` of each server."""
-    found: dict[str, list[str]] = {}
+    by_server: dict[str, list[str]] = {}
     for device in devices:
         server, _, name = device.partition("/")
-        found.setdefault(server, []).append(name)
-    return [f"{', '.join(names)} of {server}" for server, names in sorted(found.items())]
+        by_server.setdefault(server, []).append(name)
+    return [f"{', '.join(names)} of {server}" for server, names in sorted(by_server.items())]
 
 
 def _some(words: Sequence[str]) -> str:

@@ -191,10 +191,10 @@ _NUMBERS: Final = (*_COUNTS, "containers", "containers_done", "objects", "bytes"
 
 
 def _counters(counts: RewriteCounts) -> dict[str, int]:
-    found = {name: getattr(counts, name) for name in _COUNTS}
+    counters = {name: getattr(counts, name) for name in _COUNTS}
     for name in ("skipped", "failed"):
-        found |= {f"{name}{_SEPARATOR}{reason}": number for reason, number in getattr(counts, name).items()}
-    return {name: number for name, number in found.items() if number}
+        counters |= {f"{name}{_SEPARATOR}{reason}": number for reason, number in getattr(counts, name).items()}
+    return {name: number for name, number in counters.items() if number}
 
 
 def _reasons(found: Mapping[str, Any], name: str) -> dict[str, int]:

@@ -86,14 +86,14 @@ def attachments(pipeline: Iterable[Assignment], metadata: Mapping[str, str]) -> 
     :param pipeline: of kind ``motif``, as ``sluice_core.resolve`` gives it
     :param metadata: of the object, by names in lower case, without ``X-Object-Meta-``
     """
-    found = []
-    for one in pipeline:
-        if one.keyword != ATTACH:
+    attached = []
+    for assignment in pipeline:
+        if assignment.keyword != ATTACH:
             continue
-        params = {name: _filled(value, metadata) for name, value in one.params.items() if name != TEMPLATE}
+        params = {name: _filled(value, metadata) for name, value in assignment.params.items() if name != TEMPLATE}
         if None not in params.values():
-            found.append({TEMPLATE: str(one.params.get(TEMPLATE, "")), "params": params})
-    return found
+            attached.append({TEMPLATE: str(assignment.params.get(TEMPLATE, "")), "params": params})
+    return attached
 
 
 def _filled(value: Scalar, metadata: Mapping[str, str]) -> Scalar | None:

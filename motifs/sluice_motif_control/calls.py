@@ -153,7 +153,7 @@ class MotifClient:
         self._store = store
 
     def call(self, verb: str, timeout: float = TIMEOUT, **arguments: Any) -> Any:
-        """Have a daemon do something and wait for the answer.
+        """Call a daemon and wait for the answer.
 
         :param verb: one of ``messages.VERBS``
         :param timeout: seconds

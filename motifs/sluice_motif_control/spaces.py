@@ -103,17 +103,17 @@ def space_batches(spaces: Iterable[SpaceStatus], window: int, number: int) -> li
     rates: _Rows = {}
     times: _Rows = {}
     made: _Rows = {}
-    for one in spaces:
-        level = one.level if one.level in _LEVELS else CLUSTER
-        path = "" if one.path == WHOLE_CLUSTER else one.path
-        _add(free, level, path, one.free)
-        _add(targets, level, path, float(max(one.target, 1)))
-        if one.expansions_per_second > 0:
-            _add(times, level, path, one.expansion_time)
-            _add(made, level, path, one.expansions_per_second)
+    for space in spaces:
+        level = space.level if space.level in _LEVELS else CLUSTER
+        path = "" if space.path == WHOLE_CLUSTER else space.path
+        _add(free, level, path, space.free)
+        _add(targets, level, path, float(max(space.target, 1)))
+        if space.expansions_per_second > 0:
+            _add(times, level, path, space.expansion_time)
+            _add(made, level, path, space.expansions_per_second)
         for place in _with_tenant(level, path):
-            _add(contracted, *place, float(one.contracted))
-            _add(rates, *place, one.expansions_per_second)
+            _add(contracted, *place, float(space.contracted))
+            _add(rates, *place, space.expansions_per_second)
     return [
         MetricBatch(REPORTER, FREE_SPACE, window, number, free, weights=targets),
         MetricBatch(REPORTER, CONTRACTED, window, number, contracted),

@@ -50,7 +50,7 @@ class ItemWatcher(Protocol):
     """Is notified of each change of an item, in their order; must not block."""
 
     def changed(self, slot: int, name: str, before: ItemState | None, after: ItemState | None) -> None:
-        """An item is new (``before`` is None), gone (``after`` is None), or something else than before."""
+        """Called when an item is new (``before`` is None), gone (``after`` is None), or has changed."""
 
     def opened(self, slot: int, name: str) -> None:
         """An item was opened."""
@@ -141,7 +141,7 @@ class ItemTable:
             self._seen = bytearray(len(self._names))
 
     def keep(self, name: str) -> None:
-        """An item could not be looked at since the scan began, and stays what it was."""
+        """Keep an item as it was that could not be looked at since the scan began."""
         with self._mutex:
             slot = self._slots.get(name)
             if slot is not None:
@@ -160,7 +160,7 @@ class ItemTable:
                 watcher.scanned()
 
     def note_open(self, name: str, now: float) -> None:
-        """An item was opened; one that is not known is nobody's concern."""
+        """Note that an item was opened; an unknown one is ignored."""
         with self._mutex:
             self._waiting.append((name, now))
             slot = self._slots.get(name) if self._watchers else None

@@ -148,7 +148,7 @@ class Runtime(Observer):
                 self.items.remove(name)
 
     def _acquire(self, held: HeldLeases, name: str) -> None:
-        """Take the lease of an item, which an expansion that has just stored its bytes may hold for a moment more."""
+        """Acquire the lease of an item; an expansion that has just stored its bytes may hold it for a moment."""
         for _ in range(_TRIES):
             if held.acquire({name}):
                 return
@@ -168,7 +168,7 @@ class Runtime(Observer):
         opened.close()
 
     def notify_delete(self, name: str) -> None:
-        """An item is gone; the storage may never say so, and nothing depends on it."""
+        """Forget an item that is gone; the storage need not call this."""
         self.items.remove(name)
 
     @contextmanager

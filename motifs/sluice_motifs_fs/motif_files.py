@@ -200,10 +200,10 @@ class MotifFiles:
     def unlink(self, name: str) -> None:
         """A client deletes a file."""
         with self.files.mutex:
-            found = os.lstat(name)
+            status = os.lstat(name)
             os.unlink(name)
-            if found.st_nlink == 1:
-                self.files.sizes.remove(found.st_ino)
+            if status.st_nlink == 1:
+                self.files.sizes.remove(status.st_ino)
         self.runtime.forget(name)
 
     def rename(self, name: str, to: str) -> None:

@@ -155,7 +155,7 @@ class Elasticity:
             self._changed.notify_all()
 
     def _next_job(self, fills: bool) -> Job | None:
-        """What is to be done now to keep the limit, or to fill what is spare below it."""
+        """The next job to keep the limit, or to fill spare space below it."""
         with self._changed:
             space = self._keeper.spaces.get(PATH)
             if space is not None and self._exceeded != fills:
@@ -176,7 +176,7 @@ class Elasticity:
             self.enforce()
 
     def _wait_for_job(self) -> Job | None:
-        """What fills spare space; None after :meth:`stop`."""
+        """Wait for a job that fills spare space; None after :meth:`stop`."""
         with self._changed:
             while not self._closed:
                 job = self._next_job(fills=True)

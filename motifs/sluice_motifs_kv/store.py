@@ -258,7 +258,7 @@ class StoreSnapshot(Reader):
             raise self._unreadable(error) from error
 
     def close(self) -> None:
-        """Let LevelDB drop what only this snapshot kept."""
+        """Release the snapshot, so that LevelDB drops what only it kept."""
         self._metadata.close()
         self._values.close()
 

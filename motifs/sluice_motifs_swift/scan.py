@@ -79,17 +79,17 @@ class Scan(PeriodicService):
 class NewItems(PeriodicService):
     """A service: looks at objects to which clients attach motifs; :meth:`note` may be called by any green thread.
 
-    :param found: takes the name of an object that is there with its motifs, and its record; what was noted before it
+    :param on_item: takes the name of an object that is there with its motifs, and its record; what was noted before it
         was written may have been forgotten since
     """
 
     failure = "objects with new motifs are not looked at"
     delay = retry = _SLICE
 
-    def __init__(self, runtime: Runtime, shim: Shim, found: Callable[[str, Record], object]) -> None:
+    def __init__(self, runtime: Runtime, shim: Shim, on_item: Callable[[str, Record], object]) -> None:
         self._runtime = runtime
         self._shim = shim
-        self._found = found
+        self._found = on_item
         self._waiting: list[tuple[float, int, str]] = []
         self._now = 0.0
 

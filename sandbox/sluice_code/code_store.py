@@ -117,8 +117,8 @@ class CodeStore:
             raise NotFound(f"code `{sha256}` is not on this node") from error
         except OSError as error:
             raise PeerError(f"code `{sha256}` cannot be read on this node: {error.strerror}") from error
-        found = hashlib.sha256(code).hexdigest()
-        if found != sha256:
+        actual = hashlib.sha256(code).hexdigest()
+        if actual != sha256:
             path.unlink(missing_ok=True)
-            raise WrongDigest(f"code `{sha256}` has SHA-256 `{found}` on this node, and was removed")
+            raise WrongDigest(f"code `{sha256}` has SHA-256 `{actual}` on this node, and was removed")
         return code

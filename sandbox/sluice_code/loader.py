@@ -106,23 +106,23 @@ def load_class(code: bytes, sha256: str, base: type, main: str = "") -> type:
     """
     name = f"sluice_uploaded_{sha256}"
     module = _module(code, name, f"{_ORIGIN} {sha256[:12]}>")
-    found = {
+    classes = {
         one.__name__: one
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, base) and one.__module__ == name
     }
     if main:
-        if main in found:
-            return found[main]
-        there = f", it has {', '.join(sorted(found))}" if found else ""
+        if main in classes:
+            return classes[main]
+        there = f", it has {', '.join(sorted(classes))}" if classes else ""
         what = "is no" if main in vars(module) else "is missing, expected a"
         raise BadUpload(f"class `{main}` {what} subclass of {base.__name__}{there}")
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if not found:
+    if len(classes) == 1:
+        return next(iter(classes.values()))
+    if not classes:
         raise BadUpload(f"the code has no subclass of {base.__name__}")
     raise BadUpload(
-        f"the code has several subclasses of {base.__name__}: {', '.join(sorted(found))}; name one with `main`"
+        f"the code has several subclasses of {base.__name__}: {', '.join(sorted(classes))}; name one with `main`"
     )
 
 

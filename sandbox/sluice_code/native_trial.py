@@ -168,10 +168,10 @@ def _limit() -> None:
 
 
 def _judge_controller(trial: Trial, code: bytes) -> Verdict:
-    found: type[Controller] = load_class(code, trial.sha256, Controller, trial.main)
-    info = getattr(found, "info", None)
+    controller_class: type[Controller] = load_class(code, trial.sha256, Controller, trial.main)
+    info = getattr(controller_class, "info", None)
     if not isinstance(info, ControllerInfo):
-        raise BadUpload(f"class `{found.__name__}` has no `info` that is a ControllerInfo")
+        raise BadUpload(f"class `{controller_class.__name__}` has no `info` that is a ControllerInfo")
     if trial.keyword and info.name != trial.keyword:
         raise BadUpload(f"the code calls itself `{info.name}`, expected `{trial.keyword}`")
     if not info.period >= 1:
@@ -180,13 +180,13 @@ def _judge_controller(trial: Trial, code: bytes) -> Verdict:
     if unknown:
         raise BadUpload(f"it allocates `{unknown[0]}`, expected {' or '.join(ALLOCATED_METHODS)}")
     try:
-        list(found().compute_assignments(Observation(0.0)))
+        list(controller_class().compute_assignments(Observation(0.0)))
     except Exception as error:
         raise BadUpload(f"it fails when nothing is known yet: {type(error).__name__}: {error}") from error
     told: dict[str, Any] = {"metrics": list(info.metrics), "period": info.period, "help": info.help}
     if info.bandwidth or info.allocates:
         told |= {"bandwidth": True, "allocates": list(info.allocates)}
-    return Verdict("", found.__name__, told)
+    return Verdict("", controller_class.__name__, told)
 
 
 if __name__ == "__main__":

@@ -27,19 +27,19 @@ def load_plugins(
     :param unfit: why a loaded object cannot be used; empty when it can
     :param failures: takes the reason of each plugin that was left out, by the entry point's name
     """
-    found = {name_of(one): one for one in built_in}
+    plugins = {name_of(one): one for one in built_in}
     for entry in entry_points(group=group):
         try:
             plugin = entry.load()
             reason = unfit(plugin)
-            if not reason and found.get(name_of(plugin), plugin) is not plugin:
+            if not reason and plugins.get(name_of(plugin), plugin) is not plugin:
                 reason = f"name `{name_of(plugin)}` is taken"
         except Exception as error:  # noqa: BLE001  a stranger's import may raise anything; it is reported
             reason = f"{type(error).__name__}: {error}"
         if not reason:
-            found[name_of(plugin)] = plugin
+            plugins[name_of(plugin)] = plugin
             continue
         _log.warning("plugin `%s` (%s) of `%s` is left out: %s", entry.name, entry.value, group, reason)
         if failures is not None:
             failures[entry.name] = reason
-    return found
+    return plugins

@@ -82,36 +82,36 @@ class ProvenCode(Generic[T]):
     def _renew(self, upload: Upload) -> bool:
         known = self._made.get(upload.keyword)
         for revision in (upload.current, *upload.revisions):
-            one = _essence(upload.at(revision))
+            essence = _essence(upload.at(revision))
             self._waiting = self._waiting or revision.number != upload.revision
-            if known is not None and known.upload == one:
+            if known is not None and known.upload == essence:
                 return False
-            loaded = self._loaded(one)
+            loaded = self._loaded(essence)
             if loaded is not None:
-                self._made[upload.keyword] = _Made(one, loaded)
+                self._made[upload.keyword] = _Made(essence, loaded)
                 return True
         self._waiting = True
         if known is None:
             self._say(upload.keyword, "no revision of it is proven on this node yet", logging.INFO)
         return False
 
-    def _loaded(self, one: Upload) -> T | None:
+    def _loaded(self, upload: Upload) -> T | None:
         """None when it is not proven here, or fails."""
-        name = one.keyword, one.sha256, one.main
+        name = upload.keyword, upload.sha256, upload.main
         if name in self._failed:
             return None
         try:
-            if not one.sha256 or not self._store.is_proven(one.sha256, self._kind, one.main):
+            if not upload.sha256 or not self._store.is_proven(upload.sha256, self._kind, upload.main):
                 return None
-            found = self._load(one, self._store.read(one.sha256))
+            found = self._load(upload, self._store.read(upload.sha256))
         except BadUpload as error:
             self._failed.add(name)
-            self._say(one.keyword, f"revision {one.revision} is left out: {error}", logging.ERROR)
+            self._say(upload.keyword, f"revision {upload.revision} is left out: {error}", logging.ERROR)
             return None
         except (SluiceError, OSError) as error:
-            self._say(one.keyword, f"revision {one.revision} is left out: {error}", logging.ERROR)
+            self._say(upload.keyword, f"revision {upload.revision} is left out: {error}", logging.ERROR)
             return None
-        self._say(one.keyword, f"revision {one.revision} is in use", logging.INFO)
+        self._say(upload.keyword, f"revision {upload.revision} is in use", logging.INFO)
         return found
 
     def _say(self, keyword: str, what: str, level: int) -> None:

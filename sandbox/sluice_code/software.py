@@ -29,12 +29,12 @@ _DIGITS: Final = 10
 def software() -> str:
     """Name, version and digest of what is installed."""
     try:
-        found = metadata.distribution(DISTRIBUTION)
+        distribution = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError:
         return f"{DISTRIBUTION}, not installed"
-    packages = (found.read_text("top_level.txt") or "").split()
-    files = dict(_recorded(found, packages)) or dict(_read(packages))
-    return f"{DISTRIBUTION} {found.version}+{code_digest(files.items())}"
+    packages = (distribution.read_text("top_level.txt") or "").split()
+    files = dict(_recorded(distribution, packages)) or dict(_read(packages))
+    return f"{DISTRIBUTION} {distribution.version}+{code_digest(files.items())}"
 
 
 def code_digest(files: Iterable[tuple[str, str]]) -> str:
@@ -48,10 +48,10 @@ def code_digest(files: Iterable[tuple[str, str]]) -> str:
     return whole.hexdigest()[:_DIGITS]
 
 
-def _recorded(found: metadata.Distribution, packages: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _recorded(distribution: metadata.Distribution, packages: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The files of ``packages`` in the RECORD of an installed wheel; none of an editable installation."""
     names = frozenset(packages)
-    for one in found.files or ():
+    for one in distribution.files or ():
         if one.parts[0] in names and one.suffix in CODE and one.hash is not None:
             yield str(PurePosixPath(one)), one.hash.value
 

@@ -73,13 +73,13 @@ def describe_volume_filter(upload: Upload) -> ActionInfo:
     )
 
 
-def _check_parameter(keyword: str, one: Parameter) -> None:
-    if not isinstance(one.name, str) or not _PARAMETER.fullmatch(one.name):
+def _check_parameter(keyword: str, param: Parameter) -> None:
+    if not isinstance(param.name, str) or not _PARAMETER.fullmatch(param.name):
         raise BadUpload(
-            f"parameter `{one.name}` of filter `{keyword}`, expected a name in lower case as nbdkit's parameters have"
+            f"parameter `{param.name}` of filter `{keyword}`, expected a name in lower case as nbdkit's parameters have"
         )
-    if one.type not in _TYPES:
-        raise BadUpload(f"parameter `{one.name}` of filter `{keyword}` is of type `{one.type}`, expected {_TYPES}")
+    if param.type not in _TYPES:
+        raise BadUpload(f"parameter `{param.name}` of filter `{keyword}` is of type `{param.type}`, expected {_TYPES}")
 
 
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")

@@ -94,10 +94,10 @@ def load_filter(upload: Upload, store: CodeStore, team: SandboxTeam) -> type[Iso
     return found
 
 
-def _uploaded(one: Filter) -> IsolatedFilter:
-    if not isinstance(one, IsolatedFilter):
-        raise FilterError(f"filter `{one.info.keyword}` is not an uploaded one")
-    return one
+def _uploaded(filter_class: Filter) -> IsolatedFilter:
+    if not isinstance(filter_class, IsolatedFilter):
+        raise FilterError(f"filter `{filter_class.info.keyword}` is not an uploaded one")
+    return filter_class
 
 
 def _do(one: IsolatedFilter) -> Step:

@@ -58,7 +58,9 @@ class _Guarded:
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
-        """The output before the newest: who knows the length must not have all of it while the end is unproven."""
+        """Return the output before the newest: a reader who knows the length must not have all while the end is
+        unproven.
+        """
         self.taken.add(data)
         out = self._pass(self._open().feed(data))
         if not out:

@@ -82,15 +82,15 @@ class InstalledFilters:
         registered = [one for one in uploads if self._is_isolated(one)]
         wanted = [self._at_hand(one) for one in registered]
         self._behind = wanted != registered
-        found: dict[str, type[Filter]] = {}
+        isolated: dict[str, type[Filter]] = {}
         failures: dict[str, str] = {}
-        for one in wanted:
-            if known[one.keyword] == one:
+        for upload in wanted:
+            if known[upload.keyword] == upload:
                 continue
             try:
-                found[one.keyword] = self._isolated(one)
+                isolated[upload.keyword] = self._isolated(upload)
             except SluiceError as error:
-                failures[one.keyword] = str(error)
+                failures[upload.keyword] = str(error)
         gone = set(self.filters) - set(self._built_in) - {one.keyword for one in wanted} - set(native)
         for keyword, reason in failures.items():
             if self._failures.get(keyword) != reason:
@@ -98,9 +98,9 @@ class InstalledFilters:
         self._taken, self._failures = uploads, failures
         for keyword in gone:
             del self.filters[keyword]
-        self.filters.update(found)
+        self.filters.update(isolated)
         self.filters.update(native)
-        return bool(found or gone or changed)
+        return bool(isolated or gone or changed)
 
     def revision(self, keyword: str, sha256: str) -> type[Filter] | None:
         """The uploaded filter ``keyword`` as it is with the code ``sha256``, which its user has accepted; None when no
@@ -121,11 +121,11 @@ class InstalledFilters:
         running = getattr(current, "upload", None)
         if running is not None and running.sha256 == sha256:
             return current
-        found = next((one for one in (uploaded.current, *uploaded.revisions) if one.sha256 == sha256), None)
-        if found is None or not self._is_isolated(uploaded):
+        revision = next((one for one in (uploaded.current, *uploaded.revisions) if one.sha256 == sha256), None)
+        if revision is None or not self._is_isolated(uploaded):
             raise NotFound(f"filter `{keyword}` has no revision with the code `{sha256}` here")
         if sha256 not in self._revisions:
-            self._revisions[sha256] = self._isolated(uploaded.at(found))
+            self._revisions[sha256] = self._isolated(uploaded.at(revision))
         return self._revisions[sha256]
 
     def _is_isolated(self, upload: Upload) -> bool:
@@ -133,7 +133,7 @@ class InstalledFilters:
         return ours and bool(upload.sha256) and upload.keyword not in self._built_in
 
     def _at_hand(self, upload: Upload) -> Upload:
-        """As it is in the newest revision whose code is here; as it should be where there is none at all."""
+        """The upload in the newest revision whose code is here; as it should be when there is none."""
         store = self._store
         if store is None or getattr(self.filters.get(upload.keyword), "upload", None) == upload:
             return upload

@@ -56,7 +56,7 @@ def wait(readers: Sequence[int], writers: Sequence[int], timeout: float) -> bool
 
 
 def pause(seconds: float) -> None:
-    """Let ``seconds`` go by."""
+    """Sleep for ``seconds``, without green threads."""
     select.select([], [], [], seconds)
 
 

@@ -25,7 +25,7 @@ def pool_name(host: str) -> str:
 
 
 def consumer(connector: Mapping[str, Any]) -> str:
-    """What tells the consumer from others, the same for each request of one attachment."""
+    """Return what identifies the consumer; it is the same for each request of one attachment."""
     return json.dumps([str(connector.get(key) or "") for key in _CONNECTOR_KEYS])
 
 
@@ -58,7 +58,7 @@ def run(command: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def translated(name: str) -> Iterator[None]:
-    """What goes wrong with the volume or snapshot ``name``, as Cinder's exception.
+    """Translate errors about the volume or snapshot ``name`` to Cinder's exceptions.
 
     :raises VolumeBackendAPIException: for what files and exports raise
     """

@@ -47,7 +47,7 @@ class NbdkitProcess:
             time.sleep(_POLL_SECONDS)
 
     def pid(self) -> int | None:
-        """Its pid while it lives."""
+        """The process id; None when the process does not run."""
         try:
             pid = int(self.pid_file.read_text(encoding="ascii"))
         except (FileNotFoundError, ValueError):  # absent, or not written yet
@@ -55,7 +55,7 @@ class NbdkitProcess:
         return pid if self._is_ours(pid) else None
 
     def pause(self) -> None:
-        """It answers nothing until :meth:`resume`; what it wrote into the file so far is all it does write."""
+        """Stop the process until :meth:`resume`; it writes nothing to the file meanwhile."""
         pid = self.pid()
         if pid is not None and self._signal(signal.SIGSTOP):
             while _running_threads(pid):
@@ -66,7 +66,7 @@ class NbdkitProcess:
         self._signal(signal.SIGCONT)
 
     def end(self) -> None:
-        """End it, paused or not, and return when it is gone."""
+        """End the process, paused or not, and return when it is gone."""
         for number, limit in ((signal.SIGTERM, _TERM_LIMIT), (signal.SIGKILL, _KILL_LIMIT)):
             self._signal(number)
             self.resume()
@@ -89,7 +89,7 @@ class NbdkitProcess:
         return os.fsencode(self._option()) in words
 
     def _signal(self, number: int) -> bool:
-        """Send ``number``; False when there is nobody."""
+        """Send signal ``number``; return False when the process is gone."""
         pid = self.pid()
         if pid is None:
             return False

@@ -168,7 +168,7 @@ class ExportDaemon:
         return next(int(node["image"]["virtual-size"]) for node in nodes if node["node-name"] == _NODE)
 
     def show_size(self) -> bool:
-        """Have those who connect from now on see the size that it has now.
+        """Show the present size to clients that connect from now on.
 
         :returns: False while somebody is connected: all see the size of before
         :raises PeerError: when it does not answer
@@ -254,10 +254,10 @@ class VolumeExport(Protocol):
         """The socket of the stack that a front uses."""
 
     def swap(self, stack: Path) -> None:
-        """Have the front use another stack."""
+        """Switch the front to another stack."""
 
     def break_off(self) -> None:
-        """Have users get I/O errors."""
+        """Make users get I/O errors."""
 
     def end(self) -> None:
         """End all of it."""
@@ -339,14 +339,14 @@ class ExportedDevice:
         return self.front.stack() if self.front.process() is not None else None
 
     def swap(self, stack: Path) -> None:
-        """Have the front use the stack at a socket.
+        """Switch the front to the stack at a socket.
 
         :raises PeerError: when it does not; it goes on with the one before
         """
         self.front.swap(stack)
 
     def break_off(self) -> None:
-        """Have users get I/O errors.
+        """Make users get I/O errors.
 
         :raises PeerError: when the front does not end
         """

@@ -135,10 +135,10 @@ class FuseDevice:
         """It has no front that would use the one stack or the other."""
 
     def swap(self, stack: Path) -> None:
-        """A stack takes the place of another by itself."""
+        """Do nothing: a stack replaces another one by itself."""
 
     def break_off(self) -> None:
-        """Have users get I/O errors, once the stack has ended, too.
+        """Make users get I/O errors, also once the stack has ended.
 
         :raises PeerError: when the keeper does not end
         """

@@ -59,11 +59,11 @@ def size(device: str) -> int:
 
 def by_file() -> dict[str, str]:
     """File → the path of the loop device over it."""
-    found = {}
+    devices = {}
     for backing in _SYSTEM.glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):  # it went meanwhile
-            found[backing.read_text(encoding="utf-8").rstrip("\n")] = str(_DEVICES / backing.parts[-3])
-    return found
+            devices[backing.read_text(encoding="utf-8").rstrip("\n")] = str(_DEVICES / backing.parts[-3])
+    return devices
 
 
 def find(file: Path) -> str:
@@ -82,7 +82,7 @@ def remove(device: str) -> None:
 
 
 def check_unused(device: str) -> None:
-    """Who only looks at devices (udev, losetup) has them open for a moment: a second is waited for that.
+    """Refuse a device in use; programs that only look at devices (udev, losetup) are waited for, a second at most.
 
     :raises Conflict: naming who holds the device: a mount, another device, or a process that has it open
     """
@@ -110,10 +110,10 @@ def _holders(device: str) -> list[str]:
 def users(device: str) -> list[str]:
     """Who holds the device: where it is mounted or swapped on, devices above it, processes that have it open."""
     number = os.stat(device).st_rdev
-    found = [f"mounted on `{place}`" for place in _mounts(number)]
-    found += [f"swap on `{line.split()[0]}`" for line in _swaps() if _is_device(line.split()[0], number)]
-    found += [f"used by `/dev/{one.name}`" for one in (_SYSTEM / Path(device).name / "holders").glob("*")]
-    return found + [f"opened by process {pid} ({name})" for pid, name in _openers(number)]
+    holders = [f"mounted on `{place}`" for place in _mounts(number)]
+    holders += [f"swap on `{line.split()[0]}`" for line in _swaps() if _is_device(line.split()[0], number)]
+    holders += [f"used by `/dev/{one.name}`" for one in (_SYSTEM / Path(device).name / "holders").glob("*")]
+    return holders + [f"opened by process {pid} ({name})" for pid, name in _openers(number)]
 
 
 def _backing_file(device: str) -> str:
@@ -143,11 +143,11 @@ def _is_device(path: str, number: int) -> bool:
 
 
 def _openers(number: int) -> list[tuple[int, str]]:
-    found = []
+    openers = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if any(_is_device(str(one), number) for one in (folder / "fd").iterdir()):
-                found.append((int(folder.name), (folder / "comm").read_text(encoding="utf-8").strip()))
+                openers.append((int(folder.name), (folder / "comm").read_text(encoding="utf-8").strip()))
         except OSError:  # it ended meanwhile
             continue
-    return found
+    return openers

@@ -29,7 +29,7 @@ _LOOKED_AT: Final = 1.0
 
 
 def check_unused(path: Path, server: ProcessRecord) -> None:
-    """Who only looks is waited for.
+    """Refuse while clients are connected; one that only looks is waited for.
 
     :param server: the process that listens on the socket at ``path``
     :raises Conflict: naming the processes that are connected to it
@@ -67,12 +67,12 @@ def _sockets(handle: int, pid: int) -> Iterator[socket.socket]:
 
     :raises OSError: when the kernel does not give them
     """
-    for one in Path(f"/proc/{pid}/fd").iterdir():
+    for descriptor_link in Path(f"/proc/{pid}/fd").iterdir():
         try:
-            is_socket = os.readlink(one).startswith("socket:")
+            is_socket = os.readlink(descriptor_link).startswith("socket:")
         except FileNotFoundError:  # closed meanwhile
             continue
-        descriptor = _duplicate(handle, int(one.name)) if is_socket else None
+        descriptor = _duplicate(handle, int(descriptor_link.name)) if is_socket else None
         if descriptor is not None:
             with socket.socket(fileno=descriptor) as end:
                 yield end

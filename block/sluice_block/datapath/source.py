@@ -82,7 +82,7 @@ class BrickDevice:
         self.record.unlink()
 
     def _load(self, kind: str) -> tuple[Any, tuple[type[Exception], ...]]:
-        """os-brick's connector of a type, and what it raises.
+        """Load os-brick's connector of a type, and what it raises.
 
         :raises CallerError: when os-brick is missing, or does not know the type
         """
@@ -100,10 +100,10 @@ class BrickDevice:
         privileged.default.set_client_mode(False)
         config.CONF.set_default("lock_path", str(self.record.parent.parent), "os_brick")  # all volumes share it
         try:
-            found = connectors.InitiatorConnector.factory(kind.upper(), "", device_scan_attempts=_SCANS)
+            connector = connectors.InitiatorConnector.factory(kind.upper(), "", device_scan_attempts=_SCANS)
         except (exceptions.InvalidConnectorProtocol, ValueError) as error:
             raise CallerError(f"os-brick knows no connections of type `{kind}`") from error
-        return found, (exceptions.BrickException, concurrency.ProcessExecutionError, OSError)
+        return connector, (exceptions.BrickException, concurrency.ProcessExecutionError, OSError)
 
 
 _VOLUME: Final = "source"
@@ -258,7 +258,9 @@ class Source:
         return ["nbd", f"uri=nbd+unix:///{_EXPORT}?socket={quote(str(self._daemon.socket))}"]
 
     def start_stored(self) -> list[str]:
-        """The same for who uses it alone for a moment: nothing stands before it, and nothing is repeated."""
+        """As :meth:`start`, for a caller that uses the source alone for a moment: nothing stands before it or is
+        repeated.
+        """
         server = self._direct()
         return ["nbd", f"socket={server.path}", f"export={server.export}"] if server is not None else self.start()
 
@@ -271,7 +273,7 @@ class Source:
         return self._kind in _THROUGH_QEMU and self._direct() is None and self.process() is None
 
     def locality(self) -> RbdLocality | None:
-        """Where it lies; None when it does not lie in Ceph.
+        """Where the image lies; None when it does not lie in Ceph.
 
         :raises PeerError: when Ceph does not answer
         """

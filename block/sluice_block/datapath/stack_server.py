@@ -75,7 +75,7 @@ class StackServer:
         return self._socket(record.number if record is not None else 0)
 
     def replace(self, arguments: Sequence[str], swap: Callable[[Path], None], descriptors: Sequence[int] = ()) -> None:
-        """Put another one in its place.
+        """Replace the running server by another one.
 
         :param swap: has the front use the one at a socket, if there is a front
         :raises PeerError: when the new one does not start, or the front does not take it; the old one serves on

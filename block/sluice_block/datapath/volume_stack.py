@@ -112,7 +112,7 @@ class VolumeStack:
         self._server.recover(used)
 
     def restart(self, wanted: VolumeAttachment) -> None:
-        """Start it anew, and what has ended of its source; whoever uses it waits.
+        """Start the stack anew, and what has ended of its source; users wait.
 
         :raises SluiceError: as of :meth:`start`
         """
@@ -120,7 +120,7 @@ class VolumeStack:
         self.start(wanted)
 
     def renew(self, wanted: VolumeAttachment) -> None:
-        """Start it anew, and all of its source, which then has the size that it has now; whoever uses it waits.
+        """Start the stack and all of its source anew, which then has its present size; users wait.
 
         :raises SluiceError: as of :meth:`start`
         """
@@ -137,7 +137,7 @@ class VolumeStack:
         return self._server.socket()
 
     def end(self) -> None:
-        """End it, and what its source needs.
+        """End the stack, and what its source needs.
 
         :raises PeerError: when something does not end
         """

@@ -89,7 +89,7 @@ class VolumeRows:
                 known.last = now
 
     def forget_sent(self) -> None:
-        """Another agent listens, which knows nothing yet."""
+        """Forget what was sent: another agent listens, which knows nothing yet."""
         for one in self._volumes.values():
             one.sent = None
 
@@ -125,21 +125,21 @@ def _totals(counters: Counters) -> tuple[int, int, int, int]:
     return counters.read_bytes, counters.written_bytes, counters.reads, counters.writes
 
 
-def _values(one: _Counted) -> tuple[float, ...]:
-    base = _totals(one.base) if one.base is not None else (0, 0, 0, 0)
-    grown = (float(new - old) for new, old in zip(_totals(one.last), base, strict=True))
-    return (*grown, float(one.last.under_way))
+def _values(counted: _Counted) -> tuple[float, ...]:
+    base = _totals(counted.base) if counted.base is not None else (0, 0, 0, 0)
+    grown = (float(new - old) for new, old in zip(_totals(counted.last), base, strict=True))
+    return (*grown, float(counted.last.under_way))
 
 
 def _sketch(counters: Counters, base: Counters | None) -> Sketch:
     """Both histograms as one sketch, less what was in ``base``."""
-    found: Sketch = {}
+    sketch: Sketch = {}
     for name in ("read_latency", "write_latency"):
         histogram = getattr(counters, name)
         if base is not None:
             histogram -= getattr(base, name)
-        merge(found, ((_BUCKETS[number], count) for number, count in enumerate(histogram.buckets) if count))
-    return found
+        merge(sketch, ((_BUCKETS[number], count) for number, count in enumerate(histogram.buckets) if count))
+    return sketch
 
 
 def _changed_sketch(one: _Counted) -> Sketch:
@@ -205,7 +205,7 @@ class AgentLink(AgentConnection):
         self.disconnect()
 
     def tick(self) -> None:
-        """Tell what has changed."""
+        """Send what has changed."""
         self._rows.update(self._read_counters())
         self._renew_hello()
         if self._socket is None:
@@ -223,7 +223,7 @@ class AgentLink(AgentConnection):
             self.tick()
 
     def _renew_hello(self) -> None:
-        """What is true now goes out with the next connection: an agent takes one hello of each."""
+        """Send the present hello with the next connection: an agent takes one hello of each."""
         try:
             uploaded, refused = self._konnector.filters.versions(), self._konnector.filters.refused()
             self._complaint = ""
@@ -247,15 +247,15 @@ class AgentLink(AgentConnection):
             self.disconnect()
 
     def _read_counters(self) -> dict[str, Counters]:
-        found = {}
+        counters = {}
         for volume in self._konnector.volumes():
             attachment = volume.attachment
             if attachment.account:  # else its tenant is not known
                 try:
-                    found[volume_path(attachment.account, attachment.volume)] = volume.counters()
+                    counters[volume_path(attachment.account, attachment.volume)] = volume.counters()
                 except CallerError as error:  # it is being attached or detached
                     log.debug("%s", error)
-        return found
+        return counters
 
     def _send_rows(self, rows: Sequence[Row], now: float) -> bool:
         """Whether the socket took them; the rest waits for the next second."""

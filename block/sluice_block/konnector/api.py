@@ -130,18 +130,18 @@ class KonnectorApi:
             return 500, {"error": "a bug of the konnector, its log says more"}
 
     def health(self, request: Request) -> tuple[int, Any]:
-        """That it answers."""
+        """Answer that the service works."""
         machine = connector_properties(self._ip)
         known = {name: machine[name] for name in ("host", "ip", "initiator") if name in machine}
         return 200, {"status": "ok", "node": self._node, **known, "volumes": len(self._konnector.volumes())}
 
     def show_connector(self, request: Request) -> tuple[int, Any]:
         """The connector dictionary of this machine, for a volume with this ``export`` and each ``filter``."""
-        found = connector_properties(self._ip)
+        properties = connector_properties(self._ip)
         export, filters = request.args.get("export", ""), request.args.getlist("filter")
         if self._konnector.makes_single_requests(export, filters):
-            found[SINGLE_REQUESTS] = True
-        return 200, found
+            properties[SINGLE_REQUESTS] = True
+        return 200, properties
 
     def list_volumes(self, request: Request) -> tuple[int, Any]:
         """All volumes."""

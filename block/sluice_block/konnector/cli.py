@@ -123,12 +123,12 @@ def serve(values: dict[str, Any], source: Path) -> None:
     server.prepare()
     if stopping.is_set():  # cheroot does nothing when it is stopped before it is prepared
         server.stop()
-    for one in services:
-        one.start()
+    for service in services:
+        service.start()
     log.info("konnector serves at `%s`, with %d volumes", run / "api.sock", len(konnector.volumes()))
     server.serve()
-    for one in reversed(services):
-        one.stop()
+    for service in reversed(services):
+        service.stop()
 
 
 class _Service(Protocol):
@@ -193,7 +193,7 @@ def _snapshot_uploads(folder: str) -> Callable[[], Sequence[Upload]]:
 
 
 def _make_folder(run: Path) -> None:
-    """The socket may be opened by whoever reaches it (cheroot), so its folder keeps others out."""
+    """Make the folder of the socket, closed to others: cheroot lets everybody open the socket."""
     if len(os.fsencode(run)) > _LONGEST:
         raise OptionError(
             f"option `run_dir`: `{run}` is {len(os.fsencode(run))} bytes long, expected {_LONGEST} at most: "

@@ -21,7 +21,7 @@ def connector_properties(ip: str, root: Path = Path("/")) -> dict[str, Any]:
     :param ip: its address for others
     :param root: below which the files of the machine are
     """
-    found: dict[str, Any] = {
+    properties: dict[str, Any] = {
         "host": socket.gethostname(),
         "ip": ip,
         "platform": platform.machine(),
@@ -32,14 +32,14 @@ def connector_properties(ip: str, root: Path = Path("/")) -> dict[str, Any]:
     initiator = _read(root / _INITIATOR)
     names = [line.partition("=")[2].strip() for line in initiator.splitlines() if line.startswith("InitiatorName=")]
     if names:
-        found["initiator"] = names[0]
+        properties["initiator"] = names[0]
     if nqn := _read(root / _NQN).strip():
-        found["nqn"] = nqn
+        properties["nqn"] = nqn
     for name, file in (("wwpns", "port_name"), ("wwnns", "node_name")):
         values = [_read(one / file).strip().removeprefix("0x") for one in sorted((root / _FIBRE_CHANNEL).glob("*"))]
         if values:
-            found[name] = values
-    return found
+            properties[name] = values
+    return properties
 
 
 def _read(path: Path) -> str:

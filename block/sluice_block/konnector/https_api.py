@@ -38,13 +38,13 @@ _IDENTITY: Final = {"service_type": "identity", "interface": plugin.AUTH_INTERFA
 
 
 class Unauthorized(CallerError):
-    """Nobody knows who calls."""
+    """The caller is not known."""
 
     status = 401
 
 
 class Forbidden(CallerError):
-    """Who calls may not."""
+    """The caller may not do this."""
 
     status = 403
 
@@ -84,7 +84,7 @@ class TokenChecker:
             raise Forbidden(f"the user of this token has no role {' or '.join(f'`{one}`' for one in ROLES)}")
 
     def _ask(self, token: str) -> tuple[float, frozenset[str]]:
-        """When the token ends, in unix seconds, and its roles."""
+        """Ask Keystone when the token ends, in unix seconds, and for its roles."""
         try:
             answer = self._keystone.get(
                 "/auth/tokens", endpoint_filter=_IDENTITY, headers={"X-Subject-Token": token}

@@ -83,11 +83,11 @@ class Konnector:
         :raises PeerError: when that is not known: its record cannot be read
         """
         with self._lock:
-            found = self._volumes.get(key)
-        if found is None:
+            attached = self._volumes.get(key)
+        if attached is None:
             self._files.check_none(key)
             raise NotFound(f"volume `{key}` is not attached here")
-        return found
+        return attached
 
     def makes_single_requests(self, export: str, filters: Sequence[str]) -> bool:
         """Whether the data path of such a volume has one request under way on each NBD connection to its source.
@@ -162,10 +162,10 @@ class Konnector:
         :raises NotFound: when it is not attached here, or was not measured since this konnector started
         """
         self.volume(key)
-        found = self._measurements.get(key)
-        if found is None:
+        running = self._measurements.get(key)
+        if running is None:
             raise NotFound(f"volume `{key}` is not measured here")
-        return found
+        return running
 
     def confirm(self, key: str, attachment: str) -> AttachedVolume:
         """Attach a volume again that waits for it to be said that its attachment still holds; the next check does it.
@@ -217,7 +217,7 @@ class Konnector:
         return volume
 
     def check(self) -> None:
-        """Bring back what has ended."""
+        """Restart what has ended."""
         devices = loop_devices.by_file()
         for volume in self.volumes():
             if volume.attachment.revoked:

@@ -107,12 +107,12 @@ class Policies:
             self.obey()
 
     def _obey(self, key: str, volume: AttachedVolume) -> None:
-        found = self._snapshot.find_volume(volume.attachment.account, key)
-        if self._snapshot.problem and not found.keywords:
+        pipeline = self._snapshot.find_volume(volume.attachment.account, key)
+        if self._snapshot.problem and not pipeline.keywords:
             return  # it may only be unreadable
-        if self._obeyed.get(key) == (volume, found) or time.monotonic() < self._failed.get(key, 0.0):
+        if self._obeyed.get(key) == (volume, pipeline) or time.monotonic() < self._failed.get(key, 0.0):
             return
-        policy = read_policy(found)
+        policy = read_policy(pipeline)
         try:
             if not volume_changes.set_policy_limits(volume, policy.limits):
                 return  # something is done to it: the next time
@@ -120,7 +120,7 @@ class Policies:
             self._note_failure(key, error)
             return
         if volume.attachment.policy.stack == policy.stack:
-            self._obeyed[key] = (volume, found)
+            self._obeyed[key] = (volume, pipeline)
         elif key not in self._replacing or not self._replacing[key].is_alive():
             thread = threading.Thread(target=self._replace, args=(key, volume, policy.stack), name=f"stack of {key}")
             self._replacing[key] = thread
@@ -153,26 +153,26 @@ def read_policy(found: Candidates) -> VolumePolicy:
     return VolumePolicy(VolumeLimits(**limits), tuple(_filters(pipelines.get(FILTER, ()))))
 
 
-def _rates(one: Assignment) -> Iterator[tuple[str, float]]:
-    if one.keyword != THROTTLING:
+def _rates(assignment: Assignment) -> Iterator[tuple[str, float]]:
+    if assignment.keyword != THROTTLING:
         return
     for name in VolumeLimits.__slots__:
-        value = one.params.get(name, 0.0)
+        value = assignment.params.get(name, 0.0)
         if isinstance(value, int | float) and isfinite(value) and value > 0:
             yield name, float(value)
 
 
 def _filters(pipeline: Iterable[Assignment]) -> Iterator[StackStep]:
-    for one in pipeline:
-        known = FILTERS.get(one.keyword)
+    for assignment in pipeline:
+        known = FILTERS.get(assignment.keyword)
         if known is None or known.changes_content:
             continue
         try:
-            check_steps([(one.keyword, one.params)])
+            check_steps([(assignment.keyword, assignment.params)])
         except CallerError as error:
-            log.error("assignment `%s`: %s", one.id, error)
+            log.error("assignment `%s`: %s", assignment.id, error)
         else:
-            yield StackStep(one.keyword, one.params)
+            yield StackStep(assignment.keyword, assignment.params)
 
 
 class VolumeShares:

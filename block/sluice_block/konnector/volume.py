@@ -85,7 +85,7 @@ class AttachedVolume:
         self.stack = VolumeStack(self.folder, self.built, self.source, self.log, self.export.keeper)
 
     def _make_export(self) -> VolumeExport:
-        """What shows it: as before where it is shown already, maybe by an earlier konnector."""
+        """Make the export; as before where the volume is shown already, maybe by an earlier konnector."""
         if self.attachment.export == BLOCK and not self.front.is_known():
             device = FuseDevice(self.folder, self.built)
             if device.is_known() or is_supported(self.built):
@@ -93,7 +93,7 @@ class AttachedVolume:
         return ExportedDevice(self.front, self.mount, self.attachment.export, self.attachment.volume)
 
     def _make_source(self) -> Source | UploadedStage:
-        """What its stack stands on."""
+        """Make what the stack stands on."""
         connection = self.attachment.connection
         for step in self.attachment.uploaded:
             source = Source(connection, self.folder)
@@ -106,12 +106,12 @@ class AttachedVolume:
 
     @property
     def state(self) -> str:
-        """How far it is, as others see it."""
+        """The state of the volume, as others see it."""
         return self.attachment.state if self.waiting_since is None else WAITING
 
     @property
     def fault(self) -> str:
-        """What is wrong with it; empty: nothing."""
+        """What is wrong with the volume; empty when nothing is."""
         if self.waiting_since is None:
             return self.attachment.fault
         return "it is not attached again yet, the log says why" if self.confirmed else _WAITS
@@ -177,7 +177,7 @@ class AttachedVolume:
                 raise
 
     def revoke(self) -> None:
-        """Its attachment was ended elsewhere: users get I/O errors at once, and it is never served again.
+        """End the service after the attachment was ended elsewhere: users get I/O errors at once, for ever.
 
         :raises PeerError: when something does not end
         """
@@ -200,7 +200,7 @@ class AttachedVolume:
             self._tear_down()
 
     def _end_service(self) -> None:
-        """Have users get I/O errors, now and from now on."""
+        """Make users get I/O errors, now and from now on."""
         self.export.break_off()
         self.stack.end()
 
@@ -234,7 +234,7 @@ class AttachedVolume:
     # -- what ends, and comes back --------------------------------------------------------------
 
     def adopt(self) -> None:
-        """Take it over after a restart of the konnector, or of the machine.
+        """Take the volume over after a restart of the konnector, or of the machine.
 
         :raises SluiceError: as of :meth:`attach`
         """
@@ -249,7 +249,7 @@ class AttachedVolume:
             self.waiting_since = None
 
     def is_unconfirmed(self) -> bool:
-        """Whether it is to be asked about: it was taken over, and nobody has said yet that its attachment holds."""
+        """Whether the volume was taken over and its attachment is not confirmed yet."""
         asked = self.attachment.attachment and not self.confirmed
         return bool(asked) and not self.attachment.revoked and self.attachment.state != DETACHING
 
@@ -268,7 +268,7 @@ class AttachedVolume:
             self.waiting_since = time.monotonic()
 
     def break_down(self) -> None:
-        """Its front has ended: build it anew when nobody holds the device, else it is broken.
+        """Handle the end of the front: build it anew when nobody holds the device, else mark the volume as broken.
 
         :raises SluiceError: as of :meth:`attach`
         """
@@ -283,7 +283,7 @@ class AttachedVolume:
             self.attach()
 
     def check(self, devices: Mapping[str, str]) -> None:
-        """Bring back what has ended.
+        """Restart what has ended.
 
         :param devices: the machine's loop devices, as of :func:`loop_devices.by_file`
         :raises SluiceError: as of :meth:`attach`
@@ -341,7 +341,7 @@ class AttachedVolume:
             self.keep(replace(self.attachment, state=state, fault=""))
 
     def keep(self, attachment: VolumeAttachment) -> None:
-        """Take it for what was asked for from now on; on the disk first.
+        """Record ``attachment`` as what was asked for; on the disk first.
 
         :raises PeerError: when it cannot be written
         """

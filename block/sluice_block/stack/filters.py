@@ -87,15 +87,15 @@ def check_steps(steps: Sequence[tuple[str, Mapping[str, Scalar]]]) -> list[tuple
     :raises CallerError: for a filter or a parameter that there is not, a value out of its range, or a filter that
         stands twice
     """
-    found: list[tuple[VolumeFilter, dict[str, Scalar]]] = []
+    checked: list[tuple[VolumeFilter, dict[str, Scalar]]] = []
     for keyword, params in steps:
         known = FILTERS.get(keyword)
         if known is None:
             raise CallerError(f"no filter `{keyword}` for volumes{_near(keyword, FILTERS)}")
-        if not known.repeatable and any(one is known for one, _ in found):
+        if not known.repeatable and any(one is known for one, _ in checked):
             raise CallerError(f"filter `{keyword}` stands twice in the stack, expected it once")
-        found.append((known, _check_parameters(known.info, params)))
-    return found
+        checked.append((known, _check_parameters(known.info, params)))
+    return checked
 
 
 def changes_content(steps: Sequence[tuple[str, Mapping[str, Scalar]]]) -> list[tuple[str, dict[str, Scalar]]]:
@@ -151,10 +151,10 @@ def nbdkit_arguments(
         filters.append("--filter=offset")
         given += ["offset=0", f"range={size}"]
     filters += [f"--filter={_path(one, built)}" for one, _ in checked]
-    for one, params in checked:
-        given += [f"{name}={params[parameter]}" for parameter, name in (one.arguments or {}).items()]
-        given += one.always
-        if one.takes_passphrase:
+    for kind, params in checked:
+        given += [f"{name}={params[parameter]}" for parameter, name in (kind.arguments or {}).items()]
+        given += kind.always
+        if kind.takes_passphrase:
             given.append(f"passphrase=-{passphrase}")
     return [*filters, *source, *given]
 
@@ -174,11 +174,11 @@ def _check_parameters(info: ActionInfo, given: Mapping[str, Scalar]) -> dict[str
     return values
 
 
-def _check_value(keyword: str, one: Parameter, value: Scalar) -> Scalar:
-    least, greatest = one.minimum or 0, one.maximum or 0
+def _check_value(keyword: str, parameter: Parameter, value: Scalar) -> Scalar:
+    least, greatest = parameter.minimum or 0, parameter.maximum or 0
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= greatest:
         raise CallerError(
-            f"parameter `{one.name}` of filter `{keyword}` is `{value}`, expected {least:g} to {greatest:g}"
+            f"parameter `{parameter.name}` of filter `{keyword}` is `{value}`, expected {least:g} to {greatest:g}"
         )
     return value
 

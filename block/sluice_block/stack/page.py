@@ -172,7 +172,7 @@ class Page:
         raise BadPage(f"`{file}` is a page of version {version}, expected {VERSION}")
 
     def close(self) -> None:
-        """Let the memory go; the file stays."""
+        """Unmap the memory; the file stays."""
         self._words.release()
         self._memory.close()
 
@@ -193,7 +193,7 @@ class Page:
         return Limits(*self._range(LIMITS_AT, len(Limits.__slots__)))
 
     def reset_under_way(self) -> None:
-        """Nothing is under way: for who knows that no nbdkit has the page."""
+        """Reset the number of requests under way; for a caller that knows that no nbdkit has the page."""
         self._words[COUNTERS_AT // 8] = 0
         for number in range(PENDING):
             self._words[PENDING_AT // 8 + number] = 0

@@ -167,14 +167,14 @@ class UploadedFilters:
 
     def versions(self) -> dict[str, int]:
         """Keyword → the newest revision that passed its trial here, of those that did not fail since."""
-        found = {}
+        proven = {}
         for keyword, upload in self._registered().items():
-            for one in (upload.current, *upload.revisions):
-                if self._is_proven(upload.at(one)):
-                    if not self.refusals.reason(one.sha256):
-                        found[keyword] = one.number
+            for revision in (upload.current, *upload.revisions):
+                if self._is_proven(upload.at(revision)):
+                    if not self.refusals.reason(revision.sha256):
+                        proven[keyword] = revision.number
                     break
-        return found
+        return proven
 
     def refused(self) -> dict[str, str]:
         """Digest of the newest revision of each filter, of those that failed here → why."""
@@ -217,21 +217,23 @@ def nbdkit_parameters(info: ActionInfo, given: Mapping[str, Scalar]) -> tuple[st
     return tuple(f"{name}={_text(value)}" for name, value in said.items())
 
 
-def _checked(keyword: str, one: Parameter, value: Scalar) -> Scalar:
-    fits = isinstance(value, _PYTHON_TYPES[one.type]) and (one.type == "bool" or not isinstance(value, bool))
+def _checked(keyword: str, parameter: Parameter, value: Scalar) -> Scalar:
+    fits = isinstance(value, _PYTHON_TYPES[parameter.type]) and (
+        parameter.type == "bool" or not isinstance(value, bool)
+    )
     if fits and not isinstance(value, str | bool):
-        least, greatest = one.minimum, one.maximum
+        least, greatest = parameter.minimum, parameter.maximum
         fits = (least is None or value >= least) and (greatest is None or value <= greatest)
-    if not fits or (one.choices and value not in one.choices):
-        expected = ", ".join(map(str, one.choices)) or _range(one)
-        raise CallerError(f"parameter `{one.name}` of filter `{keyword}` is `{value}`, expected {expected}")
+    if not fits or (parameter.choices and value not in parameter.choices):
+        expected = ", ".join(map(str, parameter.choices)) or _range(parameter)
+        raise CallerError(f"parameter `{parameter.name}` of filter `{keyword}` is `{value}`, expected {expected}")
     return value
 
 
-def _range(one: Parameter) -> str:
-    least = "" if one.minimum is None else f" from {one.minimum:g}"
-    greatest = "" if one.maximum is None else f" to {one.maximum:g}"
-    return f"{one.type}{least}{greatest}"
+def _range(parameter: Parameter) -> str:
+    least = "" if parameter.minimum is None else f" from {parameter.minimum:g}"
+    greatest = "" if parameter.maximum is None else f" to {parameter.maximum:g}"
+    return f"{parameter.type}{least}{greatest}"
 
 
 def _text(value: Scalar) -> str:

@@ -79,7 +79,7 @@ class NbdClient:
         self._ask("a flush", _FLUSH, 0, 0)
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         self._socket.close()
 
     def __enter__(self) -> Self:

@@ -172,7 +172,7 @@ def _popen(command: Sequence[str], descriptors: Sequence[int], bounds: Confineme
 
 
 def _inner_pid(information: bytes) -> int:
-    """The pid that bubblewrap told; 0 when it ended before."""
+    """Read the pid that bubblewrap reported; 0 when it ended before."""
     try:
         return int(json.loads(information)["child-pid"])
     except (ValueError, KeyError):
@@ -199,11 +199,11 @@ def _checked(pid: int, outer: int, listening: Path, log: Path) -> ProcessRecord:
 
 
 def _program(name: str, package: str) -> str:
-    """Its path without links, since not all of them are inside."""
-    found = shutil.which(name)
-    if found is None:
+    """The path of a program without links, since not all of them exist inside."""
+    path = shutil.which(name)
+    if path is None:
         raise PeerError(f"`{name}` is missing, which uploaded filters need: expected the Debian package {package}")
-    return os.path.realpath(found)
+    return os.path.realpath(path)
 
 
 @contextlib.contextmanager
@@ -236,7 +236,7 @@ def _memory(given: contextlib.ExitStack, data: bytes) -> int:
 
 
 def _above(given: contextlib.ExitStack, descriptor: int) -> int:
-    """The same socket under a number that nobody uses on the way (``confine.c`` wants number 3)."""
+    """Duplicate a socket to a number that nothing uses on the way (``confine.c`` wants number 3)."""
     other = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
     given.callback(os.close, other)
     return other

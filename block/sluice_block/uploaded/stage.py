@@ -84,7 +84,7 @@ class StageRecord(Message):
     nested: ClassVar[Mapping[str, type[Message]]] = {"process": ProcessRecord}
 
     def failure(self, why: str) -> str:
-        """What to say of a fault."""
+        """The message about a fault."""
         return f"revision {self.revision} of filter `{self.keyword}` failed: {why}"
 
 
@@ -245,7 +245,7 @@ class UploadedStage:
         return record
 
     def _overrun(self, pid: int) -> str:
-        """Which bound it has passed; empty when none."""
+        """The bound that the filter has passed; empty when there is none."""
         bounds = self.filters.bounds
         used = sandbox.memory_in_use(pid)
         if used > bounds.memory:

@@ -104,10 +104,10 @@ def write_at_once(shown: Path, expected: bytearray) -> None:
         expected[number * part : (number + 1) * part] = mine
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(_CLIENTS)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     if failures:
         raise failures[0]
 
@@ -123,10 +123,10 @@ def check_extents(shown: Path) -> None:
                 raise BadUpload(f"it says that {place} are zeroes, and they read as others")
 
 
-def compare(found: bytes, expected: bytes | bytearray, when: str) -> None:
-    if found != expected:
-        place = next(number for number, (one, other) in enumerate(zip(found, expected, strict=True)) if one != other)
-        raise BadUpload(f"{when} byte {place} reads as {found[place]}, expected {expected[place]}")
+def compare(actual: bytes, expected: bytes | bytearray, when: str) -> None:
+    if actual != expected:
+        place = next(number for number, (one, other) in enumerate(zip(actual, expected, strict=True)) if one != other)
+        raise BadUpload(f"{when} byte {place} reads as {actual[place]}, expected {expected[place]}")
 
 
 def _chance(seed: int) -> random.Random:
@@ -160,7 +160,7 @@ class _Bench:
 
     @contextmanager
     def filtered(self, code: bytes, base: Path) -> Iterator[tuple[Path, ProcessRecord]]:
-        """The volume behind the filter, at another socket."""
+        """Serve the volume behind the filter, at another socket."""
         shown = self.folder / "filter.sock"
         bounds = sandbox.Confinement(lasting=False)
         made = sandbox.start(code, self.arguments, shown, base, self.folder, bounds, self.folder / "filter.log")
@@ -172,7 +172,7 @@ class _Bench:
 
 
 def run_trial(trial: Trial, code: bytes) -> Verdict:
-    """What came of a trial.
+    """Try the filter and return the verdict.
 
     :raises SluiceError: with the reason why the filter cannot be used
     """
@@ -236,13 +236,13 @@ def _examples(info: ActionInfo) -> dict[str, Scalar]:
     return {one.name: _example(info.keyword, one) for one in info.parameters if one.default is None and one.required}
 
 
-def _example(keyword: str, one: Parameter) -> Scalar:
-    if one.choices:
-        return one.choices[0]
-    if one.minimum is not None:
-        return int(one.minimum) if one.type == "int" else one.minimum
+def _example(keyword: str, parameter: Parameter) -> Scalar:
+    if parameter.choices:
+        return parameter.choices[0]
+    if parameter.minimum is not None:
+        return int(parameter.minimum) if parameter.type == "int" else parameter.minimum
     raise BadUpload(
-        f"parameter `{one.name}` of filter `{keyword}` has no default, no choices and no minimum to try it with"
+        f"parameter `{parameter.name}` of filter `{keyword}` has no default, no choices and no minimum to try it with"
     )
 
 

@@ -107,10 +107,10 @@ class Cinder:
         :raises NotFound: when there is no such type
         """
         with self._asking(f"changing the volume type `{type_id}`"):
-            found = self._client.volume_types.get(type_id)
-            found.set_keys(dict(specs))
+            volume_type = self._client.volume_types.get(type_id)
+            volume_type.set_keys(dict(specs))
             if gone:
-                found.unset_keys(list(gone))
+                volume_type.unset_keys(list(gone))
 
     def delete_type(self, type_id: str) -> None:
         """

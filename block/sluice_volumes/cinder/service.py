@@ -119,10 +119,12 @@ class CinderService(Cinder):
         with self._lock:
             if not self._root:
                 with self._asking("looking for cinder"):
-                    found = self._session.get_endpoint(service_type=SERVICE, region_name=self._settings.region or None)
+                    endpoint = self._session.get_endpoint(
+                        service_type=SERVICE, region_name=self._settings.region or None
+                    )
                     own = self._session.get_project_id()
-                if not found:
+                if not endpoint:
                     self._session.invalidate()  # the catalogue came with the token
                     raise PeerError("keystone's catalogue names no cinder (`volumev3`) to our service user")
-                self._root = found.rstrip("/").removesuffix(f"/{own}")
+                self._root = endpoint.rstrip("/").removesuffix(f"/{own}")
             return self._root

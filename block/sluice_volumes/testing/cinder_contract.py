@@ -25,10 +25,10 @@ CONNECTOR: Final = {"host": "consumer", "ip": "192.0.2.1"}
 def wait_settled(read: Callable[[], Any]) -> Any:
     """What ``read`` gives when Cinder is doing nothing to it any more."""
     deadline = time.monotonic() + LIMIT
-    while not (found := read()).is_settled:
-        assert time.monotonic() < deadline, found
+    while not (seen := read()).is_settled:
+        assert time.monotonic() < deadline, seen
         time.sleep(0.05)
-    return found
+    return seen
 
 
 def wait_gone(read: Callable[[], Any]) -> None:
@@ -36,10 +36,10 @@ def wait_gone(read: Callable[[], Any]) -> None:
     deadline = time.monotonic() + LIMIT
     while True:
         try:
-            found = read()
+            seen = read()
         except NotFound:
             return
-        assert time.monotonic() < deadline, found
+        assert time.monotonic() < deadline, seen
         time.sleep(0.05)
 
 

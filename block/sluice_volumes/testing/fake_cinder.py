@@ -144,26 +144,26 @@ class FakeCinder:
     def volumes(self, everybody: bool = False, **filters: Any) -> list[CinderVolume]:
         """As of the adapter; ``filters`` are ``name``, ``project_id`` and ``metadata``."""
         self._ask("volumes")
-        found = [
-            one
-            for one in reversed(self.state.volumes.values())
-            if (one.project == self._project or (everybody and self._administrator))
-            and filters.get("name", one.name) == one.name
-            and filters.get("project_id", one.project) == one.project
-            and filters.get("metadata", {}).items() <= one.metadata.items()
+        matching = [
+            volume
+            for volume in reversed(self.state.volumes.values())
+            if (volume.project == self._project or (everybody and self._administrator))
+            and filters.get("name", volume.name) == volume.name
+            and filters.get("project_id", volume.project) == volume.project
+            and filters.get("metadata", {}).items() <= volume.metadata.items()
         ]
-        return [self._seen(one) for one in found]
+        return [self._seen(one) for one in matching]
 
     def extend(self, volume_id: str, size: int) -> None:
         """As of the adapter."""
         self._ask("extend")
         trying = f"extending volume `{volume_id}`"
-        found = self._own(volume_id, trying)
-        if size <= found.size:
-            reason = f"greater than current size. (current: {found.size}, extended: {size})."
+        own = self._own(volume_id, trying)
+        if size <= own.size:
+            reason = f"greater than current size. (current: {own.size}, extended: {size})."
             raise CallerError(f"{trying}: Invalid input received: New size for extend must be {reason}")
         self._change(volume_id, status="extending")
-        self._later(volume_id, size=size, status=found.status)
+        self._later(volume_id, size=size, status=own.status)
 
     def retype(self, volume_id: str, type_name: str) -> None:
         """As of the adapter."""
@@ -194,10 +194,10 @@ class FakeCinder:
         """As of the adapter."""
         self._ask("snapshot")
         trying, gone = f"snapshot `{snapshot_id}`", f"Snapshot {snapshot_id} could not be found."
-        found: CinderSnapshot = self._found(self.state.snapshots, snapshot_id, trying, gone)
-        if not self._sees(self.state.volumes[found.volume]):
+        snapshot: CinderSnapshot = self._found(self.state.snapshots, snapshot_id, trying, gone)
+        if not self._sees(self.state.volumes[snapshot.volume]):
             raise NotFound(f"{trying}: {gone}")
-        return found
+        return snapshot
 
     def snapshots(self, volume_id: str, everybody: bool = False) -> list[CinderSnapshot]:
         """As of the adapter."""
@@ -270,10 +270,10 @@ class FakeCinder:
     def _own(self, volume_id: str, trying: str = "") -> CinderVolume:
         trying = trying or f"volume `{volume_id}`"
         gone = f"Volume {volume_id} could not be found."
-        found: CinderVolume = self._found(self.state.volumes, volume_id, trying, gone)
-        if not self._sees(found):
+        volume: CinderVolume = self._found(self.state.volumes, volume_id, trying, gone)
+        if not self._sees(volume):
             raise NotFound(f"{trying}: {gone}")
-        return found
+        return volume
 
     def _sees(self, volume: CinderVolume) -> bool:
         return self._administrator or self._project == volume.project

@@ -69,10 +69,10 @@ class StorePair(Action):
         if not (name and equals):
             raise ArgumentError(self, f"`{values}` is no pair, expected NAME=VALUE")
         try:
-            found = json.loads(value)
+            parsed = json.loads(value)
         except ValueError:
-            found = value
-        setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), name: found})
+            parsed = value
+        setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), name: parsed})
 
 
 def read_json(text: str) -> Any:
@@ -224,10 +224,10 @@ class ShowCommand(DisplayCommand, ShowOne):
 
     def _load_formatter_plugins(self) -> Any:
         """Called by cliff, which has CSV for lists alone."""
-        found = super()._load_formatter_plugins()
+        formatters = super()._load_formatter_plugins()
         row = OneRow()
-        found.extensions.append(Extension("csv", None, OneRow, row))  # type: ignore[arg-type]
-        return found
+        formatters.extensions.append(Extension("csv", None, OneRow, row))  # type: ignore[arg-type]
+        return formatters
 
     def fetch(self, args: Namespace) -> Data:
         """The item."""

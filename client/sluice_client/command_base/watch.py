@@ -107,18 +107,18 @@ class Watch:
         :raises NotEnforced: when a node refuses it, or after the time-out
         """
         deadline = None if self.timeout is None else self.clock() + self.timeout
-        pause, shown, found, trouble = _SHORTEST, "", None, ""
+        pause, shown, data, trouble = _SHORTEST, "", None, ""
         while True:
-            found, trouble = _fetch_or_previous(watched, found)
-            line = trouble or (watched.status_line(found) if found is not None else "")
+            data, trouble = _fetch_or_previous(watched, data)
+            line = trouble or (watched.status_line(data) if data is not None else "")
             if line != shown:
                 self.say(line)
                 shown, pause = line, _SHORTEST
-            if found is not None and not trouble and watched.is_complete(found):
-                return found
+            if data is not None and not trouble and watched.is_complete(data):
+                return data
             remaining = _LONGEST if deadline is None else deadline - self.clock()
             if remaining <= 0:
-                pending = trouble or ("it could not be read" if found is None else watched.pending(found))
+                pending = trouble or ("it could not be read" if data is None else watched.pending(data))
                 raise NotEnforced(
                     f"{watched.name} is not {watched.goal} after {self.timeout:g} s: {printable(pending)}"
                 )
@@ -142,36 +142,36 @@ class _Policy(Watched):
     def status_line(self, found: Data) -> str:
         return f"{found['state']}, enforced {enforced(found)}"
 
-    def is_complete(self, found: Data) -> bool:
-        if found["state"] == "failed":
-            raise NotEnforced(f"{self.name} failed: {printable(found['reason'])}")
-        refused = found["enforced"]["refused"]
+    def is_complete(self, data: Data) -> bool:
+        if data["state"] == "failed":
+            raise NotEnforced(f"{self.name} failed: {printable(data['reason'])}")
+        refused = data["enforced"]["refused"]
         if refused:
             reasons = "; ".join(printable(f"{one['node']}: {one['reason']}") for one in refused)
             raise NotEnforced(f"{self.name} is refused by {reasons}")
-        return bool(found["state"] == "active" and _everywhere(found["enforced"]))
+        return bool(data["state"] == "active" and _everywhere(data["enforced"]))
 
-    def pending(self, found: Data) -> str:
-        told = _missing(found["enforced"])
-        if found["state"] != "active":
+    def pending(self, data: Data) -> str:
+        told = _missing(data["enforced"])
+        if data["state"] != "active":
             told.append("no actor has taken it")
-        return "; ".join(told) or self.status_line(found)
+        return "; ".join(told) or self.status_line(data)
 
 
 class _Rollout(Watched):
     def status_line(self, found: Data) -> str:
         return f"revision {found['revision']} on {rolled_out(found)} nodes" if found["rollout"] else INSTALLED
 
-    def is_complete(self, found: Data) -> bool:
-        if found["rollout"] is None:
+    def is_complete(self, data: Data) -> bool:
+        if data["rollout"] is None:
             raise NotEnforced(f"{self.name} is {INSTALLED}")
-        if not found["sha256"]:
+        if not data["sha256"]:
             raise NotEnforced(f"{self.name} has no code yet, expected some by `filter upload`")
-        refused = found["rollout"]["refused"]
+        refused = data["rollout"]["refused"]
         if refused:
-            revision = f"revision {found['revision']} of {self.name}"
+            revision = f"revision {data['revision']} of {self.name}"
             raise NotEnforced(f"{revision} is refused: {'; '.join(map(refusal, refused))}")
-        return _everywhere(found["rollout"])
+        return _everywhere(data["rollout"])
 
     def pending(self, found: Data) -> str:
         return "; ".join(_missing(found["rollout"])) or self.status_line(found)

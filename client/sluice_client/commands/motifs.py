@@ -148,12 +148,12 @@ class DetachMotif(EachCommand, words="motif detach"):
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Detach them from one."""
         try:
-            found = self.client.detach_motif(*object_path(name), args.template, args.wait)
+            shown = self.client.detach_motif(*object_path(name), args.template, args.wait)
         except ApiError as error:
             if not args.all or error.status != _NOT_FOUND:
                 raise
             return f"object {printable(name)} has no such motif", {}
-        return f"object {printable(name)} has {len(found['motifs'])} motifs", found
+        return f"object {printable(name)} has {len(shown['motifs'])} motifs", shown
 
 
 class ShowMotif(ShowCommand, words="motif show"):

@@ -27,10 +27,10 @@ def split(path: str, form: str) -> list[str]:
 
     :raises ClientError: when one is missing or empty
     """
-    found = path.split("/", form.count("/"))
-    if len(found) <= form.count("/") or not all(found):
+    parts = path.split("/", form.count("/"))
+    if len(parts) <= form.count("/") or not all(parts):
         raise ClientError(f"`{path}` is not complete, expected {form}")
-    return found
+    return parts
 
 
 class ShowLocality(ShowCommand, words="locality show"):

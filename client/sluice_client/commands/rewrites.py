@@ -122,12 +122,12 @@ class _WaitingCommand(ShowCommand):
             time.sleep(_POLL)
             return self.client.rewrite(job["id"])
 
-        def line(found: Data) -> str:
-            if found["state"] not in _OPEN:
-                return progress_line(found, None)
+        def line(data: Data) -> str:
+            if data["state"] not in _OPEN:
+                return progress_line(data, None)
             passed = time.monotonic() - since
-            rate = (found["bytes_done"] - seen) / passed if passed else None
-            return progress_line(found, rate) + (f", {found['warning']}" if found["warning"] else "")
+            rate = (data["bytes_done"] - seen) / passed if passed else None
+            return progress_line(data, rate) + (f", {data['warning']}" if data["warning"] else "")
 
         return wait_for_job(job, fetch, lambda found: found["state"] not in _OPEN, line, self.app.stderr)
 

@@ -17,10 +17,10 @@ def rolled_out(filter_: Data) -> str:
     return f"{found['nodes']}/{found['total']}"
 
 
-def refusal(one: Data) -> str:
+def refusal(row: Data) -> str:
     """Which node goes on with what, and why."""
-    left = f"goes on with revision {one['revision']}" if one["revision"] else "has none"
-    return printable(f"{one['node']} {left}: {one['reason']}")
+    left = f"goes on with revision {row['revision']}" if row["revision"] else "has none"
+    return printable(f"{row['node']} {left}: {row['reason']}")
 
 
 def _revision(one: Data) -> str:

@@ -36,10 +36,12 @@ def _of_cluster(part: str) -> Callable[[Data], Any]:
     return lambda overview: (overview["cluster"] or {}).get(part)
 
 
-def _floors(found: Any) -> str:
-    if found["stale"]:
+def _floors(counts: Any) -> str:
+    if counts["stale"]:
         return "nobody measures"
-    return f"{found['short']} not met, {rate_text(found['shortfall'])} are missing" if found["short"] else "all are met"
+    return (
+        f"{counts['short']} not met, {rate_text(counts['shortfall'])} are missing" if counts["short"] else "all are met"
+    )
 
 
 def _location(one: Data) -> str:

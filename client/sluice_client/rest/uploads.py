@@ -94,8 +94,8 @@ def digest_of(code: bytes | IO[bytes]) -> str:
     """SHA-256 in hexadecimal; a file is rewound."""
     if isinstance(code, bytes):
         return hashlib.sha256(code).hexdigest()
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while piece := code.read(1 << 20):
-        found.update(piece)
+        digest.update(piece)
     code.seek(0)
-    return found.hexdigest()
+    return digest.hexdigest()

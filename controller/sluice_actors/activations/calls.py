@@ -46,7 +46,7 @@ class ServiceStates(Service):
         self._work.set()
 
     def start(self, spawn: Spawn) -> None:
-        """Have states written."""
+        """Start writing states."""
         spawn(repeat_forever("service states", self._write))
 
     async def _write(self) -> None:
@@ -118,7 +118,7 @@ class Activations(Service):
 
     @property
     def waiting(self) -> int:
-        """How many assignments wait for their call."""
+        """The number of assignments that wait for their call."""
         return len(self._waiting)
 
     @property
@@ -148,13 +148,15 @@ class Activations(Service):
 
     def committed(self, puts: Iterable[Assignment], drops: Iterable[Assignment]) -> None:
         """``puts`` came into force, ``drops`` are not in force any more; must not block."""
-        for one in puts:
-            self.call(one, undo=False)
-        for one in drops:
-            self.call(one, undo=True)
+        for assignment in puts:
+            self.call(assignment, undo=False)
+        for assignment in drops:
+            self.call(assignment, undo=True)
 
     def call(self, assignment: Assignment, undo: bool) -> None:
-        """Have the service called, if there is one: ``assignment`` came into force, or (``undo``) is not any more."""
+        """Queue the call of the service, if there is one: ``assignment`` came into force, or (``undo``) is not any
+        more.
+        """
         known = self._known.get(assignment.keyword)
         if known is None:
             return
@@ -189,7 +191,7 @@ class Activations(Service):
             self.counts.dropped += 1
 
     def start(self, spawn: Spawn) -> None:
-        """Have the calls made; what still waits for its call at the end is not called any more."""
+        """Start making calls; what still waits for its call at the end is not called any more."""
         spawn(self.run())
 
     async def run(self) -> None:
@@ -199,7 +201,7 @@ class Activations(Service):
                 group.create_task(self._serve())
 
     def report(self) -> Mapping[str, int]:
-        """For the host's report."""
+        """The counts of calls, for the host's report."""
         return {"waiting": self.waiting, **asdict(self.counts)}
 
     def _learn(self, entry: Entry) -> None:

@@ -73,16 +73,16 @@ class ChangeObserver:
                     self._request_call(one, undo=False)
 
     async def _read(self) -> dict[str, Assignment]:
-        """What is in force of the filters that have an activation."""
+        """Read the assignments in force of the filters that have an activation."""
         keys, keywords = self.store.keys, self.activations.keywords
-        found: dict[str, Assignment] = {}
+        in_force: dict[str, Assignment] = {}
         names = await self.store.run(fencing.hash_fields(keys.assignments)) if keywords else []
         for part in fencing.chunks(names):
             for one in await self.store.run(fencing.assignments(keys, part)):
                 if one.keyword in keywords:
-                    found[one.id] = one
+                    in_force[one.id] = one
         self._keywords = keywords
-        return found
+        return in_force
 
     async def apply(self, change: Change) -> None:
         """Requests the calls that follow from ``change``, which was applied to the activations before.
@@ -117,11 +117,11 @@ class ChangeObserver:
             return
         states = await self.store.service_states()
         self._unchecked = set()
-        for one in list(self._in_force.values()):
-            if one.keyword in keywords and fencing.slot_of(owned_name(one.policy)) in slots:
-                state = states.get(one.id)
-                if state is None or state.state != CALL_DONE or dict(state.params) != dict(one.params):
-                    self.activations.call(one, undo=False)
+        for assignment in list(self._in_force.values()):
+            if assignment.keyword in keywords and fencing.slot_of(owned_name(assignment.policy)) in slots:
+                state = states.get(assignment.id)
+                if state is None or state.state != CALL_DONE or dict(state.params) != dict(assignment.params):
+                    self.activations.call(assignment, undo=False)
         for state in states.values():
             gone = Assignment(
                 state.assignment,
@@ -141,7 +141,7 @@ class ChangeObserver:
                 self.activations.call(gone, undo=gone.verb == "set")
 
     def slots_gained(self, slots: Collection[str]) -> None:
-        """Take over slots: no host may have handled their latest changes."""
+        """Handle slots taken over: no host may have handled their latest changes."""
         self._unchecked.update(slots)
         since = self.clock() - _REMEMBERED
         for news in self._not_ours:

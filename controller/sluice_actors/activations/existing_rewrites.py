@@ -54,12 +54,12 @@ class ExistingRewrites(Service):
         :raises PeerError: when Redis is away
         """
         keys = self._store.keys
-        found: dict[str, Assignment] = {}
+        in_force: dict[str, Assignment] = {}
         names = await self._store.run(fencing.hash_fields(keys.assignments))
         for part in fencing.chunks(names):
             some = await self._store.run(_read_marked(keys, part))
-            found.update({one.id: one for one in some})
-        self._in_force = found
+            in_force.update({one.id: one for one in some})
+        self._in_force = in_force
         self.review()
 
     def apply(self, change: Change) -> None:
@@ -83,10 +83,12 @@ class ExistingRewrites(Service):
         self._work.clear()
         try:
             orders = await self._store.run(read_documents(self._store.keys.rewrite_orders))
-            for one in list(self._in_force.values()):
-                if self._ownership.owns(one.policy) and orders.get(one.id, {}).get("digest") != _digest(one):
-                    await self._cancel(one.id, orders)
-                    await self._order(one)
+            for assignment in list(self._in_force.values()):
+                if self._ownership.owns(assignment.policy) and orders.get(assignment.id, {}).get("digest") != _digest(
+                    assignment
+                ):
+                    await self._cancel(assignment.id, orders)
+                    await self._order(assignment)
             for name in orders.keys() - self._in_force.keys():
                 if self._ownership.owns(name.partition("@")[0].rpartition(".")[0]):
                     await self._cancel(name, orders)
@@ -147,7 +149,7 @@ class ExistingRewrites(Service):
 
 
 def _read_marked(keys: Keys, names: Sequence[str]) -> Operation[list[Assignment]]:
-    """Those of some assignments that say EXISTING; others, which may be many, are not decoded."""
+    """Read those of some assignments that say EXISTING; others, which may be many, are not decoded."""
 
     def parse(replies: list[Any]) -> list[Assignment]:
         marked = ((name, raw) for name, raw in zip(names, replies[0], strict=True) if raw and _MARK in raw)
@@ -158,7 +160,7 @@ def _read_marked(keys: Keys, names: Sequence[str]) -> Operation[list[Assignment]
 
 
 def _digest(assignment: Assignment) -> str:
-    """What tells this action from another one under the same id."""
+    """A digest that distinguishes this action from another one under the same id."""
     return request_id(
         16, assignment.id, assignment.verb, assignment.keyword, dict(assignment.params), assignment.place,
         assignment.target.to_data(), assignment.created,

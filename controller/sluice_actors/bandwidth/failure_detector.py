@@ -49,15 +49,15 @@ class FailureDetector:
         silent = [node for node in nodes if now - node.arrived > FRESH_SECONDS]
         if all(now - node.arrived <= _SPEAKS for node in nodes):
             self._learn(nodes)
-        found: set[str] = set()
+        failed_nodes: set[str] = set()
         for side in SIDES if silent else ():
             # a node that serves both sides would hide its own bytes
             here = {node.name for node in silent if node.served_sides == (side,)}
             limit = _STILL if here & self.failed else _SAME
             verdicts = [self._accounted(nodes, here, method, side, limit) for method, there in held if there == side]
             if True in verdicts and False not in verdicts:
-                found |= here
-        self.failed = frozenset(found)
+                failed_nodes |= here
+        self.failed = frozenset(failed_nodes)
         return self.failed
 
     def _learn(self, nodes: list[Node]) -> None:
@@ -92,7 +92,7 @@ def _sums(nodes: Iterable[Node]) -> list[float]:
     if not stats:
         return [0.0] * METHOD_SIDES
     kinds = np.concatenate([one.flow_sides for one in stats]) % METHOD_SIDES
-    found: list[float] = np.bincount(
+    sums: list[float] = np.bincount(
         kinds, np.concatenate([one.moved for one in stats]), minlength=METHOD_SIDES
     ).tolist()
-    return found
+    return sums

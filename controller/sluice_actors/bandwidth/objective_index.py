@@ -82,7 +82,7 @@ def has_objectives(assignment: Assignment) -> bool:
 
 
 def in_force(candidates: list[Assignment]) -> Iterable[Assignment]:
-    """What newer SETs and DELETEs leave of assignments of one level."""
+    """Yield what newer SETs and DELETEs leave of assignments of one level."""
     if len(candidates) == 1:  # by far the most frequent
         return candidates if candidates[0].verb != "delete" else ()
     return Candidates(candidates).resolve(_NO_FACTS).get(BANDWIDTH, ()) if candidates else ()

@@ -76,7 +76,7 @@ class Objectives:
         self._reindex()
 
     def replace(self, assignments: Iterable[Assignment]) -> None:
-        """Put exactly the objectives among ``assignments`` into force."""
+        """Replace the objectives in force by those among ``assignments``."""
         self._by_id = {each.id: each for each in assignments if has_objectives(each)}
         self._reindex()
 
@@ -212,7 +212,7 @@ class Objectives:
         groups_of = {level: self._groups_with(level, {path for _, path, _ in some}) for level in of_groups}
         # what holds depends on the assignments of a path alone, which are the same for nearly all of them
         known: dict[tuple[str | int, ...], Objective | None] = {}
-        found: set[tuple[str, str]] = set()
+        members_seen: set[tuple[str, str]] = set()
         for level, path, policy in some:
             candidates = [*self.index.by_name.get((level, path), ()), *groups_of[level].get(path, ())]
             key = (level, policy, *(each.id for each in candidates))
@@ -221,15 +221,15 @@ class Objectives:
             own = known[key]
             if own is None or own.select != GROUP or not (own.floor or own.node_floor):
                 continue
-            if (own.assignment, path) not in found:
-                found.add((own.assignment, path))
+            if (own.assignment, path) not in members_seen:
+                members_seen.add((own.assignment, path))
                 account, _, container = path.partition("/")
                 yield MemberFloor(own, Flow(account, method, policy, container))
 
     def _groups_with(self, level: str, paths: Set[str]) -> dict[str, list[Assignment]]:
         """Path → assignments to groups that have it, of ``paths``."""
-        found: dict[str, list[Assignment]] = {}
+        by_path: dict[str, list[Assignment]] = {}
         for assignment in self.index.of_groups[level]:
             for path in self._groups.among(level, assignment.target.name, paths):
-                found.setdefault(path, []).append(assignment)
-        return found
+                by_path.setdefault(path, []).append(assignment)
+        return by_path

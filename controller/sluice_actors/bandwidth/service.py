@@ -152,7 +152,7 @@ class AllocationService(Service):
             self._publisher.publish(rates_routing_key(rates.controller), rates.encode())
 
     def report(self) -> dict[str, Any]:
-        """What the host's report says of us."""
+        """The allocator's part of the host's report."""
         allocator, reports = self._allocator, self._writer.reports
         if allocator is None:
             return {"dividing": False}
@@ -293,7 +293,7 @@ class AllocationService(Service):
             await self._catch_up(allocator)
 
     async def _catch_up(self, allocator: Allocator) -> None:
-        """Apply what arrived while a thread computed, one after the other, so that the loop goes on."""
+        """Apply what arrived while a thread computed, one after the other, so that the event loop goes on."""
         while allocator is self._allocator:
             if self._changes and not self._stale.is_set():
                 if allocator.objectives.apply(self._changes.popleft()):

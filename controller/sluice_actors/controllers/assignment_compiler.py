@@ -70,15 +70,15 @@ class AssignmentCompiler:
             _check_shape(one)
             by_target.setdefault(one.target, []).append(one)
         known: dict[Any, Assignments] = {}
-        found: Assignments = {}
+        compiled: Assignments = {}
         for count, (target, wanted) in enumerate(by_target.items(), 1):
             key = (target, *map(_key, wanted))
             known[key] = answer = self._known.get(key) or self._sentence(target, wanted, catalogue)
-            found.update(answer)
+            compiled.update(answer)
             if count % _PER_STEP == 0:
                 await asyncio.sleep(0)
         self._known = known
-        return found
+        return compiled
 
     def _sentence(self, target: str, wanted: Sequence[Assign], catalogue: Catalogue) -> Assignments:
         infos = {one.keyword: catalogue.action(one.keyword) for one in wanted}
@@ -104,46 +104,50 @@ def check_rates(rates: Sequence[Rate], methods: Collection[str]) -> None:
 
     :raises ControllerError: naming what cannot be
     """
-    for one in rates:
-        texts = (one.node, one.account, one.container)
-        if not all(isinstance(value, str) for value in texts) or type(one.storage_policy) is not int:
-            raise ControllerError(f"it answers with `{one}`, expected texts, a method, a rate and a number of a policy")
-        if one.method not in methods:
-            said = " or ".join(f"`{name}`" for name in methods) or "none: its `info` allocates nothing"
-            raise ControllerError(f"it answers with a rate for `{one.method}`, expected {said}")
-        if type(one.rate) not in (int, float) or not 0 <= one.rate <= MOST_RATE:
+    for rate in rates:
+        texts = (rate.node, rate.account, rate.container)
+        if not all(isinstance(value, str) for value in texts) or type(rate.storage_policy) is not int:
             raise ControllerError(
-                f"it answers with the rate `{one.rate!r}` of `{one.account}`, expected bytes per second"
+                f"it answers with `{rate}`, expected texts, a method, a rate and a number of a policy"
+            )
+        if rate.method not in methods:
+            said = " or ".join(f"`{name}`" for name in methods) or "none: its `info` allocates nothing"
+            raise ControllerError(f"it answers with a rate for `{rate.method}`, expected {said}")
+        if type(rate.rate) not in (int, float) or not 0 <= rate.rate <= MOST_RATE:
+            raise ControllerError(
+                f"it answers with the rate `{rate.rate!r}` of `{rate.account}`, expected bytes per second"
             )
 
 
-def _check_shape(one: Assign) -> None:
-    """What the wire does not promise: the types of the fields."""
-    texts = {"target": one.target, "keyword": one.keyword, "place": one.place, "verb": one.verb}
+def _check_shape(assign: Assign) -> None:
+    """Check what the wire does not promise: the types of the fields."""
+    texts = {"target": assign.target, "keyword": assign.keyword, "place": assign.place, "verb": assign.verb}
     for name, value in texts.items():
         if not isinstance(value, str):
             raise ControllerError(f"it answers with `{value!r}` as a {name}, expected a text")
-    if not isinstance(one.params, Mapping):
+    if not isinstance(assign.params, Mapping):
         raise ControllerError(
-            f"it answers with `{one.params!r}` as parameters of `{one.keyword}`, expected a dictionary"
+            f"it answers with `{assign.params!r}` as parameters of `{assign.keyword}`, expected a dictionary"
         )
-    for name, given in one.params.items():
+    for name, given in assign.params.items():
         if not isinstance(name, str) or not isinstance(given, str | int | float):
             raise ControllerError(
-                f"it answers with `{name!r}` = `{given!r}` for `{one.keyword}`, expected a text or a number"
+                f"it answers with `{name!r}` = `{given!r}` for `{assign.keyword}`, expected a text or a number"
             )
-    if one.verb not in (SET, DELETE):
-        raise ControllerError(f"it answers with the verb `{one.verb}` for `{one.keyword}`, expected `set` or `delete`")
-    if one.place not in ("", *PLACES):
+    if assign.verb not in (SET, DELETE):
         raise ControllerError(
-            f"it answers with the place `{one.place}` for `{one.keyword}`, expected {' or '.join(PLACES)}"
+            f"it answers with the verb `{assign.verb}` for `{assign.keyword}`, expected `set` or `delete`"
+        )
+    if assign.place not in ("", *PLACES):
+        raise ControllerError(
+            f"it answers with the place `{assign.place}` for `{assign.keyword}`, expected {' or '.join(PLACES)}"
         )
 
 
-def _key(one: Assign) -> tuple[Any, ...]:
+def _key(assign: Assign) -> tuple[Any, ...]:
     # 1, 1.0 and True are equal, and not the same to a parameter
-    params = sorted((name, type(value).__name__, value) for name, value in one.params.items())
-    return (one.keyword, one.verb, one.place, *params)
+    params = sorted((name, type(value).__name__, value) for name, value in assign.params.items())
+    return (assign.keyword, assign.verb, assign.place, *params)
 
 
 def _target(path: str) -> Target:

@@ -77,26 +77,26 @@ def _end() -> None:
 
 def _load(frame: Mapping[str, Any]) -> tuple[Controller, dict[str, Any]]:
     limit(frame["memory"])
-    found: type[Controller] = load_class(frame["code"], frame["sha256"], Controller, frame["main"])
-    info = getattr(found, "info", None)
+    controller_class: type[Controller] = load_class(frame["code"], frame["sha256"], Controller, frame["main"])
+    info = getattr(controller_class, "info", None)
     if not isinstance(info, ControllerInfo):
-        raise SluiceError(f"class `{found.__name__}` has no `info` that is a ControllerInfo")
+        raise SluiceError(f"class `{controller_class.__name__}` has no `info` that is a ControllerInfo")
     try:
-        return found(), {"ready": True}
+        return controller_class(), {"ready": True}
     except (Exception, SystemExit) as error:  # it is a stranger's, and may raise anything
         raise SluiceError(f"it cannot be made: {describe_error(error)}") from error
 
 
 def _answer(controller: Controller, observation: Observation) -> dict[str, Any]:
     try:
-        found = list(islice(controller.compute_assignments(observation), MOST_ASSIGNS + MOST_RATES + 1))
+        answers = list(islice(controller.compute_assignments(observation), MOST_ASSIGNS + MOST_RATES + 1))
     except (Exception, SystemExit) as error:  # it is a stranger's, and may raise anything
         raise SluiceError(describe_error(error)) from error
-    odd = next((one for one in found if not isinstance(one, Assign | Rate)), None)
+    odd = next((one for one in answers if not isinstance(one, Assign | Rate)), None)
     if odd is not None:
         raise SluiceError(f"it answers with a `{type(odd).__name__}`, expected an Assign or a Rate")
-    assigns = [one.to_data() for one in found if isinstance(one, Assign)]
-    rates = [tuple(one) for one in found if isinstance(one, Rate)]
+    assigns = [one.to_data() for one in answers if isinstance(one, Assign)]
+    rates = [tuple(one) for one in answers if isinstance(one, Rate)]
     for most, rows, what in ((MOST_ASSIGNS, assigns, "assignments"), (MOST_RATES, rates, "rates")):
         if len(rows) > most:
             raise SluiceError(f"it answers with more than {most} {what}")

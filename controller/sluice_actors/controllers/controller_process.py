@@ -131,7 +131,7 @@ class ControllerProcess:
         return f"its process ended, with status {code}"
 
     async def _listen(self) -> None:
-        """Log what it prints, within limits."""
+        """Log what the process prints, within limits."""
         assert self._process.stderr is not None
         began, lines = time.monotonic(), 0
         while piece := await self._process.stderr.read(4096):

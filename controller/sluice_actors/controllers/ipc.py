@@ -51,9 +51,9 @@ def unpack(body: bytes) -> dict[str, Any]:
     :raises DecodeError: when there is none
     """
     try:
-        found = msgpack.unpackb(body)
+        message = msgpack.unpackb(body)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise DecodeError(f"not a frame: {error}", body[:200]) from error
-    if not isinstance(found, dict):
-        raise DecodeError(f"not a frame: {type(found).__name__}", body[:200])
-    return found
+    if not isinstance(message, dict):
+        raise DecodeError(f"not a frame: {type(message).__name__}", body[:200])
+    return message

@@ -119,7 +119,7 @@ class ControllerManager(Service):
                 raise
 
     def report(self) -> dict[str, dict[str, Any]]:
-        """For the host's report: name → how it is."""
+        """Name → state of the controller, for the host's report."""
         return {name: one.runner.report() for name, one in sorted(self._running.items())}
 
     async def _reconcile(self, name: str) -> None:

@@ -50,7 +50,7 @@ class MetricObserver:
         self._since: dict[str, float] = {}
 
     def watch(self, metrics: Iterable[str]) -> None:
-        """Have the windows of exactly these metrics from now on."""
+        """Subscribe to the windows of exactly these metrics from now on."""
         wanted = set(metrics)
         for metric in self._since.keys() - wanted:
             self._router.untap(metric, self._who)
@@ -78,18 +78,18 @@ class MetricObserver:
         ]
 
     def observation(self, metrics: Iterable[str], nodes: NodeStatus) -> Observation | None:
-        """What is known of ``metrics`` now; None when nothing is, though something should be."""
+        """The observation of ``metrics`` now; None when nothing is known, though something should be."""
         now = self._clock()
         wanted = tuple(metrics)
-        found = {
+        fresh = {
             metric: self._last[metric]
             for metric in wanted
             if metric in self._last and now - self._last[metric].window <= (_FRESH + 1) * self._last[metric].period
         }
-        if wanted and not found:
+        if wanted and not fresh:
             return None
-        at = max((closed.window for closed in found.values()), default=int(now))
-        return Observation(float(at), {metric: closed.values for metric, closed in found.items()}, nodes)
+        at = max((closed.window for closed in fresh.values()), default=int(now))
+        return Observation(float(at), {metric: closed.values for metric, closed in fresh.items()}, nodes)
 
     def _closed(self, closed: ClosedWindow) -> None:
         self._last[closed.metric] = closed

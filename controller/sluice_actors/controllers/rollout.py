@@ -141,7 +141,7 @@ class Rollout:
             self._attempt = (revision, asyncio.get_running_loop().create_task(tried))
 
     async def _adopt_candidate(self) -> None:
-        """Have what was tried beside, if it answered."""
+        """Adopt the revision that was tried beside, if it answered."""
         if self._attempt is None or not self._attempt[1].done():
             return
         (revision, task), self._attempt = self._attempt, None
@@ -166,7 +166,7 @@ class Rollout:
             await tried.process.close()
 
     def _candidates(self) -> Iterator[Revision]:
-        """What may take the place of what runs, newest first; what failed lately is left out."""
+        """Yield the revisions that may replace the running one, newest first; what failed lately is left out."""
         now = asyncio.get_running_loop().time()
         for revision in (self.upload.current, *self.upload.revisions):
             if self._process is not None and self._running is not None and revision.number <= self._running.number:

@@ -116,7 +116,7 @@ class ControllerRunner:
             await self._rollout.close()
 
     def report(self) -> dict[str, Any]:
-        """For the host's report."""
+        """The controller's part of the host's report."""
         return {**asdict(self._state), "revision": self._rollout.running.number, "pid": self._rollout.pid}
 
     async def _run_once(self) -> None:
@@ -153,10 +153,10 @@ class ControllerRunner:
     async def _bandwidth(self) -> BandwidthView:
         if not any(map(sees_bandwidth, (self._rollout.running, self._rollout.upload.current))):
             return BandwidthView()
-        found = await read_bandwidth(self._context.writer.store)
-        if found is None:
+        view = await read_bandwidth(self._context.writer.store)
+        if view is None:
             raise PeerError("no report of bandwidth comes")
-        return found
+        return view
 
     def _observe(self, revision: Revision, nodes: NodeStatus, bandwidth: BandwidthView) -> Observation:
         seen = self._observer.observation(metrics_of(revision), nodes)
@@ -179,7 +179,7 @@ class ControllerRunner:
         self._context.publish_rates(ControllerRates(self.name, term, self._context.clock(), valid, methods, rates))
 
     async def _write(self, wanted: Assignments) -> None:
-        """Have exactly ``wanted`` in force.
+        """Write the assignments so that exactly ``wanted`` are in force.
 
         :raises PeerError: when the store is away, or we are cut off from the team
         """
@@ -216,13 +216,13 @@ class ControllerRunner:
         store, version = self._context.writer.store, self._version
         names = await store.run(fencing.hash_fields(store.keys.assignments))
         mine = fencing.assignments_of_policies(names, {policy_id(self.name)})
-        found: Assignments = {}
+        in_force: Assignments = {}
         for part in fencing.chunks(mine):
-            found.update({one.id: one for one in await store.run(fencing.assignments(store.keys, part))})
+            in_force.update({one.id: one for one in await store.run(fencing.assignments(store.keys, part))})
         if self._version == version:
-            self._stored = found
-        self._state.assignments = len(found)
-        return found
+            self._stored = in_force
+        self._state.assignments = len(in_force)
+        return in_force
 
     def _set_state(self, name: str, reason: str) -> None:
         state = self._state

@@ -41,10 +41,10 @@ class UploadIndex:
     def catalogue(self) -> Catalogue:
         """What answers are checked against; another object after each change of the uploaded filters."""
         if self._catalogue is None:
-            found = {
+            described = {
                 one.keyword: _read(one) for one in self._uploads.values() if one.kind == FILTER_CODE and one.sha256
             }
-            usable = {keyword: info for keyword, info in found.items() if info is not None}
+            usable = {keyword: info for keyword, info in described.items() if info is not None}
             self._catalogue = replace(self._native, actions={**usable, **self._native.actions})
         return self._catalogue
 

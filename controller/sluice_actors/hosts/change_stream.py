@@ -39,17 +39,17 @@ class ChangeStream:
             if self._history_check.broken(self.head, there_is):
                 return self._report_gap(f"redis has another change {self.head.epoch} than we followed")
         self._doubtful = True  # unless this comes to its end
-        found = await self._store.changes_after(
+        changes = await self._store.changes_after(
             self.head.epoch, _BLOCK_MS, digest=self._history_check.digest(self.head)
         )
         self._doubtful = False
-        if isinstance(found, Gap):
-            return self._report_gap(found.reason)
-        if not found:
+        if isinstance(changes, Gap):
+            return self._report_gap(changes.reason)
+        if not changes:
             there = await self._store.head()
             if there.history != self.head.history or there.epoch < self.head.epoch:
                 return self._report_gap(f"history `{there.history}` at {there.epoch} after {self.head}")
-        return found
+        return changes
 
     def follow(self, change: Change) -> None:
         """``change`` was applied."""

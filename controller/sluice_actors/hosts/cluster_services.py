@@ -52,15 +52,15 @@ class MetricUsage(PackedMessage):
 
         :raises DecodeError: also for names of metrics that are no texts
         """
-        found = super(MetricUsage, cls).from_data(data)
-        if not all(isinstance(one, str) for one in (found.host, *found.metrics)):
-            raise DecodeError(f"`{found}` names no host and metrics")
-        return found
+        usage = super(MetricUsage, cls).from_data(data)
+        if not all(isinstance(one, str) for one in (usage.host, *usage.metrics)):
+            raise DecodeError(f"`{usage}` names no host and metrics")
+        return usage
 
 
 @dataclass
 class MetricUsageExchange:
-    """What this host uses, and what the others say that they do.
+    """Exchanges which metrics the hosts use.
 
     :param send: hands a message over to the bus
     :param bind: called with the metrics whose batches this host is to receive
@@ -76,12 +76,12 @@ class MetricUsageExchange:
     _sent: float = 0.0
 
     def set_used(self, metric: str, used: bool) -> None:
-        """For the router: somebody here begins or ceases to need ``metric``."""
+        """Called by the router: this host begins or ceases to need ``metric``."""
         (self._used_here.add if used else self._used_here.discard)(metric)
         self._rebind()
 
     def receive(self, routing_key: str, body: bytes) -> None:
-        """Take a message of a host."""
+        """Take the message of another host."""
         if body[:1] != _LETTER:
             return
         try:
@@ -107,7 +107,7 @@ class MetricUsageExchange:
             self._rebind()
 
     def report(self) -> dict[str, Any]:
-        """For the host's report: how many metrics this host and others use."""
+        """The numbers of metrics that this host and others use, for the host's report."""
         here, there = len(self._used_here), len(self._used_there.keys() - self._used_here)
         return {"used": here, "kept": there, "undecodable": self.undecodable}
 
@@ -170,7 +170,7 @@ class ClusterServices(Service):
         await self._store.close()
 
     def report(self) -> dict[str, Any]:
-        """For the host's report."""
+        """The service's part of the host's report."""
         return {"team": self.team.report(), "values": self._usage.report()}
 
     async def _step(self) -> None:

@@ -34,7 +34,7 @@ _POINTS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class SlotChanges:
-    """Slots that became ours, and that are ours no more; one may be both (somebody had it meanwhile)."""
+    """Slots that this host gained and lost; a slot may be in both, when another host had it meanwhile."""
 
     gained: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
@@ -89,7 +89,7 @@ class Team:
         return slot in self._held
 
     def fence(self, names: Iterable[str]) -> dict[str, str]:
-        """What a change for these names carries; names that are not ours get a fence that nobody passes."""
+        """The fence of a change for these names; names that are not ours get a fence that no change passes."""
         slots = {fencing.slot_of(name) for name in names}
         return {slot: self._held.get(slot, "0") for slot in slots}
 
@@ -151,7 +151,7 @@ class Team:
             await self._store.run(fencing.release(self._store.keys, held))
 
     def report(self) -> dict[str, Any]:
-        """For the host's report."""
+        """The team's part of the host's report."""
         return {
             "members": list(self.members),
             "acting": self.acting,
@@ -161,7 +161,9 @@ class Team:
         }
 
     def _contest(self, slots: Iterable[str]) -> None:
-        """Somebody else claimed ``slots``: it may know more of the members than we do, so look again first."""
+        """Handle a claim of another host on ``slots``: it may know more of the members than this one, so look again
+        first.
+        """
         for slot in slots:
             self._contested.setdefault(slot, self._polls + _POLLS)
 

@@ -90,7 +90,7 @@ class Collector:
         group.put(sample, self._buffer)
 
     def add_silence(self, closed: ClosedWindow) -> None:
-        """What adds up and is missing in a closed window was 0."""
+        """Count what adds up and is missing in a closed window as 0."""
         for key, group in self._groups.items():
             if key.metrics == (closed.metric,) and group.adds and key.level not in closed.values:
                 group.put(silent(key, closed, group.adds), self._buffer)
@@ -114,24 +114,24 @@ class Collector:
             if second % RANK_SECONDS == 0:
                 self._rank(second)
 
-    def reconcile(self, found: Mapping[SeriesKey, SeriesRecord], now: float) -> None:
+    def reconcile(self, directory: Mapping[SeriesKey, SeriesRecord], now: float) -> None:
         """Follow the directory: what others took out of it is kept no more, what others put in is forgotten.
 
         A series that is new may be of a host that takes over now, or was the owner a moment ago.
         """
         for key, record in list(self._records.items()):
-            there = found.get(key)
+            there = directory.get(key)
             if there is None and key not in self.changes.put:
                 self._drop(key)
             elif there is not None and there.id != record.id:
                 self.changes.forget.append(there)
                 self._put(record)
         self.changes.forget += [
-            one for key, one in found.items() if key not in self._records and now - one.since > _TAKEOVER
+            one for key, one in directory.items() if key not in self._records and now - one.since > _TAKEOVER
         ]
 
     def _drop(self, key: SeriesKey) -> None:
-        """Keep a path no more of which somebody took a series out of the directory."""
+        """Stop keeping a path whose series was taken out of the directory by another host."""
         if key not in self._records:
             return  # with another metric of its path
         self._forget(key)  # what was written since then
@@ -172,7 +172,7 @@ class Collector:
             self._keep_rest(group, now)
 
     def _keep(self, group: SeriesGroup, paths: Collection[str], now: int) -> None:
-        """Have series of exactly ``paths``."""
+        """Keep series of exactly ``paths``."""
         wanted = set(paths)
         for path in [path for path in group.paths if path not in wanted]:
             del group.paths[path]

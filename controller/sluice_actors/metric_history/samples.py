@@ -105,16 +105,16 @@ def _sample(
     adds: Iterable[str] = (),
 ) -> WindowSample:
     """The sums of ``rows`` by path; what is unlimited or none has no value."""
-    found: tuple[Values, ...] = tuple({} for _ in quantities)
+    sums: tuple[Values, ...] = tuple({} for _ in quantities)
     weights: Values = {}
     for row in rows:
         path = path_of(row)
         weights[path] = weights.get(path, 0.0) + row["measured"] + row.get("floor", 0.0)
-        for values, quantity in zip(found, quantities, strict=True):
+        for values, quantity in zip(sums, quantities, strict=True):
             value = row[quantity]
             if value > 0 or (value == 0 and quantity in _MAY_BE_ZERO):
                 values[path] = values.get(path, 0.0) + value
-    return WindowSample(GroupKey(metrics, level), window, 1.0, found, weights, frozenset(adds))
+    return WindowSample(GroupKey(metrics, level), window, 1.0, sums, weights, frozenset(adds))
 
 
 #: What 0 is a value of; a floor, ceiling or capacity of 0 is none.

@@ -83,7 +83,7 @@ class MetricHistory(Service):
                 self._collector.add(sample)
 
     def report(self) -> dict[str, Any]:
-        """For the host's report."""
+        """The service's part of the host's report."""
         collector = self._collector
         found = {"keeping": collector is not None, "written": self.written, "dropped": self.dropped}
         return found if collector is None else {**found, "series": len(collector.records), "room": self._room}

@@ -197,7 +197,7 @@ class BatchReceiver(Service):
         self._pool.close()
 
     def bind_exactly(self, metrics: Iterable[str]) -> None:
-        """Receive the batches of these metrics and of no other."""
+        """Bind the batches of these metrics and of no other."""
         wanted = {metric_routing_key(metric, "*") for metric in metrics}
         for pattern in set(self.consumer.bindings) - wanted:
             self.consumer.unbind(pattern)

@@ -141,11 +141,11 @@ class MetricSubscription:
             self._source.deactivate(self)
 
     def engage(self, actor: Subscriber, path: str) -> None:
-        """Tell ``actor``, a subscriber of ``path``, of windows without a value for it too."""
+        """Subscribe ``actor`` to windows without a value for ``path``, too."""
         self._engaged[actor] = path
 
     def disengage(self, actor: Subscriber) -> None:
-        """Tell ``actor`` of windows with a value only."""
+        """Subscribe ``actor`` to windows with a value only."""
         self._engaged.pop(actor, None)
 
     # -- what a replay asks

@@ -118,7 +118,7 @@ class PolicyActor(Subscriber):
             self.context.listener.changed(self)
 
     def on_failure(self, error: Exception) -> None:
-        """What is in force stays (the last good decision); the state says that the actor failed."""
+        """Leave the last good decision in force, and record that the actor failed."""
         self.reason = f"{type(error).__name__}: {error}"
         self.context.listener.failed(self, error)
 
@@ -145,7 +145,7 @@ class PolicyActor(Subscriber):
         return max(windows, default=NO_WINDOW)
 
     def state(self) -> PolicyState:
-        """What to write down now."""
+        """The state to write down now."""
         active = next(self.in_force(), None) is not None
         status = "failed" if self.reason else "active" if active else "waiting"
         return PolicyState(self.policy, status, self.members(), self.firings, self.reason)

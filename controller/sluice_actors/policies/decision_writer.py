@@ -60,11 +60,11 @@ class _Entry:
 
 def wanted_assignments(actor: PolicyActor) -> dict[str, Assignment]:
     """The assignments that ``actor`` wants to be in force now, by id."""
-    found = (
+    assignments = (
         assignment_for(actor.policy, actor.plan, number, actor.created, predicate, member)
         for member, number, predicate in actor.in_force()
     )
-    return {one.id: one for one in found}
+    return {one.id: one for one in assignments}
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ class DecisionWriter(Service):
 
     @property
     def pending(self) -> int:
-        """How many policies wait to be written."""
+        """The number of policies that wait to be written."""
         return len(self._dirty)
 
     def track(self, actor: PolicyActor, stored: Iterable[Assignment]) -> None:
@@ -225,7 +225,7 @@ class DecisionWriter(Service):
                 self._written.pop(name, None)
 
     async def _leave_out(self, entries: list[_Entry], slot: str) -> None:
-        """Another host acts for the policies in ``slot`` now; write the others."""
+        """Drop the entries of policies in ``slot``, for which another host acts now."""
         self.ownership.refused(slot)
         rest = []
         for entry in entries:

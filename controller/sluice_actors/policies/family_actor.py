@@ -87,7 +87,7 @@ class FamilyActor(PolicyActor):
             del self._members[path]
 
     def _leave(self, path: str, member: Member, window: int) -> None:
-        """Take all actions back from members that left the group, PERSISTENT ones too."""
+        """Withdraw all actions from members that left the group, PERSISTENT ones too."""
         if member.machine.outputs() != (False, False):
             self._record("taken_back", path, window)
         del self._members[path]

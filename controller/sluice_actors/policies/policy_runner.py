@@ -114,11 +114,11 @@ class PolicyRunner:
 
         :raises PeerError: when Redis is away
         """
-        found = await self.writer.store.policy(name) if self.writer.ownership.owns(name) else None
-        if found is None or not self._runs_here(found[0]):
+        record = await self.writer.store.policy(name) if self.writer.ownership.owns(name) else None
+        if record is None or not self._runs_here(record[0]):
             self._stop(name)
             return
-        policy, version = found
+        policy, version = record
         actor = self.actors.get(name)
         if actor is None or actor.version != version:
             state = await self.writer.store.state(name)

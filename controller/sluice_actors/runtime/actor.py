@@ -101,7 +101,7 @@ class Supervisor:
 
     @property
     def suspended(self) -> int:
-        """How many actors wait for their restart."""
+        """The number of actors that wait for their restart."""
         return sum(1 for actor in self._states if actor._life == SUSPENDED)
 
     def keep(self, actor: Actor, message: Any) -> None:

@@ -80,11 +80,11 @@ class ActorSystem(Service):
 
     @property
     def suspended(self) -> int:
-        """How many actors wait for their restart."""
+        """The number of actors that wait for their restart."""
         return self._supervisor.suspended
 
     def spawn(self, actor: Actor) -> None:
-        """Start ``actor`` behind what is queued already."""
+        """Queue the start of ``actor``."""
         if self._closed:
             raise RuntimeError("the actor system is closed")
         if actor._life != NEW:
@@ -93,7 +93,7 @@ class ActorSystem(Service):
         self._put(None, self._starting(actor))
 
     def send(self, actor: Actor, message: Any) -> None:
-        """Deliver ``message`` behind what is queued already; dropped when the actor is stopped."""
+        """Queue the delivery of ``message``; it is dropped when the actor is stopped."""
         self._put(actor, message)
 
     def send_each(self, deliveries: Iterable[Delivery]) -> None:
@@ -101,7 +101,7 @@ class ActorSystem(Service):
         self._put(None, iter(deliveries))
 
     def stop(self, actor: Actor) -> None:
-        """Stop ``actor`` behind what is queued already."""
+        """Queue the stop of ``actor``."""
         self._put(None, self._stopping(actor))
 
     async def idle(self) -> None:

@@ -132,7 +132,7 @@ class Revocations(_KonnectorService):
         spawn(repeat_while_owned("revoke volumes", self.ownership, REVOCATIONS, self.notify_konnectors, _INTERVAL))
 
     async def notify_konnectors(self) -> None:
-        """Tell each konnector that is there what it does not know yet.
+        """Tell each konnector that answers what it does not know yet.
 
         :raises PeerError: when Redis is away
         """

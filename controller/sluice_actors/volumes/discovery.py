@@ -38,11 +38,11 @@ async def discover(cinder: Cinder, store: AsyncStore, now: float) -> list[Pool]:
     :raises PeerError: when Cinder or Redis is away, or Cinder shows us no pools; then nothing is changed
     """
     try:
-        found = await asyncio.to_thread(cinder.pools)
+        pools = await asyncio.to_thread(cinder.pools)
     except CallerError as error:
         raise PeerError(f"cinder's pools cannot be read: {error}") from error
-    await store.run(write_pools(store.keys, [replace(one, seen=now) for one in found]))
-    return found
+    await store.run(write_pools(store.keys, [replace(one, seen=now) for one in pools]))
+    return pools
 
 
 def pool_batches(pools: Iterable[Pool], now: float, number: int) -> Iterator[MetricBatch]:

@@ -52,15 +52,15 @@ class KeptAssignments:
         self._changes = changes
         names = await self._store.run(fencing.hash_fields(keys.assignments))
         self._stale = False
-        found: list[Assignment] = []
+        kept: list[Assignment] = []
         try:
             for chunk in fencing.chunks(names):
                 some = await self._store.run(fencing.assignments(keys, chunk))
-                found += [one for one in some if self._wanted(one)]
+                kept += [one for one in some if self._wanted(one)]
         except BaseException:
             self._stale, self._changes = True, None
             raise
-        self._by_id = {one.id: one for one in found}
+        self._by_id = {one.id: one for one in kept}
         self._changes = None
         for change in changes:
             self._follow(change)

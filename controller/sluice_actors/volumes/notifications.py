@@ -88,11 +88,11 @@ def read_notification(body: bytes) -> tuple[str, str, dict[str, Any]] | None:
     try:
         document = json.loads(body)
         message = json.loads(document["oslo.message"]) if "oslo.message" in document else document
-        found = _EVENTS.get(message["event_type"])
-        if found is None:
+        event = _EVENTS.get(message["event_type"])
+        if event is None:
             return None
         payload = message["payload"]
-        return _describe(*found, str(payload["volume_id"]), payload)
+        return _describe(*event, str(payload["volume_id"]), payload)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DecodeError(f"not a notification: {error}", body) from error
 

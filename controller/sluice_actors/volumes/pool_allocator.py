@@ -100,10 +100,22 @@ class PoolAllocator:
         sums: dict[tuple[str, str, str], float] = {}
         for node, several in loads.items():
             rows = []
-            for one in several:
-                rows.append(Load(PROXY, one.account, one.volume, one.method, 0, "", one.moved, 1.0, 0.0))
-                key = (one.account, one.volume, one.method)
-                sums[key] = sums.get(key, 0.0) + one.moved
+            for volume_load in several:
+                rows.append(
+                    Load(
+                        PROXY,
+                        volume_load.account,
+                        volume_load.volume,
+                        volume_load.method,
+                        0,
+                        "",
+                        volume_load.moved,
+                        1.0,
+                        0.0,
+                    )
+                )
+                key = (volume_load.account, volume_load.volume, volume_load.method)
+                sums[key] = sums.get(key, 0.0) + volume_load.moved
             load = NodeLoad(node, at, 1.0, self._number, capacity=_MACHINE, sides=(PROXY,), rows=tuple(rows))
             self._allocator.feed(load, now)
         stored = tuple(

@@ -116,15 +116,15 @@ class TierKeeper(Service):
         pipeline = (Candidates(concerning).constant or {}).get(TIER, ())
         return pipeline[0] if pipeline else None
 
-    def _concerns(self, one: Assignment, record: VolumeRecord) -> bool:
-        target = one.target
+    def _concerns(self, assignment: Assignment, record: VolumeRecord) -> bool:
+        target = assignment.target
         path = {VOLUME: record.path, TENANT: record.account}.get(target.level)
         if target.level == CLUSTER:
             return True
         if path is None:
             return False
-        if one.path():
-            return one.path() == path
+        if assignment.path():
+            return assignment.path() == path
         if target.select == GROUP:
             return self.groups.contains(target.level, target.name, path)
         return target.select == ALL
@@ -167,7 +167,7 @@ class TierKeeper(Service):
         await self.store.run(operations.release(keys, claimed, found))
 
     async def _note_failure(self, record: VolumeRecord, attempt: _Attempt) -> None:
-        """Say once that what was ordered has failed."""
+        """Log once that what was ordered has failed."""
         if not attempt.operation:
             return
         found = await self.store.run(operations.JOBS.read(self.store.keys, attempt.operation))

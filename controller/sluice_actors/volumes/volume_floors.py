@@ -78,12 +78,12 @@ class VolumeLoads:
         :param pools: path of a volume → its pool
         """
         self._forget(now)
-        found: dict[str, dict[str, list[VolumeLoad]]] = {}
+        loads: dict[str, dict[str, list[VolumeLoad]]] = {}
         for node, load, path in self._loads():
             pool = pools.get(path)
             if pool is not None:
-                found.setdefault(pool, {}).setdefault(node, []).append(load)
-        return found
+                loads.setdefault(pool, {}).setdefault(node, []).append(load)
+        return loads
 
     def _loads(self) -> Iterator[tuple[str, VolumeLoad, str]]:
         for (node, metric), machine in self._machines.items():
@@ -168,7 +168,7 @@ class VolumeFloors(Service):
             self._set_assignments()
 
     def receive(self, routing_key: str, body: bytes) -> None:
-        """Take the volumes of a machine in the last second."""
+        """Take the loads of a machine's volumes in the last second."""
         if self._ownership.owns(NAME):
             self._loads.feed(MetricBatch.decode(body), time.monotonic())
 
@@ -208,7 +208,7 @@ class VolumeFloors(Service):
 
     def _divide(self, now: float) -> dict[str, list[Share]]:
         """Machine → the shares of its volumes, of all pools."""
-        found: dict[str, list[Share]] = {}
+        shares: dict[str, list[Share]] = {}
         at = self._clock()
         for pool, machines in self._loads.by_pool(self._pools, now).items():
             calibration, allocator = self._calibrations.get(pool), self._allocator(pool)
@@ -219,8 +219,8 @@ class VolumeFloors(Service):
             self._uncalibrated.discard(pool)
             made = allocator.allocate(calibration, machines, now, at, owned_term(self._ownership, NAME), int(at))
             for node, body in made.messages.items():
-                found.setdefault(node, []).extend(Shares.decode(body).rows)
-        return found
+                shares.setdefault(node, []).extend(Shares.decode(body).rows)
+        return shares
 
     def _note_uncalibrated(self, pool: str) -> None:
         if pool not in self._uncalibrated:

@@ -19,10 +19,10 @@ class StrictJSONParser(BaseParser):
         """Called by REST framework when a view first looks at the body."""
         try:
             text = stream.read().decode("utf-8")
-            found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique) if text else {}
+            parsed = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique) if text else {}
             if "\\ud" in text.lower():
-                _refuse_surrogates(found)
-            return found
+                _refuse_surrogates(parsed)
+            return parsed
         except RecursionError:
             raise ParseError("the body is nested too deeply") from None
         except ValueError as error:
@@ -44,17 +44,17 @@ def _refuse_constant(word: str) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    document = dict(pairs)
+    if len(document) != len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"`{next(name for name in names if names.count(name) > 1)}` stands there twice")
-    return found
+    return document
 
 
-def _refuse_surrogates(found: Any) -> None:
+def _refuse_surrogates(document: Any) -> None:
     """A text with half a surrogate pair can be neither stored nor answered."""
     try:
-        json.dumps(found, ensure_ascii=False).encode()
+        json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise ValueError("it holds half a surrogate pair, which is no character") from None
 

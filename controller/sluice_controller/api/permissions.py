@@ -68,10 +68,10 @@ def allowed_operations(identity: Identity, target: Target | None, known: Target)
     rules = current_rules()
     return {
         name.removeprefix(PREFIX): rules.allows(
-            identity, name, _first_target(identity, one, known) if target is None else {**target, **known}
+            identity, name, _first_target(identity, rule, known) if target is None else {**target, **known}
         )
-        for name, one in sorted(BY_NAME.items())
-        if target is None or one.about == THING
+        for name, rule in sorted(BY_NAME.items())
+        if target is None or rule.about == THING
     }
 
 
@@ -129,10 +129,10 @@ def undecided_rule(request: Request, view: Any) -> str:
 
 def refusal_of(identity: Identity, rule: str, target: Target) -> str:
     """Why ``identity`` may not do what ``rule`` guards to ``target``; empty when it may."""
-    found = current_rules()
-    if found.allows(identity, rule, target):
+    rules = current_rules()
+    if rules.allows(identity, rule, target):
         return ""
-    return f"`{rule}` is not allowed to `{identity.name}`, it takes {found.missing_rights(identity, rule, target)}"
+    return f"`{rule}` is not allowed to `{identity.name}`, it takes {rules.missing_rights(identity, rule, target)}"
 
 
 def _decide(identity: Identity, rule: str, target: Target) -> None:

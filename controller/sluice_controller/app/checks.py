@@ -92,16 +92,16 @@ def policy_file_faults(path: str) -> Iterator[CheckMessage]:
     """Errors of a file of rules: unreadable, a name that no rule has, a rule that cannot be resolved."""
     declared_rules()
     try:
-        found = rules.enforcer(path)
-        whole = found.check_rules()
+        enforcer = rules.enforcer(path)
+        whole = enforcer.check_rules()
     except OSError as error:
         yield Error(f"option `policy_file`: `{path}` cannot be read: {error.strerror}", id="sluice.E015")
         return
     except (ValueError, cfg.Error) as error:
         yield Error(f"option `policy_file`: `{path}` cannot be used: {_first_line(error)}", id="sluice.E015")
         return
-    known = found.registered_rules
-    for name in sorted(found.file_rules.keys() - known.keys()):
+    known = enforcer.registered_rules
+    for name in sorted(enforcer.file_rules.keys() - known.keys()):
         if name.startswith(PREFIX):
             text = f"option `policy_file`: `{path}` has a rule `{name}`, which nothing asks for{_near(name, known)}"
             yield Error(text, id="sluice.E016")

@@ -14,13 +14,15 @@ from sluice_core.options import OptionError, sample_section
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    found = argparse.ArgumentParser(prog="sluice-api", description="Serve the REST API of the Sluice controller.")
-    what = found.add_mutually_exclusive_group(required=True)
+    parser_of_options = argparse.ArgumentParser(
+        prog="sluice-api", description="Serve the REST API of the Sluice controller."
+    )
+    what = parser_of_options.add_mutually_exclusive_group(required=True)
     what.add_argument("--config", metavar="FILE", help=f"ini file with a section [{SECTION}]")
     what.add_argument("--sample-config", action="store_true", help="print such a section with all options and exit")
     what.add_argument("--sample-policy", action="store_true", help="print all rules with their defaults and exit")
-    found.add_argument("--check", action="store_true", help="check the configuration and exit")
-    return found
+    parser_of_options.add_argument("--check", action="store_true", help="check the configuration and exit")
+    return parser_of_options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,8 +68,8 @@ def usable(config: Config) -> bool:
     os.environ[CONFIG_VARIABLE] = config.source
     from sluice_controller.app.checks import faults
 
-    found = list(faults(config))
-    for fault in found:
+    problems = list(faults(config))
+    for fault in problems:
         hint = f" (try: {fault.hint})" if fault.hint else ""
         print(f"sluice-api: {config.source}: {fault.msg} [{fault.id}]{hint}", file=sys.stderr)
-    return not found
+    return not problems

@@ -36,10 +36,10 @@ def declared_rules() -> list[Rule]:
 def calls_by_rule() -> dict[str, list[str]]:
     """Rule → the calls (``METHOD /path``) that ask it."""
     calls: dict[str, list[str]] = defaultdict(list)
-    for one in declared_operations():
-        path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", one.path)
-        for rule in (one.rule, *one.further):
-            calls[rule].append(f"{one.method.upper()} /{path}")
+    for operation in declared_operations():
+        path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", operation.path)
+        for rule in (operation.rule, *operation.further):
+            calls[rule].append(f"{operation.method.upper()} /{path}")
     return calls
 
 

@@ -73,12 +73,12 @@ def osinfo_table(report: BandwidthReport | None, account: str = "") -> Table:
             if not line.asked:
                 line.asked[""] = asked.rate(row, "")
             line.streams.append(_stream(row))
-    found: Table = {}
+    table: Table = {}
     for place in sorted(lines):
         if account in ("", place.account):
-            numbered = found.setdefault(place.server, {}).setdefault(place.device, {})
+            numbered = table.setdefault(place.server, {}).setdefault(place.device, {})
             numbered[str(len(numbered))] = lines[place].to_data(place)
-    return found
+    return table
 
 
 def overview(report: BandwidthReport | None) -> Overview:
@@ -90,10 +90,10 @@ def overview(report: BandwidthReport | None) -> Overview:
     for row in _parts(report):
         place = _place(report, servers, row)
         sums[place.server, place.account, place.storage_policy] += float(row["measured"]) / _MEGABYTE
-    found: Overview = {}
+    rates: Overview = {}
     for (server, account, storage_policy), rate in sorted(sums.items()):
-        found.setdefault(server, {}).setdefault(account, {})[storage_policy] = rate
-    return found
+        rates.setdefault(server, {}).setdefault(account, {})[storage_policy] = rate
+    return rates
 
 
 def _parts(report: BandwidthReport) -> Iterator[_Row]:

@@ -94,18 +94,18 @@ def parts(report: BandwidthReport | None, **wanted: str) -> ReportTable:
 
 def devices(report: BandwidthReport | None, **wanted: str) -> ReportTable:
     """What each device of the storage nodes moves, by method; ``share`` is of those flows that are held back."""
-    found: dict[tuple[str, ...], Data] = {}
+    by_device: dict[tuple[str, ...], Data] = {}
     for row in report.parts if report else ():
         if not row.get("device"):
             continue
         key = tuple(str(row.get(name, "")) for name in _DEVICE)
-        one = found.setdefault(key, {**_texts(row, *_DEVICE), "flows": 0, "share": None, "measured": 0.0})
+        sums = by_device.setdefault(key, {**_texts(row, *_DEVICE), "flows": 0, "share": None, "measured": 0.0})
         share = _share(row)
-        one["flows"] += 1
-        one["measured"] += _rate(row, "measured")
+        sums["flows"] += 1
+        sums["measured"] += _rate(row, "measured")
         if share is not None:
-            one["share"] = (one["share"] or 0.0) + share
-    return _table(report, "parts", found.values(), _DEVICE, lambda row, _: dict(row), wanted)
+            sums["share"] = (sums["share"] or 0.0) + share
+    return _table(report, "parts", by_device.values(), _DEVICE, lambda row, _: dict(row), wanted)
 
 
 #: What tells one row from another.
@@ -128,20 +128,20 @@ def _table(
         return ReportTable()
     made = (data(row, report.policies) for row in rows)
     chosen = [one for one in made if all(not value or _is(one, column, value) for column, value in wanted.items())]
-    found: dict[str, Data] = {}
-    for one in chosen:
+    shown: dict[str, Data] = {}
+    for shown_row in chosen:
         # a space is smaller than what most names are made of, so that containers follow their account
-        place = " ".join(str(one[part]) for part in key)
-        while place in found:  # idle under two storage policies that are not known by their index
+        place = " ".join(str(shown_row[part]) for part in key)
+        while place in shown:  # idle under two storage policies that are not known by their index
             place += " "
-        found[place] = one
-    return ReportTable(report.at, found, report.left_out.get(name, 0), report.controllers)
+        shown[place] = shown_row
+    return ReportTable(report.at, shown, report.left_out.get(name, 0), report.controllers)
 
 
-def _is(one: Row, name: str, value: str) -> bool:
+def _is(row: Row, name: str, value: str) -> bool:
     if name == "storage_policy":  # Swift does not look at the case of their names
-        return value.casefold() in (str(one["policy"]), str(one[name]).casefold())
-    return str(one.get(name, "")) == value
+        return value.casefold() in (str(row["policy"]), str(row[name]).casefold())
+    return str(row.get(name, "")) == value
 
 
 def _owner(row: Row, names: Mapping[str, str]) -> Data:

@@ -82,12 +82,12 @@ def read_scope(backend: Backend, account: str, storage_policy: str = "") -> Scop
 
 def list_objectives(contents: CacheContents) -> Iterator[Objective]:
     """All service level objectives that were set here, oldest first."""
-    for one in policies_by_sort(contents, SLO):
-        params = bandwidth_action(one).params
+    for cached in policies_by_sort(contents, SLO):
+        params = bandwidth_action(cached).params
         for name in NAMES:
             value = params.get(name)
             if isinstance(value, int | float):
-                yield Objective(name, float(value), storage_policy_of(one), one)
+                yield Objective(name, float(value), storage_policy_of(cached), cached)
 
 
 def find_objective(contents: CacheContents, where: Scope, name: str) -> Objective:
@@ -112,11 +112,11 @@ def storage_policy_of(one: CachedPolicy) -> str:
 def policies_by_sort(contents: CacheContents, sort: str) -> list[CachedPolicy]:
     """The policies of one sort that still promise something to one tenant, whatever somebody made of them since."""
     return [
-        one
-        for one in contents.ordered
-        if one.policy.origin.startswith(f"{sort}/")
-        and (one.plan.target.level, one.plan.target.select) == (TENANT, NAME)
-        and bandwidth_actions(one.plan)
+        cached
+        for cached in contents.ordered
+        if cached.policy.origin.startswith(f"{sort}/")
+        and (cached.plan.target.level, cached.plan.target.select) == (TENANT, NAME)
+        and bandwidth_actions(cached.plan)
     ]
 
 
@@ -148,7 +148,7 @@ def same_storage_policy(one: str, other: str) -> bool:
 
 
 def set_node_floor(backend: Backend, where: Scope, value: str, by: str) -> GeneratedPolicies:
-    """What each object server gives; the same again changes nothing, another value takes its place.
+    """Set what each object server gives; the same again changes nothing, another value takes its place.
 
     :raises PolicyErrors: when ``value`` cannot be one, or another policy promises something already
     """
@@ -156,7 +156,7 @@ def set_node_floor(backend: Backend, where: Scope, value: str, by: str) -> Gener
 
 
 def set_objective(backend: Backend, where: Scope, name: str, value: str, by: str) -> GeneratedPolicies:
-    """One objective; the tenant's others stay, and are switched on with it if somebody switched them off.
+    """Set one objective; the tenant's others stay, and are switched on with it if they were switched off.
 
     :raises CallerError: when there is no objective ``name``
     :raises PolicyErrors: when ``value`` cannot be one, or another policy promises something already
@@ -166,15 +166,15 @@ def set_objective(backend: Backend, where: Scope, name: str, value: str, by: str
 
 
 def clear_node_floors(backend: Backend, account: str, storage_policy: str, by: str) -> list[str]:
-    """Take IOStack's values back: all, those of an account, or that under one storage policy; ids of what was."""
+    """Delete IOStack's values: all, those of an account, or that under one storage policy; return the policies' ids."""
     name = read_scope(backend, account).target.name if account else ""
 
     def change() -> list[str]:
         old = [
-            one
-            for one in policies_by_sort(backend.policy_cache.contents(), BW)
-            if name in ("", one.plan.target.name)
-            and (not storage_policy or same_storage_policy(storage_policy_of(one), storage_policy))
+            cached
+            for cached in policies_by_sort(backend.policy_cache.contents(), BW)
+            if name in ("", cached.plan.target.name)
+            and (not storage_policy or same_storage_policy(storage_policy_of(cached), storage_policy))
         ]
         generated_policies.commit(backend, [PolicyChanges(BW, (), tuple(old), ())], by)
         return [one.policy.id for one in old]
@@ -183,7 +183,7 @@ def clear_node_floors(backend: Backend, account: str, storage_policy: str, by: s
 
 
 def delete_objective(backend: Backend, where: Scope, name: str, by: str) -> GeneratedPolicies:
-    """Take one objective back; the tenant's others stay.
+    """Delete one objective; the tenant's others stay.
 
     :raises NotFound: when the tenant has it not
     """
@@ -241,28 +241,28 @@ def _settle(
 
 
 def _in_the_way(error: PolicyConflict, where: Scope, others: Iterable[CachedPolicy]) -> str:
-    """Which policy promises this already, and how to take that back."""
-    for one in others:
-        target = one.plan.target
-        under = [storage_policy_in(each) for each in bandwidth_actions(one.plan)]
-        promises = not one.plan.dynamic and any(where.covers(target.name, each) for each in under)
+    """The message that names the policy which promises this already, and how to take that back."""
+    for other in others:
+        target = other.plan.target
+        under = [storage_policy_in(each) for each in bandwidth_actions(other.plan)]
+        promises = not other.plan.dynamic and any(where.covers(target.name, each) for each in under)
         if promises and (target.level, target.select) == (TENANT, NAME):
-            what = f"policy `{one.policy.id}` promises this tenant something already: `{one.policy.text}`"
-            return f"{what}; {_take_back(one)} first"
+            what = f"policy `{other.policy.id}` promises this tenant something already: `{other.policy.text}`"
+            return f"{what}; {_take_back(other)} first"
     return error.problems[0].message
 
 
-def _take_back(one: CachedPolicy) -> str:
-    """The call by which somebody ends what a policy promises."""
-    sort, _, _ = one.policy.origin.partition("/")
-    account, policy = one.plan.target.name, storage_policy_of(one)
+def _take_back(cached: CachedPolicy) -> str:
+    """The call that ends what a policy promises."""
+    sort, _, _ = cached.policy.origin.partition("/")
+    account, policy = cached.plan.target.name, storage_policy_of(cached)
     under = f"/{policy}" if policy else ""
     if sort == BW:
         return f"take it back with `PUT /bw/clear/{account}{under}`"
     if sort == SLO:
-        names = [name for name in NAMES if name in bandwidth_action(one).params]
+        names = [name for name in NAMES if name in bandwidth_action(cached).params]
         return f"take it back with {join_words([f'`DELETE /bw/slo/{account}/{name}{under}`' for name in names], 'and')}"
-    return f"delete it with `DELETE /policies/{one.policy.id}`"
+    return f"delete it with `DELETE /policies/{cached.policy.id}`"
 
 
 def _sentence(target: Target, params: Mapping[str, str], place: str) -> str:

@@ -186,10 +186,10 @@ def _named_volumes(cinder: CinderService, config: Config, word: str) -> list[Vol
     :raises PeerError: when Cinder is away
     """
     try:
-        found = [cinder.volume(word)] if is_volume_id(word) else cinder.volumes(everybody=True, name=word)
+        named = [cinder.volume(word)] if is_volume_id(word) else cinder.volumes(everybody=True, name=word)
     except NotFound:
         return []
-    return [VolumeRecord(one.id, one.project, config.reseller_prefix + one.project, one.name) for one in found]
+    return [VolumeRecord(one.id, one.project, config.reseller_prefix + one.project, one.name) for one in named]
 
 
 def current_backend() -> Backend:

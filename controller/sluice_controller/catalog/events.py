@@ -100,18 +100,18 @@ def list_events(backend: Backend, wanted: EventFilter, after: str, limit: int, s
 
 
 def _read_page(backend: Backend, wanted: EventFilter, after: str, limit: int) -> EventPage:
-    found: list[Event] = []
+    events: list[Event] = []
     while True:
         batch = backend.store.events_after(after, _STEP)
         for event in batch.events:
             if not wanted.matches(event):
                 continue
-            if len(found) == limit:
-                return EventPage(tuple(found), found[-1].id, found[-1].id)
-            found.append(event)
+            if len(events) == limit:
+                return EventPage(tuple(events), events[-1].id, events[-1].id)
+            events.append(event)
         after = batch.last
         if not batch.full:
-            return EventPage(tuple(found), after, "")
+            return EventPage(tuple(events), after, "")
 
 
 def add_event(backend: Backend, kind: str, text: str, **more: Any) -> None:

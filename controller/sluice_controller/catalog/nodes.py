@@ -78,18 +78,18 @@ class Cluster:
     @cached_property
     def groups(self) -> Groups:
         """The nodes grouped by state, once for all policies."""
-        found = Groups()
+        groups = Groups()
         for node in self.nodes:
             state = self.state(node)
             if state == AWAY:
-                found.away.append(node.node)
+                groups.away.append(node.node)
             elif state != OK:
-                found.unwell.append({"node": node.node, "reason": f"{state}: {node.detail}"})
+                groups.unwell.append({"node": node.node, "reason": f"{state}: {node.detail}"})
             elif node.history != self.head.history:
-                found.astray.append(node.node)
+                groups.astray.append(node.node)
             else:
-                found.add(node)
-        return found
+                groups.add(node)
+        return groups
 
 
 @dataclass(slots=True)
@@ -175,7 +175,7 @@ def enforcement(policy_id: str, epoch: int, cluster: Cluster, services: Mapping[
     # what a node refuses counts once it has acknowledged the change that it is about
     refusals = groups.refusals.get(policy_id, {})
     refused = [{"node": node, "reason": "; ".join(reasons)} for node, reasons in refusals.items() if node not in late]
-    found = Enforcement(
+    outcome = Enforcement(
         total=len(cluster.nodes),
         nodes=len(groups.current) - len(late) - len(refused),
         refused=sorted(refused + groups.unwell, key=itemgetter("node")),
@@ -183,26 +183,26 @@ def enforcement(policy_id: str, epoch: int, cluster: Cluster, services: Mapping[
         away=groups.away,
     )
     if services is not None:
-        _add_services(found, policy_id, services, cluster.services)
-    return found
+        _add_services(outcome, policy_id, services, cluster.services)
+    return outcome
 
 
 def _add_services(
-    found: Enforcement, policy_id: str, expected: Mapping[str, str], states: Mapping[str, ServiceState]
+    outcome: Enforcement, policy_id: str, expected: Mapping[str, str], states: Mapping[str, ServiceState]
 ) -> None:
     """Count each call that is due like a node: accepted, failed with the reason, or waiting."""
     mine = {name: one for name, one in states.items() if one.policy == policy_id and not one.undo}
     for name in sorted(expected.keys() | mine.keys()):
         state = mine.get(name)
         called = f"service {state.keyword if state else expected[name]}"
-        found.total += 1
+        outcome.total += 1
         if state is not None and state.state == CALL_DONE:
-            found.nodes += 1
+            outcome.nodes += 1
         elif state is not None and state.state == CALL_FAILED:
             reason = f"{state.reason} ({state.attempts} attempts for `{state.target}`)"
-            found.refused.append({"node": called, "reason": reason})
+            outcome.refused.append({"node": called, "reason": reason})
         else:
-            found.waiting.append(called)
+            outcome.waiting.append(called)
 
 
 def dependency_health(backend: Backend) -> dict[str, str]:

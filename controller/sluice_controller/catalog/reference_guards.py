@@ -67,18 +67,18 @@ def refuse_used(what: str, users: Iterable[str], force: bool) -> None:
 
     :raises InUse: naming some of them
     """
-    found = [] if force else list(users)
-    if found:
-        verb = "uses" if len(found) == 1 else "use"
+    used_by = [] if force else list(users)
+    if used_by:
+        verb = "uses" if len(used_by) == 1 else "use"
         raise InUse(
-            f"{what} is in use: policies {name_some(found)} {verb} it; delete them first, or insist with `force`"
+            f"{what} is in use: policies {name_some(used_by)} {verb} it; delete them first, or insist with `force`"
         )
 
 
-def name_some(found: Sequence[str], most: int = _NAMED) -> str:
+def name_some(names: Sequence[str], most: int = _NAMED) -> str:
     """The first ``most`` of what an error names, and how many more there are."""
-    more = f" and {len(found) - most} more" if len(found) > most else ""
-    return ", ".join(f"`{one}`" for one in found[:most]) + more
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(f"`{one}`" for one in names[:most]) + more
 
 
 def policies_about_group(contents: CacheContents, group: Group) -> Iterator[str]:
@@ -221,17 +221,17 @@ def retry_conflicts(change: Callable[[], T], exhausted: str = "") -> T:
     raise Conflict(exhausted or str(lost)) from lost
 
 
-def _names(one: Compiled) -> Iterator[str]:
+def _names(compiled: Compiled) -> Iterator[str]:
     """Names of versions of everything registered that a policy may use; not all of them exist."""
-    target = one.plan.target
+    target = compiled.plan.target
     if target.select == GROUP:
         yield f"entry/{group_kinds(target.level).group}/{target.name}"
-    for action in one.plan.actions:
+    for action in compiled.plan.actions:
         yield f"upload/{action.keyword}"
-    for metric in one.plan.metrics:
+    for metric in compiled.plan.metrics:
         yield f"entry/{METRIC_ENTRY}/{metric}"
         yield f"upload/{upload_key(METRIC_CODE, metric)}"
-    yield from (f"entry/{kind}/{word}" for kind, word in used_words(one.sentence))
+    yield from (f"entry/{kind}/{word}" for kind, word in used_words(compiled.sentence))
 
 
 def _meaning(contents: CacheContents, name: str) -> Entry | Upload | None:

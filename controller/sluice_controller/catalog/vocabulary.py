@@ -198,7 +198,7 @@ class KnownMotifs:
         self._read_at = float("-inf")
 
     def daemons(self) -> Sequence[MotifDaemon]:
-        """Those that run.
+        """The daemons that run.
 
         :raises PeerError: when Redis is away
         """
@@ -232,10 +232,10 @@ class KnownMotifs:
 
 
 def _infos(templates: dict[str, MotifTemplate]) -> dict[str, ActionInfo]:
-    found = {}
+    infos = {}
     for keyword, template in templates.items():
         try:
-            found[keyword] = template.info
+            infos[keyword] = template.info
         except TypeError as error:  # of a daemon that knows more
             log.error("left out template `%s`: %s", keyword, error)
-    return found
+    return infos

@@ -65,12 +65,12 @@ class VocabularyIndex:
 
 def _services(activations: Mapping[str, registry.Activation]) -> dict[str, ActionInfo]:
     """The filters of third parties; what makes no sense is left out."""
-    found = {}
-    for name, one in activations.items():
-        if one.service:
+    services = {}
+    for name, activation in activations.items():
+        if activation.service:
             with contextlib.suppress(DecodeError):
-                found[name] = one.info()
-    return found
+                services[name] = activation.info()
+    return services
 
 
 def _target(alias: registry.Alias) -> Target:

@@ -97,7 +97,7 @@ roll_back = _CONTROLLERS.roll_back
 
 
 def _refuse_blind(backend: Backend, upload: Upload) -> None:
-    """A controller that waits for what nobody measures would only look as if it ran."""
+    """Refuse a controller that waits for metrics which nobody measures: it would only look as if it ran."""
     catalogue = backend.catalogue
     for name in upload.info.get("metrics", ()):
         if name not in catalogue.metrics:
@@ -107,7 +107,7 @@ def _refuse_blind(backend: Backend, upload: Upload) -> None:
 
 
 def _refuse_second_allocator(backend: Backend, upload: Upload) -> None:
-    """Of two controllers that allocate the same method one would do nothing."""
+    """Refuse a second controller that allocates the same method: one of the two would do nothing."""
     for other in list_controllers(backend.policy_cache.contents()).values():
         if not other.running or other.keyword == upload.keyword:
             continue
@@ -120,7 +120,7 @@ def _refuse_second_allocator(backend: Backend, upload: Upload) -> None:
 
 
 def start(backend: Backend, name: str, by: str, expected: int | None = None) -> RegisteredCode:
-    """Have an actor host run it.
+    """Start the controller on an actor host.
 
     :raises Conflict: when it wants a metric that this cluster does not know, or another one allocates its methods
     """
@@ -136,7 +136,7 @@ def start(backend: Backend, name: str, by: str, expected: int | None = None) -> 
 
 
 def stop(backend: Backend, name: str, by: str, expected: int | None = None) -> RegisteredCode:
-    """Run it no more, and take back what it set, in one change."""
+    """Stop the controller, and withdraw what it set, in one change."""
     old = find(backend, name, expected)
     if not old.upload.running:
         return old
@@ -145,21 +145,21 @@ def stop(backend: Backend, name: str, by: str, expected: int | None = None) -> R
 
 
 def delete(backend: Backend, name: str, by: str, expected: int | None = None) -> None:
-    """Forget it, and take back what it set."""
+    """Delete the controller, and withdraw what it set."""
     old = find(backend, name, expected)
     revisions.drop(backend, old, Draft(by, policy_drops=(policy_of_controller(name),)))
 
 
 def instances(backend: Backend) -> dict[str, list[ControllerInstance]]:
     """Name → where it runs, out of what the actor hosts say; those that have not spoken for a while are left out."""
-    found: dict[str, list[ControllerInstance]] = {}
+    by_name: dict[str, list[ControllerInstance]] = {}
     for host, report in sorted(backend.store.hosts().items()):
         told = report.get("controllers")
         if is_alive(backend, report) and isinstance(told, Mapping):
             for name, one in told.items():
                 if isinstance(one, Mapping):
-                    found.setdefault(name, []).append(_instance(host, one))
-    return found
+                    by_name.setdefault(name, []).append(_instance(host, one))
+    return by_name
 
 
 def _instance(host: str, told: Mapping[str, Any]) -> ControllerInstance:
@@ -190,14 +190,14 @@ def controller_state(upload: Upload, where: Sequence[ControllerInstance]) -> tup
     return STARTING, where[0].reason if where else "no actor host has taken it up yet"
 
 
-def wait_settled(backend: Backend, found: RegisteredCode, seconds: float) -> None:
+def wait_settled(backend: Backend, registered: RegisteredCode, seconds: float) -> None:
     """Until actor hosts do what was asked, or say why not, at most ``seconds``."""
 
     def settled() -> bool:
-        where = instances(backend).get(found.upload.keyword, [])
+        where = instances(backend).get(registered.upload.keyword, [])
         alive = [one for one in where if one.state not in (STARTING, STOPPED)]
-        if not found.upload.running:
+        if not registered.upload.running:
             return not alive
-        return any(one.revision == found.upload.revision or one.reason for one in alive)
+        return any(one.revision == registered.upload.revision or one.reason for one in alive)
 
     wait_until(backend, settled, seconds)

@@ -187,14 +187,14 @@ def _refuse_unusable(backend: Backend, info: ActionInfo) -> None:
 
     :raises Conflict: naming one of them
     """
-    for one in backend.policy_cache.contents().ordered:
-        for action in one.plan.actions:
+    for cached in backend.policy_cache.contents().ordered:
+        for action in cached.plan.actions:
             if action.keyword != info.keyword or action.verb != "set":
                 continue
             strange = [name for name in action.params if info.parameter(name) is None]
             if strange or action.place not in info.places:
                 what = f"parameter `{strange[0]}`" if strange else f"place `{action.place}`"
-                raise Conflict(f"the code does not know {what}, which policy `{one.policy.id}` asks for")
+                raise Conflict(f"the code does not know {what}, which policy `{cached.policy.id}` asks for")
 
 
 def unregister(backend: Backend, keyword: str, by: str, force: bool, expected: int | None = None) -> None:

@@ -113,19 +113,19 @@ def metric_users(contents: CacheContents, name: str) -> list[str]:
 
 
 def refuse_used(backend: Backend, name: str, what: str, force: bool = False) -> None:
-    """Nothing is taken away from under who watches it.
+    """Refuse to change a metric that policies or series watch.
 
     :raises Conflict: naming some of them
     """
-    found = [] if force else metric_users(backend.policy_cache.contents(), name)
-    if found:
+    watching = [] if force else metric_users(backend.policy_cache.contents(), name)
+    if watching:
         raise reference_guards.InUse(
-            f"metric `{name}` cannot {what} while {reference_guards.name_some(found)} watch it"
+            f"metric `{name}` cannot {what} while {reference_guards.name_some(watching)} watch it"
         )
 
 
 def start(backend: Backend, name: str, by: str, expected: int | None = None) -> RegisteredCode:
-    """Have it measured, and known to sentences.
+    """Start measuring the metric, which sentences know from then on.
 
     :raises Conflict: when its name was given to something else meanwhile
     """
@@ -169,9 +169,9 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
 def instances(backend: Backend, name: str) -> list[NodeInstance]:
     """The metric on every node; on those that live it is stopped when it was not started."""
-    found = find(backend, name)
+    registered = find(backend, name)
     cluster = cluster_now(backend)
-    shown = rollout.instances(found, cluster)
-    if found.upload.running:
+    shown = rollout.instances(registered, cluster)
+    if registered.upload.running:
         return shown
     return [one if one.state == AWAY else replace(one, state=STOPPED) for one in shown]

@@ -72,13 +72,13 @@ def receive_upload(
             digest.update(piece)
             kept.write(piece)
             remaining -= len(piece)
-        found = digest.hexdigest()
-        if announced and announced != found:
-            raise DigestMismatch(f"the {what} has SHA-256 `{found}`, announced was `{announced}`")
+        sha256 = digest.hexdigest()
+        if announced and announced != sha256:
+            raise DigestMismatch(f"the {what} has SHA-256 `{sha256}`, announced was `{announced}`")
         if size == 0:
             raise CallerError(f"the body is empty, expected the {what}")
         kept.seek(0)
-        yield found, iter(partial(kept.read, _CHUNK), b"")
+        yield sha256, iter(partial(kept.read, _CHUNK), b"")
 
 
 #: More source than anybody wrote by hand; reading it takes some hundred times its size of memory.
@@ -153,11 +153,11 @@ class CodeKind:
         limit = backend.config.code_limit
         limit = min(limit, _LIMITS.get(standing.environment, limit))
         what = f"code of the {self.kind}"
-        with receive_upload(given.source, given.size, given.announced, limit, what) as (found, pieces):
-            if found == standing.sha256 and given.main in ("", standing.main):
+        with receive_upload(given.source, given.size, given.announced, limit, what) as (sha256, pieces):
+            if sha256 == standing.sha256 and given.main in ("", standing.main):
                 return old
             code: Iterable[bytes] = pieces
-            revision = Revision(0, found, given.size, given.main or standing.main, standing.info)
+            revision = Revision(0, sha256, given.size, given.main or standing.main, standing.info)
             if standing.environment == NATIVE:
                 code = (b"".join(pieces),)
                 wanted = replace(revision, main=given.main)
@@ -167,7 +167,7 @@ class CodeKind:
                 check_shared_object(code[0], ENTRY)
             new = with_revision(standing, revision)
             self.accept(backend, standing, new)
-            store.put(found, code, given.size)
+            store.put(sha256, code, given.size)
         return commit(backend, new, old.version, draft)
 
     def roll_back(
@@ -181,8 +181,8 @@ class CodeKind:
         :raises NotFound: when there is no such revision any more
         :raises CallerError: with what is wrong with its code now
         """
-        found = self.find(backend, name, expected)
-        old = found.upload
+        registered = self.find(backend, name, expected)
+        old = registered.upload
         target = _revision(old, number)
         store = code_store(backend)
         if old.environment == NATIVE:
@@ -192,7 +192,7 @@ class CodeKind:
             target = replace(target, main=old.main, info=old.info)
         new = with_revision(old, target)
         self.accept(backend, old, new)
-        return commit(backend, new, found.version, Draft(by))
+        return commit(backend, new, registered.version, Draft(by))
 
 
 def uploads_of_kind(contents: CacheContents, kind: str) -> dict[str, Upload]:

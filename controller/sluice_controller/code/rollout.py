@@ -34,18 +34,18 @@ class NodeInstance:
     revision: int
 
 
-def instance(node: NodeReport, found: RegisteredCode, cluster: Cluster) -> NodeInstance:
-    """The code of ``found`` on one node."""
-    key = found.upload.key
+def instance(node: NodeReport, registered: RegisteredCode, cluster: Cluster) -> NodeInstance:
+    """The code of ``registered`` on one node."""
+    key = registered.upload.key
     revision = int(node.code.get(key, 0))
     state = cluster.state(node)
     if state == AWAY:
         return NodeInstance(node.node, AWAY, "", revision)
     if state != OK:
         return NodeInstance(node.node, REFUSED, f"{state}: {node.detail}", revision)
-    if node.history != cluster.head.history or node.epoch < found.epoch:
+    if node.history != cluster.head.history or node.epoch < registered.epoch:
         return NodeInstance(node.node, WAITING, "", revision)
-    if revision == found.upload.revision:
+    if revision == registered.upload.revision:
         return NodeInstance(node.node, RUNNING, "", revision)
     reason = node.refused.get(f"upload/{key}", "")
     return NodeInstance(node.node, REFUSED if reason else WAITING, reason, revision)
@@ -61,11 +61,11 @@ def _nodes(found: RegisteredCode, cluster: Cluster) -> list[NodeReport]:
     return [node for node in cluster.nodes if node.konnector or found.upload.environment != NBDKIT]
 
 
-def rollout(found: RegisteredCode, cluster: Cluster) -> Enforcement:
+def rollout(registered: RegisteredCode, cluster: Cluster) -> Enforcement:
     """Which nodes have the newest revision; of a filter or metric without code nothing is expected of anybody."""
-    all_of_them = instances(found, cluster) if found.upload.sha256 else []
+    all_of_them = instances(registered, cluster) if registered.upload.sha256 else []
     return Enforcement(
-        total=len(_nodes(found, cluster)),
+        total=len(_nodes(registered, cluster)),
         nodes=sum(one.state == RUNNING for one in all_of_them),
         refused=[
             {"node": one.node, "reason": one.reason, "revision": one.revision}
@@ -83,5 +83,5 @@ def rollout_now(backend: Backend, found: RegisteredCode) -> Enforcement:
 
 
 def wait_rolled_out(backend: Backend, found: RegisteredCode, seconds: float) -> None:
-    """Until each live node has it or has said why not, at most ``seconds``; without a free place not at all."""
+    """Wait until each live node has or refuses the code, at most ``seconds``; without a free place not at all."""
     wait_until(backend, lambda: not rollout_now(backend, found).waiting, seconds)

@@ -70,11 +70,11 @@ def touched_policies(change: Change) -> list[str]:
 def list_changes(backend: Backend, wanted: ChangeFilter, limit: int, marker: str = "") -> ChangePage:
     """Changes below ``marker``, newest first."""
     below = _read_marker(marker)
-    found: list[Change] = []
+    matching: list[Change] = []
     head = backend.store.head()
 
     def page(next_marker: str) -> ChangePage:
-        return ChangePage(tuple(found), next_marker, head, _oldest(backend))
+        return ChangePage(tuple(matching), next_marker, head, _oldest(backend))
 
     for _ in range(_LOOKED_AT // _STEP):
         entries = backend.store.run(changes_before(backend.store.keys, below, _STEP))
@@ -82,9 +82,9 @@ def list_changes(backend: Backend, wanted: ChangeFilter, limit: int, marker: str
             if change.at < wanted.since:
                 return page("")
             if wanted.matches(change):
-                if len(found) == limit:
+                if len(matching) == limit:
                     return page(str(below))
-                found.append(change)
+                matching.append(change)
             below = change.epoch
         if len(entries) < _STEP:
             return page("")
@@ -118,18 +118,18 @@ def find_change(backend: Backend, epoch: int) -> ChangeDetails:
 
     :raises NotFound: when there is none, or it was trimmed
     """
-    found = backend.store.run(changes_before(backend.store.keys, epoch + 1, 1))
-    if not found or found[0].epoch != epoch:
+    newest = backend.store.run(changes_before(backend.store.keys, epoch + 1, 1))
+    if not newest or newest[0].epoch != epoch:
         oldest = backend.store.run(oldest_change(backend.store.keys))
         more = f", the oldest that is kept is {oldest}" if oldest > epoch else ""
         raise NotFound(f"there is no change {epoch}{more}")
     now = Configuration.now(backend)
     past = backend.store.run(replaced_since(backend.store.keys, epoch))
     if epoch <= past.since:
-        return ChangeDetails(found[0], None)
+        return ChangeDetails(newest[0], None)
     before = Configuration().with_documents(past.first)
     after = now.with_documents(past.later).only(past.first)
-    return ChangeDetails(found[0], differences(before, after))
+    return ChangeDetails(newest[0], differences(before, after))
 
 
 def policy_before_last_change(backend: Backend, policy_id: str, allow: Authorize = allow_all) -> Transformation:

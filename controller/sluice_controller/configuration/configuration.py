@@ -54,23 +54,23 @@ class Configuration:
 
         :raises DecodeError: when one of them is none
         """
-        found: dict[str, dict[str, Any]] = {part: dict(getattr(self, part)) for part, _ in _PARTS.values()}
+        parts: dict[str, dict[str, Any]] = {part: dict(getattr(self, part)) for part, _ in _PARTS.values()}
         for name, raw in documents.items():
             sort, _, key = name.partition("/")
             part, message = _PARTS[sort]
             if raw:
-                found[part][key] = message.decode(raw)
+                parts[part][key] = message.decode(raw)
             else:
-                found[part].pop(key, None)
-        return Configuration(**found)
+                parts[part].pop(key, None)
+        return Configuration(**parts)
 
     def only(self, documents: Documents) -> Configuration:
         """What ``documents`` names of this one."""
-        found: dict[str, dict[str, Any]] = {
+        parts: dict[str, dict[str, Any]] = {
             part: {key: one for key, one in getattr(self, part).items() if f"{sort}/{key}" in documents}
             for sort, (part, _) in _PARTS.items()
         }
-        return Configuration(**found)
+        return Configuration(**parts)
 
 
 #: What a document's name begins with → the part of the configuration that it is in, and its message.
@@ -111,11 +111,11 @@ def _different(what: str, old: Mapping[str, Message], new: Mapping[str, Message]
             yield Difference(what, name, old.get(name), new.get(name))
 
 
-def _of_code(one: Difference) -> Difference:
+def _of_code(difference: Difference) -> Difference:
     """A difference of two uploads, by the kind and the name of the code."""
-    upload = one.new or one.old
+    upload = difference.new or difference.old
     assert isinstance(upload, Upload)
-    return replace(one, what=upload.kind, name=upload.keyword)
+    return replace(difference, what=upload.kind, name=upload.keyword)
 
 
 def make_draft(changes: list[Difference], by: str, expect: Mapping[str, int]) -> Draft:

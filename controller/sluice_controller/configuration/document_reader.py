@@ -122,22 +122,22 @@ class DocumentReader:
         given = data.get(section) or []
         if not isinstance(given, list):
             raise CallerError(f"`{section}` is no list")
-        found: dict[str, Any] = {}
-        for number, one in enumerate(given, 1):
+        things: dict[str, Any] = {}
+        for number, item in enumerate(given, 1):
             try:
-                if not isinstance(one, Mapping):
+                if not isinstance(item, Mapping):
                     raise CallerError("is no mapping")
-                thing = read(one, number)
-                if key(thing) in found:
+                thing = read(item, number)
+                if key(thing) in things:
                     raise CallerError(f"`{key(thing)}` stands there twice")
-                found[key(thing)] = thing
+                things[key(thing)] = thing
             except SluiceError as error:
                 self._faults.add(f"{section}, number {number}", error)
-        return list(found.values())
+        return list(things.values())
 
-    def policy(self, one: Mapping[str, Any], number: int) -> Policy:
+    def policy(self, item: Mapping[str, Any], number: int) -> Policy:
         """A policy, not compiled yet: it has a plan only when it was kept of an actor."""
-        body = Body(one, *POLICY_FIELDS)
+        body = Body(item, *POLICY_FIELDS)
         name, text = body.text("id"), body.text("policy", longest=ANY_LENGTH)
         if not _ID.fullmatch(name):
             raise CallerError(f"`id` is `{name}`, expected up to 64 letters, digits, `-` and `_`")
@@ -147,7 +147,7 @@ class DocumentReader:
             id=name,
             source=body.text("source", text, ANY_LENGTH),
             text=text,
-            plan=_kept_plan(one.get(KEPT)),
+            plan=_kept_plan(item.get(KEPT)),
             dynamic=False,
             created=created,
             created_by=by,
@@ -155,10 +155,10 @@ class DocumentReader:
             origin=body.text("origin", "", ANY_LENGTH),
         )
 
-    def entry(self, one: Mapping[str, Any], _: int) -> Entry:
+    def entry(self, item: Mapping[str, Any], _: int) -> Entry:
         """An entry of the registry, whose data are of its kind's shape."""
-        body = Body(one, "kind", "name", "data", "created", "created_by")
-        kind, name, data = body.one_of("kind", KINDS), body.text("name"), one.get("data")
+        body = Body(item, "kind", "name", "data", "created", "created_by")
+        kind, name, data = body.one_of("kind", KINDS), body.text("name"), item.get("data")
         if not isinstance(data, Mapping):
             raise CallerError(f"`data` of {kind} `{name}` is no mapping")
         known = [each.name for each in fields(KINDS[kind]) if each.name != "name"]
@@ -168,13 +168,13 @@ class DocumentReader:
         check_group_document(entry)
         return entry
 
-    def upload(self, section: str, one: Mapping[str, Any], _: int) -> Upload:
+    def upload(self, section: str, item: Mapping[str, Any], _: int) -> Upload:
         """A registered filter, an uploaded metric or a controller."""
-        body = Body(one, *(each.name for each in fields(Upload) if each.name != "kind"))
+        body = Body(item, *(each.name for each in fields(Upload) if each.name != "kind"))
         kind = CODE_SECTIONS[section]
         standing = self._standing.uploads.get(upload_key(kind, body.text("keyword", "", ANY_LENGTH)))
         created, by = self._origin(body, standing)
-        upload = Upload.from_data({**one, "kind": kind, "created": created, "created_by": by})
+        upload = Upload.from_data({**item, "kind": kind, "created": created, "created_by": by})
         _same_types(upload, Upload("", "", "", "", "", 0))
         for revision in upload.revisions:
             _same_types(revision, Revision(0, "", 0))

@@ -96,17 +96,17 @@ def document(configuration: Configuration) -> dict[str, Any]:
 
 def policy_document(policy: Policy) -> dict[str, Any]:
     """One policy."""
-    found: dict[str, Any] = {"id": policy.id, "policy": policy.text}
+    document: dict[str, Any] = {"id": policy.id, "policy": policy.text}
     if policy.source != policy.text:
-        found["source"] = policy.source
+        document["source"] = policy.source
     if not policy.enabled:
-        found["enabled"] = False
-    found |= _origin(policy)
+        document["enabled"] = False
+    document |= _origin(policy)
     if policy.origin:
-        found["origin"] = policy.origin
+        document["origin"] = policy.origin
     if KEPT in policy.plan:
-        found[KEPT] = {"plan": {k: v for k, v in policy.plan.items() if k != KEPT}, "assignments": policy.plan[KEPT]}
-    return found
+        document[KEPT] = {"plan": {k: v for k, v in policy.plan.items() if k != KEPT}, "assignments": policy.plan[KEPT]}
+    return document
 
 
 def entry_document(entry: Entry) -> dict[str, Any]:
@@ -119,12 +119,12 @@ def upload_document(upload: Upload) -> dict[str, Any]:
     """One registered filter, uploaded metric or controller; its section says which."""
     defaults = Upload("", "", "", "", "", 0).to_data()
     needed = ("keyword", "environment", "language", "main", "sha256", "size")
-    found = {
+    document = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in upload.to_data().items()
         if name in needed or (name not in _SAID_OTHERWISE and value != defaults[name])
     }
-    return found | _origin(upload)
+    return document | _origin(upload)
 
 
 def _origin(message: Policy | Entry | Upload) -> dict[str, Any]:

@@ -44,12 +44,12 @@ class PolicyCompiler:
 
     def compile(self, items: Sequence[Policy]) -> dict[str, Policy]:
         """All that can be compiled, by id."""
-        found: dict[str, Policy] = {}
+        compiled: dict[str, Policy] = {}
         new: list[Policy] = []
         for item in items:
             standing = self._now.policies.get(item.id)
             if standing is not None and policy_document(item) == policy_document(standing):
-                found[item.id] = standing
+                compiled[item.id] = standing
                 self._settle(item.id, Plan.from_data(standing.plan))
             else:
                 new.append(item)
@@ -61,9 +61,9 @@ class PolicyCompiler:
             except SluiceError as error:
                 self._faults.add(f"policy `{item.id}`", error)
             else:
-                found[item.id] = policy
+                compiled[item.id] = policy
                 self._settle(item.id, plan)
-        return {item.id: found[item.id] for item in items if item.id in found}
+        return {item.id: compiled[item.id] for item in items if item.id in compiled}
 
     def _settle(self, name: str, plan: Plan) -> None:
         policy = ExistingPolicy(name, plan)
@@ -88,11 +88,11 @@ class PolicyCompiler:
         plan = Plan.from_data(item.plan)
         if plan.dynamic or not plan.actions:
             raise CallerError("`plan` of a kept policy watches metrics, or has no action")
-        for one in map(Assignment.from_data, item.plan[KEPT]):
-            if one.policy != item.id or not one.id.startswith(f"{item.id}."):
-                raise CallerError(f"assignment `{one.id}` is not one of this policy")
-            if self._catalogue.action(one.keyword) is None:
-                raise CallerError(f"unknown keyword `{one.keyword}`")
+        for assignment in map(Assignment.from_data, item.plan[KEPT]):
+            if assignment.policy != item.id or not assignment.id.startswith(f"{item.id}."):
+                raise CallerError(f"assignment `{assignment.id}` is not one of this policy")
+            if self._catalogue.action(assignment.keyword) is None:
+                raise CallerError(f"unknown keyword `{assignment.keyword}`")
         return replace(item, plan={**plan.to_data(), KEPT: item.plan[KEPT]}), plan
 
 
@@ -112,12 +112,12 @@ def read_configuration(data: Any, backend: Backend, by: str, now: Configuration)
     faults = Faults()
     reader = DocumentReader(by, int(backend.now() * 1000), now, faults)
     entries = {one.key: one for one in unfold_members(reader.all(data, "registry", reader.entry, attrgetter("key")))}
-    found = [
+    all_code = [
         one
         for name in CODE_SECTIONS
         for one in reader.all(data, name, partial(reader.upload, name), attrgetter("keyword"))
     ]
-    uploads = {one.key: one for one in found}
+    uploads = {one.key: one for one in all_code}
     native = backend.built_in
     _refuse_built_in(native, [*(entries.keys() - now.entries), *(uploads.keys() - now.uploads)], faults)
     faults.end()
@@ -130,7 +130,7 @@ def read_configuration(data: Any, backend: Backend, by: str, now: Configuration)
 
 
 def _refuse_built_in(native: Catalogue, keys: Iterable[str], faults: Faults) -> None:
-    """What stands already may have been taken over by a built-in since; nothing new may have such a name."""
+    """Refuse new things under the name of a built-in; what stands already may have been taken over since."""
     taken = {METRIC_CODE: native.metrics, METRIC_ENTRY: native.metrics, TERM: native.terms}
     for key in sorted(keys):
         kind, slash, name = key.rpartition("/")

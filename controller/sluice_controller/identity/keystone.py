@@ -83,12 +83,14 @@ class KeystoneMiddleware(auth_token.AuthProtocol):
         return response
 
     def _identity(self, user: Any) -> Identity:
-        found = Identity.from_user(
+        identity = Identity.from_user(
             user.user_id, user.username, user.project_id or "", user.project_name or "", user.role_names
         )
-        if not self._is_admin(found):
-            return found
-        return Identity(found.name, found.user_id, found.project_id, found.project_name, found.roles, is_admin=True)
+        if not self._is_admin(identity):
+            return identity
+        return Identity(
+            identity.name, identity.user_id, identity.project_id, identity.project_name, identity.roles, is_admin=True
+        )
 
 
 def read_conf(path: str) -> cfg.ConfigOpts:

@@ -21,7 +21,7 @@ PATIENCE: Final = 2.0
 
 
 class KeystoneProbe:
-    """Remembers for a while what ``ask`` has said."""
+    """Remembers for a while what ``ask`` answered."""
 
     def __init__(self, ask: Callable[[], bool], clock: Callable[[], float] = time.monotonic) -> None:
         self._ask = ask
@@ -32,7 +32,7 @@ class KeystoneProbe:
         self._known = threading.Event()
 
     def is_up(self) -> bool:
-        """What was said lately; waits only while nothing was ever said."""
+        """The last answer; waits only while there was none yet."""
         if self._clock() >= self._until and self._lock.acquire(blocking=False):
             try:
                 self._good = self._ask()

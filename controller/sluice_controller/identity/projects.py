@@ -64,12 +64,12 @@ class ProjectAccounts(Mapping[str, str]):
             at, account = self._known.get(name, (0.0, ""))
             if account and self._now() - at < REMEMBERED:
                 return account
-        found = self._ask(name)
+        ids = self._ask(name)
         with self._lock:
             self._known.pop(name, None)
-            if not found:
+            if not ids:
                 raise KeyError(name)
-            account = self._prefix + found[0]
+            account = self._prefix + ids[0]
             self._known[name] = (self._now(), account)
             return account
 
@@ -87,7 +87,7 @@ class ProjectAccounts(Mapping[str, str]):
                 self._session = self._open_session()
             answer = self._session.get("/projects", endpoint_filter=_IDENTITY, params={"name": name})
             # some backends compare without regard to case
-            found = [str(one["id"]) for one in answer.json()["projects"] if one["name"] == name]
+            ids = [str(one["id"]) for one in answer.json()["projects"] if one["name"] == name]
         except ksa.BadRequest:
             return []
         except ksa.Forbidden as error:
@@ -96,10 +96,10 @@ class ProjectAccounts(Mapping[str, str]):
             ) from error
         except (ksa.ClientException, ValueError, KeyError, TypeError) as error:
             raise PeerError(f"keystone cannot be asked for project `{name}`: {type(error).__name__}") from error
-        if len(found) > 1:
-            accounts = ", ".join(f"`{self._prefix}{one}`" for one in sorted(found)[:5])
-            raise CallerError(f"project `{name}` is the name of {len(found)} projects, say one of {accounts}")
-        return found
+        if len(ids) > 1:
+            accounts = ", ".join(f"`{self._prefix}{one}`" for one in sorted(ids)[:5])
+            raise CallerError(f"project `{name}` is the name of {len(ids)} projects, say one of {accounts}")
+        return ids
 
 
 class ListedProjects:

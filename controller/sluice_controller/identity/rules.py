@@ -172,23 +172,25 @@ def enforcer(policy_file: str = "", operator_roles: str = OPERATOR_ROLES) -> pol
     conf = cfg.ConfigOpts()
     # no file and no folder of anybody else
     conf([], project="sluice", default_config_files=[], default_config_dirs=[])
-    found = policy.Enforcer(conf, policy_file=str(Path(policy_file).absolute()) if policy_file else None)
+    enforcer = policy.Enforcer(conf, policy_file=str(Path(policy_file).absolute()) if policy_file else None)
     conf.set_override("policy_dirs", [], group="oslo_policy")
     checks = {"operator": operator_check(operator_roles)}
-    found.register_defaults(
+    enforcer.register_defaults(
         [policy.RuleDefault(one.name, checks.get(one.name, one.check), one.help) for one in (*PARTS, *BY_NAME.values())]
     )
     if policy_file:
         _check_file(policy_file)
-        found.load_rules()
+        enforcer.load_rules()
     else:
-        found.use_conf = False
-        found.set_rules({one.name: one.check for one in found.registered_rules.values()}, use_conf=False)
-    return found
+        enforcer.use_conf = False
+        enforcer.set_rules({one.name: one.check for one in enforcer.registered_rules.values()}, use_conf=False)
+    return enforcer
 
 
 def _check_file(policy_file: str) -> None:
-    """oslo.policy takes a file that is not there for an empty one, and a rule that it cannot read for "nobody"."""
+    """Check a file of rules: oslo.policy takes a missing file for an empty one, and a rule that it cannot read for
+    "nobody".
+    """
     with open(policy_file, "rb") as file:
         content = policy.parse_file_contents(file.read())
     if not isinstance(content, dict):

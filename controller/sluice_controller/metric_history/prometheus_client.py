@@ -34,11 +34,11 @@ class PrometheusClient:
         """
         within = f"[{step}s:{max(1, step // _WITHIN)}s]"
         parts = [self._values(f"{part}({expression}){within})", begin, end, step) for part in _PARTS]
-        found: list[Point | None] = []
+        points: list[Point | None] = []
         for at in range(begin, end, step):
             values = [one.get(at + step) for one in parts]
-            found.append(None if None in values else Point(*values))  # type: ignore[arg-type]
-        return found
+            points.append(None if None in values else Point(*values))  # type: ignore[arg-type]
+        return points
 
     def _values(self, query: str, begin: int, end: int, step: int) -> dict[int, float]:
         """Unix time at which a step ended → what it had."""

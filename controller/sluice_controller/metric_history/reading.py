@@ -66,13 +66,13 @@ def list_series(backend: Backend, accounts: frozenset[str] | None, metric: str, 
     :param accounts: only of these; None for all
     """
     store = backend.history
-    found = store.run(read_directory(store.keys)).values()
+    stored = store.run(read_directory(store.keys)).values()
     return {
-        name_of(one): one
-        for one in _without_deleted(backend, found)
-        if (accounts is None or (one.key.owner in accounts and not one.rest))
-        and metric in ("", one.metric)
-        and target in ("", one.path)
+        name_of(series): series
+        for series in _without_deleted(backend, stored)
+        if (accounts is None or (series.key.owner in accounts and not series.rest))
+        and metric in ("", series.metric)
+        and target in ("", series.path)
     }
 
 
@@ -82,7 +82,7 @@ def name_of(series: SeriesRecord) -> str:
 
 
 def forget(backend: Backend, target: str) -> list[SeriesRecord]:
-    """Forget the series of ``target``, of what is in it and of what it does on nodes; those that were forgotten.
+    """Forget the series of ``target``, of what is in it and of what it does on nodes; return those that were forgotten.
 
     :param target: an account or the name of its project, a container, a volume, a node, …
     :raises CallerError: when it is empty

@@ -76,11 +76,11 @@ def select(backend: Backend, name: str, target: str, rest: str) -> Selection:
         if rest not in metric.granularities:
             raise CallerError(f"`rest` is `{rest}`, expected one of {', '.join(_owned(metric))} of `{metric.name}`")
         return Selection(metric, "", (SeriesKey(metric.name, rest, "", rest=True),))
-    found = tuple(SeriesKey(metric.name, *one) for one in _places(backend, metric, target))
-    if not found:
+    keys = tuple(SeriesKey(metric.name, *one) for one in _places(backend, metric, target))
+    if not keys:
         levels = ", ".join(one for one in (*metric.granularities, CLUSTER) if one not in _NOT_KEPT)
         raise CallerError(f"`target` is `{target}`, but `{metric.name}` is of {levels}")
-    return Selection(metric, target, found)
+    return Selection(metric, target, keys)
 
 
 #: Metrics that the registry does not list: of bandwidth, and of volumes and motifs, which a cluster need not have.

@@ -82,11 +82,11 @@ def check_text(backend: Backend, text: str, replaces: str, allow: Authorize) -> 
     catalogue = backend.described(contents)
     return [
         CheckedSentence(
-            one,
-            explain_plan(one.plan, catalogue),
-            preview(one.plan, others, created) if number < _PREVIEWED else Preview(more=True),
+            sentence,
+            explain_plan(sentence.plan, catalogue),
+            preview(sentence.plan, others, created) if number < _PREVIEWED else Preview(more=True),
         )
-        for number, one in enumerate(compiled)
+        for number, sentence in enumerate(compiled)
     ]
 
 
@@ -95,36 +95,39 @@ def preview(plan: Plan, others: Sequence[CachedPolicy], created: int) -> Preview
 
     :param created: unix time in milliseconds; of two policies of the same scope the newer one wins
     """
-    found = Preview()
+    result = Preview()
     kinds = {action.kind for action in plan.actions}
     account = ExistingPolicy(_NEW, plan).account
     rank = plan.target.rank()
-    for one in others:
-        side = found.overridden_by if one.plan.target.rank() < rank else found.overrides
+    for other in others:
+        side = result.overridden_by if other.plan.target.rank() < rank else result.overrides
         full = len(side) >= MOST
-        if full and found.more:  # of 10,000 containers inside, a few are looked at closely
+        if full and result.more:  # of 10,000 containers inside, a few are looked at closely
             continue
-        if account and one.existing.account not in (account, ""):
+        if account and other.existing.account not in (account, ""):
             continue
-        if not one.policy.enabled or kinds.isdisjoint(action.kind for action in one.plan.actions):
+        if not other.policy.enabled or kinds.isdisjoint(action.kind for action in other.plan.actions):
             continue
-        if not targets_overlap(plan.target, one.plan.target):
+        if not targets_overlap(plan.target, other.plan.target):
             continue
         if full:
-            found.more = True
+            result.more = True
         else:
-            _add(found, plan, one, created)
-    return found
+            _add(result, plan, other, created)
+    return result
 
 
-def _add(found: Preview, plan: Plan, one: CachedPolicy, created: int) -> None:
-    new, old = _assignments(_NEW, plan, created), _assignments(one.policy.id, one.plan, one.policy.created)
+def _add(found: Preview, plan: Plan, standing: CachedPolicy, created: int) -> None:
+    new, old = (
+        _assignments(_NEW, plan, created),
+        _assignments(standing.policy.id, standing.plan, standing.policy.created),
+    )
     seen: set[tuple[str, str, str]] = set()
     for lost in _overridden(new, old):
         theirs = lost.policy != _NEW
         if (lost.policy, lost.kind, lost.keyword) not in seen:
             seen.add((lost.policy, lost.kind, lost.keyword))
-            other = Overridden(one.policy.id, lost.kind, lost.keyword, lost.reason)
+            other = Overridden(standing.policy.id, lost.kind, lost.keyword, lost.reason)
             (found.overrides if theirs else found.overridden_by).append(other)
 
 
@@ -133,7 +136,7 @@ def _assignments(policy_id: str, plan: Plan, created: int) -> list[Assignment]:
 
 
 def _overridden(new: Iterable[Assignment], old: Iterable[Assignment]) -> Iterator[Overridden]:
-    """What does not hold of both where both are in force, of objects and of volumes."""
+    """Yield the assignments that lose when both are in force, of objects and of volumes."""
     facts = Facts("PUT")  # which nothing asks for
     for world in RESOURCE_TYPES:
         both = [one for one in (*new, *old) if one.concerns(world)]

@@ -54,10 +54,10 @@ def target_of(path: str, catalogue: Catalogue) -> Target:
 def list_deployed(contents: CacheContents, target: Target) -> list[Deployment]:
     """The filters that static policies set for just this target, oldest first."""
     return [
-        Deployment(one, action)
-        for one in contents.ordered
-        if not one.policy.dynamic and same_target(one.plan.target, target)
-        for action in one.plan.actions
+        Deployment(cached, action)
+        for cached in contents.ordered
+        if not cached.policy.dynamic and same_target(cached.plan.target, target)
+        for action in cached.plan.actions
         if action.verb == "set" and action.kind == FILTER
     ]
 
@@ -76,10 +76,10 @@ def keep_label(target: Target, old: Sequence[CachedPolicy], catalogue: Catalogue
     if not label:
         return replace(target, label="")
     try:
-        found = resolve_member(target.level, label, catalogue)
+        member = resolve_member(target.level, label, catalogue)
     except CallerError:
         return replace(target, label="")
-    return replace(target, label=label if found.path == target.name else "")
+    return replace(target, label=label if member.path == target.name else "")
 
 
 def deployment_sentence(target: Target, info: ActionInfo, data: Any) -> str:
@@ -105,15 +105,15 @@ def _parameters(body: Body, beside: Sequence[str]) -> list[tuple[str, str]]:
 
     :raises CallerError: when both have one and differ
     """
-    found = [(name.lower(), parameter_text(value)) for name, value in body.scalars("params").items()]
-    inside = dict(found)
+    named = [(name.lower(), parameter_text(value)) for name, value in body.scalars("params").items()]
+    inside = dict(named)
     for field in beside:
         name, value = field.lower(), parameter_text(body.scalar(field))
         if inside.get(name, value) != value:
             raise CallerError(f"`{field}` is `{value}`, but `{inside[name]}` in `params`; expected it in one of both")
         if name not in inside:
-            found.append((name, value))
-    return found
+            named.append((name, value))
+    return named
 
 
 def deploy(
@@ -178,7 +178,7 @@ def find_deployment(backend: Backend, policy_id: str) -> Deployment:
 
     :raises Conflict: when somebody deleted it just now
     """
-    found = backend.policy_cache.contents().policies.get(policy_id)
-    if found is None:
+    cached = backend.policy_cache.contents().policies.get(policy_id)
+    if cached is None:
         raise Conflict(f"policy `{policy_id}` of this deployment was deleted just now")
-    return Deployment(found, found.plan.actions[0])
+    return Deployment(cached, cached.plan.actions[0])

@@ -209,12 +209,12 @@ class Effective:
 def effective(backend: Backend, place: ResourcePath, facts: Facts) -> Effective:
     """What holds now for a request with ``facts`` at ``place``."""
     contents = backend.policy_cache.contents()
-    found = affected_assignments(backend, contents, place)
-    pipelines = Candidates(found).resolve(facts)
-    absent = list(_absent(backend, contents, place, {one.policy for one in found}))
+    affected = affected_assignments(backend, contents, place)
+    pipelines = Candidates(affected).resolve(facts)
+    absent = list(_absent(backend, contents, place, {one.policy for one in affected}))
     verdicts = []
     for kind in KINDS:
-        mine = [one for one in found if one.kind == kind]
+        mine = [one for one in affected if one.kind == kind]
         deletes: list[Assignment] = []
         overridden: list[Overridden] = []
         # of motifs each keyword is decided by itself
@@ -242,26 +242,26 @@ def explain_overridden(
     deleted: dict[str, str] = {}
     for _, rank in groupby(sorted(assignments, key=_rank_and_age), key=lambda one: one.target.rank()):
         holding = []
-        for one in rank:
-            answer = compile_predicate(one.when)(facts)
+        for assignment in rank:
+            answer = compile_predicate(assignment.when)(facts)
             if answer is True:
-                holding.append(one)
+                holding.append(assignment)
             else:
-                overridden.append(_overridden(one, CONDITION if answer is False else UNKNOWN))
+                overridden.append(_overridden(assignment, CONDITION if answer is False else UNKNOWN))
         winners = []
-        for number, one in enumerate(holding, 1):
-            winner = next((newer for newer in reversed(holding[number:]) if replaces(newer, one)), one)
-            if winner is not one:
-                overridden.append(_overridden(one, NEWER, winner.policy))
+        for number, assignment in enumerate(holding, 1):
+            winner = next((newer for newer in reversed(holding[number:]) if replaces(newer, assignment)), assignment)
+            if winner is not assignment:
+                overridden.append(_overridden(assignment, NEWER, winner.policy))
                 continue
-            winners.append(one)
-            if one.verb == "delete":
-                deletes.append(one)
-                deleted.setdefault(one.keyword, one.policy)
-            elif one.id not in held:
-                by_delete = one.keyword in deleted
-                by = (deleted[one.keyword],) if by_delete else deciding
-                overridden.append(_overridden(one, DELETED if by_delete else NARROWER, *by))
+            winners.append(assignment)
+            if assignment.verb == "delete":
+                deletes.append(assignment)
+                deleted.setdefault(assignment.keyword, assignment.policy)
+            elif assignment.id not in held:
+                by_delete = assignment.keyword in deleted
+                by = (deleted[assignment.keyword],) if by_delete else deciding
+                overridden.append(_overridden(assignment, DELETED if by_delete else NARROWER, *by))
         if holding and not deciding:
             deciding = tuple(dict.fromkeys(one.policy for one in winners))
     return deletes, overridden
@@ -281,31 +281,31 @@ def _absent(backend: Backend, contents: CacheContents, place: ResourcePath, pres
     silent = [one for one in near if any(place.about in action.about for action in one.plan.actions)]
     asked = [one for one in silent if one.policy.dynamic and one.policy.enabled][:_ASKED]
     observed = {one.policy.id: _observed(backend, place, one) for one in asked}
-    for one in silent:
-        reason, seen = _silence(one, observed.get(one.policy.id))
-        for action in (action for action in one.plan.actions if place.about in action.about):
-            yield Overridden(one.policy.id, action.kind, action.keyword, reason, observed=seen)
+    for cached in silent:
+        reason, seen = _silence(cached, observed.get(cached.policy.id))
+        for action in (action for action in cached.plan.actions if place.about in action.about):
+            yield Overridden(cached.policy.id, action.kind, action.keyword, reason, observed=seen)
 
 
-def _silence(one: CachedPolicy, seen: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any]]:
-    if not one.policy.enabled:
+def _silence(cached: CachedPolicy, seen: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any]]:
+    if not cached.policy.enabled:
         return DISABLED, {}
-    if not one.policy.dynamic:
+    if not cached.policy.dynamic:
         return CONDITION, {}
     if seen is None:
         return WAITING, {}
-    values = {reading.label: seen.get(reading.label) for reading in one.plan.columns}
+    values = {reading.label: seen.get(reading.label) for reading in cached.plan.columns}
     return (NO_VALUE if None in values.values() else CONDITION), values
 
 
-def _observed(backend: Backend, place: ResourcePath, one: CachedPolicy) -> Mapping[str, Any] | None:
+def _observed(backend: Backend, place: ResourcePath, cached: CachedPolicy) -> Mapping[str, Any] | None:
     """The metric values that its actor saw for this place; None when it did not say."""
-    document = fresh_observation(backend, one)
+    document = fresh_observation(backend, cached)
     if document is None:
         return None
-    if one.plan.target.select == NAME:
+    if cached.plan.target.select == NAME:
         return dict(document.get("values", {}))
-    path = place.path_at(one.plan.granularity if one.plan.target.select != GROUP else one.plan.target.level)
+    path = place.path_at(cached.plan.granularity if cached.plan.target.select != GROUP else cached.plan.target.level)
     members: Mapping[str, Mapping[str, Any]] = document.get("members", {})
     return dict(members.get(path, document.get("values", {})))
 

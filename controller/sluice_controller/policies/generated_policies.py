@@ -76,11 +76,11 @@ def plan_changes(
     wanted = compile_text(text, catalogue, others) if text else []
     left = list(old)
     new = []
-    for one in wanted:
-        alike = (each for each in left if each.policy.text == one.text and each.plan == one.plan)
+    for sentence in wanted:
+        alike = (each for each in left if each.policy.text == sentence.text and each.plan == sentence.plan)
         same = next((each for each in alike if each.policy.enabled or not awake), None)
         if same is None:
-            new.append(one)
+            new.append(sentence)
         else:
             left.remove(same)
     return PolicyChanges(origin, tuple(one for one in old if one not in left), tuple(left), tuple(new))
@@ -136,12 +136,12 @@ def commit(
     return GeneratedPolicies((*stay, *made), done.epoch, True, doubts)
 
 
-def _policy(one: Compiled, origin: str, created: int, by: str, gone: Mapping[str, int]) -> Policy:
-    plan = one.plan.to_data()
-    name = _id(origin, one.text, plan)
+def _policy(sentence: Compiled, origin: str, created: int, by: str, gone: Mapping[str, int]) -> Policy:
+    plan = sentence.plan.to_data()
+    name = _id(origin, sentence.text, plan)
     if name in gone:  # a change drops what it names last: what goes must not have the id of what comes
-        name = _id(origin, one.text, plan, gone[name])
-    return new_policy(one, name, created, by, origin)
+        name = _id(origin, sentence.text, plan, gone[name])
+    return new_policy(sentence, name, created, by, origin)
 
 
 def _id(origin: str, text: str, plan: dict[str, Any], salt: int = 0) -> str:

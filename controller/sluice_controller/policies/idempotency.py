@@ -66,9 +66,9 @@ def _created(backend: Backend, text: str, by: str, key: str, allow: Authorize) -
     contents = backend.policy_cache.contents()
     # there are at most as many sentences as there are words that begin one
     wanted = (name for name, _ in zip(policy_ids(text, by, key), range(text.upper().count("FOR")), strict=False))
-    found = tuple(contents.policies[name] for name in wanted if name in contents.policies)
-    if not found:
+    policies = tuple(contents.policies[name] for name in wanted if name in contents.policies)
+    if not policies:
         return None
-    allow([one.plan for one in found])
-    epoch = max(contents.epochs.get(one.policy.id, 0) for one in found)
-    return WrittenPolicies(found, epoch, ((),) * len(found))
+    allow([one.plan for one in policies])
+    epoch = max(contents.epochs.get(one.policy.id, 0) for one in policies)
+    return WrittenPolicies(policies, epoch, ((),) * len(policies))

@@ -65,11 +65,18 @@ def apply_update(
     compiled = check_bandwidth(backend, revision.text, plain, others)
     if len(compiled) != 1:
         raise CallerError(f"`policy` has {len(compiled)} sentences, expected one: a policy is one sentence")
-    (one,) = compiled
-    same = one.text == old.policy.text and one.plan == old.plan
-    data = old.policy.plan if same else one.plan.to_data()
-    policy = replace(old.policy, source=one.source, text=one.text, plan=data, dynamic=one.plan.dynamic, enabled=enabled)
-    return replace(old, policy=policy, plan=one.plan), compiled
+    (sentence,) = compiled
+    same = sentence.text == old.policy.text and sentence.plan == old.plan
+    data = old.policy.plan if same else sentence.plan.to_data()
+    policy = replace(
+        old.policy,
+        source=sentence.source,
+        text=sentence.text,
+        plan=data,
+        dynamic=sentence.plan.dynamic,
+        enabled=enabled,
+    )
+    return replace(old, policy=policy, plan=sentence.plan), compiled
 
 
 def update_policy(

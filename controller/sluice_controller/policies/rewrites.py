@@ -191,10 +191,10 @@ def find(backend: Backend, job_id: str) -> RewriteView:
     :raises NotFound: when there is no such job
     """
     job = backend.store.run(operations.JOBS.read(backend.store.keys, job_id))
-    found = _views(backend, [job] if job else [])
-    if not found:
+    views = _views(backend, [job] if job else [])
+    if not views:
         raise NotFound(f"there is no rewrite `{job_id}`")
-    return found[job_id]
+    return views[job_id]
 
 
 def change(backend: Backend, job_id: str, state: str) -> RewriteView:
@@ -204,10 +204,10 @@ def change(backend: Backend, job_id: str, state: str) -> RewriteView:
     :raises Conflict: when it has ended
     """
     changed = backend.store.run(operations.change_state(backend.store.keys, job_id, state))
-    found = find(backend, job_id)
+    view = find(backend, job_id)
     if changed is None:
-        raise Conflict(f"rewrite `{job_id}` has ended, it is {found.state}")
-    return found
+        raise Conflict(f"rewrite `{job_id}` has ended, it is {view.state}")
+    return view
 
 
 def delete(backend: Backend, job_id: str) -> None:
@@ -231,12 +231,12 @@ def _views(backend: Backend, jobs: Sequence[RewriteJob]) -> dict[str, RewriteVie
         return [one.parse(list(islice(rest, len(one.commands)))) for one in parts]
 
     commands = tuple(command for one in parts for command in one.commands)
-    found = backend.store.run(Operation(commands, parse)) if commands else []
+    progress = backend.store.run(Operation(commands, parse)) if commands else []
     now = backend.now()
     # one that was deleted between the two reads has no progress any more
     return {
         job.id: RewriteView(job, one, now, _collection(backend, job))
-        for job, one in zip(jobs, found, strict=True)
+        for job, one in zip(jobs, progress, strict=True)
         if one.started
     }
 
@@ -260,9 +260,9 @@ def _read_target(backend: Backend, text: str) -> tuple[str, str, str]:
     return account, container, prefix
 
 
-def _overlap(one: RewriteJob, other: RewriteJob) -> bool:
-    if not one.account or not other.account or one.account != other.account:
-        return not (one.account and other.account)
-    if not one.container or not other.container or one.container != other.container:
-        return not (one.container and other.container)
-    return one.prefix.startswith(other.prefix) or other.prefix.startswith(one.prefix)
+def _overlap(job: RewriteJob, other: RewriteJob) -> bool:
+    if not job.account or not other.account or job.account != other.account:
+        return not (job.account and other.account)
+    if not job.container or not other.container or job.container != other.container:
+        return not (job.container and other.container)
+    return job.prefix.startswith(other.prefix) or other.prefix.startswith(job.prefix)

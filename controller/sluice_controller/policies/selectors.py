@@ -56,7 +56,7 @@ class PolicyView:
 
 
 def policy_enforcement(cached: CachedPolicy, epoch: int, cluster: Cluster) -> Enforcement:
-    """How far a policy has come that was last changed at ``epoch``.
+    """The enforcement of a policy that was last changed at ``epoch``.
 
     A static policy has its services called at once, a dynamic one when it fires.
     """
@@ -102,15 +102,15 @@ def find_policy(backend: Backend, policy_id: str) -> PolicyView:
 
 
 def fresh_observation(backend: Backend, cached: CachedPolicy) -> dict[str, Any] | None:
-    """What the actor published, unless that was when somebody looked long ago; it is asked to publish on."""
+    """The values that the actor published, unless nobody has watched it lately; it is asked to go on publishing."""
     backend.store.watch(cached.policy.id, WATCH_SECONDS)
-    found = backend.store.observed(cached.policy.id)
+    published = backend.store.observed(cached.policy.id)
     catalogue = backend.catalogue
     metrics = {name: metric for name in cached.plan.metrics if (metric := catalogue.metric(name))}
     period = max((one.period for one in metrics.values()), default=1.0)
-    if not found or backend.now() - found["window"] > WATCH_SECONDS + 2 * period:
+    if not published or backend.now() - published["window"] > WATCH_SECONDS + 2 * period:
         return None
-    return {**found, "units": {name: one.unit for name, one in metrics.items()}}
+    return {**published, "units": {name: one.unit for name, one in metrics.items()}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,14 +194,14 @@ def policy_views(backend: Backend, policies: Sequence[str], state: str = "") -> 
     contents = backend.policy_cache.contents()  # read behind the states, so that epochs are not older than these
     cluster = cluster_now(backend)
     catalogue = backend.described(contents)
-    found = []
+    views = []
     for name in policies:
-        one = contents.policies.get(name)
-        if one is not None:
+        cached = contents.policies.get(name)
+        if cached is not None:
             epoch = contents.epochs.get(name, 0)
-            enforced = policy_enforcement(one, epoch, cluster)
-            found.append(PolicyView(one, states.get(name), epoch, enforced, catalogue))
-    return [one for one in found if state in ("", one.status)]
+            enforced = policy_enforcement(cached, epoch, cluster)
+            views.append(PolicyView(cached, states.get(name), epoch, enforced, catalogue))
+    return [one for one in views if state in ("", one.status)]
 
 
 def page_marker(one: CachedPolicy) -> str:
@@ -239,10 +239,10 @@ def page_firings(
 def _placed(firings: Sequence[Firing]) -> Iterator[tuple[Position, Firing]]:
     """Each with its place, newest first."""
     places: list[tuple[Position, Firing]] = []
-    for one in firings:
-        at = int(one.at * 1_000_000)
+    for firing in firings:
+        at = int(firing.at * 1_000_000)
         number = sum(place[0] == at for place, _ in places)
-        places.append(((at, number), one))
+        places.append(((at, number), firing))
     return reversed(places)
 
 

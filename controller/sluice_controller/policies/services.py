@@ -200,17 +200,17 @@ def _commit_new(
     return WrittenPolicies(cached, done.epoch, tuple(one.warnings for one in compiled))
 
 
-def new_policy(one: Compiled, policy_id: str, created: int, by: str, origin: str = "") -> Policy:
+def new_policy(sentence: Compiled, policy_id: str, created: int, by: str, origin: str = "") -> Policy:
     """The policy of a sentence.
 
     :param created: unix time in milliseconds
     """
     return Policy(
         id=policy_id,
-        source=one.source,
-        text=one.text,
-        plan=one.plan.to_data(),
-        dynamic=one.plan.dynamic,
+        source=sentence.source,
+        text=sentence.text,
+        plan=sentence.plan.to_data(),
+        dynamic=sentence.plan.dynamic,
         created=created,
         created_by=by,
         origin=origin,

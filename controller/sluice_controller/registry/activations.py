@@ -112,10 +112,10 @@ def update(backend: Backend, keyword: str, data: Any, by: str, expected: int | N
         )
     check_version(f"filter `{keyword}`", old.version, expected)
     if not old.federated:
-        found = entries.create(backend, new, by)
+        stored = entries.create(backend, new, by)
     else:
-        found = entries.update(backend, StoredRecord(old.activation, old.version), new, by)
-    return _shown(new.info() if new.service else old.info, found)
+        stored = entries.update(backend, StoredRecord(old.activation, old.version), new, by)
+    return _shown(new.info() if new.service else old.info, stored)
 
 
 def delete(backend: Backend, keyword: str, by: str, force: bool = False, expected: int | None = None) -> None:
@@ -132,7 +132,7 @@ def activation_calls(plan: Plan, known_entries: Mapping[str, Entry]) -> list[dic
 
     A group's or everybody's member is known only then, so its place stays a hole.
     """
-    found = []
+    calls = []
     target = _path(plan.target)
     for action in plan.actions:
         entry = known_entries.get(f"{ACTIVATION}/{action.keyword}")
@@ -140,8 +140,8 @@ def activation_calls(plan: Plan, known_entries: Mapping[str, Entry]) -> list[dic
         urls = (one.url, one.undo) if action.verb == "set" else (one.undo, "")
         url, undo = (_filled(each, target, action.keyword) for each in urls)
         params = {"params": dict(action.params), "place": action.place}
-        found.append({"keyword": action.keyword, "url": url, "undo": undo, **params})
-    return found
+        calls.append({"keyword": action.keyword, "url": url, "undo": undo, **params})
+    return calls
 
 
 def _filled(template: str, target: str, keyword: str) -> str:
@@ -150,14 +150,14 @@ def _filled(template: str, target: str, keyword: str) -> str:
 
 
 def _path(target: Target) -> str:
-    """What goes into the hole; empty where only firing tells."""
+    """The path that fills the placeholder; empty where only the firing knows it."""
     return "" if target.select in (GROUP, ALL) else target.name or target.level
 
 
-def _shown(info: ActionInfo, found: StoredRecord[Activation] | None) -> FilterActivation:
-    if found is None:
+def _shown(info: ActionInfo, stored: StoredRecord[Activation] | None) -> FilterActivation:
+    if stored is None:
         return FilterActivation(info, default_activation(info.keyword), False)
-    return FilterActivation(info, found.record, True, found.version)
+    return FilterActivation(info, stored.record, True, stored.version)
 
 
 def _info(backend: Backend, keyword: str) -> ActionInfo:
@@ -198,11 +198,15 @@ def _parameter(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     refuse_unknown(data, [one.name for one in fields(Parameter)], "field of a parameter")
     try:
-        found = Parameter.from_data(data)
+        parameter = Parameter.from_data(data)
     except TypeError as error:
         raise CallerError(f"parameter `{shortened(data)}`: {error}") from error
-    if not isinstance(found.name, str) or not _keyword.fullmatch(found.name):
-        raise CallerError(f"parameter `{shortened(found.name)}`, expected a name of lower case letters, digits and `_`")
-    if found.type not in PARAMETER_TYPES:
-        raise CallerError(f"parameter `{found.name}` has type `{found.type}`, expected {', '.join(PARAMETER_TYPES)}")
+    if not isinstance(parameter.name, str) or not _keyword.fullmatch(parameter.name):
+        raise CallerError(
+            f"parameter `{shortened(parameter.name)}`, expected a name of lower case letters, digits and `_`"
+        )
+    if parameter.type not in PARAMETER_TYPES:
+        raise CallerError(
+            f"parameter `{parameter.name}` has type `{parameter.type}`, expected {', '.join(PARAMETER_TYPES)}"
+        )
     return dict(data)

@@ -116,8 +116,8 @@ def _action(text: str, catalogue: Catalogue) -> ActionInfo:
 
 
 def _checked(info: ActionInfo, params: Mapping[str, Scalar], catalogue: Catalogue) -> dict[str, Scalar]:
-    """What an alias brings must be right by itself; what is lacking a sentence adds."""
-    found: dict[str, Scalar] = {}
+    """Check the parameters that an alias brings; a sentence adds those that are missing."""
+    checked: dict[str, Scalar] = {}
     read: dict[str, Scalar] = {}
     named = [(_parameter(name, info), value) for name, value in params.items()]
     for parameter, value in sorted(named, key=lambda one: bool(one[0].range_by)):  # what ranges depend on comes first
@@ -125,14 +125,14 @@ def _checked(info: ActionInfo, params: Mapping[str, Scalar], catalogue: Catalogu
             read[parameter.name] = read_parameter(parameter_text(value), info.with_range(parameter, read))
         except UnitError as error:
             raise CallerError(f"parameter `{parameter.name}` of `{info.keyword}`: {error}") from error
-        found[parameter.name] = value
+        checked[parameter.name] = value
     trial = catalogue.trials.get(info.keyword)
     if trial and read and all(one.name in read for one in info.parameters if one.required):
         try:
             trial(read)
         except CallerError as error:
             raise CallerError(f"`{info.keyword}`: {error}") from error
-    return found
+    return checked
 
 
 def _parameter(name: str, info: ActionInfo) -> Parameter:

@@ -118,10 +118,15 @@ def put_data(
         pieces,
     ):
         shelf.put(sha256, pieces, size)
-    one = old.found.record
-    if sha256 == one.sha256:
+    dependency = old.found.record
+    if sha256 == dependency.sha256:
         return old
-    new = replace(one, sha256=sha256, size=size, revision=one.revision + 1 if one.sha256 else one.revision)
+    new = replace(
+        dependency,
+        sha256=sha256,
+        size=size,
+        revision=dependency.revision + 1 if dependency.sha256 else dependency.revision,
+    )
     draft = Draft(by, entries=(new.entry(old.found.created, old.found.created_by),))
     version = _commit(backend, old.found, draft, old.filters, sha256)
     return UsedDependency(replace(old.found, record=new, version=version), old.filters)
@@ -132,19 +137,19 @@ def get_data(backend: Backend, name: str) -> tuple[Dependency, Iterable[bytes]]:
 
     :raises NotFound: when there are none yet
     """
-    one = find(backend, name).found.record
-    if not one.sha256:
+    dependency = find(backend, name).found.record
+    if not dependency.sha256:
         raise NotFound(f"dependency `{name}` has no data yet, `PUT` them to its `data`")
-    return one, code_store(backend).get(one.sha256)
+    return dependency, code_store(backend).get(dependency.sha256)
 
 
 def deployed(backend: Backend, target: Target) -> dict[str, tuple[str, ...]]:
     """Name of each dependency that a filter deployed at ``target`` uses → those filters."""
-    found: dict[str, list[str]] = {}
+    users: dict[str, list[str]] = {}
     for upload in _uploads_at(backend, target):
         for name in upload.dependencies:
-            found.setdefault(name, []).append(upload.keyword)
-    return {name: tuple(filters) for name, filters in found.items()}
+            users.setdefault(name, []).append(upload.keyword)
+    return {name: tuple(filters) for name, filters in users.items()}
 
 
 def deploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> UsedDependency:
@@ -153,8 +158,8 @@ def deploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> U
     :raises Conflict: when it has no data, or a filter's environment takes one file alone
     :raises NotFound: when there is no such filter, or none deployed there
     """
-    one = find(backend, name)
-    sha256 = one.found.record.sha256
+    used = find(backend, name)
+    sha256 = used.found.record.sha256
     if not sha256:
         raise Conflict(f"dependency `{name}` has no data yet, `PUT` them to its `data` first")
     chosen = _chosen(backend, target, data)
@@ -163,7 +168,7 @@ def deploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> U
             raise Conflict(f"filter `{upload.keyword}` runs in `{upload.environment}`, which takes one file alone")
     missing = [upload.keyword for upload in chosen if upload.dependencies.get(name) != sha256]
     if missing:
-        _commit(backend, one.found, Draft(by), missing, sha256)
+        _commit(backend, used.found, Draft(by), missing, sha256)
     return find(backend, name)
 
 
@@ -172,21 +177,21 @@ def undeploy(backend: Backend, target: Target, name: str, data: Any, by: str) ->
 
     :raises NotFound: when none of them uses it
     """
-    one = find(backend, name)
+    used = find(backend, name)
     users = [upload.keyword for upload in _chosen(backend, target, data) if name in upload.dependencies]
     if not users:
         raise NotFound(f"dependency `{name}` is used by none of these filters")
-    _commit(backend, one.found, Draft(by), users, "")
+    _commit(backend, used.found, Draft(by), users, "")
     return find(backend, name)
 
 
 def _chosen(backend: Backend, target: Target, data: Any) -> list[Upload]:
     body = Body(data, "filters")
     if not body.has("filters"):
-        found = list(_uploads_at(backend, target))
-        if not found:
+        deployed_filters = list(_uploads_at(backend, target))
+        if not deployed_filters:
             raise NotFound(f"no registered filter is deployed at `{target.name}`, expected some in `filters`")
-        return found
+        return deployed_filters
     uploads = uploads_of_kind(backend.policy_cache.contents(), FILTER_CODE)
     keywords = body.texts("filters")
     unknown = [one for one in keywords if one not in uploads]

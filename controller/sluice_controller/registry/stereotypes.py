@@ -48,11 +48,11 @@ delete = _STEREOTYPES.delete
 
 def applications(contents: CacheContents, name: str) -> dict[tuple[str, str], list[CachedPolicy]]:
     """Where it is applied: level and path of a target → its policies there, oldest first."""
-    origin, found = origin_of(name), dict[tuple[str, str], list[CachedPolicy]]()
+    origin, places = origin_of(name), dict[tuple[str, str], list[CachedPolicy]]()
     for one in contents.ordered:
         if one.policy.origin == origin:
-            found.setdefault((one.plan.target.level, one.plan.target.name), []).append(one)
-    return found
+            places.setdefault((one.plan.target.level, one.plan.target.name), []).append(one)
+    return places
 
 
 def create(backend: Backend, data: Any, by: str, limit: int) -> StoredRecord[Stereotype]:
@@ -98,28 +98,28 @@ def update(
 
 
 def apply(backend: Backend, name: str, target: Target, by: str) -> GeneratedPolicies:
-    """Fill the hole with ``target``; once more changes nothing, but brings back what somebody deleted since.
+    """Apply the stereotype to ``target``; a repetition changes nothing, but restores what was deleted since.
 
     :raises NotFound: when there is no such stereotype
     :raises PolicyErrors: when a sentence does not compile for this target, or contradicts another policy
     """
 
     def once() -> GeneratedPolicies:
-        found = find(backend, name)
+        stereotype = find(backend, name)
         contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
         old = applications(contents, name).get((target.level, target.name), [])
-        text = _filled(found.record.text, deployments.keep_label(target, old, catalogue))
+        text = _filled(stereotype.record.text, deployments.keep_label(target, old, catalogue))
         others = generated_policies.policies_except(contents, old)
         settled = generated_policies.plan_changes(text, origin_of(name), old, others, catalogue)
-        expect = {f"entry/{STEREOTYPE}/{name}": found.version}
+        expect = {f"entry/{STEREOTYPE}/{name}": stereotype.version}
         return generated_policies.commit(backend, [settled], by, expect=expect, contents=contents)
 
     return reference_guards.retry_conflicts(once)
 
 
 def withdraw(backend: Backend, name: str, target: Target, by: str) -> GeneratedPolicies:
-    """Take back what the stereotype has set for ``target``.
+    """Withdraw what the stereotype has set for ``target``.
 
     :raises NotFound: when it is not applied there
     """
@@ -132,26 +132,26 @@ def policies_applied_at(backend: Backend, name: str, target: Target) -> list[Cac
 
     :raises NotFound: when it is not applied there
     """
-    found = applications(backend.policy_cache.contents(), name).get((target.level, target.name))
-    if found is None:
+    policies = applications(backend.policy_cache.contents(), name).get((target.level, target.name))
+    if policies is None:
         find(backend, name)
         raise NotFound(f"stereotype `{name}` is not applied to {target.level} `{target.name}`")
-    return found
+    return policies
 
 
 def _everywhere(contents: CacheContents, new: Stereotype, catalogue: Catalogue) -> list[PolicyChanges]:
-    """What has to be done at each target; sentences are checked against those of the targets before, too."""
+    """Plan the changes at each target; sentences are also checked against those of the targets before."""
     places = applications(contents, new.name)
     others = generated_policies.policies_except(contents, [one for old in places.values() for one in old])
-    found = []
+    changes = []
     for (level, path), old in places.items():
         target = deployments.keep_label(Target(level, NAME, path), old, catalogue)
         settled = generated_policies.plan_changes(
             _filled(new.text, target), origin_of(new.name), old, others, catalogue
         )
         others += [one.existing for one in settled.stay] + [ExistingPolicy("", one.plan) for one in settled.new]
-        found.append(settled)
-    return found
+        changes.append(settled)
+    return changes
 
 
 def _try(text: str, catalogue: Catalogue) -> None:

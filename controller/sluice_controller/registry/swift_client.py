@@ -148,16 +148,16 @@ def _json(body: bytes) -> Any:
 
 
 def _locality(body: bytes) -> Locality:
-    found = _json(body)
+    document = _json(body)
     try:
-        parts = [(url, urlsplit(url)) for url in found["endpoints"]]
+        parts = [(url, urlsplit(url)) for url in document["endpoints"]]
         # the path is /device/partition/account/container/object
         words = [split.path.split("/", 3) for _, split in parts]
         locations = tuple(
             Location(number, split.hostname or "", split.port or 80, word[1], url)
             for number, ((url, split), word) in enumerate(zip(parts, words, strict=True))
         )
-        index = int(found.get("headers", {}).get("X-Backend-Storage-Policy-Index", 0))
+        index = int(document.get("headers", {}).get("X-Backend-Storage-Policy-Index", 0))
         return Locality(index, int(words[0][2]) if words else 0, locations)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise PeerError("swift tells endpoints in a form that is not known") from error

@@ -74,14 +74,20 @@ def find_takeovers(backend: Backend, contents: CacheContents) -> list[Takeover]:
 def report_takeovers(backend: Backend) -> None:
     """Log each of them, here and among the events; of a Redis that is away nothing is known."""
     try:
-        found = find_takeovers(backend, backend.policy_cache.contents())
+        takeovers = find_takeovers(backend, backend.policy_cache.contents())
     except PeerError as error:
         log.warning("names that built-ins have taken over are not looked for: %s", error)
         return
-    for one in found:
-        log.error("%s", one)
-        policies = list(one.policies[:_LISTED])
-        add_event(backend, NAME_TAKEN_OVER, str(one), subject=f"{one.sort}/{one.name}", fields={"policies": policies})
+    for takeover in takeovers:
+        log.error("%s", takeover)
+        policies = list(takeover.policies[:_LISTED])
+        add_event(
+            backend,
+            NAME_TAKEN_OVER,
+            str(takeover),
+            subject=f"{takeover.sort}/{takeover.name}",
+            fields={"policies": policies},
+        )
 
 
 def takeover_warnings(backend: Backend, cached: CachedPolicy) -> list[dict[str, Any]]:

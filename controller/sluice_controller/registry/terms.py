@@ -105,10 +105,10 @@ _TERMS: Final = RecordKind(Term, TERM, "term", policies_using_term, _coined)
 
 
 def _patterns(texts: Iterable[str]) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(map(type_pattern, texts)))
-    if not found:
+    patterns = tuple(dict.fromkeys(map(type_pattern, texts)))
+    if not patterns:
         raise CallerError("`patterns` is empty, expected extensions and media types such as pdf, text/plain or image/*")
-    for one in found:
+    for one in patterns:
         if not is_type_pattern(one):
             raise CallerError(f"`{one}` is no type, expected an extension or a media type such as pdf or image/*")
-    return found
+    return patterns

@@ -62,10 +62,10 @@ class Body:
             raise CallerError(f"`{name}` is no list, expected one of texts")
         if len(value) > MOST:
             raise CallerError(f"`{name}` has {len(value)} members, expected at most {MOST}")
-        found = tuple(plain_text(one, f"{name}[{number}]", LONGEST) for number, one in enumerate(value))
-        if not all(one.strip() for one in found):
+        values = tuple(plain_text(one, f"{name}[{number}]", LONGEST) for number, one in enumerate(value))
+        if not all(one.strip() for one in values):
             raise CallerError(f"`{name}` holds an empty text")
-        return found
+        return values
 
     def number(self, name: str, default: float, low: float, high: float) -> float:
         """A number from ``low`` to ``high``."""
@@ -90,11 +90,11 @@ class Body:
 
     def value(self, name: str) -> str:
         """A number, or a text with a unit, which must be there; as text."""
-        found = self._data.get(name)
-        if isinstance(found, bool) or not isinstance(found, str | int | float):
-            got = f"is `{shortened(found)}`" if name in self._data else "is missing"
+        given = self._data.get(name)
+        if isinstance(given, bool) or not isinstance(given, str | int | float):
+            got = f"is `{shortened(given)}`" if name in self._data else "is missing"
             raise CallerError(f"`{name}` {got}, expected a number or a text")
-        return plain_text(str(found), name, LONGEST)
+        return plain_text(str(given), name, LONGEST)
 
     def objects(self, name: str, most: int) -> tuple[Mapping[str, Any], ...]:
         """A list of at most ``most`` objects, empty when it is missing."""

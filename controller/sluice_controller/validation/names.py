@@ -38,7 +38,7 @@ def new_name(value: Any, field: str = "name") -> str:
 
 
 def refuse_clash(name: str, meanings: Mapping[str, bool]) -> None:
-    """A new name must not mean anything; ``meanings`` say what it would, and whether it does.
+    """Refuse a new name that means something already; ``meanings`` say what it would mean, and whether it does.
 
     :raises Conflict: naming what it is already
     """

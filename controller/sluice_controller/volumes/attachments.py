@@ -101,7 +101,8 @@ def _adopt(backend: Backend, caller: Caller, view: VolumeView) -> None:
 
 
 def _fix_stack(backend: Backend, claim: Claim) -> str:
-    """Have the record say which stack the volume has from now on; the passphrase if that is encrypted, else empty.
+    """Fix in the record which stack the volume has from now on; return the passphrase if it is encrypted, else an empty
+    text.
 
     :raises PeerError: when its key is not there now
     """
@@ -133,10 +134,10 @@ class DetachRequest:
         :raises CallerError: when it makes no sense
         """
         body = Body(data, FORCE, MACHINE_IS_GONE)
-        found = cls(body.flag(FORCE, False), body.flag(MACHINE_IS_GONE, False))
-        if found.machine_is_gone and not found.force:
+        request = cls(body.flag(FORCE, False), body.flag(MACHINE_IS_GONE, False))
+        if request.machine_is_gone and not request.force:
             raise CallerError(f"`{MACHINE_IS_GONE}` without `{FORCE}`: only a detachment by force needs it")
-        return found
+        return request
 
 
 def detach(
@@ -175,14 +176,14 @@ def detach(
 def _connection_type(backend: Backend, attachment: str) -> str:
     """How the machine of an attachment reaches the volume; empty when Cinder has no such attachment."""
     try:
-        found = service_cinder(backend).attachment(attachment)
+        known = service_cinder(backend).attachment(attachment)
     except NotFound:
         return ""
-    return str(found.connection.get("driver_volume_type", ""))
+    return str(known.connection.get("driver_volume_type", ""))
 
 
 def _waiting(backend: Backend, volume: str, what: str) -> VolumeOperation | None:
-    """The operation of that kind that is under way on a volume, as one does that waits for its konnector."""
+    """The operation of that kind that is under way on a volume and waits for its konnector."""
     known = backend.store.run(operations.JOBS.read_all(backend.store.keys)).values()
     return next((one for one in known if (one.volume, one.what, one.state) == (volume, what, UNDER_WAY)), None)
 
@@ -218,7 +219,7 @@ def _attachment(backend: Backend, waiting: VolumeOperation) -> str:
 
 
 def _force(backend: Backend, waiting: VolumeOperation, given: Mapping[str, Any]) -> VolumeOperation:
-    """Have a detachment wait no longer.
+    """Make a detachment wait no longer.
 
     :raises Conflict: when somebody works at it
     """

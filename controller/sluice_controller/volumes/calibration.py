@@ -40,11 +40,11 @@ def measure(backend: Backend, caller: Caller, pool: str, data: Any, key: str = "
     seconds = body.whole("seconds", 1, _MOST_SECONDS, "whole seconds") if body.has("seconds") else SECONDS
     size = body.whole("size", 1, _MOST_SIZE, "a whole number of GiB") if body.has("size") else SIZE
     cinder = service_cinder(backend)
-    found = _find_pool(backend, pool)
-    if not found.specs:
+    measured = _find_pool(backend, pool)
+    if not measured.specs:
         raise Conflict(f"pool `{pool}` reports no name of its back end, so no volume type can name it")
     check_node(backend, node)
-    given = {"pool": pool, "node": node, "seconds": seconds, "size": size, SPECS: dict(found.specs)}
+    given = {"pool": pool, "node": node, "seconds": seconds, "size": size, SPECS: dict(measured.specs)}
     operation = new_operation(backend, CALIBRATE, "", caller.name, "", given, key)
     for other in backend.store.run(operations.JOBS.read_all(backend.store.keys)).values():
         same = other.what == CALIBRATE and other.data.get("pool") == pool and other.id != operation.id

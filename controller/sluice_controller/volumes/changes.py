@@ -173,13 +173,13 @@ def delete_snapshot(backend: Backend, caller: Caller, view: VolumeView, snapshot
     :raises Conflict: when it has several of that name
     """
     known = snapshots(backend, caller, view)
-    found = [one for one in known if snapshot in (one.id, one.name)]
-    if not found:
+    matching = [one for one in known if snapshot in (one.id, one.name)]
+    if not matching:
         raise NotFound(f"volume `{view.volume.id}` has no snapshot `{snapshot}`")
-    if len(found) > 1:
-        ids = ", ".join(f"`{one.id}`" for one in found)
-        raise Conflict(f"`{snapshot}` is the name of {len(found)} snapshots, say one of {ids}")
-    return _submit(backend, caller, DELETE_SNAPSHOT, view, snapshot=found[0].id)
+    if len(matching) > 1:
+        ids = ", ".join(f"`{one.id}`" for one in matching)
+        raise Conflict(f"`{snapshot}` is the name of {len(matching)} snapshots, say one of {ids}")
+    return _submit(backend, caller, DELETE_SNAPSHOT, view, snapshot=matching[0].id)
 
 
 def _submit(

@@ -59,16 +59,16 @@ def submit(backend: Backend, operation: VolumeOperation, request: Request) -> Vo
     if claim is None:
         return find(backend, operation.id)
     try:
-        found = reconciler(backend).ask(claim, request)
+        outcome = reconciler(backend).ask(claim, request)
     except CallerError as error:
         claim.fail(str(error))
         raise
     except PeerError:
         claim.release()
         raise
-    claim.save_outcome(found)
-    if found.operation.state == FAILED:
-        raise Conflict(found.operation.reason)
+    claim.save_outcome(outcome)
+    if outcome.operation.state == FAILED:
+        raise Conflict(outcome.operation.reason)
     return advance(backend, find(backend, operation.id))
 
 
@@ -76,14 +76,14 @@ def find(backend: Backend, operation_id: str) -> VolumeOperation:
     """
     :raises NotFound: when there is no such operation
     """
-    found = backend.store.run(operations.JOBS.read(backend.store.keys, operation_id))
-    if found is None:
+    job = backend.store.run(operations.JOBS.read(backend.store.keys, operation_id))
+    if job is None:
         raise NotFound(f"there is no operation `{operation_id}` on a volume")
-    return found
+    return job
 
 
 def advance(backend: Backend, operation: VolumeOperation) -> VolumeOperation:
-    """The operation as far as it can be brought now; as it is while somebody else works at it, or a peer is away."""
+    """Bring the operation as far as it gets; it is unchanged while another process works at it or a peer is away."""
     claim = None if backend.cinder is None else claim_operation(backend, operation)
     if claim is not None:
         claim.save_outcome(reconciler(backend).try_advance(claim.operation, claim.record))
@@ -91,7 +91,7 @@ def advance(backend: Backend, operation: VolumeOperation) -> VolumeOperation:
 
 
 def claim_operation(backend: Backend, operation: VolumeOperation) -> Claim | None:
-    """The operation for this request to work at; None while somebody else does."""
+    """Claim the operation for this request; None while another process works at it."""
     if not operations.is_free(operation, backend.now()):
         return None
     claimed, write = operations.claim(backend.store.keys, operation, backend.now())
@@ -122,17 +122,17 @@ def page(
     """
     prefix = backend.config.reseller_prefix
     wanted = {
-        f"{int(one.created * 1000):015d}-{one.id}": one
-        for one in backend.store.run(operations.JOBS.read_all(backend.store.keys)).values()
-        if state in ("", one.state)
-        and volume in ("", one.volume)
-        and (accounts is None or prefix + one.project in accounts)
+        f"{int(job.created * 1000):015d}-{job.id}": job
+        for job in backend.store.run(operations.JOBS.read_all(backend.store.keys)).values()
+        if state in ("", job.state)
+        and volume in ("", job.volume)
+        and (accounts is None or prefix + job.project in accounts)
     }
     return entries.page(wanted, limit, marker)
 
 
 def reconciler(backend: Backend) -> OperationReconciler:
-    """What asks for operations, and brings them to their end."""
+    """The reconciler that asks for operations and finishes them."""
     return OperationReconciler(
         service_cinder(backend),
         lambda node: node_konnector(backend, node),

@@ -116,10 +116,10 @@ def find(backend: Backend, name: str) -> TierView:
     """
     :raises NotFound: when there is no such tier
     """
-    found = list_all(backend)
-    if name not in found:
+    tiers = list_all(backend)
+    if name not in tiers:
         raise NotFound(f"there is no tier `{name}`")
-    return found[name]
+    return tiers[name]
 
 
 def create(backend: Backend, data: Any, by: str) -> TierView:
@@ -182,29 +182,29 @@ def _make_type(backend: Backend, tier: Tier) -> Tier:
     known = KnownPools.read(backend)
     wanted = extra_specs(tier, backend.store.keys.prefix, known.pools, known.calibrations)
     known_types = sorted(cinder.types(), key=lambda one: one.id != tier.type)
-    found = next((one for one in known_types if one.id == tier.type or one.name == tier.name), None)
-    if found is None:
+    existing = next((one for one in known_types if one.id == tier.type or one.name == tier.name), None)
+    if existing is None:
         made = cinder.create_type(tier.name, wanted, f"tier `{tier.name}` of Sluice, which keeps its extra specs")
         return replace(tier, type=made.id)
-    if found.id != tier.type and not _is_ours(backend, found, tier.name):
+    if existing.id != tier.type and not _is_ours(backend, existing, tier.name):
         raise Conflict(f"cinder has a volume type `{tier.name}` that Sluice did not make, expected another name")
-    extra = tuple(name for name in found.specs if name.startswith(_OURS) and name not in wanted)
-    cinder.change_specs(found.id, wanted, extra)
-    return replace(tier, type=found.id)
+    extra = tuple(name for name in existing.specs if name.startswith(_OURS) and name not in wanted)
+    cinder.change_specs(existing.id, wanted, extra)
+    return replace(tier, type=existing.id)
 
 
 def _is_ours(backend: Backend, found: CinderType, name: str) -> bool:
     return found.specs.get(MANAGED) == backend.store.keys.prefix and found.specs.get(TIER) == name
 
 
-def _view(backend: Backend, tier: Tier, found: CinderType | None, known: KnownPools) -> TierView:
+def _view(backend: Backend, tier: Tier, existing: CinderType | None, known: KnownPools) -> TierView:
     pools = tuple(known.meeting(Demands.of_tier(tier)))
-    if found is None:
+    if existing is None:
         return TierView(tier, GONE, (f"cinder has no volume type `{tier.type}`",), pools)
     wanted = extra_specs(tier, backend.store.keys.prefix, known.pools, known.calibrations)
-    drift = [] if found.name == tier.name else [f"name: `{found.name}`, expected `{tier.name}`"]
-    for name in sorted({*wanted, *(name for name in found.specs if name.startswith(_OURS))}):
-        here, there = wanted.get(name, ""), found.specs.get(name, "")
+    drift = [] if existing.name == tier.name else [f"name: `{existing.name}`, expected `{tier.name}`"]
+    for name in sorted({*wanted, *(name for name in existing.specs if name.startswith(_OURS))}):
+        here, there = wanted.get(name, ""), existing.specs.get(name, "")
         if here != there:
             drift.append(f"{name}: {_shown(there)}, expected {_shown(here)}")
     return TierView(tier, DRIFTED if drift else OK, tuple(drift), pools)
@@ -242,11 +242,11 @@ def cheapest(backend: Backend, demands: Demands) -> Match:
     """
     known = KnownPools.read(backend)
     tiers = backend.store.run(operations.TIERS.read_all(backend.store.keys)).values()
-    found = matching_tiers(demands, tiers, known.pools, known.calibrations)
-    if not found:
+    matching = matching_tiers(demands, tiers, known.pools, known.calibrations)
+    if not matching:
         raise Conflict(_refusal(demands, known, tiers))
-    pools = known.meeting(Demands.of_tier(found[0], demands.size))
-    return Match(found[0], tuple(pools), tuple(one.name for one in found[1:]))
+    pools = known.meeting(Demands.of_tier(matching[0], demands.size))
+    return Match(matching[0], tuple(pools), tuple(one.name for one in matching[1:]))
 
 
 def _refusal(demands: Demands, known: KnownPools, tiers: Iterable[Tier]) -> str:

@@ -72,12 +72,12 @@ def choose_stack(backend: Backend, record: VolumeRecord) -> tuple[StackStep, ...
     contents = backend.policy_cache.contents()
     uploaded = _volume_filters(contents)
     known = CONTENT_FILTERS.keys() | uploaded.keys()
-    found = [
+    assignments = [
         one
         for one in _assignments(backend, contents, record)
         if one.kind == FILTER and one.keyword in known and _is_static(contents, one)
     ]
-    pipeline = _pipeline(found, FILTER)
+    pipeline = _pipeline(assignments, FILTER)
     last = [one for one in pipeline if one.keyword in uploaded]
     if len(last) > 1:
         said = " and ".join(f"`{one.keyword}` of policy `{one.policy}`" for one in last)
@@ -101,7 +101,7 @@ def asked_rates(backend: Backend, record: VolumeRecord) -> dict[str, float]:
 
 
 def _pipeline(found: list[Assignment], kind: str) -> tuple[Assignment, ...]:
-    """What holds of ``kind``; none of ``found`` asks about a request, since volumes have none."""
+    """The assignments of ``kind`` that win; none of them asks about a request, since volumes have none."""
     return (Candidates(one for one in found if one.when is True).constant or {}).get(kind, ())
 
 
@@ -128,17 +128,21 @@ def _is_static(contents: CacheContents, one: Assignment) -> bool:
     return one.when is True and cached is not None and not cached.policy.dynamic
 
 
-def _step(one: Assignment) -> StackStep:
-    keyword = CONTENT_FILTERS[one.keyword]
-    params: dict[str, Scalar] = {name: value for name, value in one.params.items() if name in _PARAMETERS[keyword]}
-    if keyword != LUKS and len(params) != len(one.params):
-        unknown = ", ".join(f"`{name}`" for name in one.params if name not in params)
-        raise Conflict(f"policy `{one.policy}` says {unknown} of `{one.keyword}`, which volumes cannot do")
+def _step(assignment: Assignment) -> StackStep:
+    keyword = CONTENT_FILTERS[assignment.keyword]
+    params: dict[str, Scalar] = {
+        name: value for name, value in assignment.params.items() if name in _PARAMETERS[keyword]
+    }
+    if keyword != LUKS and len(params) != len(assignment.params):
+        unknown = ", ".join(f"`{name}`" for name in assignment.params if name not in params)
+        raise Conflict(
+            f"policy `{assignment.policy}` says {unknown} of `{assignment.keyword}`, which volumes cannot do"
+        )
     return StackStep(keyword, params)
 
 
-def _uploaded_step(one: Assignment, upload: Upload) -> StackStep:
+def _uploaded_step(assignment: Assignment, upload: Upload) -> StackStep:
     """With all parameters: what is stored must be read with the defaults of today, too."""
     known = describe_volume_filter(upload).parameters
     defaults = {each.name: each.default for each in known if each.default is not None}
-    return StackStep(one.keyword, {**defaults, **one.params})
+    return StackStep(assignment.keyword, {**defaults, **assignment.params})

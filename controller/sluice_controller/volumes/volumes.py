@@ -70,24 +70,24 @@ def find(backend: Backend, caller: Caller, name: str) -> VolumeView:
     """
     cinder = caller_cinder(backend, caller)
     if is_volume_id(name):
-        found = [cinder.volume(name)]
+        volumes = [cinder.volume(name)]
     else:
-        found = cinder.volumes(everybody=caller.identity.is_admin, name=name)
-    return _views(backend, [only(name, found)])[0]
+        volumes = cinder.volumes(everybody=caller.identity.is_admin, name=name)
+    return _views(backend, [only(name, volumes)])[0]
 
 
-def only(name: str, found: list[CinderVolume]) -> CinderVolume:
-    """The one volume in ``found``.
+def only(name: str, volumes: list[CinderVolume]) -> CinderVolume:
+    """The one volume in ``volumes``.
 
     :raises NotFound: when there is none
     :raises Conflict: naming some of them, when there are several
     """
-    if not found:
+    if not volumes:
         raise NotFound(f"there is no volume `{name}`")
-    if len(found) > 1:
-        ids = ", ".join(f"`{one.id}` of project `{one.project}`" for one in found[:5])
-        raise Conflict(f"`{name}` is the name of {len(found)} volumes, say one of {ids}")
-    return found[0]
+    if len(volumes) > 1:
+        ids = ", ".join(f"`{one.id}` of project `{one.project}`" for one in volumes[:5])
+        raise Conflict(f"`{name}` is the name of {len(volumes)} volumes, say one of {ids}")
+    return volumes[0]
 
 
 def _views(backend: Backend, volumes: Iterable[CinderVolume]) -> list[VolumeView]:
@@ -179,8 +179,8 @@ def read_use(backend: Backend, record: VolumeRecord) -> VolumeUse:
     except (CallerError, PeerError) as error:
         log.warning("how volume `%s` is used is not known: %s", record.id, error)
         return VolumeUse(None, str(error))
-    found, said = shown.get("limits_in_force"), [str(shown.get(name) or "") for name in ("fault", "data_path")]
-    if not isinstance(found, Mapping):
+    limits, said = shown.get("limits_in_force"), [str(shown.get(name) or "") for name in ("fault", "data_path")]
+    if not isinstance(limits, Mapping):
         return VolumeUse(None, *said)
-    rates = {name: float(rate) for name, rate in found.items() if isinstance(rate, int | float) and rate}
+    rates = {name: float(rate) for name, rate in limits.items() if isinstance(rate, int | float) and rate}
     return VolumeUse(rates, *said)

@@ -77,12 +77,12 @@ class WriteJournal:
     def _in_place(self) -> bool:
         """Whether the agent reads the file that was just written."""
         try:
-            found = os.stat(self._path)
+            status = os.stat(self._path)
         except FileNotFoundError:
             return False
-        if found.st_ino != self._file:
+        if status.st_ino != self._file:
             return False
-        if found.st_size > LIMIT:  # nobody reads
+        if status.st_size > LIMIT:  # nobody reads
             os.ftruncate(self._descriptor, 0)
             self._marks.report_loss()
         return True
@@ -104,15 +104,15 @@ class WriteJournalReader:
         if not self._files:
             with contextlib.suppress(FileNotFoundError):
                 self._files.append(_File(self._path))
-        found: list[Record] = []
+        records: list[Record] = []
         for file in list(self._files):
-            found += file.read(self._marks)
+            records += file.read(self._marks)
             if file.over_at and file.over_at < time.monotonic():
                 file.close()
                 self._files.remove(file)
         if self._files and self._files[-1].offset > TURN:
             self._turn()
-        return found
+        return records
 
     def close(self) -> None:
         """Close the files."""

@@ -102,12 +102,12 @@ class WriteMarks:
             newest = before
         _SLOT.pack_into(self._memory, at, _fresh(), identity, newest)
 
-    def apply(self, key: bytes, found: int) -> None:
+    def apply(self, key: bytes, timestamp: int) -> None:
         """Apply a record of another node: :data:`BEGUN`, or the timestamp of a write that ended."""
-        if found == BEGUN:
+        if timestamp == BEGUN:
             self.begin(key)
         else:
-            self.end(key, found)
+            self.end(key, timestamp)
 
     @property
     def epoch(self) -> int:

@@ -90,13 +90,13 @@ def storage_url(raw: bytes) -> str:
     """
     try:
         services = json.loads(raw)["token"]["catalog"]
-        found = {
-            str(one["interface"]): str(one["url"])
+        urls = {
+            str(endpoint["interface"]): str(endpoint["url"])
             for service in services
             if service["type"] == "object-store"
-            for one in service["endpoints"]
+            for endpoint in service["endpoints"]
         }
-        return found["internal"] if "internal" in found else found["public"]
+        return urls["internal"] if "internal" in urls else urls["public"]
     except (ValueError, KeyError, TypeError) as error:
         raise PeerError("keystone's catalogue names no `object-store` to our user") from error
 

@@ -54,13 +54,13 @@ class UrlAllowlist:
     def __init__(self, allowed: Iterable[str] = ()) -> None:
         self._names: set[str] = set()
         self._networks: list[Network] = []
-        for one in filter(None, map(str.strip, allowed)):
+        for word in filter(None, map(str.strip, allowed)):
             try:
-                self._networks.append(ipaddress.ip_network(one, strict=False))
+                self._networks.append(ipaddress.ip_network(word, strict=False))
             except ValueError:
-                if not _name.fullmatch(one):
-                    raise BadUrl(f"`{one}` is no host, expected a name, `*.name`, an address or a network") from None
-                self._names.add(one.lower())
+                if not _name.fullmatch(word):
+                    raise BadUrl(f"`{word}` is no host, expected a name, `*.name`, an address or a network") from None
+                self._names.add(word.lower())
 
     @classmethod
     def from_option(cls, text: str) -> UrlAllowlist:
@@ -76,16 +76,16 @@ class UrlAllowlist:
 
     def refusal(self, host: str, address: str) -> str:
         """Why ``host`` may not be called at ``address``; empty when it may."""
-        found = ipaddress.ip_address(address.partition("%")[0])
-        if self._listed(found):
+        called = ipaddress.ip_address(address.partition("%")[0])
+        if self._listed(called):
             return ""
         if not self._named(host):
             return f"host `{host}` is not among those that may be called"
-        special = [one for one in _meant(found) if not one.is_global or one.is_multicast]
+        special = [one for one in _meant(called) if not one.is_global or one.is_multicast]
         return f"host `{host}` is at `{special[0]}`, which is no global address and not listed" if special else ""
 
     def choose(self, host: str, addresses: Iterable[str]) -> list[str]:
-        """Those of the ``addresses`` that ``host`` has at which it may be called; connect to these and resolve no more.
+        """The ``addresses`` of ``host`` at which it may be called; connect to these and resolve no more.
 
         :raises BadUrl: when it may be called at none of them
         """
@@ -114,12 +114,12 @@ class UrlAllowlist:
 
 def _meant(address: Address) -> list[Address]:
     """``address`` and those that it stands for: IPv4 inside IPv6 goes where that goes."""
-    found: list[Address] = [address]
+    meant: list[Address] = [address]
     if isinstance(address, ipaddress.IPv6Address):
         teredo = address.teredo
         inner = address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
         if inner is None and address in _NAT64:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
-            found.append(inner)
-    return found
+            meant.append(inner)
+    return meant

@@ -98,7 +98,7 @@ def parse_url(url: str, schemes: Mapping[str, int], options: Iterable[str], form
         parts = urlsplit(url)
         if parts.scheme not in schemes or parts.fragment:
             raise ValueError
-        found = _read_options(parts, (*options, *TLS_OPTIONS))
+        given_options = _read_options(parts, (*options, *TLS_OPTIONS))
         hosts = _hosts(parts, schemes[parts.scheme])
     except ValueError as error:
         # what the error of a parser quotes may hold a part of the password
@@ -108,7 +108,7 @@ def parse_url(url: str, schemes: Mapping[str, int], options: Iterable[str], form
         raise OptionError(f"not a URL: {known}, expected {forms}") from None
     user, password = (hosts[0].user, hosts[0].password) if hosts else _login(parts.netloc.rpartition("@")[0])
     path = unquote(parts.path if not hosts else parts.path.removeprefix("/"))
-    return ServerUrl(parts.scheme, hosts, path, user, password, found)
+    return ServerUrl(parts.scheme, hosts, path, user, password, given_options)
 
 
 class _Fault(ValueError):
@@ -160,14 +160,14 @@ def _login(text: str) -> tuple[str, str]:
 
 
 def _read_options(parts: SplitResult, known: Iterable[str]) -> dict[str, str]:
-    found = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+    given = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     names = tuple(known)
-    for name in found:
+    for name in given:
         if name not in names:
             near = difflib.get_close_matches(name, names, 1)
             hint = f", did you mean `{near[0]}`" if near else ""
             raise _Fault(f"unknown option `{name}`{hint}" if name.isidentifier() else "unknown option")
-    return found
+    return given
 
 
 def check_hostname(options: Mapping[str, str]) -> bool:

@@ -81,16 +81,16 @@ def elasticity_rules(narrowest_first: Sequence[Assignment | None]) -> tuple[Assi
 
     A DELETE ends what is wider.
     """
-    found: list[Assignment] = []
-    for one in narrowest_first:
-        if one is None:
+    rules: list[Assignment] = []
+    for assignment in narrowest_first:
+        if assignment is None:
             continue
-        if one.verb == "delete":
+        if assignment.verb == "delete":
             break
-        found.append(one)
-        if TARGET_SIZE in one.params:
+        rules.append(assignment)
+        if TARGET_SIZE in assignment.params:
             break
-    return tuple(found)
+    return tuple(rules)
 
 
 def membership(pipeline: Sequence[Assignment], account: str, container: str) -> Membership | None:

@@ -298,12 +298,12 @@ KINDS: Final[Mapping[str, type[RegistryRecord]]] = {
 
 def named_records(entries: Mapping[str, Entry], cls: type[T], kind: str = "") -> dict[str, T]:
     """Name → thing of one class (and one of its kinds); entries that make no sense are left out."""
-    found = {}
+    records = {}
     for entry in entries.values():
         if entry.kind in cls.kinds and kind in ("", entry.kind):
             with contextlib.suppress(DecodeError):
-                found[entry.name] = cls.read(entry)
-    return found
+                records[entry.name] = cls.read(entry)
+    return records
 
 
 def is_member(key: str) -> bool:
@@ -316,7 +316,7 @@ def groups(entries: Mapping[str, Entry], kind: str, only: str = "") -> dict[str,
 
     :param only: the name of the group that is wanted; empty: all
     """
-    found: dict[str, Group] = {}
+    known_groups: dict[str, Group] = {}
     labels: dict[str, dict[str, str]] = {}
     own, theirs = f"{kind}/{only}", f"{MEMBER_KINDS[kind]}/{only}" + ("/" if only else "")
     for key, entry in entries.items():
@@ -326,8 +326,8 @@ def groups(entries: Mapping[str, Entry], kind: str, only: str = "") -> dict[str,
             labels.setdefault(name, {})[path] = label if isinstance(label, str) else ""
         elif key == own if only else key.startswith(own):
             with contextlib.suppress(DecodeError):
-                found[entry.name] = Group.read(entry)
-    return {name: group.with_members(labels.get(name, {})) for name, group in found.items()}
+                known_groups[entry.name] = Group.read(entry)
+    return {name: group.with_members(labels.get(name, {})) for name, group in known_groups.items()}
 
 
 #: States of a call: it waits for its turn, the service accepted it, or it failed and is tried again.

@@ -64,11 +64,11 @@ class MergedBatches:
             tenants = levels.get(TENANT)
             if tenants:
                 levels[CLUSTER] = {"": sum(tenants.values())}
-        found = means(self._sums, self._weights) if self._weights else self._sums
+        combined = means(self._sums, self._weights) if self._weights else self._sums
         for level in PLACE_LEVELS:
-            if found.get(level) and CLUSTER not in found:
-                found[CLUSTER] = {"": (min if self._merge == LOWEST else max)(found[level].values())}
-        return found
+            if combined.get(level) and CLUSTER not in combined:
+                combined[CLUSTER] = {"": (min if self._merge == LOWEST else max)(combined[level].values())}
+        return combined
 
     def _add_sketches(self, batch: MetricBatch) -> None:
         for level, found in batch.sketches.items():

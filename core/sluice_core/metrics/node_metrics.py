@@ -88,12 +88,12 @@ def parse_collectd(body: bytes) -> list[Reading]:
     """
     try:
         lists = json.loads(body)
-        found = [one for values in lists for one in _of_list(values)]
+        readings = [one for values in lists for one in _of_list(values)]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DecodeError(f"not a message of collectd: {error}", body) from error
-    if len(found) > _MOST_PARTS:
-        raise DecodeError(f"not a message of collectd: {len(found)} values at once", body)
-    return found
+    if len(readings) > _MOST_PARTS:
+        raise DecodeError(f"not a message of collectd: {len(readings)} values at once", body)
+    return readings
 
 
 def _of_list(values: Any) -> Iterable[Reading]:

@@ -53,7 +53,7 @@ def estimate_quantile(sketch: Mapping[int, float], quantile: float) -> float:
 
 @cache
 def _value(bucket: int) -> float:
-    """What stands for all values of a bucket, in as many digits as mean something."""
+    """The value that stands for all values of a bucket, in as many digits as mean something."""
     return float(f"{_MIDDLE * _GROWTH**bucket:.4g}")
 
 

@@ -44,15 +44,15 @@ def granularity(path: str) -> str:
 
 
 def by_granularity(cells: Mapping[str, T]) -> dict[str, dict[str, T]]:
-    """What there is by the level of its path."""
-    found: dict[str, dict[str, T]] = {}
+    """Group values by the level of their paths."""
+    levels: dict[str, dict[str, T]] = {}
     for path, value in cells.items():
-        found.setdefault(granularity(path), {})[path] = value
-    return found
+        levels.setdefault(granularity(path), {})[path] = value
+    return levels
 
 
 def values_by_volume(cells: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """What there is by ``account/volume``, for each volume and, added up, for each tenant."""
+    """Values by ``account/volume``, for each volume and, added up, for each tenant."""
     tenants: dict[str, float] = {}
     for path, value in cells.items():
         account = path.partition("/")[0]
@@ -160,7 +160,7 @@ class Totals:
         return True
 
     def lose_worker(self, worker: str) -> None:
-        """A worker is gone: its levels vanish, its totals grow no more."""
+        """Forget a worker that is gone: its levels vanish, its totals grow no more."""
         gone = self._workers.get(worker)
         if gone is None or gone.lost:
             return
@@ -226,7 +226,7 @@ class Totals:
                 self._add(self._growth[name], path, value - before)
 
     def _drop_levels(self, worker: _Worker, path: str, row: _Row) -> None:
-        """Take back what ``row`` added to levels, so that it reads as zero from now on."""
+        """Withdraw what ``row`` added to levels, so that it reads as zero from now on."""
         for number in worker.gauges:
             self._add(self._levels[worker.metrics[number]], path, -row.values[number])
         row.values = tuple(0.0 if number in worker.gauges else one for number, one in enumerate(row.values))

@@ -45,12 +45,12 @@ class CandidateCache:
             self._older, self._prepared = self._prepared, {}  # an answer stays the same one while it is in use
         sources = self._sources(raw, get)
         same = tuple(bytes(one[:STAMP]) for one in sources)
-        found = self._prepared.get(same) or self._older.get(same)
-        if found is None:
+        candidates = self._prepared.get(same) or self._older.get(same)
+        if candidates is None:
             usable = [one for record in sources for one in self._usable(record)]
-            found = Candidates(usable) if usable else NOTHING
-        self.by_stamps[stamps] = self._prepared[same] = found
-        return found
+            candidates = Candidates(usable) if usable else NOTHING
+        self.by_stamps[stamps] = self._prepared[same] = candidates
+        return candidates
 
     def clear(self) -> None:
         """Forget all answers."""
@@ -59,29 +59,29 @@ class CandidateCache:
         self._older.clear()
 
     def _sources(self, raw: Iterable[memoryview | None], get: Get) -> list[memoryview]:
-        """Those records that hold assignments, and those of the groups that they refer to."""
-        found: list[memoryview] = []
+        """The records that hold assignments, and those of the groups that they refer to."""
+        sources: list[memoryview] = []
         for record in raw:
             if record is not None:
                 groups = [referenced_group(data) for data in self._decoded(record)]
                 if None in groups:
-                    found.append(record)
+                    sources.append(record)
                 present = (get(key) for key in groups if key is not None)
-                found.extend(one for one in present if one is not None)
-        return found
+                sources.extend(one for one in present if one is not None)
+        return sources
 
     def _usable(self, record: memoryview) -> Iterable[Assignment]:
         """The assignments of a record that concern us, without those that a newer agent wrote and we cannot read."""
         for data in self._decoded(record):
             if referenced_group(data) is None:
                 try:
-                    one = Assignment.from_data(data)
-                    compile_predicate(one.when)
+                    assignment = Assignment.from_data(data)
+                    compile_predicate(assignment.when)
                 except DecodeError as error:
                     self._complain(f"assignment `{data.get('id')}`: {error}", int.from_bytes(record[:STAMP], "big"))
                 else:
-                    if one.concerns(self._about):
-                        yield one
+                    if assignment.concerns(self._about):
+                        yield assignment
 
     def _decoded(self, record: memoryview) -> list[dict[str, Any]]:
         try:

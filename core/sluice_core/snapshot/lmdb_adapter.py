@@ -125,11 +125,11 @@ def open_environment(path: Path, *, write: bool = False) -> Any:
     :raises SnapshotError: when it is missing, truncated or no environment
     """
     name = os.path.realpath(path)
-    found = _open.get(name)
-    if found is not None and found[0] != os.getpid():
+    opened = _open.get(name)
+    if opened is not None and opened[0] != os.getpid():
         raise SnapshotError(f"snapshot `{path}` was opened before this process was forked, open it only afterwards")
-    if found is not None:
-        process, environment, users = found
+    if opened is not None:
+        process, environment, users = opened
     else:
         process, environment, users = os.getpid(), _open_checked(path, write), 0
     if write and environment.flags()["readonly"]:
@@ -141,10 +141,10 @@ def open_environment(path: Path, *, write: bool = False) -> Any:
 def release(path: Path) -> None:
     """No longer use the environment in ``path``; the last user in this process closes it."""
     name = os.path.realpath(path)
-    found = _open.get(name)
-    if found is None or found[0] != os.getpid():
+    opened = _open.get(name)
+    if opened is None or opened[0] != os.getpid():
         return
-    process, environment, users = found
+    process, environment, users = opened
     if users > 1:
         _open[name] = (process, environment, users - 1)
         return

@@ -83,13 +83,13 @@ class SnapshotReader:
             except lmdb.MapResizedError:
                 self._environment.set_mapsize(0)  # the writer's map grew
                 transaction = self._environment.begin(buffers=True)
-            found = None
+            candidates = None
             if transaction.id() == self._number:
-                found = self._quiet.get(account) or self._settled.get((account, container))
-            if found is None:
-                found = self._look_up(transaction, account, container, obj)
+                candidates = self._quiet.get(account) or self._settled.get((account, container))
+            if candidates is None:
+                candidates = self._look_up(transaction, account, container, obj)
             transaction.abort()  # an exception on the way leaves it to its destructor
-            return found
+            return candidates
         except lmdb.Error as error:
             self._complain(f"cannot be read: {error}", -1)
             return NOTHING
@@ -155,7 +155,7 @@ class SnapshotReader:
             self.problem = str(error)
 
     def close(self) -> None:
-        """Let the snapshot go."""
+        """Close the snapshot."""
         if self._path is not None:
             lmdb_adapter.release(self._path)
         self._path, self._environment, self.snapshot_id = None, None, ""
@@ -164,7 +164,7 @@ class SnapshotReader:
     # -- how --------------------------------------------------------------------------------
 
     def _look(self) -> tuple[str, int] | None:
-        """Which generation is current, and the last transaction in the one that is open; None when that needs care."""
+        """Which generation is current, and the last transaction in the open one; None when that needs care."""
         if self._environment is None or self._process != os.getpid() or self.problem:
             return None
         try:
@@ -176,19 +176,19 @@ class SnapshotReader:
             return None
 
     def _look_up(self, transaction: Any, account: str, container: str, obj: str) -> Candidates:
-        """For a container of which objects are named, or that was not asked for since the snapshot was written."""
+        """Look up a container of which objects are named, or that was not asked for since the snapshot was written."""
         if transaction.id() != self._number or len(self._quiet) + len(self._settled) + len(self._named) >= MOST:
             self._number = transaction.id()
             self._unlearn()
-        found = self._read(transaction, snapshot_keys(account, container, obj))
+        candidates = self._read(transaction, snapshot_keys(account, container, obj))
         if account not in self._named:
             self._learn(transaction, account)
         if account in self._named and (account, container) not in self._named:
             if _has_any(transaction, snapshot_object_prefixes(account, container)):
                 self._named.add((account, container))
             else:
-                self._settled[account, container] = found
-        return found
+                self._settled[account, container] = candidates
+        return candidates
 
     def _read(self, transaction: Any, keys: tuple[bytes, bytes, bytes, bytes]) -> Candidates:
         """Four reads; what they stand for is prepared once."""
@@ -200,12 +200,12 @@ class SnapshotReader:
             None if tenant is None else bytes(tenant[:STAMP]),
             None if everything is None else bytes(everything[:STAMP]),
         )
-        found = self._cache.get(stamps)
-        if found is None:
+        candidates = self._cache.get(stamps)
+        if candidates is None:
             if len(self._cache) >= MOST:  # other answers are forgotten with it, and made anew
                 self._unlearn()
-            found = self._objects.prepare(stamps, raw, get)
-        return found
+            candidates = self._objects.prepare(stamps, raw, get)
+        return candidates
 
     def _learn(self, transaction: Any, account: str) -> None:
         """Note whether the snapshot has any record of ``account`` or of something in it."""
@@ -230,14 +230,14 @@ class SnapshotReader:
         self._flawed_at = max(stamp, self._flawed_at or 0)
 
     def _look_again(self) -> None:
-        """Something could not be read; forget the complaint once the agent has written since."""
+        """Note that something could not be read; the complaint is forgotten once the agent has written since."""
         meta = self._meta()
         if meta is not None and self._flawed_at is not None and meta.serial > self._flawed_at:
             self._flawed_at, self.problem = None, ""
             self._forget()
 
     def _read_uploads(self) -> None:
-        """Take the uploads anew when they were written; those in use stay when they cannot be read."""
+        """Read the uploads when they were written anew; those in use stay when they cannot be read."""
         try:
             raw = read_value(self._environment, SNAPSHOT_UPLOADS_KEY)
             if raw[:STAMP] != self._uploads_stamp:

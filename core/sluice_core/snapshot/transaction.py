@@ -166,11 +166,11 @@ class SnapshotContents(_Records):
         self._keep(SNAPSHOT_LAST_CHANGE_KEY, LastChange(loaded.history, loaded.epoch, loaded.digest).encode())
         for name, reason in loaded.broken.items():
             self._keep(snapshot_index_key(name), IndexEntry(b"", name, reason).encode())
-        for one in loaded.assignments:
-            reason = judge(one)
+        for assignment in loaded.assignments:
+            reason = judge(assignment)
             if reason:
-                self.refused[one.id] = reason
-            self.put(one, reason)
+                self.refused[assignment.id] = reason
+            self.put(assignment, reason)
         for entry in loaded.entries:
             self.learn(entry.key, entry)
         for upload in loaded.uploads:

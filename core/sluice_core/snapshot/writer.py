@@ -72,7 +72,7 @@ class SnapshotWriter:
         return Head(self._meta.history, self._meta.epoch)
 
     def open(self) -> Head:
-        """Take up the snapshot that is there; an empty head, and ``problem``, when there is none to use.
+        """Open the snapshot that is there; return an empty head, and set ``problem``, when there is none to use.
 
         :raises SnapshotError: when the folder cannot be made
         """
@@ -136,20 +136,20 @@ class SnapshotWriter:
 
     def assignments(self) -> list[Assignment]:
         """All assignments, also the refused ones that could be decoded."""
-        found: list[dict[str, Any]] = []
+        documents: list[dict[str, Any]] = []
 
         def work(transaction: Any) -> None:
             for key, raw in transaction.cursor():
                 key = bytes(key)
                 if key.startswith(SNAPSHOT_INDEX_PREFIX):
                     filed = IndexEntry.decode(raw)
-                    found.extend([filed.data] if filed.data is not None else [])
+                    documents.extend([filed.data] if filed.data is not None else [])
                 elif is_record(key) and key != SNAPSHOT_UPLOADS_KEY:
-                    found.extend(one for one in decode_record(raw) if referenced_group(one) is None)
+                    documents.extend(one for one in decode_record(raw) if referenced_group(one) is None)
 
         if self._environment is not None:
             lmdb_adapter.read_transaction(self._environment, work)
-        return [Assignment.from_data(one) for one in found]
+        return [Assignment.from_data(one) for one in documents]
 
     def uploads(self) -> list[Upload]:
         """The filters registered at run time."""
@@ -167,7 +167,7 @@ class SnapshotWriter:
             return freed
 
     def close(self) -> None:
-        """Let the snapshot go; it stays for readers."""
+        """Close the snapshot; it stays for readers."""
         self._leave()
         if self._claimed is not None:
             os.close(self._claimed)
@@ -206,10 +206,10 @@ class SnapshotWriter:
 
         def work(transaction: Any) -> SnapshotEdit:
             edit = SnapshotEdit(transaction, meta.serial)
-            for name, one in wanted.items():
+            for name, assignment in wanted.items():
                 edit.drop(name)
-                if one is not None:
-                    edit.put(one, judged[name])
+                if assignment is not None:
+                    edit.put(assignment, judged[name])
             for keyword, upload in (uploads or {}).items():
                 edit.register(keyword, upload)
             for key, entry in (entries or {}).items():

@@ -67,14 +67,14 @@ def _parse_changes(reply: Any, epoch: int) -> list[Change] | Gap:
     for entry, raw in reply[0][1]:
         fields = stream_fields(raw)
         expected = epoch + len(changes) + 1
-        found = int(entry.partition(b"-")[0])
-        if found != expected:
-            return changes or Gap(f"change {expected} was trimmed, the oldest is {found}")
+        number = int(entry.partition(b"-")[0])
+        if number != expected:
+            return changes or Gap(f"change {expected} was trimmed, the oldest is {number}")
         try:
-            changes.append(_parse_change(found, fields))
+            changes.append(_parse_change(number, fields))
         except DecodeError as error:
-            log.error("change %d cannot be decoded: %s; raw %r", found, error, error.raw[:200])
-            return changes or Gap(f"change {found} cannot be decoded: {error}")
+            log.error("change %d cannot be decoded: %s; raw %r", number, error, error.raw[:200])
+            return changes or Gap(f"change {number} cannot be decoded: {error}")
     return changes
 
 
@@ -82,14 +82,14 @@ def changes_before(keys: Keys, epoch: int, count: int) -> Operation[list[Change]
     """At most ``count`` changes below ``epoch``, newest first; those that cannot be decoded are left out."""
 
     def parse(replies: list[Any]) -> list[Change]:
-        found = []
+        parsed = []
         for entry, raw in replies[0]:
             number = int(entry.partition(b"-")[0])
             try:
-                found.append(_parse_change(number, stream_fields(raw)))
+                parsed.append(_parse_change(number, stream_fields(raw)))
             except DecodeError as error:
                 log.error("change %d cannot be decoded: %s; raw %r", number, error, error.raw[:200])
-        return found
+        return parsed
 
     return Operation((("XREVRANGE", keys.changes, f"({epoch}-0", "-", "COUNT", count),), parse)
 

@@ -224,9 +224,9 @@ def _glob_quoted(text: str) -> str:
 def _parse_commit(reply: list[Any]) -> Committed:
     if reply[0] == b"ok":
         return Committed(reply[1].decode(), int(reply[2]), int(reply[3]))
-    name, found = reply[1].decode(), reply[2].decode()
+    name, actual = reply[1].decode(), reply[2].decode()
     if reply[0] == b"fenced":
-        raise Fenced(name, found)
+        raise Fenced(name, actual)
     if name == "history":
-        raise Conflict(f"history is `{found}` now, not the expected one")
-    raise Conflict(f"`{name}` is at version {found} now, not the expected one")
+        raise Conflict(f"history is `{actual}` now, not the expected one")
+    raise Conflict(f"`{name}` is at version {actual} now, not the expected one")

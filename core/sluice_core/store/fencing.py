@@ -100,12 +100,12 @@ def policies(keys: Keys, wanted: Sequence[str]) -> Operation[list[tuple[Policy, 
     )
 
     def parse(replies: list[Any]) -> list[tuple[Policy, int, PolicyState | None]]:
-        found = []
+        stored = []
         for name, raw, version, state in zip(wanted, *replies, strict=True):
             policy = decoded(Policy, name, raw)
             if policy is not None:
-                found.append((policy, int(version or 0), decoded(PolicyState, name, state)))
-        return found
+                stored.append((policy, int(version or 0), decoded(PolicyState, name, state)))
+        return stored
 
     return Operation(commands, parse, atomic=True)
 

@@ -81,14 +81,14 @@ class HistoryCheck:
         """The digest of the change at ``position``; empty when it is not known."""
         return self._known[1] if self._known is not None and self._known[0] == position else ""
 
-    def broken(self, position: Head, found: str) -> bool:
+    def broken(self, position: Head, actual: str) -> bool:
         """True when the stream has another change under the follower's epoch.
 
-        :param found: result of :func:`change_digest`; it is remembered when nothing is known of ``position`` yet
+        :param actual: result of :func:`change_digest`; it is remembered when nothing is known of ``position`` yet
         """
-        if not found:
+        if not actual:
             return False
         known = self.digest(position)
         if not known:
-            self.restart(position, found)
-        return known not in ("", found)
+            self.restart(position, actual)
+        return known not in ("", actual)

@@ -81,7 +81,7 @@ def scripted(
 
 
 def nothing(replies: list[Any]) -> None:
-    """For operations whose reply says nothing."""
+    """Parse no reply: for operations whose reply says nothing."""
 
 
 def decoded(cls: type[M], name: str, raw: bytes | None) -> M | None:
@@ -95,11 +95,11 @@ def decoded(cls: type[M], name: str, raw: bytes | None) -> M | None:
         return None
 
 
-def decode_all(cls: type[M], found: Mapping[bytes, bytes]) -> tuple[dict[str, M], dict[str, str]]:
+def decode_all(cls: type[M], hash_fields: Mapping[bytes, bytes]) -> tuple[dict[str, M], dict[str, str]]:
     """Field → message, and field → why it cannot be decoded."""
     good: dict[str, M] = {}
     broken: dict[str, str] = {}
-    for field_name, raw in sorted(found.items()):
+    for field_name, raw in sorted(hash_fields.items()):
         name = field_name.decode()
         try:
             good[name] = cls.decode(raw)

@@ -126,12 +126,12 @@ def policies(keys: Keys) -> Operation[list[tuple[Policy, int]]]:
     """All policies and their versions, by ``created`` and id."""
 
     def parse(flat: list[bytes]) -> list[tuple[Policy, int]]:
-        found = []
+        stored = []
         for name, raw, version in zip(flat[::3], flat[1::3], flat[2::3], strict=True):
             one = decoded(Policy, name.decode(), raw)
             if one is not None:
-                found.append((one, int(version)))
-        return sorted(found, key=lambda pair: (pair[0].created, pair[0].id))
+                stored.append((one, int(version)))
+        return sorted(stored, key=lambda pair: (pair[0].created, pair[0].id))
 
     return scripted(POLICIES, (keys.policies, keys.versions), (), parse)
 
@@ -159,11 +159,11 @@ def load(keys: Keys) -> Operation[FullState]:
 
     def parse(replies: list[Any]) -> FullState:
         at = parse_head(replies[0])
-        found, broken = decode_all(Assignment, replies[1])
+        assignments, broken = decode_all(Assignment, replies[1])
         uploads, _ = decode_all(Upload, replies[2])
         entries, _ = decode_all(Entry, replies[3])
         return FullState(
-            at.history, at.epoch, tuple(found.values()), broken, tuple(uploads.values()), tuple(entries.values()),
+            at.history, at.epoch, tuple(assignments.values()), broken, tuple(uploads.values()), tuple(entries.values()),
             parse_digest(replies[4]),
         )  # fmt: skip
 

@@ -138,7 +138,7 @@ class RedisAddress:
         return PeerError(f"redis at `{self}`: {str(error) or type(error).__name__}")
 
     def _tls(self) -> ssl.SSLContext | None:
-        """What TLS needs, read anew for each connection, so that a renewed certificate is used."""
+        """The TLS context, read anew for each connection, so that a renewed certificate is used."""
         if not self.secure:
             return None
         try:

@@ -35,10 +35,10 @@ class FakeSwiftCodeStore:
     def get(self, sha256: str) -> io.BytesIO:
         """As of ``SwiftCodeStore``."""
         self.asked.append(sha256)
-        found = self.codes.get(sha256, NotFound(f"there is no code `{sha256}` in swift"))
-        if isinstance(found, Exception):
-            raise found
-        self.given.append(_Pieces(found))
+        code = self.codes.get(sha256, NotFound(f"there is no code `{sha256}` in swift"))
+        if isinstance(code, Exception):
+            raise code
+        self.given.append(_Pieces(code))
         return self.given[-1]
 
 

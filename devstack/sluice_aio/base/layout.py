@@ -261,9 +261,9 @@ def code_store_options(layout: Layout, keystone: bool = False) -> dict[str, str]
 
 def code_host_options(layout: Layout, prefix: str = "") -> dict[str, str]:
     """Options of whoever runs filters: where the node has the code, and its sandboxes."""
-    found = {
+    folders = {
         "code_dir": layout.code,
         "sandbox_dir": layout.sandbox,
         "wasm_cache": layout.data / "wasm",
     }
-    return {prefix + name: str(path) for name, path in found.items()}
+    return {prefix + name: str(path) for name, path in folders.items()}

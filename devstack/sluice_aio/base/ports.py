@@ -41,14 +41,14 @@ def free_ports(count: int) -> list[int]:
     :raises PeerError: when there are not enough of them
     """
     ports, turn = _slice(os.getpid())
-    found: list[int] = []
+    ports_free: list[int] = []
     for port in itertools.islice(turn, len(ports)):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind((HOST, port))
-            found.append(port)
-            if len(found) == count:
-                return found
-    raise PeerError(f"{len(found)} ports from {ports[0]} to {ports[-1]} are free, expected {count}")
+            ports_free.append(port)
+            if len(ports_free) == count:
+                return ports_free
+    raise PeerError(f"{len(ports_free)} ports from {ports[0]} to {ports[-1]} are free, expected {count}")
 
 
 @functools.lru_cache(maxsize=1)

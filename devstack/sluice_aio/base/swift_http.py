@@ -71,17 +71,17 @@ class SwiftHttp:
 
         :raises PeerError: when it is not given
         """
-        found: list[dict[str, Any]] = []
+        all_rows: list[dict[str, Any]] = []
         while True:
-            marker = quote(found[-1]["name"], safe="") if found else ""
+            marker = quote(all_rows[-1]["name"], safe="") if all_rows else ""
             target = f"{self.account}/{quote(container)}?format=json&marker={marker}"
             answer = self.raw("GET", target, {"X-Auth-Token": self.token})
             if answer.status != 200:
                 raise PeerError(f"no listing of `{container}`: status {answer.status}")
             rows = json.loads(answer.body)
             if not rows:
-                return found
-            found += rows
+                return all_rows
+            all_rows += rows
 
     def raw(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> SwiftResponse:
         """One request to exactly ``target``.

@@ -62,10 +62,10 @@ def link_ceph_modules(layout: Layout) -> None:
     links = folder(layout) / "ceph-modules"
     links.mkdir(parents=True, exist_ok=True)
     for module, package in _CEPH_MODULES.items():
-        found = sorted(_BINDINGS.glob(f"{module}.cpython-*.so"))
-        if not found:
+        libraries = sorted(_BINDINGS.glob(f"{module}.cpython-*.so"))
+        if not libraries:
             raise LaunchError(f"Cinder needs the module `{module}` for Ceph, install {package}")
-        for one in found:
+        for one in libraries:
             (links / one.name).unlink(missing_ok=True)
             (links / one.name).symlink_to(one)
 

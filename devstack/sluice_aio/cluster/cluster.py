@@ -279,10 +279,10 @@ class Cluster:
         records = []
         for name, server in self._servers.items():
             processes = [ProcessId.find(pid) for pid in server.pids]
-            found = tuple(process for process in processes if process is not None)
-            if found:
+            running = tuple(process for process in processes if process is not None)
+            if running:
                 port = server.port or None
-                records.append(Record(name, port, found))
+                records.append(Record(name, port, running))
         self._records.save(records)
 
     def _end(self, name: str) -> None:

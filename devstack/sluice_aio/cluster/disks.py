@@ -34,12 +34,12 @@ def stored_bytes(devices: Iterable[Path]) -> int:
 def stored_sizes(devices: Iterable[Path], container: str) -> dict[str, list[int]]:
     """Object name → sizes of its replicas' files; ``container`` is ``account/container``."""
     prefix = f"/{container}/"
-    found: dict[str, list[int]] = {}
+    sizes: dict[str, list[int]] = {}
     for path in data_files(devices):
         try:
             name, size = read_metadata(str(path))["name"], path.stat().st_size
         except (FileNotFoundError, DiskFileNotExist):  # replaced meanwhile
             continue
         if name.startswith(prefix):
-            found.setdefault(name.removeprefix(prefix), []).append(size)
-    return found
+            sizes.setdefault(name.removeprefix(prefix), []).append(size)
+    return sizes

@@ -31,8 +31,8 @@ def main(argv: Sequence[str] | None = None) -> Any:
     folder, program, *arguments = sys.argv[1:] if argv is None else argv
     if program in _OURS and _names_agent(arguments):
         program = _OURS[program]
-    found = entry_points(group="console_scripts", name=program)
-    if not found:
+    points = entry_points(group="console_scripts", name=program)
+    if not points:
         raise SystemExit(f"`{program}` is no installed program")
     from swift.common import utils
 
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> Any:
         raise SystemExit(f"`{early[0]}` was imported before swift.conf was found")
     utils.set_swift_dir(folder)
     sys.argv = [program, *arguments]
-    (point,) = found
+    (point,) = points
     return point.load()()
 
 

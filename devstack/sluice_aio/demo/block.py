@@ -93,10 +93,10 @@ class BlockDemo:
         """A volume that is attached to this node and formatted; its id."""
         made = self._owner.create_volume(1, wait=_WAIT, name=name, bandwidth="100MBps")
         volume = str(made["volume"])
-        found = self._owner.attach_volume(volume, self.cluster.layout.node, wait=_WAIT)
-        if found["state"] != "done":
-            raise LaunchError(f"volume `{name}` is not attached: {found['reason']}")
-        device = found["data"]["device"]
+        attached = self._owner.attach_volume(volume, self.cluster.layout.node, wait=_WAIT)
+        if attached["state"] != "done":
+            raise LaunchError(f"volume `{name}` is not attached: {attached['reason']}")
+        device = attached["data"]["device"]
         _run("mkfs.ext4", "-q", device)
         shown = self._admin.volume(volume)
         filters = ", ".join(one["keyword"] for one in shown["filters"]) or "none"

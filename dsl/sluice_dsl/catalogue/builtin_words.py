@@ -20,11 +20,11 @@ def read_actions(data: Iterable[Mapping[str, Any]]) -> list[ActionInfo]:
 
     :raises TypeError: for fields that an action or a parameter does not have, and for missing ones
     """
-    found = []
+    actions = []
     for one in data:
         parameters = tuple(map(Parameter.from_data, one.get("parameters", ())))
-        found.append(ActionInfo(**_freeze_lists({**one, "parameters": parameters})))
-    return found
+        actions.append(ActionInfo(**_freeze_lists({**one, "parameters": parameters})))
+    return actions
 
 
 def read_metrics(data: Iterable[Mapping[str, Any]]) -> list[MetricInfo]:

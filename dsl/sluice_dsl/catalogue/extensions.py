@@ -26,23 +26,23 @@ class VolumeIndex:
     def __init__(self, records: Iterable[VolumeRecord]) -> None:
         self._by_id: dict[str, VolumeRecord] = {}
         self._by_name: dict[str, list[VolumeRecord]] = {}
-        for one in records:
-            self._by_id[one.id] = one
-            if one.name:
-                self._by_name.setdefault(one.name, []).append(one)
+        for volume in records:
+            self._by_id[volume.id] = volume
+            if volume.name:
+                self._by_name.setdefault(volume.name, []).append(volume)
 
     def find(self, written: str, account_of: Callable[[str], str]) -> list[Target]:
         """The volumes that ``written``, a name, ``tenant/name``, ``tenant/id`` or an id, may mean.
 
         :param account_of: the Swift account of a tenant's name
         """
-        found = self._called(written)
+        matching = self._called(written)
         tenant, slash, rest = written.partition("/")
         inside = self._called(rest) if slash else []
         if inside:  # only then is it worth asking whose account that is
             account = account_of(tenant)
-            found += [one for one in inside if one.account == account]
-        return list({one.id: Target(VOLUME, NAME, one.path, one.name) for one in found}.values())
+            matching += [one for one in inside if one.account == account]
+        return list({one.id: Target(VOLUME, NAME, one.path, one.name) for one in matching}.values())
 
     def names(self) -> Collection[str]:
         """Names to find a near miss among."""

@@ -27,7 +27,7 @@ class ExistingPolicy:
 
     @cached_property
     def account(self) -> str:
-        """What its target's name begins with; empty when it may concern every account."""
+        """The account that the target's name begins with; empty when it may concern every account."""
         return _account(self.plan.target)
 
     def __str__(self) -> str:
@@ -148,7 +148,7 @@ def _warn_of_drops(plan: Plan, other: ExistingPolicy, span: Span, reporter: Repo
 
 
 def _warn_of_what_stays(plan: Plan, other: ExistingPolicy, spans: dict[Identity, Span], reporter: Reporter) -> None:
-    """A DELETE takes no container out of what its tenant is promised."""
+    """Warn that a DELETE takes no container out of what its tenant is promised."""
     if (plan.target.level, other.plan.target.level) != (CONTAINER, TENANT):
         return
     if any(action.kind == BANDWIDTH for action in _setting(other.plan)):

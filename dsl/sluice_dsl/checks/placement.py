@@ -34,7 +34,7 @@ class Step:
 
     @property
     def span(self) -> tuple[int, int]:
-        """What to mark when the place is at fault."""
+        """The span to mark when the place is at fault."""
         return self.written.place_span if self.written.place else self.written.keyword.span
 
 
@@ -57,7 +57,7 @@ def try_parameters(step: Step, check: Callable[[str, Mapping[str, Scalar]], obje
 
 
 def resolve_place(action: ast.Action, info: ActionInfo, reporter: Reporter) -> str:
-    """Where ``action`` runs; refused when it cannot run there."""
+    """The place where ``action`` runs; an error is reported when it cannot run there."""
     if info.kind == MOTIF and action.place:
         message = f"`{info.keyword}` is done by the daemons `sluice-motifs`, at no place in Swift: expected no ON"
         reporter.error(message, action.place_span)
@@ -85,7 +85,7 @@ def _unfit(info: ActionInfo) -> str:
 
 
 def check_pipeline(steps: Sequence[Step], target: Target | None, catalogue: Catalogue, reporter: Reporter) -> None:
-    """What the SET actions of one sentence mean for each other and for their target."""
+    """Check what the SET actions of one sentence mean for each other and for their target."""
     filters = [step for step in steps if step.info.kind == FILTER]
     for earlier, later in combinations(filters, 2):
         _check_order(earlier, later, reporter)
@@ -148,7 +148,7 @@ def _or_behind(first: ActionInfo, second: ActionInfo) -> str:
 
 
 def _check_fragments(step: Step, target: Target | None, catalogue: Catalogue, reporter: Reporter) -> None:
-    """Say what an erasure-coded policy makes of a filter on the storage nodes."""
+    """Warn of what an erasure-coded policy makes of a filter on the storage nodes."""
     share = catalogue.erasure_coding(target) if target is not None else ""
     if not share:
         return
@@ -166,7 +166,7 @@ def _check_fragments(step: Step, target: Target | None, catalogue: Catalogue, re
 
 
 def _check_reading(step: Step, filters: Sequence[Step], reporter: Reporter) -> None:
-    """Say that a storage node cannot read what the proxy has changed."""
+    """Warn that a storage node cannot read what the proxy has changed."""
     if not (_reads(step.info) and step.written.place):
         return
     above = [
@@ -197,18 +197,18 @@ def _accompanies(info: ActionInfo) -> bool:
     return info.on_request and info.changes_content
 
 
-def violates_stage_order(one: PlannedAction, other: PlannedAction) -> bool:
+def violates_stage_order(action: PlannedAction, other: PlannedAction) -> bool:
     """True when two filters of one pipeline would run against the order of their stages."""
-    first, second = (one, other) if one.stage <= other.stage else (other, one)
-    if not one.kind == other.kind == FILTER or first.stage == second.stage:
+    first, second = (action, other) if action.stage <= other.stage else (other, action)
+    if not action.kind == other.kind == FILTER or first.stage == second.stage:
         return False
     return first.place == STORAGE_NODE and second.place == PROXY
 
 
-def change_same_bytes(one: ActionInfo, other: ActionInfo) -> bool:
+def change_same_bytes(info: ActionInfo, other: ActionInfo) -> bool:
     """Whether each gets what the other has changed: of what is stored, of what is read, or around whole requests.
 
     Only then their order matters: what changes nothing may come anywhere, request filters always run next to the
     client, and read-time filters on what decoders give.
     """
-    return any(role(one) and role(other) for role in (_stores, _reads, _accompanies))
+    return any(role(info) and role(other) for role in (_stores, _reads, _accompanies))

@@ -29,7 +29,8 @@ _FIXED: Final = "changes what a volume stores, which is decided when it is attac
 def resolve_resource_type(
     action: ast.Action, info: ActionInfo, target: Target | None, conditional: bool, reporter: Reporter
 ) -> tuple[str, ...]:
-    """What of ``target`` (None when that is faulty) the action is about; refused when that is nothing.
+    """The resource types of ``target`` (None when that is faulty) that the action is about; an error when there is
+    none.
 
     :param conditional: whether the sentence has a condition
     """
@@ -45,7 +46,7 @@ def resolve_resource_type(
 
 
 def resolve_place_about(action: ast.Action, info: ActionInfo, about: tuple[str, ...], reporter: Reporter) -> str:
-    """Where ``action`` is done; of volumes alone that is where they are used, which no sentence says."""
+    """The place where ``action`` is done; volumes alone have theirs where they are used, which no sentence says."""
     if OBJECTS in about:
         return resolve_place(action, info, reporter)
     if action.place and VOLUMES in info.about:

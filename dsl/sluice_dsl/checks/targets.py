@@ -68,7 +68,7 @@ def _volume(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target 
 
 
 def _bare(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target | None:
-    """A word by itself is an alias, a group or a tenant; two of these at once are refused."""
+    """Resolve a word by itself, which is an alias, a group or a tenant; two of these at once are refused."""
     word = name.text
     meanings = {
         "an alias": word in catalogue.aliases,

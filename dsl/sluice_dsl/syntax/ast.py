@@ -175,8 +175,8 @@ def shift_spans(node: Any, by: int) -> Any:
     if not isinstance(node, Node):
         return node
     moved: dict[str, Any] = {}
-    for one in fields(node):
-        value = getattr(node, one.name)
-        is_span = one.name.endswith("span")
-        moved[one.name] = (value[0] + by, value[1] + by) if is_span else shift_spans(value, by)
+    for node_field in fields(node):
+        value = getattr(node, node_field.name)
+        is_span = node_field.name.endswith("span")
+        moved[node_field.name] = (value[0] + by, value[1] + by) if is_span else shift_spans(value, by)
     return replace(node, **moved)

@@ -80,12 +80,12 @@ def _explain(error: ParseBaseException, body: str, offset: int, reporter: Report
         end = offset + len(body)
         reporter.error(f"expected {expected}, found the end of the sentence", (end, end + 1), code=SYNTAX)
         return
-    found = match[0]
-    keyword = bool(_reserved.fullmatch(found))
-    hint = f' (a keyword; as a name it is written `"{found}"`)' if keyword and "a name" in expected else ""
-    unknown = None if keyword else UnknownWord(found, _backticked.findall(expected))
-    span = (offset + at, offset + at + len(found))
-    reporter.error(f"expected {expected}, found `{found}`{hint}", span, unknown, SYNTAX)
+    lexeme = match[0]
+    keyword = bool(_reserved.fullmatch(lexeme))
+    hint = f' (a keyword; as a name it is written `"{lexeme}"`)' if keyword and "a name" in expected else ""
+    unknown = None if keyword else UnknownWord(lexeme, _backticked.findall(expected))
+    span = (offset + at, offset + at + len(lexeme))
+    reporter.error(f"expected {expected}, found `{lexeme}`{hint}", span, unknown, SYNTAX)
 
 
 # The expressions.
@@ -182,13 +182,13 @@ def _make_parameter(source: str, at: int, found: ParseResults) -> Parameter:
     return Parameter(name, value, span=_span_of(name, value))
 
 
-def _make_action(source: str, at: int, found: ParseResults) -> Action:
-    marks = {one.what: one for one in found if isinstance(one, _Mark)}
+def _make_action(source: str, at: int, results: ParseResults) -> Action:
+    marks = {one.what: one for one in results if isinstance(one, _Mark)}
     names = ("verb", "place", "life", "existing")
     verb, place, life, existing = (marks.get(what, _Mark(what, "", (0, 0))) for what in names)
-    keyword = next(one for one in found if isinstance(one, Word))
-    parameters = tuple(one for one in found if isinstance(one, Parameter))
-    span = _span_of(*found)
+    keyword = next(one for one in results if isinstance(one, Word))
+    parameters = tuple(one for one in results if isinstance(one, Parameter))
+    span = _span_of(*results)
     return Action(
         verb.text, keyword, parameters, place.text, life.text, place.span, life.span,
         bool(existing.text), existing.span, span=span,

@@ -209,11 +209,11 @@ def read_parameter(text: str, parameter: Parameter, bare_rate: str = "") -> Scal
 
 def _chosen(value: Scalar, choices: tuple[Scalar, ...]) -> Scalar:
     folded = {str(choice).casefold(): choice for choice in choices}
-    found = folded.get(str(value).casefold())
-    if found is None:
+    chosen = folded.get(str(value).casefold())
+    if chosen is None:
         names = ", ".join(map(str, choices))
         raise UnitError(f"expected one of {names}, got `{value}`", UnknownWord(str(value), tuple(map(str, choices))))
-    return found
+    return chosen
 
 
 def _range(parameter: Parameter) -> str:

@@ -106,7 +106,7 @@ class FrameEncoder(Stream):
             return len(payload) + HEADER_SIZE <= len(plain) * self._keep
 
     def _pass_on(self) -> bytes:
-        """Give back what was held, and everything from now on as it comes."""
+        """Return what was held, and pass everything on from now on."""
         self.transparent = True
         data, self._pieces = self._joined(), []
         return data

@@ -40,10 +40,12 @@ class Dialect:
     _field: re.Pattern[bytes] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        one = self._one_field()
+        field_pattern = self._one_field()
         delimiter = re.escape(self.delimiter)
-        object.__setattr__(self, "_field", re.compile(rb"(" + one + rb")(?:" + delimiter + rb"|\Z)", re.DOTALL))
-        record = rb"(?:" + one + delimiter + rb")" + _MANY + one + rb"\n"
+        object.__setattr__(
+            self, "_field", re.compile(rb"(" + field_pattern + rb")(?:" + delimiter + rb"|\Z)", re.DOTALL)
+        )
+        record = rb"(?:" + field_pattern + delimiter + rb")" + _MANY + field_pattern + rb"\n"
         object.__setattr__(self, "_record", re.compile(record, re.DOTALL))
 
     def _one_field(self) -> bytes:
@@ -128,10 +130,10 @@ class Dialect:
             return record.split(self.delimiter)
         fields: list[bytes] = []
         place = 0
-        while (one := self._field.match(record, place)) is not None:
-            fields.append(one[1])
-            place = one.end()
-            if place == one.end(1):
+        while (field := self._field.match(record, place)) is not None:
+            fields.append(field[1])
+            place = field.end()
+            if place == field.end(1):
                 return fields
         fields.append(record[place:])  # a quoted field that never ends
         return fields

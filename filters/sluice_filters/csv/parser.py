@@ -94,10 +94,10 @@ class ConditionParser:
 
     def expect(self, *tokens: str) -> str:
         """As :meth:`accept`, but it must be there."""
-        found = self.accept(*tokens)
-        if found is None:
+        accepted = self.accept(*tokens)
+        if accepted is None:
             raise self.expected(" or ".join(tokens))
-        return found
+        return accepted
 
     def condition(self) -> language.Condition:
         """OR binds least."""

@@ -111,11 +111,11 @@ def _numeric(condition: language.Compare, dialect: Dialect) -> Test:
     compare = OPERATORS[condition.op]
 
     def test(fields: Sequence[bytes]) -> bool | None:
-        one, other = left(fields), right(fields)
-        if one is None or other is None:
+        value, other = left(fields), right(fields)
+        if value is None or other is None:
             return None
-        if isinstance(one, int) and isinstance(other, int):
-            return compare(one, other)
-        return compare(float(one), float(other))
+        if isinstance(value, int) and isinstance(other, int):
+            return compare(value, other)
+        return compare(float(value), float(other))
 
     return test

@@ -178,10 +178,10 @@ def read_range(text: str) -> tuple[int, int | None]:
 
     :raises BadParameter: for another form
     """
-    found = _RANGE.fullmatch(text.replace(" ", ""))
-    if found is None:
+    match = _RANGE.fullmatch(text.replace(" ", ""))
+    if match is None:
         raise BadParameter(f"`X-Csv-Range` is `{text}`, expected bytes=first-last")
-    first, last = int(found[1]), int(found[2]) if found[2] else None
+    first, last = int(match[1]), int(match[2]) if match[2] else None
     if last is not None and last < first:
         raise BadParameter(f"`X-Csv-Range` is `{text}`, its last byte is before its first")
     return first, last
@@ -228,7 +228,7 @@ def _dialect(dialect: Dialect, parts: dict[str, str]) -> Dialect:
 
 
 def _check_form(query: Query, wanted: Query) -> None:
-    """A client that reads records otherwise than the policy would see what it holds back."""
+    """Refuse a client that reads records otherwise than the policy: it would see what the policy holds back."""
     for name, ours, theirs in (
         ("header", query.header, wanted.header),
         ("delimiter", query.dialect.delimiter, wanted.dialect.delimiter),

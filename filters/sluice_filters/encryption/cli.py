@@ -126,7 +126,7 @@ def _known(ring: Ring, key_id: str) -> str:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Nobody else changes files in this folder by this command meanwhile."""
+    """Lock the folder against other runs of this command."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)

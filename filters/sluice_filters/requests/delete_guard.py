@@ -101,7 +101,7 @@ class _Guard(Visit):
         return None
 
     def response(self, reply: Reply) -> Reply:
-        """When a newer object was there, do both again."""
+        """Repeat both when a newer object was there."""
         for _ in range(_TRIES):
             if reply.code != _CONFLICT or not self._dated:
                 break

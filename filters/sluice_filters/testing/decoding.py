@@ -121,10 +121,10 @@ class RandomAccessContract(FilterSuite):
             for place in range(0, len(stored), 1 + len(stored) // 100):
                 bad = stored[:place] + bytes((stored[place] ^ 0x10,)) + stored[place + 1 :]
                 try:
-                    found = read_range(bad, records, {self.filter.info.keyword: self.filter}, start, stop)
+                    read = read_range(bad, records, {self.filter.info.keyword: self.filter}, start, stop)
                 except CorruptData:
                     continue
-                assert found == data[start:stop]
+                assert read == data[start:stop]
 
     def test_windows_are_inside_and_hold_the_range(self) -> None:
         if not self.filter.info.random_access:

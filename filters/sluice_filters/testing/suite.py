@@ -78,12 +78,12 @@ class FilterSuite:
     def _cut_encoded(self, data: bytes, pieces: Iterable[bytes]) -> Coded:
         return encode_pieces([self.make()], pieces, self.hint_of(data))
 
-    def _same(self, one: Coded, other: Coded) -> bool:
+    def _same(self, coded: Coded, other: Coded) -> bool:
         """Whether both are the same encoding, or as alike as two that differ by chance can be."""
         if self.repeatable:
-            return one == other
-        plain = [run(self.decoded(records), [stored]) if records else stored for stored, records in (one, other)]
-        return len(one[0]) == len(other[0]) and plain[0] == plain[1]
+            return coded == other
+        plain = [run(self.decoded(records), [stored]) if records else stored for stored, records in (coded, other)]
+        return len(coded[0]) == len(other[0]) and plain[0] == plain[1]
 
     def _transformed(self) -> Iterator[tuple[bytes, bytes, Records]]:
         """The samples that were changed: plain bytes, stored bytes and records."""

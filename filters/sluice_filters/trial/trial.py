@@ -68,7 +68,7 @@ def try_filter(trial: Trial, code: bytes) -> Verdict:
 
 
 def _check_contract(kind: type[Filter], trial: Trial) -> None:
-    """Hold what it does against the contract."""
+    """Check the filter against the contract."""
     newest = max((one.number for one in trial.earlier), default=0) + 1
     bound = _with_trial_keys(kind, newest)
     made = _made(bound)
@@ -79,7 +79,7 @@ def _check_contract(kind: type[Filter], trial: Trial) -> None:
 
 
 def _with_trial_keys(kind: type[Filter], revision: int) -> type[Filter]:
-    """``found`` as a host has it, with the keys of a trial."""
+    """``kind`` as a host has it, with the keys of a trial."""
     info = replace(kind.info, version=revision, environment=NATIVE)
     lent = kind.bound(HostServices(keys=_Keys()))
     return type(kind.__name__, (lent,), {"info": info})

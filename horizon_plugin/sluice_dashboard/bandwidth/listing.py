@@ -69,19 +69,19 @@ def _of_objectives(objectives: Iterable[Row], short: Iterable[Row]) -> Iterator[
         "%(name)s is promised %(floor)s of %(method)s%(under)s, of which nothing is used now. "
         "%(short)s of it are missing."
     )
-    for one in objectives:
-        method = FLOORS.get(one["name"])
-        if not one["infeasible"] or method is None or (one["account"], method, one["policy"]) in told:
+    for objective in objectives:
+        method = FLOORS.get(objective["name"])
+        if not objective["infeasible"] or method is None or (objective["account"], method, objective["policy"]) in told:
             continue
-        missing, name = one["infeasible"]["shortfall"], owner_name(one)
+        missing, name = objective["infeasible"]["shortfall"], owner_name(objective)
         words = {
             "name": name,
-            "floor": rate(one["value"]),
+            "floor": rate(objective["value"]),
             "method": name_of(MOVES, method),
-            "under": _under(one),
+            "under": _under(objective),
             "short": rate(missing),
         }
-        yield Shortfall(one["account"], name, missing, str(text) % words)
+        yield Shortfall(objective["account"], name, missing, str(text) % words)
 
 
 def _under(row: Row) -> str:
@@ -104,14 +104,14 @@ def flow_row(flow: Row) -> dict[str, Any]:
     }
 
 
-def objective_row(one: Row) -> dict[str, Any]:
+def objective_row(objective: Row) -> dict[str, Any]:
     """What a line of the table shows of an objective; ``query`` fills the form that changes it."""
-    known = {"account": one["account"], "name": one["name"], "storage_policy": one["storage_policy"]}
+    known = {"account": objective["account"], "name": objective["name"], "storage_policy": objective["storage_policy"]}
     return {
-        **one,
-        "objective": name_of(OBJECTIVES, one["name"]),
-        "query": urlencode({**known, "value": one["text"]}),
-        "scope": urlencode({"storage_policy": one["storage_policy"]}) if one["storage_policy"] else "",
+        **objective,
+        "objective": name_of(OBJECTIVES, objective["name"]),
+        "query": urlencode({**known, "value": objective["text"]}),
+        "scope": urlencode({"storage_policy": objective["storage_policy"]}) if objective["storage_policy"] else "",
     }
 
 
@@ -162,12 +162,12 @@ def fetch_now(client: Client, request: HttpRequest, tenant: str) -> Mapping[str,
     """Its flows and those of its containers, and its objectives."""
     account, _slash, container = tenant.partition("/")
     flows = client.collection("/bw/flows", "flows")
-    found = list(islice(flows.list(account=account, container=container, limit=_SHOWN), _SHOWN))
+    flow_rows = list(islice(flows.list(account=account, container=container, limit=_SHOWN), _SHOWN))
     objectives = objectives_of(client, account)
-    names = [one["label"] for one in (*found, *objectives) if one["label"]]
+    names = [one["label"] for one in (*flow_rows, *objectives) if one["label"]]
     return {
         "name": "/".join(filter(None, (names[0] if names else account, container))),
-        "rows": [flow_row(one) for one in found],
+        "rows": [flow_row(one) for one in flow_rows],
         "stale": flows.last_page["stale"],
         "objectives": [objective_row(one) for one in objectives],
     }

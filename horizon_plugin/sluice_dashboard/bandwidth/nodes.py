@@ -96,18 +96,18 @@ def rest_of(whole: Sequence[Point], parts: Iterable[Sequence[Point]]) -> list[Po
 
 def fetch_nodes(client: Client, request: HttpRequest, node: str = "") -> Mapping[str, Any]:
     """What each side of each node can carry and carries; of one node if given."""
-    found = client.collection("/bw/nodes", "nodes")
+    collection = client.collection("/bw/nodes", "nodes")
     rows = [
         {
-            **one,
-            "side_name": name_of(SIDES, one["side"]),
-            "method_name": name_of(METHODS, one["method"]),
-            "source_name": name_of(SOURCES, one["source"]),
+            **row,
+            "side_name": name_of(SIDES, row["side"]),
+            "method_name": name_of(METHODS, row["method"]),
+            "source_name": name_of(SOURCES, row["source"]),
         }
-        for one in islice(found.list(node=node, limit=_SHOWN), _SHOWN)
-        if (one["side"], one["method"]) != _NOWHERE
+        for row in islice(collection.list(node=node, limit=_SHOWN), _SHOWN)
+        if (row["side"], row["method"]) != _NOWHERE
     ]
-    return {"nodes": rows, "stale": found.last_page["stale"]}
+    return {"nodes": rows, "stale": collection.last_page["stale"]}
 
 
 def fetch_devices(client: Client, request: HttpRequest, node: str = "", device: str = "") -> Mapping[str, Any]:
@@ -207,15 +207,15 @@ def capacity_of(client: Client, node: str, side: str, method: str) -> list[Thres
     text = _("%(side)s %(node)s can carry %(rate)s (%(source)s)")
     return [
         Threshold(
-            one["capacity"],
+            row["capacity"],
             str(text)
             % {
                 "side": name_of(SIDES, side),
                 "node": node,
-                "rate": rate(one["capacity"]),
-                "source": name_of(SOURCES, one["source"]),
+                "rate": rate(row["capacity"]),
+                "source": name_of(SOURCES, row["source"]),
             },
         )
-        for one in client.get("/bw/nodes", node=node, side=side, method=method)["nodes"]
-        if one["capacity"] is not None
+        for row in client.get("/bw/nodes", node=node, side=side, method=method)["nodes"]
+        if row["capacity"] is not None
     ]

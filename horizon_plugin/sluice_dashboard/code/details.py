@@ -61,19 +61,19 @@ class Instance:
         return texts.get(self.state, self.state)
 
 
-def filter_instances(found: Mapping[str, Any], nodes: Iterable[Mapping[str, Any]]) -> list[Instance]:
+def filter_instances(shown: Mapping[str, Any], nodes: Iterable[Mapping[str, Any]]) -> list[Instance]:
     """The newest revision of a filter on each node that is to have it, by name.
 
     :param nodes: as ``GET /nodes`` shows them; those that have it are known from them alone
     """
-    rollout = found["rollout"]
-    revisions = {node["node"]: int(node["code"].get(found["keyword"], 0)) for node in nodes}
+    rollout = shown["rollout"]
+    revisions = {node["node"]: int(node["code"].get(shown["keyword"], 0)) for node in nodes}
     rows = {one["node"]: Instance(one["node"], "refused", one["revision"], one["reason"]) for one in rollout["refused"]}
     for state in ("waiting", "away"):
         rows |= {name: Instance(name, state, revisions.get(name, 0)) for name in rollout[state]}
-    has = [name for name, one in revisions.items() if one == found["revision"] and name not in rows]
-    if found["sha256"]:
-        rows |= {name: Instance(name, "running", found["revision"]) for name in has}
+    has = [name for name, one in revisions.items() if one == shown["revision"] and name not in rows]
+    if shown["sha256"]:
+        rows |= {name: Instance(name, "running", shown["revision"]) for name in has}
     return [rows[name] for name in sorted(rows)]
 
 
@@ -96,15 +96,15 @@ def summary(rows: Sequence[Instance], total: int) -> str:
     return f"{text}, {refusals}" if refuse else str(text)
 
 
-def filter_facts(found: Mapping[str, Any]) -> list[Fact]:
+def filter_facts(shown: Mapping[str, Any]) -> list[Fact]:
     """Of a filter as ``GET /filters/{keyword}`` shows it."""
-    said = found["capabilities"]
+    said = shown["capabilities"]
     return [
-        (gettext("What it does"), found["help"]),
-        (gettext("Runs in"), found["environment"]),
-        (gettext("Comes from"), gettext("the software of the nodes") if found["installed"] else gettext("an upload")),
-        (gettext("Self-service"), yes_no(found["self_service"])),
-        (gettext("A GET undoes it"), yes_no(found["reverse"])),
+        (gettext("What it does"), shown["help"]),
+        (gettext("Runs in"), shown["environment"]),
+        (gettext("Comes from"), gettext("the software of the nodes") if shown["installed"] else gettext("an upload")),
+        (gettext("Self-service"), yes_no(shown["self_service"])),
+        (gettext("A GET undoes it"), yes_no(shown["reverse"])),
         (gettext("Places"), ", ".join(said.get("places", ()))),
         (gettext("Order"), str(said.get("stage", ""))),
     ]
@@ -119,73 +119,73 @@ def fetch_state(client: Client, request: HttpRequest, kind: str, **parameters: s
     """All that the page shows; it follows by itself, since a roll-out takes seconds."""
     known, shown = KINDS[kind], api.permissions(request)
     name = known.name(parameters)
-    found = client.collection(known.path).get(name)
+    code = client.collection(known.path).get(name)
     return {
         "kind": known,
         "name": name,
-        "found": found,
-        "may": _may(known, found, shown),
-        **_FETCH[known.slug](client, shown, found),
+        "found": code,
+        "may": _may(known, code, shown),
+        **_FETCH[known.slug](client, shown, code),
     }
 
 
-def _fetch_filter(client: Client, known: api.Permissions, found: Mapping[str, Any]) -> Mapping[str, Any]:
-    nodes = client.nodes() if not found["installed"] and known.allow("nodes:list") else []
-    rows = [] if found["installed"] else filter_instances(found, nodes)
-    total = 0 if found["installed"] else found["rollout"]["total"]
+def _fetch_filter(client: Client, known: api.Permissions, shown: Mapping[str, Any]) -> Mapping[str, Any]:
+    nodes = client.nodes() if not shown["installed"] and known.allow("nodes:list") else []
+    rows = [] if shown["installed"] else filter_instances(shown, nodes)
+    total = 0 if shown["installed"] else shown["rollout"]["total"]
     return {
-        "facts": filter_facts(found),
-        "parameters": found["parameters"],
+        "facts": filter_facts(shown),
+        "parameters": shown["parameters"],
         "show_parameters": True,
-        "uploaded": not found["installed"],
+        "uploaded": not shown["installed"],
         "rows": rows,
         "summary": summary(rows, total),
-        "usable": found["environment"] != VOLUMES and (found["installed"] or bool(found["sha256"])),
+        "usable": shown["environment"] != VOLUMES and (shown["installed"] or bool(shown["sha256"])),
     }
 
 
-def _fetch_metric(client: Client, known: api.Permissions, found: Mapping[str, Any]) -> Mapping[str, Any]:
-    wanted = found["uploaded"] and known.allow(METRICS.operations["instances"])
-    rows = metric_instances(client.metric_code.instances(found["name"])) if wanted else []
+def _fetch_metric(client: Client, known: api.Permissions, shown: Mapping[str, Any]) -> Mapping[str, Any]:
+    wanted = shown["uploaded"] and known.allow(METRICS.operations["instances"])
+    rows = metric_instances(client.metric_code.instances(shown["name"])) if wanted else []
     return {
-        "facts": _metric_facts(found),
-        "uploaded": found["uploaded"],
-        "state": "running" if found["running"] else "stopped",
+        "facts": _metric_facts(shown),
+        "uploaded": shown["uploaded"],
+        "state": "running" if shown["running"] else "stopped",
         "rows": rows,
-        "summary": summary(rows, len(rows)) if found["running"] else "",
+        "summary": summary(rows, len(rows)) if shown["running"] else "",
     }
 
 
-def _fetch_controller(client: Client, known: api.Permissions, found: Mapping[str, Any]) -> Mapping[str, Any]:
+def _fetch_controller(client: Client, known: api.Permissions, shown: Mapping[str, Any]) -> Mapping[str, Any]:
     wanted = known.allow(CONTROLLERS.operations["instances"])
-    rows = controller_instances(client.controller_code.instances(found["name"])) if wanted else []
+    rows = controller_instances(client.controller_code.instances(shown["name"])) if wanted else []
     return {
-        "facts": _controller_facts(found),
+        "facts": _controller_facts(shown),
         "uploaded": True,
-        "state": found["state"],
-        "reason": found["reason"],
+        "state": shown["state"],
+        "reason": shown["reason"],
         "rows": rows,
         "summary": "",
     }
 
 
-def _metric_facts(found: Mapping[str, Any]) -> list[Fact]:
+def _metric_facts(shown: Mapping[str, Any]) -> list[Fact]:
     """Of a metric as ``GET /registry/metrics/{name}`` shows it."""
     return [
-        (gettext("What it measures"), found["help"]),
-        (gettext("Unit"), found["unit"]),
-        (gettext("Type"), found["type"]),
-        (gettext("Measured per"), ", ".join(found["granularities"])),
-        (gettext("Period"), gettext("%g s") % found["period"]),
+        (gettext("What it measures"), shown["help"]),
+        (gettext("Unit"), shown["unit"]),
+        (gettext("Type"), shown["type"]),
+        (gettext("Measured per"), ", ".join(shown["granularities"])),
+        (gettext("Period"), gettext("%g s") % shown["period"]),
     ]
 
 
-def _controller_facts(found: Mapping[str, Any]) -> list[Fact]:
+def _controller_facts(shown: Mapping[str, Any]) -> list[Fact]:
     """Of a controller as ``GET /controllers/{name}`` shows it."""
     return [
-        (gettext("What it does"), found["help"]),
-        (gettext("Watches"), ", ".join(found["metrics"])),
-        (gettext("Period"), gettext("%g s") % found["period"]),
+        (gettext("What it does"), shown["help"]),
+        (gettext("Watches"), ", ".join(shown["metrics"])),
+        (gettext("Period"), gettext("%g s") % shown["period"]),
     ]
 
 
@@ -196,22 +196,22 @@ _FETCH: Final[Mapping[str, Callable[..., Mapping[str, Any]]]] = {
 }
 
 
-def _may(kind: Kind, found: Mapping[str, Any], known: api.Permissions) -> dict[str, bool]:
+def _may(kind: Kind, shown: Mapping[str, Any], known: api.Permissions) -> dict[str, bool]:
     """What one may do to it: the rules allow it, and it makes sense."""
     allowed = {verb: known.allow(operation) for verb, operation in kind.operations.items()}
     if kind is FILTERS:
-        native = found["environment"] not in TRIED or known.allow(NATIVE_OPERATION)
-        changes = native and not found["installed"]
+        native = shown["environment"] not in TRIED or known.allow(NATIVE_OPERATION)
+        changes = native and not shown["installed"]
         changed = ("add", "upload", "roll_back")
         allowed |= {verb: allowed[verb] and changes for verb in changed}
-        allowed["delete"] = allowed["delete"] and not found["installed"]
+        allowed["delete"] = allowed["delete"] and not shown["installed"]
         allowed["deploy"] = known.allow("deployments:deploy")
     if kind is METRICS:
-        allowed |= {verb: ok and found["uploaded"] for verb, ok in allowed.items() if verb != "delete"}
-        allowed["delete"] = allowed["delete"] and (found["uploaded"] or found["registered"])
+        allowed |= {verb: ok and shown["uploaded"] for verb, ok in allowed.items() if verb != "delete"}
+        allowed["delete"] = allowed["delete"] and (shown["uploaded"] or shown["registered"])
     if kind.can_start:
-        allowed["start"] = allowed["start"] and not found["running"]
-        allowed["stop"] = allowed["stop"] and found["running"]
+        allowed["start"] = allowed["start"] and not shown["running"]
+        allowed["stop"] = allowed["stop"] and shown["running"]
     return allowed
 
 

@@ -27,13 +27,13 @@ class IndexView(PageView):
 def fetch_filter(client: Client, request: HttpRequest, **parameters: str) -> Mapping[str, Any]:
     """One filter, and whether one may set it for one's own containers."""
     name = parameters["filter"]
-    found = client.filter(name)
+    shown = client.filter(name)
     may_deploy = api.permissions(request, filter=name).allow("deployments:deploy")
     return {
         "name": name,
-        "facts": details.filter_facts(found),
-        "parameters": found["parameters"],
-        "may_deploy": may_deploy and (found["installed"] or found["sha256"]),
+        "facts": details.filter_facts(shown),
+        "parameters": shown["parameters"],
+        "may_deploy": may_deploy and (shown["installed"] or shown["sha256"]),
     }
 
 

@@ -18,7 +18,7 @@ def _pages(kind: Kind) -> list[URLPattern]:
     """What each kind has; only what can be started has pages for that."""
     begin, name = rf"^{kind.slug}/(?P<{kind.parameter}>[^/]+)", kind.parameter
     more: Mapping[str, Any] = {"kind": kind.slug}
-    found = [
+    patterns = [
         re_path(rf"{begin}/$", details.DetailView.as_view(), more, name=name),
         re_path(rf"{begin}/upload/$", uploads.NewRevisionView.as_view(), more, name=f"{name}_upload"),
         re_path(
@@ -27,9 +27,9 @@ def _pages(kind: Kind) -> list[URLPattern]:
         re_path(rf"{begin}/delete/$", actions.DeleteView.as_view(), more, name=f"{name}_delete"),
     ]
     if kind.can_start:
-        found.append(re_path(rf"{begin}/start/$", actions.StartView.as_view(), more, name=f"{name}_start"))
-        found.append(re_path(rf"{begin}/stop/$", actions.StopView.as_view(), more, name=f"{name}_stop"))
-    return found
+        patterns.append(re_path(rf"{begin}/start/$", actions.StartView.as_view(), more, name=f"{name}_start"))
+        patterns.append(re_path(rf"{begin}/stop/$", actions.StopView.as_view(), more, name=f"{name}_stop"))
+    return patterns
 
 
 urlpatterns = [

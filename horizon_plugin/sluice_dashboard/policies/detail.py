@@ -157,12 +157,12 @@ class DetailView(PageView):
 def meaning(client: Client, policy: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What a policy means; empty where its sentence would not be accepted any more."""
     try:
-        found: list[dict[str, Any]] = editor.check(client, policy["source"], policy["id"])["sentences"]
+        sentences: list[dict[str, Any]] = editor.check(client, policy["source"], policy["id"])["sentences"]
     except ApiError as error:
         if error.status == 401 or error.status >= 500:
             raise
         return []
-    return found
+    return sentences
 
 
 def condition_text(condition: Mapping[str, Any]) -> str:
@@ -203,7 +203,7 @@ def condition_lines(
 
 def firing_marks(policy: Mapping[str, Any], wanted: TimeRange) -> Iterator[Mark]:
     """What the policy's actor did in that time."""
-    for one in policy["firings"]:
-        at = datetime.fromisoformat(one["at"]).timestamp()
+    for firing in policy["firings"]:
+        at = datetime.fromisoformat(firing["at"]).timestamp()
         if wanted.begin <= at <= wanted.end:
-            yield Mark(at, f"{name_of(FIRINGS, one['what'])} {one['member']}".strip())
+            yield Mark(at, f"{name_of(FIRINGS, firing['what'])} {firing['member']}".strip())

@@ -69,11 +69,11 @@ def _about(word: str) -> str:
 def _named(client: Client, overridden: Sequence[Mapping[str, str]]) -> Iterator[dict[str, str]]:
     """Each of ``overridden`` with the sentence of its policy, where that is known."""
     known: dict[str, str] = {}
-    for one in overridden:
-        policy = one["policy"]
+    for other in overridden:
+        policy = other["policy"]
         if policy not in known:
             known[policy] = _sentence(client, policy) if len(known) < _READ else ""
-        yield {**one, "sentence": known[policy], "reason": name_of(REASONS, one["reason"])}
+        yield {**other, "sentence": known[policy], "reason": name_of(REASONS, other["reason"])}
 
 
 def _sentence(client: Client, policy: str) -> str:

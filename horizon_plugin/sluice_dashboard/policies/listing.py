@@ -46,11 +46,11 @@ def policy_row(policy: Mapping[str, Any]) -> dict[str, Any]:
 def fetch_page(client: Client, request: HttpRequest) -> Mapping[str, Any]:
     """One page of policies, and the queries of the pages beside it."""
     filters = asked(request.GET, _FILTERS)
-    found = client.policy_page(limit=PAGE, order="newest", **filters, **asked(request.GET, _PLACES))
-    beside = {"newer": ("before", found["previous_marker"]), "older": ("marker", found["next_marker"])}
+    answer = client.policy_page(limit=PAGE, order="newest", **filters, **asked(request.GET, _PLACES))
+    beside = {"newer": ("before", answer["previous_marker"]), "older": ("marker", answer["next_marker"])}
     return {
-        "rows": [policy_row(one) for one in found["policies"]],
-        "total": found["total"],
+        "rows": [policy_row(one) for one in answer["policies"]],
+        "total": answer["total"],
         "filtered": bool(filters),
         **{name: urlencode({**filters, place: at}) if at else "" for name, (place, at) in beside.items()},
     }

@@ -45,16 +45,16 @@ def fetch_page(client: Client, request: HttpRequest, kind: str = "") -> Mapping[
     """One page of things, by name."""
     shown = KINDS[kind] if kind else first_kind(request)
     query = {name: request.GET.get(name, "").strip() for name in ("prefix", "marker")}
-    found = client.get(shown.path, limit=PAGE, **query)
+    answer = client.get(shown.path, limit=PAGE, **query)
     return {
         "kind": shown,
         "update_rule": shown.rule("update"),
         "delete_rule": shown.rule("delete"),
-        "rows": [entry_row(shown, one) for one in found[shown.slug]],
+        "rows": [entry_row(shown, one) for one in answer[shown.slug]],
         "titles": [title for title, _cell in shown.columns],
         "first": bool(query["marker"]),
         "start": urlencode({"prefix": query["prefix"]}),
-        "following": next_query(found["next_marker"], prefix=query["prefix"]),
+        "following": next_query(answer["next_marker"], prefix=query["prefix"]),
     }
 
 

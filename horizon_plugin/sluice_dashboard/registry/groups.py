@@ -29,13 +29,13 @@ def members_path(kind: Kind, entry: str, *member: str) -> str:
 def fetch_members(client: Client, request: HttpRequest, group: str, entry: str) -> Mapping[str, Any]:
     """One page of members."""
     query = {"limit": PAGE, "marker": request.GET.get("marker", "")}
-    found = client.get(members_path(KINDS[group], entry), **query)
+    answer = client.get(members_path(KINDS[group], entry), **query)
     return {
         "group": group,
         "entry": entry,
-        "members": found["members"],
+        "members": answer["members"],
         "first": bool(query["marker"]),
-        "following": next_query(found["next_marker"]),
+        "following": next_query(answer["next_marker"]),
     }
 
 

@@ -46,15 +46,15 @@ class ParametersField(forms.CharField):
 
     def clean(self, value: Any) -> dict[str, str]:
         """Name → value, as they were typed."""
-        found: dict[str, str] = {}
+        parameters: dict[str, str] = {}
         for line in filter(None, (line.strip() for line in super().clean(value).splitlines())):
             name, sign, text = (part.strip() for part in line.partition("="))
             if not sign or not name:
                 raise ValidationError(_("`%(line)s` is no parameter, expected `name=value`"), params={"line": line})
-            if name in found:
+            if name in parameters:
                 raise ValidationError(_("`%(name)s` stands there twice"), params={"name": name})
-            found[name] = text
-        return found
+            parameters[name] = text
+        return parameters
 
 
 class GroupForm(forms.Form):

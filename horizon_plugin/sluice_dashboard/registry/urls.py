@@ -16,7 +16,7 @@ def make_urlpatterns() -> list[URLPattern]:
     group = rf"(?P<group>{'|'.join(slug for slug, one in KINDS.items() if one.members)})/"
     # a thing may be called like a word of these paths, and whatever the API answers as a name has a URL
     entry = r"named/(?P<entry>[\s\S]+)/"
-    one = rf"stereotypes/{entry}"
+    stereotype_path = rf"stereotypes/{entry}"
     target, member = r"(?P<applied_to>[\s\S]+)/", r"(?P<member>[\s\S]+)/"
     return [
         re_path(r"^$", entries.ListView.as_view(), name="index"),
@@ -27,9 +27,11 @@ def make_urlpatterns() -> list[URLPattern]:
         re_path(rf"^{group}{entry}members/add/$", groups.AddMemberView.as_view(), name="add"),
         re_path(rf"^{group}{entry}members/{member}remove/$", groups.RemoveMemberView.as_view(), name="remove"),
         re_path(rf"^{group}{entry}$", groups.GroupView.as_view(), name="group"),
-        re_path(rf"^{one}apply/$", stereotypes.ApplyView.as_view(), name="apply"),
-        re_path(rf"^{one}targets/{target}take-back/$", stereotypes.WithdrawView.as_view(), name="take-back"),
-        re_path(rf"^{one}$", stereotypes.StereotypeView.as_view(), name="stereotype"),
+        re_path(rf"^{stereotype_path}apply/$", stereotypes.ApplyView.as_view(), name="apply"),
+        re_path(
+            rf"^{stereotype_path}targets/{target}take-back/$", stereotypes.WithdrawView.as_view(), name="take-back"
+        ),
+        re_path(rf"^{stereotype_path}$", stereotypes.StereotypeView.as_view(), name="stereotype"),
     ]
 
 

@@ -116,7 +116,7 @@ def operation_row(operation: Mapping[str, Any]) -> OperationRow:
 
 def result_text(data: Mapping[str, Any]) -> str:
     """What came of an operation, or with what it was ordered."""
-    found = [
+    parts = [
         gettext("node %s") % data["node"] if data.get("node") else "",
         gettext("device %s") % data["device"] if data.get("device") else "",
         gettext("%d GiB") % data["size"] if data.get("size") else "",
@@ -125,13 +125,13 @@ def result_text(data: Mapping[str, Any]) -> str:
     ]
     if data.get("read_bw") is not None:
         figures = {name: rate(data[name]) for name in ("read_bw", "write_bw")}
-        found.append(gettext("reads %(read_bw)s, writes %(write_bw)s") % figures)
+        parts.append(gettext("reads %(read_bw)s, writes %(write_bw)s") % figures)
     if "fenced" in data:
         fenced = data["fenced"]
-        found.append(
+        parts.append(
             gettext("the back end has ended its access") if fenced else gettext("the back end has not ended its access")
         )
-    return ", ".join(filter(None, found))
+    return ", ".join(filter(None, parts))
 
 
 def under_way(client: Client, wanted: Wanted) -> list[OperationRow]:

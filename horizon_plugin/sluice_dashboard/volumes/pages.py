@@ -58,18 +58,18 @@ _FILTERS: Final = ("name", "tier", "project")
 
 def fetch_state(client: Client, request: HttpRequest, volume: str) -> Mapping[str, Any]:
     """The volume, operations on it, and which buttons make sense now."""
-    found = client.volume(volume)
-    wanted = operations.Wanted(volume=found["id"])
+    shown = client.volume(volume)
+    wanted = operations.Wanted(volume=shown["id"])
     busy = operations.under_way(client, wanted)
     return {
-        "volume": found,
-        "filters": [filter_text(one) for one in found["filters"]],
-        "asked": rate_texts(found["rates"]),
-        "in_force": None if found["rates_in_force"] is None else rate_texts(found["rates_in_force"]),
-        "hidden_gib": found["cinder_size"] - found["size"],
+        "volume": shown,
+        "filters": [filter_text(one) for one in shown["filters"]],
+        "asked": rate_texts(shown["rates"]),
+        "in_force": None if shown["rates_in_force"] is None else rate_texts(shown["rates_in_force"]),
+        "hidden_gib": shown["cinder_size"] - shown["size"],
         "under_way": busy,
         "ended": operations.ended(client, wanted)[:3],
-        "is_free": found["status"] == AVAILABLE and not found["node"],
+        "is_free": shown["status"] == AVAILABLE and not shown["node"],
         "is_busy": bool(busy),
     }
 
@@ -113,14 +113,14 @@ def volume_plot(client: Client, volume: str, name: str, wanted: TimeRange) -> Pl
 
     :raises ClientError: when the API is away, or the volume is not one's own
     """
-    found = client.volume(volume)
+    shown = client.volume(volume)
     metrics, unit = PLOTS[name]
-    path = found["path"]
+    path = shown["path"]
     series = [mean_series(client, metric, path, wanted, str(label), unit) for metric, label in metrics if path]
     ending = _LIMITED.get(name)
     limits = [
         Threshold(limit, gettext("limit of %(what)s: %(rate)s") % {"what": RATES[one], "rate": rate_text(one, limit)})
-        for one, limit in (found["rates_in_force"] or {}).items()
+        for one, limit in (shown["rates_in_force"] or {}).items()
         if ending and one.endswith(ending) and one in RATES
     ]
     return Plot(series, thresholds=limits, begin=wanted.begin, end=wanted.end)

@@ -46,13 +46,13 @@ def tier_row(tier: Mapping[str, Any]) -> TierRow:
 def promise_text(tier: Mapping[str, Any]) -> str:
     """What a tier promises each of its volumes, as ``2 replicas, 50 MB/s, nbd``."""
     iops = tier["iops"]
-    found = [
+    promises = [
         resiliency_text(tier["resiliency"]),
         rate(tier["bandwidth"]) if tier["bandwidth"] else "",
         gettext("%g operations per second") % iops if iops else "",
         tier["fabric"],
     ]
-    return ", ".join(filter(None, found)) or str(gettext("nothing"))
+    return ", ".join(filter(None, promises)) or str(gettext("nothing"))
 
 
 def resiliency_text(resiliency: str) -> str:

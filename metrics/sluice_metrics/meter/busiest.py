@@ -82,7 +82,7 @@ class BusiestObjects:
         heapq.heappush(self._heap, (cell.hits, self._pushed, cell))
 
     def _take_away(self) -> int:
-        """Take the cell of the rarest object away; its hits."""
+        """Remove the cell of the rarest object; return its hits."""
         heap = self._heap
         while True:
             hits, number, cell = heap[0]

@@ -26,7 +26,7 @@ class CellSketch:
         self.changed.update(self.counts)
 
     def news(self) -> Sketch:
-        """What changed."""
+        """The sketch of what changed."""
         return {bucket: self.counts[bucket] for bucket in self.changed}
 
 
@@ -56,6 +56,6 @@ class Cell:
         self.gone = False
 
     def leave(self) -> None:
-        """Be ``gone``."""
+        """Mark the cell as ``gone``."""
         self.gone = True
         self.values = _NOWHERE

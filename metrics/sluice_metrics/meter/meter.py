@@ -237,13 +237,13 @@ class Meter:
         self.rows.delivered(rows)
 
     def reconnected(self) -> None:
-        """Another agent listens now: every row is news again (levels above all)."""
+        """Send every row anew (levels above all): another agent listens now."""
         self.rows.touch_all()
 
     # What follows is for RequestHandle, Sampler and ResponseCounter.
 
     def seen_by(self, generation: int, additions: _Additions) -> _Additions:
-        """Those of the metrics that were there in ``generation`` already."""
+        """The additions of those metrics that were there in ``generation`` already."""
         return tuple(one for one in additions if self._since[one[0]] <= generation)
 
     def touch(self, *cells: Cell) -> None:
@@ -251,7 +251,7 @@ class Meter:
         self.rows.touch(*cells)
 
     def learn(self, event: str, method: str) -> _Additions:
-        """What ``event`` of ``method`` adds: asked once and remembered."""
+        """Ask the metrics once what ``event`` of ``method`` adds, and remember it."""
         amounts = []
         for number, metric in enumerate(self._metrics):
             if (event, number) in self._off:
@@ -267,12 +267,12 @@ class Meter:
                 amounts.append((number, amount))
         known = self.on_admitted if event == "admitted" else self.on_ended
         # A gauge may just have been switched off, by a metric asked above.
-        found = tuple(
+        additions = tuple(
             (number, amount, self._of_objects[number]) for number, amount in amounts if (event, number) not in self._off
         )
         if len(known) < _KNOWN_METHODS:
-            known[method] = found
-        return found
+            known[method] = additions
+        return additions
 
     def fail(self, event: str, number: int, error: Exception) -> None:
         """Switch metric ``number`` off for ``event``, a gauge for everything."""
@@ -302,7 +302,7 @@ class Meter:
         self.on_sent = self._answers("sent")
 
     def _answers(self, event: str) -> _Answers:
-        """What the metrics answer to ``event`` that override it and are not switched off."""
+        """The answers of the metrics that override ``event`` and are not switched off."""
         return tuple(
             (number, getattr(metric, event), self._of_objects[number])
             for number, metric in enumerate(self._metrics)

@@ -78,7 +78,7 @@ class ResponseCounter:
             self._meter.touch(tenant, container)
 
     def _learn(self, response: Response) -> tuple[_Additions, _Counts]:
-        """What ``response`` adds: asked once and remembered."""
+        """Ask the metrics once what ``response`` adds, and remember it."""
         additions: list[tuple[int, float]] = []
         sketches: list[tuple[str, float]] = []
         for number, weights, metric in list(self._metrics):
@@ -96,7 +96,7 @@ class ResponseCounter:
                 sketches.append((metric.info.name, weight))
             else:
                 additions += [(weights, weight), (number, amount)] if amount else [(weights, weight)]
-        found = tuple(additions), tuple(sketches)
+        added = tuple(additions), tuple(sketches)
         if len(self._known) < _KNOWN:
-            self._known[response] = found
-        return found
+            self._known[response] = added
+        return added

@@ -46,14 +46,14 @@ class Sample:
         self._pieces: list[bytes] = []
 
     def add(self, data: bytes) -> bool:
-        """Take what came next; True when that is enough, and :meth:`end` is due."""
+        """Take the next bytes; return True when that is enough, and :meth:`end` is due."""
         piece = data[: self._left]
         self._pieces.append(piece)
         self._left -= len(piece)
         return not self._left
 
     def end(self) -> None:
-        """No more comes, or no more is wanted; to be told once."""
+        """End the sample: no more comes, or no more is wanted; called once."""
         data = b"".join(self._pieces)
         self._pieces = []
         if len(data) >= MIN_SAMPLE:
@@ -84,7 +84,7 @@ class Sampler:
         self.measuring([one for one in self._metrics if one[0] != number])
 
     def begin(self, tenant: Cell, container: Cell) -> Sample | None:
-        """What collects the upload that begins, when it is one to be looked into."""
+        """The sample that collects an upload, when it is one to be looked into."""
         if not self.size:
             return None
         number, container.uploads = container.uploads, container.uploads + 1
@@ -93,7 +93,7 @@ class Sampler:
         return Sample(self, (tenant, container), self.size)
 
     def measure(self, cells: tuple[Cell, ...], data: bytes) -> None:
-        """Let the metrics look at the first bytes of an upload."""
+        """Measure the first bytes of an upload."""
         now = self._clock()
         for number, weights, metric in list(self._metrics):
             try:
@@ -110,7 +110,7 @@ class Sampler:
         self._meter.touch(*cells)
 
     def age(self, now: float) -> None:
-        """Take back values that are too old to stand."""
+        """Withdraw values that are too old to stand."""
         for cell, last in list(self._last.items()):
             if now - last >= VALUE_LIFETIME:
                 del self._last[cell]

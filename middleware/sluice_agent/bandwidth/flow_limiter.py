@@ -51,7 +51,7 @@ class _Requester:
 
 @dataclass(slots=True, eq=False)
 class FlowLimiter:
-    """What one flow may move here, and what its workers wait for.
+    """Limits one flow on this node, and queues what its workers wait for.
 
     Each method that returns the overflow returns bytes that other flows may use, 0 when this flow lends nothing.
     """

@@ -69,12 +69,12 @@ class IoLevels:
         rows = [] if shares is None else [row for row in shares.rows if row.side == STORAGE_NODE]
         active = any(row.floor > 0 or row.ceiling > 0 or row.priority != NO_CLASS for row in rows)
         spares = self._spares(shares)
-        found = {
+        updates = {
             PROXY: PriorityUpdate((), active, spares),
             STORAGE_NODE: PriorityUpdate(tuple(self._levels(rows, moving)), active),
         }
-        before, self.updates = self.updates, found
-        return tuple(side for side, update in found.items() if active or update != before[side])
+        before, self.updates = self.updates, updates
+        return tuple(side for side, update in updates.items() if active or update != before[side])
 
     def _spares(self, shares: Shares | None) -> dict[str, float] | None:
         """The spare rates of the shares; None without any, or when the shares are old."""
@@ -92,11 +92,11 @@ class IoLevels:
         waiting = {flow for flow, state in states.items() if state.waiting > 0}
         others = {flow: len(waiting) > (flow in waiting) for flow in states}
         self._above = {flow for flow, state in states.items() if self._is_above(flow, state, others[flow])}
-        found = [(self._level(flow, state), flow) for flow, state in states.items()]
-        found.sort(key=lambda one: (one[0] not in (_FIRST, IDLE), one))
+        levels = [(self._level(flow, state), flow) for flow, state in states.items()]
+        levels.sort(key=lambda one: (one[0] not in (_FIRST, IDLE), one))
         if self._below and REPLICATION_FLOW not in states:  # copies from other nodes are not in this node's totals
-            found.insert(0, (IDLE, REPLICATION_FLOW))
-        for level, flow in found:
+            levels.insert(0, (IDLE, REPLICATION_FLOW))
+        for level, flow in levels:
             if level != NO_CLASS:
                 yield Level(flow.account, flow.container, flow.method, flow.policy, level)
 

@@ -189,9 +189,9 @@ def _load(place: LoadKey, grown: _WindowSum, still: bool, seconds: float) -> Loa
 
 def disk_traffic(rows: tuple[Load, ...]) -> dict[Flow, tuple[float, float, float]]:
     """Flow → bytes per second, transfers open, transfers held back, over all devices of this node."""
-    found: dict[Flow, tuple[float, float, float]] = {}
+    traffic: dict[Flow, tuple[float, float, float]] = {}
     for row in rows:
         if row.side == STORAGE_NODE:
-            moved, active, held = found.get(row.flow, (0.0, 0.0, 0.0))
-            found[row.flow] = moved + row.moved, active + row.open, held + row.waiting
-    return found
+            moved, active, held = traffic.get(row.flow, (0.0, 0.0, 0.0))
+            traffic[row.flow] = moved + row.moved, active + row.open, held + row.waiting
+    return traffic

@@ -242,7 +242,7 @@ class MethodLimiter:
         return flow in self._limiters or (self.newcomer_rate is not None and flow not in self._free)
 
     def _may_be_released(self, flow: Flow) -> bool:
-        """Whether a worker may have been told that the flow is not limited."""
+        """Whether a worker may have heard that the flow is not limited."""
         return not self._limits(flow) or (self.newcomer_rate is None and flow in self._newcomers)
 
     def _lend(self) -> Iterator[FlowGrant]:

@@ -145,7 +145,7 @@ class NodeLimiter:
         )
 
     def workers_to_renegotiate(self) -> list[str]:
-        """Workers that must request again what they were told is free; each is named once."""
+        """Workers that must request credit again for what counted as free; each is named once."""
         workers = sorted(self._to_renegotiate)
         self._to_renegotiate.clear()
         return workers

@@ -96,7 +96,7 @@ class CreditServer(MessageServer[_Worker]):
         super().close()
 
     def apply_shares(self, shares: Shares) -> None:
-        """Put new shares in force, and send what follows from them."""
+        """Apply new shares, and send what follows from them."""
         self._serve()
         self._limiter.set_shares(shares, self._clock())
         for name in self._limiter.workers_to_renegotiate():

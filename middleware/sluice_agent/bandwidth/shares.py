@@ -52,7 +52,7 @@ class ShareReceiver:
         self.last: Shares | None = None
 
     def restore(self) -> None:
-        """Put the shares of the agent before this one in force."""
+        """Apply the shares of the agent before this one."""
         if self.file is None:
             return
         try:

@@ -193,43 +193,43 @@ class CodeFetcher:
     async def _update_tried(self, upload: Upload) -> tuple[int, str, bool]:
         why, passing, usable = "", False, 0
         for revision in _revisions(upload):
-            one = upload.at(revision)
+            tried = upload.at(revision)
             try:
-                reason = await self._validation_error(one, upload)
+                reason = await self._validation_error(tried, upload)
             except (SluiceError, OSError) as error:
                 reason, passing = str(error), True
             if revision.number == upload.revision:
                 why = reason
-            if self.store.is_proven(one.sha256, one.kind, one.main):
+            if self.store.is_proven(tried.sha256, tried.kind, tried.main):
                 usable = revision.number
                 break
         return usable, f"revision {upload.revision}: {why}" if why else "", passing
 
-    async def _validation_error(self, one: Upload, upload: Upload) -> str:
-        """Why ``one`` revision of ``upload`` is unusable; empty when it is proven.
+    async def _validation_error(self, tried: Upload, upload: Upload) -> str:
+        """Why ``tried``, a revision of ``upload``, is unusable; empty when it is proven.
 
         :raises SluiceError: when it cannot be fetched, or cannot be validated now
         """
-        await self._ensure_stored(one.sha256, upload)
-        await asyncio.to_thread(self.store.read, one.sha256)  # what is damaged is fetched anew next time
+        await self._ensure_stored(tried.sha256, upload)
+        await asyncio.to_thread(self.store.read, tried.sha256)  # what is damaged is fetched anew next time
         earlier = [
             revision
-            for revision in _readable_revisions(one, upload)
+            for revision in _readable_revisions(tried, upload)
             if await self._ensure_earlier_stored(revision, upload)
         ]
         folder = str(self.store.folder.absolute())
-        trial = Trial(one.kind, folder, one.sha256, one.keyword, one.main, tuple(earlier))
-        if one.environment == NBDKIT:
-            trial = replace(trial, environment=NBDKIT, info={**one.info, "reversible": upload.reverse})
+        trial = Trial(tried.kind, folder, tried.sha256, tried.keyword, tried.main, tuple(earlier))
+        if tried.environment == NBDKIT:
+            trial = replace(trial, environment=NBDKIT, info={**tried.info, "reversible": upload.reverse})
         name = trial.encode()
         reason = self._verdicts.get(name)
         if reason is None:
             verdict = await asyncio.to_thread(self.validate, trial, self.interpreter)
             reason = self._verdicts[name] = verdict.reason
         if reason:
-            self.store.unmark_proven(one.sha256, one.kind, one.main)
+            self.store.unmark_proven(tried.sha256, tried.kind, tried.main)
         else:
-            self.store.mark_proven(one.sha256, one.kind, one.main)
+            self.store.mark_proven(tried.sha256, tried.kind, tried.main)
         return reason
 
     async def _ensure_earlier_stored(self, revision: Revision, upload: Upload) -> bool:
@@ -251,12 +251,12 @@ def _numbered(upload: Upload, number: int) -> Revision:
     return next((one for one in _revisions(upload) if one.number == number), Revision(0, "", 0))
 
 
-def _readable_revisions(one: Upload, upload: Upload) -> Iterator[Revision]:
-    """The revisions before ``one`` whose objects it must be able to read."""
-    seen = {(one.sha256, one.main)}
+def _readable_revisions(tried: Upload, upload: Upload) -> Iterator[Revision]:
+    """The revisions before ``tried`` whose objects it must be able to read."""
+    seen = {(tried.sha256, tried.main)}
     for revision in _revisions(upload):
         name = revision.sha256, revision.main or upload.main
-        if revision.number < one.revision and _is_reversible(upload, revision) and name not in seen:
+        if revision.number < tried.revision and _is_reversible(upload, revision) and name not in seen:
             seen.add(name)
             yield Revision(revision.number, revision.sha256, revision.size, name[1])
 

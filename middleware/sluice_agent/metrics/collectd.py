@@ -58,17 +58,17 @@ class NodeValues:
     def received(self, routing_key: str, body: bytes) -> None:
         """Keep the newest values of one message; the first that cannot be decoded is logged, all are counted."""
         try:
-            found = parse_collectd(body)
+            readings = parse_collectd(body)
         except DecodeError as error:
             self.undecodable += 1
             if self.undecodable == 1:
                 log.error("message with routing key `%s`: %s; raw %r", routing_key, error, error.raw[:200])
             return
         now = self.clock()
-        for one in found:
-            key = (one.metric.info.name, one.part)
+        for reading in readings:
+            key = (reading.metric.info.name, reading.part)
             if key in self._parts or len(self._parts) < _MOST_PARTS:
-                self._parts[key] = _Part(one.value, one.interval, now)
+                self._parts[key] = _Part(reading.value, reading.interval, now)
 
     def tick(self) -> None:
         """Publish each metric whose window has ended since the last time."""

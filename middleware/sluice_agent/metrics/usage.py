@@ -152,11 +152,11 @@ class NodeAccounts:
         self._ask = ask
 
     def reader_ended(self) -> None:
-        """There is none, and what it was asked stays without an answer."""
+        """Handle the end of the reader: what it was asked stays without an answer."""
         self._ask = self._asked = None
 
     async def serve_requests(self, interval: float = _LOOK) -> None:
-        """Have the reader answer what is asked, until cancelled."""
+        """Pass requests on to the reader, until cancelled."""
         while True:
             try:
                 await self._look()
@@ -175,18 +175,20 @@ class NodeAccounts:
         if self._asked is not None:
             await self._store.run(write_reading(self._store.keys, self._node))
 
-    async def answer(self, found: AccountsFound) -> None:
-        """What the reader found when it was asked; without Redis it is asked again."""
+    async def answer(self, accounts: AccountsFound) -> None:
+        """Take the reader's answer; without Redis it is asked again."""
         asked, self._asked = self._asked or frozenset(), None
         keys = self._store.keys
-        report = AccountReport(self._node, tuple(sorted(asked)), found.ring, found.read, found.faults[:_MOST_FAULTS])
+        report = AccountReport(
+            self._node, tuple(sorted(asked)), accounts.ring, accounts.read, accounts.faults[:_MOST_FAULTS]
+        )
         try:
-            await self._store.run(add_accounts(keys, found.accounts))
+            await self._store.run(add_accounts(keys, accounts.accounts))
             await self._store.run(write_report(keys, report))
         except PeerError as error:
             log.warning("accounts are not reported: %s", error)
             return
         self._answered = asked
-        self._once_more = self._clock() + _ONCE_MORE if found.faults else None
-        if found.faults:
-            log.warning("%d databases of accounts cannot be read: %s", len(found.faults), found.faults[0])
+        self._once_more = self._clock() + _ONCE_MORE if accounts.faults else None
+        if accounts.faults:
+            log.warning("%d databases of accounts cannot be read: %s", len(accounts.faults), accounts.faults[0])

@@ -47,7 +47,7 @@ class NodeReporter:
         self._due = 0.0
 
     def report_soon(self) -> None:
-        """Something has changed that the report says."""
+        """Report soon, since something in the report has changed."""
         self._due = 0.0
 
     def set_state(self, state: str, detail: str = "") -> None:

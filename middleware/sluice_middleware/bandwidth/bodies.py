@@ -130,7 +130,7 @@ class UploadInput(TransparentInput):
         self._rest = _NOTHING
 
     def read(self, *args: Any) -> bytes:
-        """As the wrapped input, or a part of that."""
+        """Read as from the wrapped input, or a part of that."""
         if not self._begun:
             self._begin()
         data: bytes
@@ -177,7 +177,7 @@ class UploadInput(TransparentInput):
         self._begun = True
 
     def _of_rest(self, args: tuple[Any, ...]) -> bytes:
-        """What a read gives while there is a rest: some of that alone when it is bounded."""
+        """The data of a read while there is a rest: some of that alone when the read is bounded."""
         if _is_bounded(args):
             return bytes(self._rest[: args[0]])
         more: bytes = self._source.read(*args)
@@ -194,7 +194,7 @@ class UploadInput(TransparentInput):
         return client + more
 
     def _paid(self, transfer: Transfer, data: bytes, args: tuple[Any, ...]) -> bytes:
-        """What may pass of ``data``, with which the rest begins: all of it when the read is not bounded."""
+        """The part of ``data``, with which the rest begins, that has credit: all of it when the read is not bounded."""
         if data and _is_bounded(args):
             size = transfer.acquire_some(len(data))
             self._rest = self._rest[size:]
@@ -213,5 +213,5 @@ class UploadInput(TransparentInput):
 
 
 def _is_bounded(args: tuple[Any, ...]) -> bool:
-    """Whether who reads says how many bytes it wants at most."""
+    """Whether the reader says how many bytes it wants at most."""
     return bool(args) and args[0] is not None and args[0] >= 0

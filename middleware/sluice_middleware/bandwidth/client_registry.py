@@ -18,8 +18,8 @@ _NO_AGENT: Final = AgentState()
 
 
 class AgentStateReader:
-    """Called, it returns what the agent at ``path`` said last to this process; without a path there is no agent, and
-    no objective.
+    """Returns, when called, the last state from the agent at ``path``; without a path there is no agent, and no
+    objective.
 
     Called for each request and each step of a stream, so it looks the client up once, and again after a fork.
     """
@@ -46,12 +46,12 @@ def shared_client(path: str, side: str = STORAGE_NODE, server: str = "", logger:
     To be called in green threads only; ``server`` as of :class:`CreditClient`, when the caller knows it.
     """
     place = (os.getpid(), green.hub_id(), path, side)
-    found = _clients.get(place)
-    if found is None:
+    client = _clients.get(place)
+    if client is None:
         names = {str(int(one)): one.name for one in POLICIES}
-        found = _clients[place] = CreditClient(path, side, server, names, logger)
-        found.tick()
-        green.each_second(found.tick)
+        client = _clients[place] = CreditClient(path, side, server, names, logger)
+        client.tick()
+        green.each_second(client.tick)
     elif server:
-        found.set_server(server)
-    return found
+        client.set_server(server)
+    return client

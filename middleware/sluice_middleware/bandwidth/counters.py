@@ -101,11 +101,11 @@ class FlowCounters:
 
     def counter(self, flow: Flow, device: str) -> FlowCounter:
         """The counter of ``flow`` on ``device``, which is reported from now on."""
-        found = self._all.get((flow, device))
-        if found is None:
-            found = self._all[flow, device] = FlowCounter(flow, device, self._clock())
-        self._active.add(found)
-        return found
+        flow_counter = self._all.get((flow, device))
+        if flow_counter is None:
+            flow_counter = self._all[flow, device] = FlowCounter(flow, device, self._clock())
+        self._active.add(flow_counter)
+        return flow_counter
 
     def add_object(self, item: ObjectTransfer) -> None:
         """Report the object while it is under transfer."""
@@ -134,16 +134,16 @@ class FlowCounters:
         self._told = now
         moved: Counter[ObjectKey] = Counter(self._passed)
         self._passed = {}
-        for one in (*self._objects, *self._ended):  # those of one object are one
-            if one.moved > one.reported:
-                flow = one.flow
-                moved[one.device, flow.policy, flow.account, one.oid, flow.method, one.range] += (
-                    one.moved - one.reported
+        for counter in (*self._objects, *self._ended):  # those of one object are one
+            if counter.moved > counter.reported:
+                flow = counter.flow
+                moved[counter.device, flow.policy, flow.account, counter.oid, flow.method, counter.range] += (
+                    counter.moved - counter.reported
                 )
         self._ended.clear()
         objects = fastest_objects({key: size / passed for key, size in moved.items()})
-        for one in self._objects:
-            one.reported = one.moved
+        for counter in self._objects:
+            counter.reported = counter.moved
         counters = list(self._active)
         return ChangedCounters(counters, tuple(one.row(now) for one in counters), objects)
 

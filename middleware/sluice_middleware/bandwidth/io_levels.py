@@ -21,7 +21,7 @@ class AgentState:
 
     def level(self, flow: Flow) -> int:
         """The level of the flow, or else of its tenant's; ``bandwidth.NO_CLASS`` unless the agent said another."""
-        found = self.levels.get(flow)
-        if found is None and flow.container:
-            found = self.levels.get(flow._replace(container=""))
-        return NO_CLASS if found is None else found
+        priority = self.levels.get(flow)
+        if priority is None and flow.container:
+            priority = self.levels.get(flow._replace(container=""))
+        return NO_CLASS if priority is None else priority

@@ -183,20 +183,22 @@ class BandwidthLimiter:
 
     def _policy(self, env: Env, target: Target) -> int:
         """The index of the storage policy: Swift notes it in the request as soon as it knows the container."""
-        found: Any = env.get(_POLICY_ENV)
-        if found is None and self._of_node:
+        index: Any = env.get(_POLICY_ENV)
+        if index is None and self._of_node:
             return 0
-        if found is None:
+        if index is None:
             info = env.get("swift.infocache", {}).get(f"container/{target[0]}/{target[1]}") or {}
-            found = info.get("storage_policy")
+            index = info.get("storage_policy")
         try:
-            return int(found)
+            return int(index)
         except (TypeError, ValueError):
             return ANY_POLICY if len(POLICIES) > 1 else 0
 
 
 def _progress(env: Env) -> Callable[[], int] | None:
-    """What tells how many bytes of an upload were read, where the server's own input does that (eventlet's)."""
+    """The function that tells how many bytes of an upload were read, where the server's own input does that
+    (eventlet's).
+    """
     source = env["wsgi.input"]
     if "HTTP_TRANSFER_ENCODING" in env or getattr(source, "position", None) != 0:
         return None

@@ -153,7 +153,7 @@ class TokenAccount:
         self.free = False
 
     def release_surplus(self) -> int:
-        """Take all credit off the account; the number of bytes."""
+        """Take all credit off the account; return the number of bytes."""
         if self.free or self.detached or self.credit <= 0:
             return 0
         surplus, self.credit = self.credit, 0

@@ -51,7 +51,7 @@ class CreditSource(Protocol):
         """Whether the agent is away, or has not answered a request made at ``since`` (on the client's clock)."""
 
     def detach(self, queue: FlowQueue) -> None:
-        """Have the queue's account fill itself while the agent is away."""
+        """Let the queue's account fill itself while the agent is away."""
 
     def count_unpaid(self, queue: FlowQueue) -> None:
         """Count a piece that passed without credit after it had waited for its patience."""

@@ -54,16 +54,16 @@ class CachedFile(NamedTuple):
 
     def is_intact(self) -> bool:
         """Whether the body is what was written."""
-        found = 0
+        checksum = 0
         try:
             for piece in self.read(0, self.length):
-                found = isal_zlib.crc32(piece, found)
+                checksum = isal_zlib.crc32(piece, checksum)
         except OSError:
             return False
-        return found == self.checksum
+        return checksum == self.checksum
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         os.close(self.descriptor)
 
 
@@ -136,7 +136,7 @@ class DataFiles:
         return True
 
     def remove(self, key: bytes) -> None:
-        """Let the object's file go."""
+        """Remove the object's file."""
         with contextlib.suppress(OSError):
             os.unlink(self.path(key))
 

@@ -147,15 +147,17 @@ class IndexTable:
     def victim(self) -> IndexEntry | None:
         """The least worthy entry of a few, None when the table seems to be empty."""
         start = random.randrange(self._buckets)  # noqa: S311 -- any will do
-        found: list[IndexEntry] = []
+        entries: list[IndexEntry] = []
         for step in range(min(self._buckets, _FARTHEST)):
             first = _HEADER + (start + step) % self._buckets * _BUCKET
             if self._memory[first : first + _BUCKET] == _EMPTY:
                 continue
-            found += [one for one in map(self._entry, range(first, first + _BUCKET, _ENTRY.size)) if one.key != _NOBODY]
-            if len(found) >= _SAMPLE or (found and step + 1 >= _SEARCHED):
+            entries += [
+                one for one in map(self._entry, range(first, first + _BUCKET, _ENTRY.size)) if one.key != _NOBODY
+            ]
+            if len(entries) >= _SAMPLE or (entries and step + 1 >= _SEARCHED):
                 break
-        return min(found, key=self.worth, default=None)
+        return min(entries, key=self.worth, default=None)
 
     def age(self) -> None:
         """Halve all hits, so that what was loved once makes room."""
@@ -175,7 +177,7 @@ class IndexTable:
                 yield self._entry(at)
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._memory.close()
         os.close(self._lock)
 

@@ -80,7 +80,7 @@ class NodeCache:
         return _Watched(self, app)
 
     def visit(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
-        """What accompanies ``call``."""
+        """The visit that accompanies ``call``."""
         if call.method not in ("GET", "HEAD", "PUT") or self._app is None or not self.is_open():
             return None
         key = object_key(call.environ)
@@ -90,7 +90,7 @@ class NodeCache:
         return kind(self, call, key, params)
 
     def prefetch(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
-        """What reads ahead of ``call``."""
+        """The visit that reads ahead of ``call``."""
         return self._prefetcher.visit(call, params) if self._app is not None and self.is_open() else None
 
     def complete_facts(self, env: Env, facts: Facts) -> Facts:
@@ -104,18 +104,18 @@ class NodeCache:
         assert self._journal is not None
         self._marks.begin(key)
         self._journal.append(key, BEGUN)
-        found = ENDED
+        ended_at = ENDED
         try:
             answer = UpstreamResponse(app, env)
             if answer.code in _STORED[env["REQUEST_METHOD"]]:
-                found = timestamp_units(env.get("HTTP_X_TIMESTAMP", ""))
+                ended_at = timestamp_units(env.get("HTTP_X_TIMESTAMP", ""))
         finally:
-            self._marks.end(key, found)
-            self._journal.append(key, found)
+            self._marks.end(key, ended_at)
+            self._journal.append(key, ended_at)
         return answer
 
     def can_report_writes(self) -> bool:
-        """Whether writes can be told, which needs less than a store."""
+        """Whether writes can be reported, which needs less than a store."""
         if self._marks is not None and self._process == os.getpid():
             return True
         if not self._is_time("marks"):
@@ -168,7 +168,7 @@ class NodeCache:
         return self._alone or self.store.marks.is_trusted()
 
     def container_is_there(self, env: Env) -> bool:
-        """False when it, or its account, is gone: its objects may be on their way out, which nobody tells."""
+        """Return False when the container or its account is gone: its objects may be deleted, which nobody reports."""
         _, _, account, container, _ = env["PATH_INFO"].split("/", 4)
         now = time.monotonic()
         if self._there.get((account, container), 0.0) > now:
@@ -186,14 +186,14 @@ class NodeCache:
         return key in self._prefetcher.wanted
 
     def reserve(self, size: int) -> bool:
-        """Take a share of this worker's memory for bodies; False when there is none."""
+        """Reserve a share of this worker's memory for bodies; return False when there is none."""
         if size > self._free:
             return False
         self._free -= size
         return True
 
     def release(self, size: int) -> None:
-        """What :meth:`reserve` took."""
+        """Release what :meth:`reserve` took."""
         self._free += size
 
     def store_later(self, keep: Callable[..., bool], *given: Any) -> None:
@@ -244,7 +244,7 @@ def open_cache(options: Mapping[str, Any], logger: Logger) -> NodeCache | None:
 
 
 def object_key(env: Env) -> bytes | None:
-    """What stands for the object of a request; None when it is for none, or one of Swift's own."""
+    """The key of the object of a request; None when it is for none, or one of Swift's own."""
     path: str = env["PATH_INFO"]
     parts = path.split("/", 4)
     if len(parts) != 5 or not parts[4] or not parts[3] or parts[2][:1] in ("", "."):

@@ -64,7 +64,7 @@ class Prefetcher:
         self._running = 0
 
     def visit(self, call: Call, params: Mapping[str, Any]) -> Visit | None:
-        """What accompanies ``call``; ``params`` are those of the filter ``prefetch``."""
+        """The visit that accompanies ``call``; ``params`` are those of the filter ``prefetch``."""
         return PrefetchVisit(self, call, params) if call.method == "GET" else None
 
     def note_read(self, call: Call, params: Mapping[str, Any]) -> None:
@@ -89,11 +89,11 @@ class Prefetcher:
 
     def _sequence(self, call: Call) -> _Sequence:
         place = (call.account, call.container)
-        found = self._sequences.setdefault(place, _Sequence())
+        sequence = self._sequences.setdefault(place, _Sequence())
         self._sequences.move_to_end(place)
         if len(self._sequences) > _MOST_CONTAINERS:
             self._sequences.popitem(last=False)
-        return found
+        return sequence
 
     def _read_on(self, sequence: _Sequence, call: Call, params: Mapping[str, Any]) -> None:
         try:

@@ -89,10 +89,10 @@ class _Body:
         content = self._content
         if content is None:
             return
-        found = 0
+        checksum = 0
         for piece in content.read(0, content.length):
-            found = isal_zlib.crc32(piece, found)
-            if len(piece) < PIECE and found != content.checksum:
+            checksum = isal_zlib.crc32(piece, checksum)
+            if len(piece) < PIECE and checksum != content.checksum:
                 raise Damaged("a cached object is damaged")  # its last piece is not sent: the transfer is cut
             yield piece
 
@@ -106,7 +106,7 @@ class _Body:
         yield from multi_range_iterator(ranges, content_type, boundary, size, self.app_iter_range)
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         content, self._content = self._content, None
         if content is not None:
             content.close()
@@ -123,5 +123,5 @@ class _Closing:
         return iter(self._pieces)
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._body.close()

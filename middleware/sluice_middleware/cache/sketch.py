@@ -53,11 +53,11 @@ class CountMinSketch:
         return sum(min(self._memory[place] for place in self._places(key, one)) for one in (now, now - 1))
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._memory.close()
 
     def _turn(self) -> int:
-        """The present window; whoever sees a new one first clears its counts."""
+        """The present window; the first to see a new one clears its counts."""
         now = int(self._clock() / SECONDS)
         seen: int = _WORD.unpack_from(self._memory, _NOW_AT)[0]
         if seen != now:

@@ -114,7 +114,7 @@ class CacheStore:
     def confirm(
         self, entry: IndexEntry, content: CachedFile, snapshot: MarkSnapshot, headers: Mapping[str, str]
     ) -> None:
-        """The disks said at ``snapshot`` or later that the object is this one, with ``headers``."""
+        """Record that the disks had this object at ``snapshot`` or later, with ``headers``."""
         serial = entry.serial
         size = entry.size
         if pack_headers(headers) != content.meta:
@@ -140,12 +140,12 @@ class CacheStore:
         )
 
     def forget(self, entry: IndexEntry) -> None:
-        """Let an object go."""
+        """Remove an object."""
         if self.table.drop(entry):
             self.files.remove(entry.key)
 
     def shrink(self, size: int) -> None:
-        """Let so many bytes go, as far as there are any."""
+        """Remove objects of ``size`` bytes together, as far as there are any."""
         while size > 0:
             victim = self.table.victim()
             if victim is None:
@@ -168,7 +168,7 @@ class CacheStore:
                 os.close(descriptor)
 
     def close(self) -> None:
-        """Let all files go."""
+        """Close all files."""
         self.table.close()
         self.sketch.close()
 

@@ -156,7 +156,7 @@ class WriteVisit(CacheVisit):
 
 
 def read_visit(cache: WorkerCache, call: Call, key: bytes, params: Mapping[str, Any]) -> ReadVisit | None:
-    """What accompanies a GET or HEAD; None when it is nothing to the cache, as most misses are."""
+    """The visit that accompanies a GET or HEAD; None when the cache has nothing to do, as for most misses."""
     environ = call.environ
     if config_true_value(environ.get("HTTP_X_NEWEST", "")) or not environ.keys().isdisjoint(_UNUSUAL):
         return None
@@ -250,11 +250,11 @@ class ReadVisit(CacheVisit):
         """The answer with ``content``, which is closed now or with the answer."""
         try:
             if self._is_strict() or not self._is_sure(entry, now):
-                found = self._confirmed(entry, content, now)
-                if found is None:
+                confirmed = self._confirmed(entry, content, now)
+                if confirmed is None:
                     content.close()
                     return None
-                content = content._replace(headers=found)
+                content = content._replace(headers=confirmed)
         except BaseException:
             content.close()
             raise

@@ -27,10 +27,10 @@ def parse_attachments(value: str, templates: Mapping[str, type[Template]]) -> tu
     :raises BadParameter: when it is written as nothing of that
     """
     text = unquote(value, errors="surrogateescape").strip()
-    found = _from_json(text) if text.startswith("[") else (_from_short(text, templates),)
-    if len(found) > MOST_MOTIFS:
-        raise BadParameter(f"`{HEADER}` names {len(found)} motifs, expected at most {MOST_MOTIFS}")
-    return found
+    motifs = _from_json(text) if text.startswith("[") else (_from_short(text, templates),)
+    if len(motifs) > MOST_MOTIFS:
+        raise BadParameter(f"`{HEADER}` names {len(motifs)} motifs, expected at most {MOST_MOTIFS}")
+    return motifs
 
 
 def _from_json(text: str) -> tuple[dict[str, Any], ...]:
@@ -41,13 +41,13 @@ def _from_json(text: str) -> tuple[dict[str, Any], ...]:
     return tuple(map(_motif, listed))
 
 
-def _motif(one: Any) -> dict[str, Any]:
-    match one:
+def _motif(motif: Any) -> dict[str, Any]:
+    match motif:
         case {"template": str(template), **rest} if rest.keys() <= {"params"}:
             params = rest.get("params", {})
             if isinstance(params, dict) and all(isinstance(value, Scalar) for value in params.values()):
                 return {"template": template, "params": params}
-    raise BadParameter(f"`{HEADER}` has `{json.dumps(one):.80}`, {_EXPECTED}")
+    raise BadParameter(f"`{HEADER}` has `{json.dumps(motif):.80}`, {_EXPECTED}")
 
 
 def _from_short(text: str, templates: Mapping[str, type[Template]]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ MOST: Final = 1000
 
 
 class DaemonAway(OwnersError):
-    """No daemon answers, or it cannot do now what it was asked to."""
+    """No daemon answers, or it cannot do now what it was asked for."""
 
     retry_after = RETRY_AFTER
 
@@ -34,7 +34,7 @@ class DaemonClient:
         self.path = path
 
     def call(self, call: WorkerCall) -> GrantedCall:
-        """What the daemon grants; close it.
+        """Ask the daemon and return what it grants; the caller closes it.
 
         :raises RefusedRequest: when the client asked for what cannot be
         :raises DaemonAway: when it cannot be granted now
@@ -117,7 +117,7 @@ class GrantedCall:
 
 
 class ItemReports:
-    """Tells the daemon each second of objects that were read, and of those that clients changed.
+    """Reports to the daemon each second which objects were read, and which ones clients changed.
 
     The proxy answers a GET without the daemon when the bytes are there, and the daemon orders objects by their opens.
     It knows no other way that a client deleted an object, or wrote it anew without motifs.  What is beyond a bound, or
@@ -144,14 +144,14 @@ class ItemReports:
             self._changed.add(name)
 
     def _begun(self) -> bool:
-        """Whether there is somebody to tell; the first object that is noted begins it, which is after the fork."""
+        """Whether there is a daemon to report to; the first object that is noted begins it, which is after the fork."""
         if self._daemon.path and not self._started:
             self._started = True
             green.each_second(self.send)
         return self._started
 
     def send(self) -> None:
-        """Tell what was noted, the last open last."""
+        """Send what was noted, the last open last."""
         if not self._opens and not self._changed:
             return
         call = WorkerCall(REPORT, "", opens=self._opens, changed=tuple(sorted(self._changed)))

@@ -214,7 +214,7 @@ def _shown(stored: StoredObject) -> int:
 
 
 class LazyBody:
-    """Bytes that are made only when somebody reads them: a copy may do without."""
+    """Bytes that are made only when they are read: a copy may do without."""
 
     def __init__(self, open_call: Callable[[], GrantedCall]) -> None:
         self._open = open_call

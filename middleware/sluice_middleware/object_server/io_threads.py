@@ -27,10 +27,10 @@ Start = Callable[[Callable[[], None]], None]
 
 
 class StepEvent(Protocol):
-    """Set in the thread when a step is over; waited for by who started it."""
+    """Set in the thread when a step is over; the one that started it waits for it."""
 
     def set(self) -> None:
-        """Wake who waits; must not raise."""
+        """Wake the waiter; must not raise."""
 
     def wait(self) -> Any:
         """Wait until it is set."""
@@ -62,7 +62,7 @@ class ThreadStep:
             self._event.set()
 
     def wait(self) -> Any:
-        """What the call returned; raises what it raised.  To be called once, when the step has an event.
+        """Wait for the call and return what it returned; called once, when the step has an event.
 
         Others go on meanwhile, and take their turn even when the step is over: what comes fast, as from the page
         cache, would else keep them from theirs.
@@ -85,7 +85,7 @@ class _Thread:
         self.steps: SimpleQueue[ThreadStep | None] = SimpleQueue()
 
     def run(self) -> None:
-        """Until nobody wants it any more."""
+        """Run steps until the thread is not wanted any more."""
         pool = self._pool
         while True:
             try:
@@ -120,7 +120,7 @@ class ThreadLease:
         return self._last is not None and not self._last.finished
 
     def start(self, function: Callable[[], Any], level: int, event: StepEvent | None = None) -> ThreadStep:
-        """Have ``function`` called after all that was started before; with I/O of ``level``.
+        """Queue ``function`` behind all that was started before, with I/O of ``level``.
 
         :raises ValueError: after :meth:`release`
         """
@@ -131,7 +131,7 @@ class ThreadLease:
         return step
 
     def release(self, last: Callable[[], Any] | None = None) -> None:
-        """Give the thread back; ``last`` is called when nothing is under way any more, now or later in the thread.
+        """Return the thread; ``last`` is called when nothing is under way any more, now or later in the thread.
 
         What it raises is nobody's any more when it is called later.  To release twice is to release.
         """
@@ -163,7 +163,7 @@ class IoThreads:
         self._resting: deque[_Thread] = deque()
 
     def __len__(self) -> int:
-        """How many threads there are."""
+        """The number of threads."""
         return len(self._all)
 
     def lend(self, level: int = NO_CLASS) -> ThreadLease | None:
@@ -189,14 +189,14 @@ class IoThreads:
         self._resting.append(thread)
 
     def retire(self, thread: _Thread) -> bool:
-        """Called by a thread that nobody wanted; False when somebody took it just now."""
+        """Called by a thread that nobody wanted; return False when it was taken just now."""
         if not self._take(thread):  # lent, however long the stream has been doing nothing
             return False
         self._all.discard(thread)
         return True
 
     def _take(self, thread: _Thread) -> bool:
-        """Off the list of those that wait; False when another was first."""
+        """Take a waiting thread; return False when another caller was first."""
         try:
             self._resting.remove(thread)
         except ValueError:

@@ -187,13 +187,13 @@ class StorageMiddleware:
 
     def _filters(self, request: ReadRequest) -> list[Filter]:
         """The filters that are wanted, in running order; none when one of them is not here as the proxy knows it."""
-        found = []
+        filters = []
         for step in request.steps:
             known = self.context.filters.get(str(step.get("f")))
             if known is None or known.info.version != step.get("v"):
                 return []
-            found.append(known(step.get("p") or {}))
-        return found
+            filters.append(known(step.get("p") or {}))
+        return filters
 
 
 def _send(

@@ -86,11 +86,11 @@ class StreamThread:
         return self.lease.start(function, level, self.notifier.event())
 
     def send(self, function: Callable[[], Any]) -> None:
-        """Have ``function`` called in the thread, whatever comes of it."""
+        """Run ``function`` in the thread, and ignore its result."""
         self.lease.start(function, self.level)
 
     def release(self, last: Callable[[], Any] | None = None) -> None:
-        """Give the thread back, and have ``last`` called once nothing is under way any more."""
+        """Return the thread, and call ``last`` once nothing is under way any more."""
         self.lease.release(last)
 
 
@@ -126,10 +126,10 @@ class StreamScheduler:
         if not self.wants_threads():
             return None
         place = (os.getpid(), green.hub_id())
-        found = _threads.get(place)
-        if found is None:
-            found = _threads[place] = (self._make(), green.Notifier())
-        threads, notifier = found
+        lender = _threads.get(place)
+        if lender is None:
+            lender = _threads[place] = (self._make(), green.Notifier())
+        threads, notifier = lender
         level = self.agent_state().level(flow)
         lease = threads.lend(level)
         if lease is None:
@@ -162,15 +162,15 @@ def log_devices(folder: str, logger: Logger) -> None:
     except OSError as error:
         logger.warning("sluice: no devices to look at: %s", error)
         return
-    for one in devices:
+    for device in devices:
         try:
-            heeds, words = honours_priorities(one)
+            heeds, words = honours_priorities(device)
         except OSError as error:
             heeds, words = False, str(error)
         if heeds:
-            logger.info("sluice: device `%s` heeds I/O priorities: %s", one.name, words)
+            logger.info("sluice: device `%s` heeds I/O priorities: %s", device.name, words)
         else:
-            logger.warning("sluice: device `%s` does not heed I/O priorities: %s, expected bfq", one.name, words)
+            logger.warning("sluice: device `%s` does not heed I/O priorities: %s, expected bfq", device.name, words)
 
 
 def _say_once(logger: Logger, words: str) -> None:

@@ -83,11 +83,11 @@ class RequestMetrics:
             self._no_more()
 
     def count_from(self, progress: Callable[[], int]) -> None:
-        """Somebody else counts what goes: ``progress`` says how many bytes there were until now."""
+        """Read the number of bytes from ``progress``, since another input counts them."""
         self._progress = progress
 
     def flush(self) -> None:
-        """Tell the meter what came and went since the last time."""
+        """Tell the meter what moved since the last time."""
         if self._progress is not None:
             self.went = self._progress()
         (came, went), self._told = self._told, (self._came, self.went)
@@ -97,7 +97,7 @@ class RequestMetrics:
             self.handle.sent(self.method, self.went - went)
 
     def end(self, status: int = 0) -> None:
-        """Nothing more will happen; may be told again.
+        """End the request; may be called again.
 
         :param status: of the answer that somebody else gives, where there was none
         """

@@ -68,7 +68,7 @@ class Reporter(AgentConnection):
                 return
 
     def update_actions(self, actions: Mapping[str, int]) -> None:
-        """What this worker can do has changed: say hello anew at the next tick."""
+        """Say hello anew at the next tick, since this worker's actions have changed."""
         self._actions = dict(actions)
         self.disconnect()
 

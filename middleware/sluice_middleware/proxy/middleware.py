@@ -142,7 +142,9 @@ class ProxyMiddleware:
         return {keyword: one.info.version for keyword, one in self.filters.items()}
 
     def start_reports(self) -> None:
-        """Tell the agent of this worker each second; only after its fork, since no connection is shared by two."""
+        """Start reporting this worker to the agent each second; after the fork, since processes cannot share a
+        connection.
+        """
         if not self._reporting:
             self._reporting = True
             self.context.start()
@@ -155,7 +157,7 @@ class ProxyMiddleware:
         self._report()
 
     def _report(self) -> None:
-        """Tell the agent what was counted; uploaded metrics come and go here, between two messages."""
+        """Send the counters to the agent; uploaded metrics come and go here, between two messages."""
         for metrics in self._alive:
             metrics.flush()
         if self._metrics.apply_uploads(self.reader.uploads):

@@ -323,7 +323,7 @@ class ObjectHandler:
             self.range_index.remember(env, chain, item.records)
 
     def _watch(self, env: Env, target: Target, candidates: Candidates, answer: UpstreamResponse) -> None:
-        """Let those read-time filters see the body that leave it as it is."""
+        """Let the read-time filters that leave the body as it is see it."""
         alone = PASSED_READ_FILTERS not in env and env.get("swift.source") in _FOR_CLIENTS
         wanted = self.lookup.observer_keywords | self.lookup.reader_keywords if alone else self.lookup.observer_keywords
         if wanted.isdisjoint(candidates.keywords):
@@ -352,9 +352,9 @@ def _refuse_detours(env: Env, pipeline: list[SelectedFilter], hint: Hint) -> Non
     """
     source = env.get("swift.source")
     covered = env.get("swift.infocache", {}).get(COVERED_BY_READ_FILTERS, ())
-    for one in content_readers(pipeline):
-        keyword = one.filter.info.keyword
+    for selected in content_readers(pipeline):
+        keyword = selected.filter.info.keyword
         if source is None:
             raise PeerError("a policy changes what is read, and `sluice-reads` is not in the pipeline")
-        if keyword not in covered and one.filter.reads(hint):
+        if keyword not in covered and selected.filter.reads(hint):
             raise PeerError(f"filter `{keyword}` changes what is read of this object, which goes by its own name only")

@@ -35,7 +35,9 @@ class RangeIndex:
         self._known[path] = (value, records)
 
     def fetch(self, app: App, env: Env) -> UpstreamResponse | None:
-        """The answer to a single range of a known object, in stored bytes; None: make the request as it is."""
+        """The answer to a single range of a known object, in stored bytes; None when the request is to be made as it
+        is.
+        """
         known = self._known.get(env["PATH_INFO"])
         if known is None or env["REQUEST_METHOD"] != "GET" or "," in env["HTTP_RANGE"]:
             return None

@@ -236,10 +236,10 @@ def _ask_for(env: Env, span: tuple[int, int] | None) -> None:
 def _offer(env: Env, plan: ReadPlan) -> list[SelectedFilter]:
     """Offer to storage nodes what they shall run: the first ones, up to one that runs here."""
     offered: list[SelectedFilter] = []
-    for one in plan.chosen:
-        if one.place != STORAGE_NODE:
+    for selected in plan.chosen:
+        if selected.place != STORAGE_NODE:
             break
-        offered.append(one)
+        offered.append(selected)
     if offered:
         wish = {
             "steps": backend_headers.encode_steps(offered),

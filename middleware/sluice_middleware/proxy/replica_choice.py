@@ -62,16 +62,16 @@ class Application(swift.Application):  # type: ignore[misc]
 
     def sort_nodes(self, nodes: list[Any], policy: Any = None) -> list[Any]:
         """As of Swift's; of object servers (those with a ``policy``) the ones with room come sooner among equals."""
-        found: list[Any] = super().sort_nodes(nodes, policy)
+        ordered: list[Any] = super().sort_nodes(nodes, policy)
         spares = self.agent_state().spares if policy is not None else {}
         if not spares:
-            return found
+            return ordered
         options = self.get_policy_options(policy)
         if options.sorting_method == "timing":
-            return found
+            return ordered
         key = options.read_affinity_sort_key if options.sorting_method == "affinity" else lambda node: 0
-        found[:] = [one for _, group in groupby(found, key) for one in weighted_order(list(group), spares)]
-        return found
+        ordered[:] = [one for _, group in groupby(ordered, key) for one in weighted_order(list(group), spares)]
+        return ordered
 
 
 @functools.cache
@@ -107,11 +107,11 @@ def weighted_order(
 
 def find_spare(node: Node, spares: Mapping[str, float]) -> float | None:
     """What an object server has to spare, by its address; with a port for each disk, by that of its only agent."""
-    found = spares.get(f"{node['ip']}:{node['port']}")
-    if found is None:
+    room = spares.get(f"{node['ip']}:{node['port']}")
+    if room is None:
         here = [spare for server, spare in spares.items() if server.rpartition(":")[0] == node["ip"]]
-        found = here[0] if len(here) == 1 else None
-    return found
+        room = here[0] if len(here) == 1 else None
+    return room
 
 
 def app_factory(global_conf: dict[str, Any], **local_conf: str) -> Application:

@@ -107,7 +107,7 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
         return found
 
     def _rsync(self, args: list[str]) -> int:
-        """As of Swift's: run it, and count what it moved."""
+        """Run rsync as Swift does, and count what it moved."""
         size = self._sizes.pop(os.path.dirname(args[-2]), math.inf)
         with self.throttle.open(self._device(args)) as copy:
             if copy.rate() is None:
@@ -131,7 +131,7 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
                 return status
 
     def _device(self, args: list[str]) -> str:
-        """Of the command line's last source."""
+        """The device of the command line's last source."""
         return Path(args[-2]).relative_to(self.devices_dir).parts[0]
 
 

@@ -42,34 +42,34 @@ def limited_command(arguments: Iterable[str], rate: float | None, log: Path) -> 
     What the operator has configured stays when it is less.
     """
     made = []
-    for one in arguments:
-        if one.startswith(_BWLIMIT) and rate is not None:
-            configured = parse_bwlimit(one.removeprefix(_BWLIMIT))
+    for argument in arguments:
+        if argument.startswith(_BWLIMIT) and rate is not None:
+            configured = parse_bwlimit(argument.removeprefix(_BWLIMIT))
             # 0 would mean no limit; rsync counts in KiB
-            one = f"{_BWLIMIT}{max(1, int(min(configured or rate, rate) / 1024))}"
-        made.append(one)
+            argument = f"{_BWLIMIT}{max(1, int(min(configured or rate, rate) / 1024))}"
+        made.append(argument)
     return [made[0], f"--log-file={log}", "--log-file-format=", *made[1:]]
 
 
 def parse_bwlimit(text: str) -> float | None:
     """The bytes per second of rsync's ``--bwlimit``; None when there is no limit, or nobody can read it."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
         return None
-    number, unit, more = found.groups()
+    number, unit, more = match.groups()
     base = 1000 if (more or "").lower() == "b" else 1024
     return float(number) * base ** _POWERS[unit.lower()] or None
 
 
 def suffix_sizes(folder: Path, suffixes: Iterable[str]) -> dict[str, int]:
     """Suffix → bytes of all its files, of those that are still there; looks at the disk."""
-    found = {}
+    sizes = {}
     for suffix in suffixes:
         try:
-            found[suffix] = sum(_sizes(folder / suffix))
+            sizes[suffix] = sum(_sizes(folder / suffix))
         except FileNotFoundError:
             continue
-    return found
+    return sizes
 
 
 def _sizes(folder: Path) -> Iterator[int]:

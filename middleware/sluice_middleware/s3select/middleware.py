@@ -103,7 +103,7 @@ class SelectResponse:
             return event_stream.failure("InternalError", str(error))
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         close_if_possible(self._body)
 
     def _run(self) -> Iterator[bytes]:

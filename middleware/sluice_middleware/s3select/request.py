@@ -94,13 +94,13 @@ def _items(reader: ConditionParser) -> tuple[bool, list[tuple[Column, str]] | No
         if reader.accept("AS"):
             reader.name()
         return True, None
-    found: list[tuple[Column, str]] = []
-    while not found or reader.accept(","):
+    columns: list[tuple[Column, str]] = []
+    while not columns or reader.accept(","):
         if reader.is_word(*_FUNCTIONS, "COUNT", "CAST"):
             raise BadParameter(f"`{reader.token}` is not supported after SELECT: name columns, * or COUNT(*)")
         column = reader.column()
-        found.append((column, reader.name() if reader.accept("AS") else column.name))
-    return False, found
+        columns.append((column, reader.name() if reader.accept("AS") else column.name))
+    return False, columns
 
 
 def _limit(reader: ConditionParser) -> int:

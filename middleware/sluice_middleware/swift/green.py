@@ -40,7 +40,7 @@ class Pending(Protocol):
     """A call under way in a thread."""
 
     def wait(self) -> Any:
-        """Its result; raises what it raised."""
+        """Wait for the result; raises what the call raised."""
 
     def kill(self) -> None:
         """Abandon the call: its result is not needed."""
@@ -91,7 +91,7 @@ class _Seconds:
                 spawn_n(self._call, function)
 
     def _call(self, function: Callable[[], None]) -> None:
-        """Due again when it is over, so that it never runs twice at once and nobody waits for it."""
+        """Call ``function`` and schedule it again when it is over, so that it never runs twice at once."""
         try:
             function()
         finally:
@@ -142,7 +142,7 @@ class InterruptibleSleep:
         self._event: Event | None = None
 
     def wait(self, seconds: float) -> None:
-        """Let other green threads go on until :meth:`wake`, or for so many seconds."""
+        """Let other green threads run until :meth:`wake`, or for ``seconds``."""
         self._event = Event()
         try:
             self._event.wait(timeout=seconds)
@@ -172,13 +172,13 @@ def start_thread(function: Callable[[], None]) -> None:
 
 
 def _be_called(name: str) -> None:
-    """Tell the kernel the name of this thread, 15 bytes at most (proc(5))."""
+    """Set the name of this thread in the kernel, 15 bytes at most (proc(5))."""
     with suppress(OSError), open("/proc/thread-self/comm", "w", encoding="ascii") as file:
         file.write(name)
 
 
 def _leave_hub() -> None:
-    """Take the hub away that Swift's time-outs made in this thread, as they do wherever they are used.
+    """Remove the hub that Swift's time-outs made in this thread.
 
     It is in a cycle with its greenlet, which holds the thread's: left to the collector, it would keep its file open
     until then, and greenlet would look through all objects, in the main thread, for who holds what has ended.

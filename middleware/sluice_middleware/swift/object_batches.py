@@ -53,10 +53,10 @@ def decode_requests(body: bytes) -> list[ObjectRequest]:
     """
     :raises DecodeError: when it is not what :func:`encode_requests` writes, or too much
     """
-    found = [_request(one) for one in _list(body, "a batch of requests")]
-    if not 0 < len(found) <= MOST:
-        raise DecodeError(f"{len(found)} requests in a batch, expected 1 to {MOST}", body)
-    return found
+    requests = [_request(one) for one in _list(body, "a batch of requests")]
+    if not 0 < len(requests) <= MOST:
+        raise DecodeError(f"{len(requests)} requests in a batch, expected 1 to {MOST}", body)
+    return requests
 
 
 def encode_answers(answers: Sequence[ObjectAnswer]) -> bytes:
@@ -68,14 +68,14 @@ def decode_answers(body: bytes, expected: int) -> list[ObjectAnswer]:
     """
     :raises DecodeError: when it is not what :func:`encode_answers` writes of so many
     """
-    found = []
+    answers = []
     for one in _list(body, "the answer to a batch"):
         match one:
             case [int(status), list(headers)]:
-                found.append(ObjectAnswer(status, [(str(name), str(value)) for name, value in headers]))
-    if len(found) != expected:
-        raise DecodeError(f"{len(found)} answers to a batch of {expected}", body)
-    return found
+                answers.append(ObjectAnswer(status, [(str(name), str(value)) for name, value in headers]))
+    if len(answers) != expected:
+        raise DecodeError(f"{len(answers)} answers to a batch of {expected}", body)
+    return answers
 
 
 def _request(data: Any) -> ObjectRequest:
@@ -95,9 +95,9 @@ def _is_name(device: str) -> bool:
 
 def _list(body: bytes, what: str) -> list[Any]:
     try:
-        found = json.loads(body)
+        items = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"{what} is not JSON: {error}", body) from error
-    if not isinstance(found, list):
+    if not isinstance(items, list):
         raise DecodeError(f"{what} is no list", body)
-    return found
+    return items

@@ -19,7 +19,7 @@ from swift.container.backend import ContainerBroker
 
 
 class _WithoutQuarantine:
-    """A database that is damaged is for Swift's own daemons to move away; whoever only reads it leaves it."""
+    """Leaves a damaged database alone: Swift's own daemons move it away."""
 
     def quarantine(self, reason: str) -> NoReturn:
         raise sqlite3.DatabaseError(reason)

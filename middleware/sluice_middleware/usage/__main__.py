@@ -140,21 +140,21 @@ class UsageReader:
     def read(self) -> Pass:
         """One pass over all databases."""
         begun = time.monotonic()
-        found = self._databases.read(all_devices(self._confs))
+        rows = self._databases.read(all_devices(self._confs))
         self._took = time.monotonic() - begun
-        if found.unreadable:
-            log.warning("%d databases could not be read, the last one: %s", found.unreadable, found.reason)
+        if rows.unreadable:
+            log.warning("%d databases could not be read, the last one: %s", rows.unreadable, rows.reason)
         if self._took > self._period:
             log.warning("reading all databases took %.0f s, more than the period of %d s", self._took, self._period)
-        return found
+        return rows
 
-    def write(self, found: Pass, now: float) -> None:
+    def write(self, rows: Pass, now: float) -> None:
         """Write the batches of the window that ended last."""
         window = (int(now) // self._period - 1) * self._period
         space = measure_space(all_devices(self._confs))
         policies = {name: measure_space(devices) for name, devices in policy_devices(self._confs).items()}
         self._send(self._batches.space(window, space, policies))
-        self._send(self._batches.stored(window, found))
+        self._send(self._batches.stored(window, rows))
         self._out.flush()
 
     def write_accounts(self) -> None:
@@ -187,10 +187,10 @@ def main(argv: Sequence[str]) -> int:
             begin, end = reader.next_window(time.time())
             if _serve_until(begin, reader.write_accounts):
                 break
-            found = reader.read()
+            rows = reader.read()
             if _serve_until(end, reader.write_accounts):
                 break
-            reader.write(found, max(end, time.time()))  # a wait may end a moment too soon
+            reader.write(rows, max(end, time.time()))  # a wait may end a moment too soon
     return 0
 
 

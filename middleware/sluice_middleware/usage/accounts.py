@@ -35,27 +35,27 @@ class AccountReader:
 
     def read(self, confs: Sequence[StorageConf]) -> AccountsFound:
         """The accounts of all databases on the devices of ``confs``."""
-        found, known = _Found(), self._known
+        collected, known = _Found(), self._known
         self._known = {}
         before = all_devices(confs)
         for device in before:
             datadir = device / storage_api.ACCOUNTS
-            for folder in database_folders(datadir, lambda error: found.faults.append(f"{error}")):
-                self._add(folder, known.get(folder), found)
+            for folder in database_folders(datadir, lambda error: collected.faults.append(f"{error}")):
+                self._add(folder, known.get(folder), collected)
         try:
             ring = storage_api.ring_devices("account", confs[0].swift_dir)
         except (OSError, ValueError) as error:
-            found.faults.append(f"the account ring cannot be read: {error}")
+            collected.faults.append(f"the account ring cannot be read: {error}")
             ring = []
         weighed = [device for device in ring if device["weight"] > 0]
         return AccountsFound(
-            tuple(sorted(found.accounts)),
+            tuple(sorted(collected.accounts)),
             tuple(map(_label, weighed)),
             tuple(map(_label, _local_devices(weighed, confs, frozenset(before)))),
-            tuple(found.faults),
+            tuple(collected.faults),
         )
 
-    def _add(self, folder: str, known: tuple[int, AccountRow | None] | None, found: _Found) -> None:
+    def _add(self, folder: str, known: tuple[int, AccountRow | None] | None, collected: _Found) -> None:
         try:
             now = signature(folder)
             if known is None or known[0] != now:
@@ -64,12 +64,12 @@ class AccountReader:
             if not os.path.isdir(folder):
                 return
             if known is None:
-                found.faults.append(f"{folder}: {error}")
+                collected.faults.append(f"{folder}: {error}")
                 return
         self._known[folder] = known
         row = known[1]
         if row is not None and not row.deleted and not owner_account(row.account).startswith("."):
-            found.accounts.add(owner_account(row.account))
+            collected.accounts.add(owner_account(row.account))
 
 
 def _label(device: Mapping[str, Any]) -> str:
@@ -83,7 +83,7 @@ def _local_devices(
 
     Several servers of one address may have devices of one name; then each of them must be here.
     """
-    found: dict[tuple[str, int, str], Mapping[str, Any]] = {}
+    local: dict[tuple[str, int, str], Mapping[str, Any]] = {}
     here: dict[str, set[Path]] = {}
     for conf in confs:
         addresses = storage_api.whataremyips(conf.bind_ip)
@@ -91,6 +91,6 @@ def _local_devices(
             here.setdefault(path.name, set()).add(path)
         for device in ring:
             if device["device"] in here and storage_api.is_local_device(addresses, None, device["ip"], device["port"]):
-                found[device["ip"], device["port"], device["device"]] = device
-    names = Counter(name for _, _, name in found)
-    return [device for device in found.values() if names[device["device"]] <= len(here[device["device"]])]
+                local[device["ip"], device["port"], device["device"]] = device
+    names = Counter(name for _, _, name in local)
+    return [device for device in local.values() if names[device["device"]] <= len(here[device["device"]])]

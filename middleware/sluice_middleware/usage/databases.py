@@ -76,24 +76,24 @@ class DatabaseReader:
 
     def read(self, devices: Iterable[Path]) -> Pass:
         """The rows of all databases on ``devices``."""
-        found = Pass()
+        rows_read = Pass()
         seen: Known = {}
         for device in devices:
             for datadir, read, rows in (
-                (storage_api.ACCOUNTS, read_account, found.accounts),
-                (storage_api.CONTAINERS, read_container, found.containers),
+                (storage_api.ACCOUNTS, read_account, rows_read.accounts),
+                (storage_api.CONTAINERS, read_container, rows_read.containers),
             ):
                 for folder in database_folders(device / datadir):
-                    self._visit(folder, read, rows, found, seen)
+                    self._visit(folder, read, rows, rows_read, seen)
         self._known = seen
-        return found
+        return rows_read
 
     def _visit(
         self,
         folder: str,
         read: Callable[[str], Row | None],
         rows: dict[str, Usage],
-        found: Pass,
+        rows_read: Pass,
         seen: Known,
     ) -> None:
         try:
@@ -105,8 +105,8 @@ class DatabaseReader:
                 row = None if now == _EMPTY else read(database_path(folder))
         except (OSError, sqlite3.Error, storage_api.LockTimeout) as error:
             if os.path.isdir(folder):
-                found.unreadable += 1
-                found.reason = f"{folder}: {error}"
+                rows_read.unreadable += 1
+                rows_read.reason = f"{folder}: {error}"
             return
         seen[folder] = (now, row)
         if row is not None:

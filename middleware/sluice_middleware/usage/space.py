@@ -58,20 +58,20 @@ def all_devices(confs: Iterable[StorageConf]) -> list[Path]:
 
 def measure_space(devices: Iterable[Path]) -> Space:
     """The space of the file systems on which ``devices`` are; one that fails is left out, as by Swift."""
-    found: dict[int, Space] = {}
+    file_systems: dict[int, Space] = {}
     for device in devices:
         try:
             number, state = os.stat(device).st_dev, os.statvfs(device)
         except OSError as error:
             log.warning("device `%s` is left out: %s", device, error.strerror)
             continue
-        found[number] = Space(state.f_blocks * state.f_frsize, state.f_bavail * state.f_frsize)
-    return Space(sum(one.size for one in found.values()), sum(one.free for one in found.values()))
+        file_systems[number] = Space(state.f_blocks * state.f_frsize, state.f_bavail * state.f_frsize)
+    return Space(sum(one.size for one in file_systems.values()), sum(one.free for one in file_systems.values()))
 
 
 def policy_devices(confs: Sequence[StorageConf]) -> Mapping[str, list[Path]]:
     """Storage policy → its devices on this node: those of its ring that are here and have a weight."""
-    found: dict[str, list[Path]] = {}
+    by_policy: dict[str, list[Path]] = {}
     for conf in confs:
         here = {device.name: device for device in conf.mounted()}
         addresses = storage_api.whataremyips(conf.bind_ip)
@@ -80,8 +80,8 @@ def policy_devices(confs: Sequence[StorageConf]) -> Mapping[str, list[Path]]:
                 path = here.get(device["device"])
                 local = storage_api.is_local_device(addresses, None, device["ip"], device["port"])
                 if path is not None and local and device["weight"] > 0:
-                    found.setdefault(policy.name, []).append(path)
-    return found
+                    by_policy.setdefault(policy.name, []).append(path)
+    return by_policy
 
 
 def _ring_devices(policy: Any, swift_dir: str) -> list[dict[str, Any]]:

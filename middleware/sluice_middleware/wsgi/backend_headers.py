@@ -46,10 +46,10 @@ def raise_if_refused(answer: UpstreamResponse) -> None:
 
 def drain(body: Iterable[bytes], limit: int = 1000) -> bytes:
     """The first bytes of an answer that is read to its end and closed."""
-    found = bytearray()
+    kept = bytearray()
     try:
         for piece in body:
-            found += piece[: limit - len(found)]
+            kept += piece[: limit - len(kept)]
     finally:
         close_if_possible(body)
-    return bytes(found)
+    return bytes(kept)

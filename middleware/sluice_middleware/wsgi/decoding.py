@@ -146,7 +146,7 @@ class TransformedObject:
         return any(self.filters[record["f"]].heavy for record in self.records)
 
     def close(self) -> None:
-        """Let go of the first answer's body, unless somebody took it over."""
+        """Close the first answer's body, unless it was taken over."""
         if self._body is not None:
             body, self._body = self._body, None
             discard_body(body, self.answer)

@@ -185,7 +185,7 @@ def load_app(path: str) -> App:
 
 
 def final_app(app: App) -> Any:
-    """What stands at the end of the pipeline of :func:`load_app`: Swift's proxy itself, which has the rings."""
+    """The end of the pipeline of :func:`load_app`: Swift's proxy itself, which has the rings."""
     return app._pipeline_final_app  # type: ignore[attr-defined]  # as Swift's InternalClient takes it
 
 

@@ -187,12 +187,12 @@ class PolicyLookup:
 
     def candidates(self, target: Target) -> Candidates:
         """Every assignment that may concern ``target``."""
-        found = self._reader.find(*target)
+        candidates = self._reader.find(*target)
         if not target[1].endswith(_SEGMENTS) and not target[1].startswith(_VERSIONS):
-            return found
+            return candidates
         # equal look-ups give one and the same answer, so that another one means a policy of its own
-        by_itself = found is not self._reader.find(target[0], "", "")
-        return found if by_itself else self._reader.find(*logical_object(target))
+        by_itself = candidates is not self._reader.find(target[0], "", "")
+        return candidates if by_itself else self._reader.find(*logical_object(target))
 
     def pipeline(self, candidates: Candidates, facts: Facts) -> list[SelectedFilter]:
         """All filters that hold, in running order on PUT.
@@ -228,19 +228,19 @@ class PolicyLookup:
 
     def _instance(self, keyword: str, params: Mapping[str, Any]) -> Filter:
         key = (keyword, tuple(sorted(params.items())))
-        found = self._instances.get(key)
-        if found is None:
+        instance = self._instances.get(key)
+        if instance is None:
             if keyword not in self._filters:
                 raise PeerError(f"filter `{keyword}` is not installed on this node")
             if len(self._instances) > 1000:  # parameters of policies long gone
                 self._instances.clear()
             try:
-                found = self._instances[key] = self._filters[keyword](params)
+                instance = self._instances[key] = self._filters[keyword](params)
             except BadParameter as error:  # the policy's fault, not the client's
                 raise PeerError(
                     f"a policy gives filter `{keyword}` parameters that it does not take here: {error}"
                 ) from error
-        return found
+        return instance
 
 
 def proxy_encoders(pipeline: list[SelectedFilter]) -> list[Filter]:

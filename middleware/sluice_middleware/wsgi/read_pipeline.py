@@ -37,13 +37,13 @@ _UNTRUE: Final = frozenset(
 
 def requested_headers(filters: Iterable[Filter], env: Env) -> dict[str, str]:
     """Those request headers that ``filters`` want to know, by their declared names."""
-    found = {}
+    headers = {}
     for one in filters:
         for name in one.asks:
             value = env.get("HTTP_" + name.upper().replace("-", "_"))
             if value is not None:
-                found[name] = value.encode("latin-1").decode("utf-8", "surrogateescape")
-    return found
+                headers[name] = value.encode("latin-1").decode("utf-8", "surrogateescape")
+    return headers
 
 
 def valid_headers(headers: Headers) -> Headers:

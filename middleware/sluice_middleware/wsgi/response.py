@@ -97,7 +97,7 @@ class WrappedBody:
         return next(self._pieces)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         close_if_possible(self._body)
 
 
@@ -142,7 +142,7 @@ class DecodedBody(WrappedBody):
         return self
 
     def step(self) -> bytes:
-        """Take one more piece of the input, or its end; the output of that, maybe none."""
+        """Read one more piece of the input, or its end; return the output of that, maybe none."""
         if self._stream.behind:
             return green.run_in_thread(self._stream.more) if self._threaded else self._stream.more()
         piece = None if self._stream.done else self._next()

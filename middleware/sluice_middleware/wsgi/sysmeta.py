@@ -152,17 +152,17 @@ _PLAIN: Final = Marks()
 
 def find_marks(headers: Iterable[tuple[str, str]]) -> Marks:
     """The marks of an answer; on every GET, hence the length test first."""
-    found = _PLAIN
+    marks = _PLAIN
     for name, value in headers:
         if len(name) in _LENGTHS:
             folded = name.lower()
             if folded == _CHAIN_FOLDED:
-                found = found._replace(chain=value)
+                marks = marks._replace(chain=value)
             elif folded == _NODE_FOLDED:
-                found = found._replace(node=value)
+                marks = marks._replace(node=value)
             elif folded in _MOTIFS_FOLDED:
-                found = found._replace(motifs=True)
-    return found
+                marks = marks._replace(motifs=True)
+    return marks
 
 
 def encode_contracted(size: int) -> str:
@@ -206,14 +206,14 @@ def strip_headers(headers: Headers) -> Headers:
 
 def filter_keywords(*values: str | None) -> tuple[str, ...]:
     """Which filters the values of chain and node headers name; none for what cannot be read."""
-    found: list[str] = []
+    keywords: list[str] = []
     for value in values:
         if value is not None:
             try:
-                found.extend(str(one["f"]) for one in json.loads(value))
+                keywords.extend(str(one["f"]) for one in json.loads(value))
             except (ValueError, TypeError, KeyError, RecursionError):
-                found.append("")
-    return tuple(found)
+                keywords.append("")
+    return tuple(keywords)
 
 
 def strip_motifs(headers: Headers) -> Headers:

@@ -32,18 +32,18 @@ _HIDDEN: Final = (
 
 @functools.lru_cache(maxsize=1024)
 def _shown(name: str) -> str:
-    """What a visit calls ``name`` of the environment; empty when it does not see it."""
+    """The name by which a visit sees ``name`` of the environment; empty when it does not see it."""
     seen = name.startswith("HTTP_") and not name.startswith(_HIDDEN)
     return name[5:].replace("_", "-").title() if seen else ""
 
 
 def request_headers(env: Env) -> Headers:
     """The headers of a request that a visit may know."""
-    found = Headers()
-    dict.update(found, {shown: value for name, value in env.items() if (shown := _shown(name))})
+    headers = Headers()
+    dict.update(headers, {shown: value for name, value in env.items() if (shown := _shown(name))})
     if env.get("CONTENT_TYPE"):
-        found["Content-Type"] = env["CONTENT_TYPE"]
-    return found
+        headers["Content-Type"] = env["CONTENT_TYPE"]
+    return headers
 
 
 def write_headers(env: Env, headers: Headers) -> None:

@@ -60,7 +60,7 @@ class WorkerContext:
         return self._installed.revision(keyword, sha256)
 
     def start(self) -> None:
-        """Open the snapshot and look for a new one each second; no two processes share it."""
+        """Open the snapshot and look for a new one each second; processes do not share it."""
         if not self.started:
             self.started = True
             self.refresh()

@@ -66,7 +66,7 @@ class Contractor:
         self._preparation = Preparation(shim, templates, self._keeper.keep)
 
     def contract(self, name: str, verify: str = HEAD) -> str:
-        """Give up the bytes of an item if they can be made again; says what became of it.
+        """Give up the bytes of an item if they can be made again; return the outcome.
 
         What has changed since it was recorded, or was never proven, is proven by making the bytes.
 

@@ -170,11 +170,11 @@ class CopySharing:
             self.contract(name)
 
 
-def _same_bytes(one: ItemView, other: ItemView) -> bool:
+def _same_bytes(view: ItemView, other: ItemView) -> bool:
     """As far as size and digest say; the copy is named by a stronger digest, which decides."""
-    if not one.plain.digest:
-        return one.plain.size == other.plain.size
-    return one.plain.size == other.plain.size and (one.plain.algorithm, one.plain.digest) == (
+    if not view.plain.digest:
+        return view.plain.size == other.plain.size
+    return view.plain.size == other.plain.size and (view.plain.algorithm, view.plain.digest) == (
         other.plain.algorithm,
         other.plain.digest,
     )

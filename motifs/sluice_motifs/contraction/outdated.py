@@ -60,10 +60,10 @@ class OutdatedContractor:
             for source, items in zip(level, self._derivations.find(level), strict=True):
                 for item in items:
                     sources.setdefault(item, []).append(source)
-            found = [item for item in sources if item not in seen][: MOST - len(seen)]
-            seen.update(found)
-            contracted += sum(self._check_item(item, sources[item]) for item in found)
-            level = [item for item in found if item not in asked]
+            unseen = [item for item in sources if item not in seen][: MOST - len(seen)]
+            seen.update(unseen)
+            contracted += sum(self._check_item(item, sources[item]) for item in unseen)
+            level = [item for item in unseen if item not in asked]
             asked.update(level)
         return contracted
 

@@ -36,7 +36,7 @@ _ETAG: Final = re.compile("[0-9a-f]{32,128}")
 
 
 def split_versions(kind: type[Template], params: Mapping[str, Scalar]) -> tuple[Mapping[str, Scalar], tuple[str, ...]]:
-    """The parameters of the template itself, and the ETags that the bytes were made from; none when they are not told.
+    """Split the parameters of the template itself from the ETags that the bytes were made from.
 
     :raises CallerError: when they are no ETags, or the template takes none
     """
@@ -88,7 +88,7 @@ def check_sources(view: ItemView, motif: Motif, shim: Shim, templates: Templates
 
 
 def _check_derivation(name: str, names: set[str], shim: Shim, templates: Templates) -> None:
-    """What two items are derived from each other would be out of date for ever; preserving ones stand on copies."""
+    """Refuse a circle of derivations, which would be out of date for ever; preserving motifs stand on copies."""
     seen, level = set[str](), names
     for _ in range(DEEPEST):
         level = level - seen

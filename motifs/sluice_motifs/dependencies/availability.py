@@ -91,10 +91,10 @@ class _Search:
                 continue
             if self._templates[motif.template].relation == PRESERVING:
                 return self._refuse(f"source `{source.name}` may change, and no copy is kept")
-            found = self._source(source.name, path)
-            if found is None:
+            supported_by = self._source(source.name, path)
+            if supported_by is None:
                 return None
-            support |= found
+            support |= supported_by
         return frozenset(support)
 
     def _source(self, name: str, path: tuple[str, ...]) -> frozenset[str] | None:

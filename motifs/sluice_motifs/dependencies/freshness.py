@@ -126,10 +126,10 @@ class Freshness:
         sources = all_sources(view.record.motifs, view.name, self._templates)
         search.find_all([one.name for one in sources if not one.external])
         changed = search.changed(view)
-        found = {one.name: search.find(one.name) for one in sources if not one.external}
-        versions = {name: one.plain.version for name, one in found.items() if one is not None}
+        views = {one.name: search.find(one.name) for one in sources if not one.external}
+        versions = {name: one.plain.version for name, one in views.items() if one is not None}
         # a copy of ours that is gone is made again while the item has its bytes
-        gone = found.keys() - versions.keys() - {one.name for one in sources if one.owned}
+        gone = views.keys() - versions.keys() - {one.name for one in sources if one.owned}
         ageing = [one for one in sources if one.external and one.max_age]
         aged = {one.name for one in ageing if _is_older(view.record.made_from.get(one.name), one.max_age)}
         versions.update((one.name, _now()) for one in ageing)
@@ -206,16 +206,16 @@ def without_copies(record: Record, item: str, templates: Templates) -> Record:
     changed = [one for one in record.motifs if one.template in templates and templates[one.template].keeps_copy]
     names = {name for one in changed for name in internal_sources(one, item, templates)}
     motifs = [
-        replace(one, params={name: value for name, value in one.params.items() if name != COPY}, proven=False)
-        if one in changed
-        else one
-        for one in record.motifs
+        replace(motif, params={name: value for name, value in motif.params.items() if name != COPY}, proven=False)
+        if motif in changed
+        else motif
+        for motif in record.motifs
     ]
     return Record(tuple(motifs), {name: one for name, one in record.made_from.items() if name not in names})
 
 
 def may_get_stale(view: ItemView, templates: Templates) -> bool:
-    """Whether something could change that the bytes of an item are made from: else nobody needs to look."""
+    """Whether the sources of an item's bytes could change; otherwise nothing has to be checked."""
     motifs = _of_relation(view.record.motifs, DERIVED, templates)
     return any(not one.external or one.max_age for one in all_sources(motifs, view.name, templates))
 

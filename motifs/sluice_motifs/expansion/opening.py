@@ -49,7 +49,7 @@ class Observer:
         """A motif made an item."""
 
     def failed(self, view: ItemView, reason: str) -> None:
-        """No motif made an item."""
+        """Called when no motif made an item."""
 
     def detached(self, view: ItemView, motifs: tuple[Motif, ...], sources: frozenset[str]) -> None:
         """Motifs were detached, since these sources do not exist any more."""
@@ -62,7 +62,7 @@ class EventObserver(Observer):
         self._report = report
 
     def failed(self, view: ItemView, reason: str) -> None:
-        """Reported only when a motif made other bytes: a source that is away may come back by itself."""
+        """Report a failure only when a motif made other bytes: a source that is away may come back."""
         if OTHER_BYTES in reason:
             self._report(MOTIF_MISMATCH, view.name, reason)
 
@@ -204,7 +204,7 @@ class Openings:
     def _begin(
         self, name: str, lease: Lease, chain: tuple[str, ...], end: float, sources: Sequence[str] = ()
     ) -> Opened | None:
-        """Begin an expansion under the lease; None when somebody was faster."""
+        """Begin an expansion under the lease; None when another opener was faster."""
         turns = None if chain else self._config.turns
         begun = False
         if turns is not None and not turns.acquire(name, max(0.0, end - self._config.clock())):

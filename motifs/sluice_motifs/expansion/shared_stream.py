@@ -121,7 +121,7 @@ class SharedStream:
             self._wait(lambda: self._complete)
 
     def close(self) -> None:
-        """Give up the file; nobody reads any more."""
+        """Close the file when it has no reader any more."""
         self._file.close()
 
     def _piece(self, position: int, size: int) -> bytes:
@@ -156,7 +156,7 @@ class ActiveExpansion:
     users: int = 2
 
     def serves(self, view: ItemView, state: SourceState) -> bool:
-        """Whether a reader who has just looked may join it: nothing has changed since it began."""
+        """Whether a reader who has just looked may join the expansion: nothing has changed since it began."""
         same = self.view.plain.version == view.plain.version and self.view.record.motifs == view.record.motifs
         return same and self.state.closure == state.closure and not self.stream.failed
 

@@ -66,7 +66,7 @@ class ReplacementPolicy(ABC):
         self._touch(slot)
 
     def remove(self, slot: int) -> None:
-        """An item is gone, or was contracted for another reason than its place in the order.
+        """Remove a slot whose item is gone, or was contracted for another reason than its place in the order.
 
         :raises ValueError: when the slot is not in use
         """

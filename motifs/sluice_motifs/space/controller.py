@@ -171,10 +171,10 @@ class SpaceController:
 
     def _report(self, statuses: Sequence[SpaceStatus]) -> None:
         now = self._config.clock()
-        found = [replace(one, at=0.0) for one in statuses]
-        if found and (found != self._reported or now >= self._report_due):
+        undated = [replace(one, at=0.0) for one in statuses]
+        if undated and (undated != self._reported or now >= self._report_due):
             self._config.report(statuses)
-            self._reported, self._report_due = found, now + REPORT_AGAIN
+            self._reported, self._report_due = undated, now + REPORT_AGAIN
 
     def _own(self, path: str) -> bool:
         """Whether this daemon keeps a space."""

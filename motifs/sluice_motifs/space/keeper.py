@@ -157,7 +157,7 @@ class SpaceKeeper:
             place.part.keep_out(self._index.number(slot))
 
     def unpark(self, slot: int) -> None:
-        """What an item was left alone for may be over: it may have been in use when it was judged."""
+        """Reconsider an item that was left alone: it may have been in use when it was judged."""
         place = self._index.place(slot)
         if place is not None and self._parking.refusals(slot) < 2:
             place.part.unpark(self._index.number(slot))
@@ -220,7 +220,7 @@ class SpaceKeeper:
                 self._fill(place, number)
 
     def _under_way(self, place: Place, fills: bool) -> int:
-        """Bytes of jobs whose items are still as they were: what became of others was told, and is counted."""
+        """Bytes of jobs whose items are unchanged; the results of others were reported and are counted."""
         jobs = ((job, self._index.state(job.slot)) for job in self.jobs.of(place, fills))
         return sum(job.size for job, state in jobs if state is not None and state.expanded != fills)
 

@@ -89,7 +89,7 @@ class SpaceIndex:
         return max(0.0, now - self._written[slot])
 
     def change(self, slot: int, name: str, after: ItemState | None, now: float, as_victim: bool = False) -> None:
-        """An item is now so; None: it is gone.
+        """Take over the state of an item, None when it is gone.
 
         :param as_victim: whether it was contracted in its turn
         """
@@ -122,7 +122,7 @@ class SpaceIndex:
             self._forget(path)
 
     def _learn(self) -> set[str]:
-        """The containers whose items belong elsewhere; what is said of a space that stays is taken in."""
+        """Read the rules anew and return the containers whose items belong elsewhere."""
         moved = set()
         for container, before in list(self._memberships.items()):
             after = self._memberships[container] = self._rules.membership(container)

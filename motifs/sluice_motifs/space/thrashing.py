@@ -62,7 +62,7 @@ class ContractionLimit:
     window: float
 
     def __str__(self) -> str:
-        """For whoever asks why a space is larger than its target; empty when nothing limits contraction."""
+        """Why a space is larger than its target; empty when nothing limits contraction."""
         if self.allowed is None:
             return ""
         return (

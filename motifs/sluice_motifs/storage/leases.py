@@ -107,7 +107,7 @@ def release(leases: Leases, *held: Lease) -> None:
 
 
 class Renewal:
-    """Keeps what is held during long work, as long as it is called often enough.
+    """Renews leases during long work, as long as it is called often enough.
 
     An expansion whose lease is lost all the same only costs double work; a contraction looks before it writes.
     """

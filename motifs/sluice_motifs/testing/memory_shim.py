@@ -328,10 +328,10 @@ class MemoryCopies:
 
     def references(self, copy: str) -> list[Reference]:
         self._shim.switch()
-        found = self._references.get(copy, {})
+        known = self._references.get(copy, {})
         return [
             Reference(copy, item, version, self._age(at), str(number))
-            for (item, version), (at, number) in found.items()
+            for (item, version), (at, number) in known.items()
         ]
 
     def outlived(self, reference: Reference) -> bool:

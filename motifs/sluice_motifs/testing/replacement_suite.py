@@ -100,12 +100,12 @@ class ReplacementContract:
             if (slot in policy) != (operation == "insert"):
                 getattr(policy, operation)(slot)
         expected = list(policy.victims())
-        found = []
+        victims = []
         for slot in policy.victims():
-            found.append(slot)
+            victims.append(slot)
             if slot not in skipped:
                 policy.evict(slot)
-        assert found == expected
+        assert victims == expected
         assert set(policy.victims()) == set(expected) & skipped
 
     def test_evicting_the_first_victim_leaves_the_order_of_the_others(self) -> None:

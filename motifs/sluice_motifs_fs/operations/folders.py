@@ -182,10 +182,10 @@ class FolderOperations(pyfuse3.Operations):
     async def statfs(self, ctx: RequestContext) -> StatvfsData:
         reply = StatvfsData()
         with REPORTED:
-            found = os.statvfs(TOP)
+            file_system = os.statvfs(TOP)
         for field in _STATVFS:
-            setattr(reply, field, getattr(found, field))
-        reply.f_namemax = found.f_namemax
+            setattr(reply, field, getattr(file_system, field))
+        reply.f_namemax = file_system.f_namemax
         return reply
 
     def path(self, node: Node) -> str:

@@ -114,10 +114,10 @@ class MotifOperations(ItemOperations):
         raise FUSEError(errno.ENODATA)
 
     async def listxattr(self, inode: int, ctx: RequestContext) -> Sequence[bytes]:
-        found = [one for one in await super().listxattr(inode, ctx) if os.fsdecode(one) != STORED]
+        names = [one for one in await super().listxattr(inode, ctx) if os.fsdecode(one) != STORED]
         if self.nodes.path(self.nodes[inode]) in self._index.items:
-            found += [MOTIF.encode(), STATE.encode()]
-        return [*found, SPACE.encode()] if inode == pyfuse3.ROOT_INODE else found
+            names += [MOTIF.encode(), STATE.encode()]
+        return [*names, SPACE.encode()] if inode == pyfuse3.ROOT_INODE else names
 
     async def removexattr(self, inode: int, name: bytes, ctx: RequestContext) -> None:
         attribute = os.fsdecode(name)

@@ -126,7 +126,7 @@ class ReplacedFiles:
         """
         inode, now = os.fstat(file).st_ino, time.monotonic()
         with self._mutex:
-            for one in [one for one, kept in self._replaced.items() if now - kept.since > HELD]:
+            for one in [old_inode for old_inode, kept in self._replaced.items() if now - kept.since > HELD]:
                 if one not in self._nodes:
                     self._files.files.sizes.remove(one)
                     os.close(self._replaced.pop(one).file)

@@ -47,10 +47,10 @@ class FileCopies:
 
     def find(self, name: str) -> CopyView | None:
         try:
-            found = os.stat(self._path(name))
+            status = os.stat(self._path(name))
         except FileNotFoundError:
             return None
-        return CopyView(name, time.time() - found.st_mtime, str(found.st_mtime_ns))
+        return CopyView(name, time.time() - status.st_mtime, str(status.st_mtime_ns))
 
     def view(self, name: str) -> ItemView | None:
         """A copy as an item without motifs."""

@@ -30,7 +30,7 @@ class SourceFolder:
         self.path = f"/proc/self/fd/{self._root}"
 
     def close(self) -> None:
-        """No name is looked up any more."""
+        """Close the folder; no name is looked up any more."""
         os.close(self._root)
 
     def stat(self, name: str, reader: int | None = None) -> os.stat_result | None:

@@ -132,7 +132,7 @@ class StoredFiles:
                 yield
 
     def hold_name(self, name: str, file: int) -> bool:
-        """Let the runtime not put another file in the place of an open one until :meth:`release_name`.
+        """Keep the runtime from putting another file in the place of an open one until :meth:`release_name`.
 
         False when another one is there already.
         """
@@ -144,7 +144,7 @@ class StoredFiles:
             return True
 
     def release_name(self, name: str) -> None:
-        """The opener who was told of the file has come."""
+        """Release the hold after the opener has come."""
         with self.mutex:
             self._held[name] -= 1
             if not self._held[name]:

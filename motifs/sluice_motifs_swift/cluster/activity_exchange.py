@@ -149,7 +149,7 @@ class ActivityExchange:
                 self._made[name] = seconds
 
     def scanned(self) -> None:
-        """Others scan for themselves."""
+        """Do nothing: other daemons scan for themselves."""
 
     # In its own thread
 

@@ -89,11 +89,11 @@ class CallServer:
         while not self._stopping.is_set():
             if not self._free.acquire(timeout=_WAIT):
                 continue
-            found = self._try(claim_call(self._store.keys, self.daemon.name, _WAIT), _PAUSE)
-            if found is None:
+            claimed = self._try(claim_call(self._store.keys, self.daemon.name, _WAIT), _PAUSE)
+            if claimed is None:
                 self._free.release()
                 continue
-            taken, is_late = found
+            taken, is_late = claimed
             if is_late:
                 self._try(drop_call(self._store.keys, self.daemon.name, taken))
                 self._free.release()
@@ -143,7 +143,7 @@ class CallServer:
             self._try(withdraw(self._store.keys, lost))
 
     def _try(self, operation: Operation[Any], pause: float = 0.0) -> Any:
-        """What Redis answers; None when it does not, which the log says."""
+        """Run an operation on Redis; None when Redis does not answer, which is logged."""
         try:
             return self._store.run(operation)
         except PeerError as error:

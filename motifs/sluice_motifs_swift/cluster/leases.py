@@ -103,7 +103,7 @@ def renew_lease(keys: Keys, item: str, token: int, lasts: float = LASTS) -> Oper
 
 
 def release_leases(keys: Keys, tokens: Mapping[str, int]) -> Operation[int]:
-    """Give leases back, by item; how many were not over."""
+    """Release leases, by item; return how many were not over."""
     return scripted(RELEASE, tuple(map(keys.motif_lease, tokens)), tokens.values(), int)
 
 

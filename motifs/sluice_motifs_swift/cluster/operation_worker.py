@@ -48,7 +48,7 @@ class OperationWorker:
         self._now = now
 
     def run(self) -> None:
-        """Work until told to stop."""
+        """Work until stopped."""
         while not self._stopping.wait(_POLL):
             try:
                 claimed = self._store.run(claim_operation(self._store.keys, self._daemon))

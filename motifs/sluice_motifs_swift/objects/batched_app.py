@@ -170,7 +170,7 @@ def _newest(answers: Sequence[ObjectAnswer], expected: int) -> UpstreamResponse 
 
 
 def _stored(answers: Sequence[ObjectAnswer], expected: int) -> UpstreamResponse | None:
-    """What the proxy would answer."""
+    """The answer that the proxy would give."""
     if not expected:
         return None
     taken = sum(one.status == 201 for one in answers)

@@ -90,7 +90,7 @@ class ItemIndex:
         self.items: ItemTable | None = None
 
     def keep(self, name: str) -> None:
-        """An object could not be looked at, and stays in the table as it was."""
+        """Keep an object in the table that could not be looked at."""
         if self.items is not None:
             self.items.keep(name)
 

@@ -44,7 +44,7 @@ class DockerEngine:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the engine that serves this folder, whoever started it; None when none lives."""
+        """The process id of the engine that serves this folder, also of another starter; None when none lives."""
         if self._process is not None and self._process.poll() is None:
             return self._process.pid
         pid = _pid_in(self.pid_file)
@@ -106,7 +106,7 @@ class DockerEngine:
             return False
 
     def wait_ready(self) -> None:
-        """Return as soon as it serves.
+        """Wait until the engine serves.
 
         :raises PeerError: when it ended, or does not serve within a minute
         """
@@ -152,7 +152,7 @@ class DockerEngine:
         self.stop()
 
     def _end_containerd(self) -> None:
-        """A killed engine leaves its containerd behind, or the record of one, and the next would wait for that."""
+        """End the containerd that a killed engine left, or delete its record: the next engine would wait for it."""
         pid_file = self.folder / "run/containerd/containerd.pid"
         pid = _pid_in(pid_file)
         while pid is not None and _command_of(pid) == "containerd":
@@ -162,7 +162,7 @@ class DockerEngine:
         pid_file.unlink(missing_ok=True)
 
     def _mounted(self) -> list[str]:
-        """Where something is mounted inside of our folder, in the order in which it was."""
+        """The mount points inside of our folder, in the order in which they were mounted."""
         places = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
         return [place for place in places if place.startswith(f"{self.folder}/")]
 

@@ -67,7 +67,7 @@ class ControlGroup:
                     (folder / name).write_text(value)
 
     def remove(self) -> None:
-        """Take the groups away; members must have ended."""
+        """Remove the groups, whose members must have ended."""
         for folder in set(self._folders.values()):
             try:
                 folder.rmdir()
@@ -190,7 +190,7 @@ class Jail:
                 os.close(one)
 
     def _entering(self, groups: Sequence[int]) -> Callable[[], None]:
-        """What the new process does to itself, limits before rights."""
+        """The function that the new process calls, which sets limits before it drops rights."""
         space = self.limits.memory + _BASE
         processes = self.limits.workers * (_PROCESSES + self.limits.processes)
         bounds = (
@@ -216,14 +216,14 @@ class Jail:
 
 
 def bubblewrap() -> str:
-    """Where it is.
+    """The path of bubblewrap.
 
     :raises JailUnavailable: when it is not installed
     """
-    found = shutil.which("bwrap")
-    if found is None:
+    program = shutil.which("bwrap")
+    if program is None:
         raise JailUnavailable("bubblewrap is not installed (program `bwrap`, Debian package `bubblewrap`)")
-    return found
+    return program
 
 
 def _memory(data: bytes) -> int:

@@ -130,7 +130,7 @@ def _libraries(files: Iterable[Path]) -> Iterator[Path]:
 
 def _linker(binary: Path) -> Path:
     """The linker that ``binary`` names."""
-    found = _LINKER_IN_ELF.search(binary.read_bytes()[:4096])
-    if found is None:
+    match = _LINKER_IN_ELF.search(binary.read_bytes()[:4096])
+    if match is None:
         raise JailUnavailable(f"`{binary}` names no dynamic linker")
-    return Path(found[0].decode())
+    return Path(match[0].decode())

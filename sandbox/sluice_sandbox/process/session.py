@@ -79,7 +79,7 @@ class SupervisorClient:
             raise PeerError(f"folder `{folder}` is too long for unix sockets, expected {_MAX_PATH - 27} bytes at most")
 
     def request(self, op: str, tenant: str, seconds: float = COLD) -> None:
-        """Have something done for ``tenant``: ``start`` its workers, or one ``more``.
+        """Ask the supervisor for ``tenant``: ``start`` its workers, or one ``more``.
 
         :raises PeerError: when nobody answers, or the answer is no
         """
@@ -228,7 +228,7 @@ class ProcessSession(Session):
         self._take(out)
 
     def _take(self, out: list[bytes]) -> None:
-        """What the worker has said by now."""
+        """Read what the worker has sent by now."""
         while self._counts is None:
             try:
                 data = self._connection.recv(wire.CHUNK)
@@ -244,7 +244,7 @@ class ProcessSession(Session):
                 return
 
     def _drain(self, out: list[bytes]) -> None:
-        """Everything that a worker which has hung up had said before."""
+        """Read everything that a worker which hung up had sent before."""
         while True:
             before = len(out)
             self._take(out)

@@ -144,7 +144,7 @@ class Supervisor:
                 await self._hire(tenant)
 
     async def _room(self) -> None:
-        """Wait a moment for somebody to go: workers end their streams a little later than hosts see it."""
+        """Wait a moment for a free place: workers end their streams a little later than hosts see it."""
         for _ in range(_TRIES):
             if len(self._tenants) < self._limits.tenants or not all(map(self._busy, self._tenants.values())):
                 return
@@ -169,7 +169,7 @@ class Supervisor:
         asyncio.get_running_loop().add_reader(member.descriptor, ended, tenant, member)
 
     def _ended(self, tenant: Tenant, member: JailedWorker) -> None:
-        """A worker died; who has work gets another."""
+        """Handle the death of a worker; a stream that waits gets another."""
         self._release(tenant, member)
         lived = time.monotonic() - member.started
         _log.info("tenant `%s` lost worker %d after %.1f s", tenant.name, member.process.pid, lived)
@@ -230,7 +230,7 @@ class Supervisor:
             self._leaving.append(tenant)
 
     def _see_off(self, tenant: Tenant, now: float) -> None:
-        """Then, when nobody is served any more, the workers."""
+        """End the tenant's service, then, when no stream is left, its workers."""
         for member in tenant.workers:
             member.observe(now)
         self._kill_still(tenant, now, tenant.has_waiting_streams())

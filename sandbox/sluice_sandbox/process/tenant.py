@@ -51,7 +51,7 @@ class JailedWorker:
     still: float = field(default_factory=time.monotonic)
 
     def serve(self, listener: socket.socket) -> None:
-        """Take streams from ``listener`` from now on."""
+        """Serve streams from ``listener`` from now on."""
         socket.send_fds(self.control, [b"+"], [listener.fileno()])
         self.control.close()
         self.started = self.still = time.monotonic()
@@ -93,7 +93,7 @@ class Tenant:
     named: bool = False
 
     def listen(self, owner: int | None) -> None:
-        """Take the name; whoever connects waits for the first worker."""
+        """Bind the tenant's name; clients wait there for the first worker."""
         self.path.unlink(missing_ok=True)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         self.listener.bind(str(self.path))
@@ -102,7 +102,7 @@ class Tenant:
         self.named = True
 
     def unlink_socket(self) -> None:
-        """Give the name back; those who wait are still served."""
+        """Unlink the name; clients that wait are still served."""
         if self.named:
             self.path.unlink(missing_ok=True)
         self.named = False
@@ -119,7 +119,7 @@ class Tenant:
         return False
 
     def has_waiting_streams(self) -> bool:
-        """Whether somebody waits whom no worker took."""
+        """Whether a stream waits that no worker took."""
         if self.listener is None:
             return False
         poll = select.poll()

@@ -50,7 +50,7 @@ class WorkerStream:
         self._waits = 0
 
     def read(self) -> bool:
-        """Take what has come; False when there is nothing more at the moment."""
+        """Read what has come; return False when there is nothing more at the moment."""
         try:
             data = self._receive() if not self._started else self.connection.recv(wire.CHUNK)
         except BlockingIOError:
@@ -118,7 +118,7 @@ class WorkerStream:
                 self._waiting[0] = memoryview(self._waiting[0])[sent:]
 
     def wanted_events(self) -> int:
-        """What to wait for; 0 when it is over."""
+        """The events to wait for; 0 when the stream is over."""
         events = select.EPOLLOUT if self._waiting else 0
         if not self._ended and self._waits < _BACKLOG:
             events |= select.EPOLLIN
@@ -130,7 +130,7 @@ class WorkerStream:
         self.descriptors.clear()
 
     def close(self) -> None:
-        """Give the connection and the descriptors of the code back."""
+        """Close the connection and the descriptors of the code."""
         self._drop()
         self.connection.close()
 

@@ -114,7 +114,7 @@ def become_subreaper() -> None:
 
 
 def die_with_parent() -> None:
-    """Nobody is left who would wait for us."""
+    """Ask the kernel to end this process with its parent."""
     _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
@@ -129,15 +129,15 @@ def orphans(known: set[int]) -> list[int]:
 
 
 def kill_orphans(known: set[int]) -> None:
-    """Kill what runs left behind; a fork bomb's remains take several rounds."""
+    """Kill what runs left behind; the remains of a fork bomb take several rounds."""
     for _ in range(_ROUNDS):
-        found = orphans(known)
-        if not found:
+        running = orphans(known)
+        if not running:
             return
-        for child in found:
+        for child in running:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
-        for child in found:
+        for child in running:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(child, 0)
 
@@ -156,7 +156,7 @@ def pop_ended(children: dict[str, int]) -> list[int]:
 
 
 def close_others(*kept: int) -> None:
-    """Close every descriptor but the standard ones and ``kept``: what a fork inherited is nobody else's."""
+    """Close every descriptor but the standard ones and ``kept``."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) not in kept:
             with contextlib.suppress(OSError):
@@ -169,7 +169,7 @@ def trailer(ok: bool, why: str = "", taken: int | None = None, given: int | None
 
 
 def quiet_logger() -> logging.Logger:
-    """Storlets' servers want a logger; there is nobody to read it."""
+    """A logger without output: Storlets' servers want one."""
     logger = logging.getLogger("storlets")
     logger.addHandler(logging.NullHandler())
     logger.propagate = False

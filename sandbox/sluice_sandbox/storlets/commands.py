@@ -66,7 +66,7 @@ def _answer(reader: int, timeout: float) -> dict[str, Any]:
         data = read_now(reader, buffer)
         answer += data or b""
         ended = data == b""
-    found = json.loads(answer)
-    if not isinstance(found, dict):
+    answered = json.loads(answer)
+    if not isinstance(answered, dict):
         raise ValueError("not an answer")
-    return found
+    return answered

@@ -73,11 +73,11 @@ class ContainerSettings:
 
 
 class Unavailable(FilterError):
-    """No container can be had now."""
+    """No container is available now."""
 
 
 class _Full(Unavailable):
-    """Something forked in the container until nothing was left."""
+    """The container is full of processes: something forked until nothing was left."""
 
 
 class Container:
@@ -122,7 +122,7 @@ class Container:
             raise Unavailable(f"container of `{self.account}`: {error}") from error
 
     def replace(self, unless: Callable[[], bool] | None = None) -> None:
-        """Remove the container, so that the next who needs it starts a new one.
+        """Remove the container, so that the next user starts a new one.
 
         :param unless: asked when it is our turn; True when that is not needed any more
         """
@@ -170,7 +170,7 @@ class Container:
         return file_lock(self._lock, self.place.patience)
 
     def _make_folders(self) -> None:
-        """What is mounted; only its own user gets into the folder of the sockets."""
+        """Make the folders that are mounted; only its own user gets into that of the sockets."""
         for folder in (self.code.parent, self.sockets.parent):
             folder.mkdir(parents=True, exist_ok=True, mode=0o711)
         self.code.mkdir(exist_ok=True, mode=0o755)
@@ -227,7 +227,7 @@ class Container:
         return ["-m", _MODULE, str(self.sockets_inside / FACTORY), str(self.limits.idle), str(self.code_inside)]
 
     def _remove(self, client: docker.DockerClient) -> None:
-        """The container is gone when this returns, also one that was going already."""
+        """Remove the container; it is gone when this returns, also one that was being removed already."""
         deadline = monotonic() + self.place.patience
         while True:
             try:

@@ -112,7 +112,7 @@ class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
 
     @command_handler  # type: ignore[untyped-decorator]
     def execute(self, dtg: Any) -> Any:
-        """Start a run, or let it wait; its end is told on its status pipe, not by the answer."""
+        """Start a run, or let it wait; its end is reported on its status pipe, not by the answer."""
         if len(self._waiting) < _WAITING:
             self._waiting.append(dtg)
             self._start_waiting()
@@ -122,7 +122,7 @@ class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
 
     @command_handler  # type: ignore[untyped-decorator]
     def cancel(self, dtg: Any) -> Any:
-        """Kill a run and all that it left behind, or forget it where it still waits."""
+        """Cancel a run and kill all that it left behind, or forget it where it still waits."""
         pid = self.task_id_to_pid.pop(dtg.task_id, None)
         if pid is not None:
             self._clear_up(pid)

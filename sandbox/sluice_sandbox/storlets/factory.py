@@ -44,7 +44,7 @@ class Factory(PollingServer, StorletDaemonFactory):  # type: ignore[misc]
 
     @command_handler  # type: ignore[untyped-decorator]
     def start_daemon(self, dtg: Any) -> Any:
-        """Asked when nobody answers for that daemon, so one that is there lost its socket or hangs."""
+        """Start a daemon; called when it does not answer, so a running one lost its socket or hangs."""
         params = dtg.params
         name, language = params["storlet_name"], params["daemon_language"].lower()
         starters = {"java": self._start_java, "python": self._start_python}
@@ -76,7 +76,7 @@ class Factory(PollingServer, StorletDaemonFactory):  # type: ignore[misc]
         return process.pid
 
     def _start_python(self, params: dict[str, Any]) -> int:
-        """A daemon forked from here; returns as soon as it listens.
+        """Fork a daemon from this process; returns as soon as it listens.
 
         :raises SDaemonError: when the filter cannot be loaded
         """

@@ -81,11 +81,15 @@ class StorletInvocation(Filter):
     def _allowed(self, name: str) -> type[IsolatedFilter]:
         allowed = [one.strip() for one in str(self.params["allow"]).split(",")]
         for keyword in allowed:
-            found = self.known.get(keyword)
-            if found is None or not issubclass(found, IsolatedFilter) or found.info.environment != STORLET:
+            allowed_class = self.known.get(keyword)
+            if (
+                allowed_class is None
+                or not issubclass(allowed_class, IsolatedFilter)
+                or allowed_class.info.environment != STORLET
+            ):
                 continue
-            if name in (keyword, f"{found.upload.main.partition('.')[0]}.py"):
-                return found
+            if name in (keyword, f"{allowed_class.upload.main.partition('.')[0]}.py"):
+                return allowed_class
         near = difflib.get_close_matches(name, allowed, 1)
         hint = f", did you mean `{near[0]}`" if near and near[0] != name else ""
         raise BadParameter(f"storlet `{name}` may not be run here{hint}")

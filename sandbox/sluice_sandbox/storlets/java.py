@@ -123,10 +123,10 @@ def _compile(source: Path, jars: Path) -> None:
 
 
 def _tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    program = shutil.which(name)
+    if program is None:
         raise PeerError(f"`{name}` is not installed, and Java storlets need it once")
-    return found
+    return program
 
 
 def _run(argv: Sequence[str]) -> None:

@@ -58,10 +58,10 @@ def prepare(cache: Path, java: Path | None = None) -> Path:
 
 def _files(java: Path | None) -> Iterator[tuple[str, Path]]:
     """Name in the library → file on this machine."""
-    found = importlib.util.find_spec("storlets")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("storlets")
+    if spec is None or spec.origin is None:
         raise PeerError("Storlets is not installed, expected the extra `sandbox`")
-    storlets, ours = Path(found.origin).parent, Path(__file__).parents[1]
+    storlets, ours = Path(spec.origin).parent, Path(__file__).parents[1]
     for name in _STORLETS:
         for path in [storlets / name] if name.endswith(".py") else sorted((storlets / name).rglob("*.py")):
             yield f"python/storlets/{path.relative_to(storlets)}", path

@@ -66,16 +66,16 @@ def storlet_team(options: Mapping[str, str], store: CodeStore) -> StorletTeam | 
 
 
 def _given(options: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     faults = []
     for name, (kind, _) in OPTIONS.items():
         text = options.get(PREFIX + name)
         if not text:
             continue
         try:
-            found[name] = kind(text)
+            given[name] = kind(text)
         except ValueError:
             faults.append(f"option `{PREFIX}{name}` is `{text}`, expected a number")
     if faults:
         raise CallerError("; ".join(faults))
-    return found
+    return given

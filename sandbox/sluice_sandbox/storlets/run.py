@@ -76,23 +76,23 @@ class StorletRun(Session):
             self._begin()
             self._pending = memoryview(bytes(self._pending) + data) if self._pending else memoryview(data)
             self._taken += len(data)
-            found: list[bytes] = []
+            output: list[bytes] = []
             room = _ENOUGH
             while self._pending and room > 0:
-                room -= self._turn(found)
-            if not found:
-                self._read(found)
-            return self._passed_on(found)
+                room -= self._turn(output)
+            if not output:
+                self._read(output)
+            return self._passed_on(output)
 
     def finish(self) -> bytes:
         with self._or_abandon():
             self._begin()
-            found: list[bytes] = []
+            output: list[bytes] = []
             room = _TAIL if self._undoes else self._limits.output(self._taken) - self._given + 1
             while self._pending or self._in >= 0 or self._out >= 0 or any(one.end is None for one in self._stages):
                 if not self._pending and self._in >= 0:
                     self._in = self._close(self._in)
-                room -= self._turn(found)
+                room -= self._turn(output)
                 if room < 0:
                     raise SandboxFault(f"{self._names()} made too much out of {self._taken} bytes")
             for stage in self._stages:
@@ -101,7 +101,7 @@ class StorletRun(Session):
                     raise SandboxFault(f"filter `{stage.task.keyword}` ended before its input, {left} bytes were left")
             self._over = True
             self._let_go()
-            return self._passed_on(found)
+            return self._passed_on(output)
 
     def counts(self) -> list[tuple[int, int]]:
         """See :class:`Session`; what a storlet did past our counting its neighbour tells."""
@@ -113,7 +113,7 @@ class StorletRun(Session):
         return list(zip(taken, given, strict=True))
 
     def __del__(self) -> None:
-        """Whoever drops a run that is not finished gets rid of its processes as well."""
+        """End the processes of a run that was dropped before it was finished."""
         self._abandon()
 
     def _begin(self) -> None:
@@ -179,12 +179,12 @@ class StorletRun(Session):
                     self._container.replace(lambda: self._container.ping(task.name))
         raise SandboxFault(f"filter `{task.keyword}` cannot be started")
 
-    def _turn(self, found: list[bytes]) -> int:
+    def _turn(self, output: list[bytes]) -> int:
         """Move what can be moved, else wait until something can; how many bytes came out."""
         wrote = write_now(self._in, self._pending) if self._pending else 0
         if wrote:
             self._pending = self._pending[wrote:]
-        got = self._read(found)
+        got = self._read(output)
         if wrote or got:
             return got
         readers = [one.status for one in self._stages if one.status >= 0]
@@ -198,18 +198,18 @@ class StorletRun(Session):
             self._hear(stage)
         return 0
 
-    def _read(self, found: list[bytes]) -> int:
+    def _read(self, output: list[bytes]) -> int:
         data = read_now(self._out, self._buffer) if self._out >= 0 else None
         if data is None:
             return 0
         if not data:
             self._out = self._close(self._out)
         else:
-            found.append(data)
+            output.append(data)
         return len(data)
 
     def _hear(self, stage: Stage) -> None:
-        """What the stage's daemon says, if it says something."""
+        """Read what the stage's daemon says, if it says something."""
         while stage.status >= 0:
             data = read_now(stage.status, self._buffer[:_HEARD])
             if data is None:
@@ -269,7 +269,7 @@ class StorletRun(Session):
             raise
 
     def _abandon(self) -> None:
-        """Let everything go and have what still runs killed, without waiting for it."""
+        """Release everything and kill what still runs, without waiting for it."""
         stages = [] if self._over else self._stages
         self._over = True
         self._let_go()
@@ -278,7 +278,7 @@ class StorletRun(Session):
                 self._tell(stage.task.name, sbus.SBUS_CMD_CANCEL, None, stage.id)
 
     def _tell(self, name: str, command: str, params: dict[str, str] | None, task: str | None = None) -> None:
-        """A command whose answer nobody waits for."""
+        """Send a command whose answer is not read."""
         with contextlib.suppress(OSError):
             nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
             try:

@@ -42,7 +42,7 @@ class Stage:
     end: dict[str, Any] | None = None
 
     def read_status(self, data: bytes) -> bool:
-        """Take what came on the status pipe; True when it says that the run began just now."""
+        """Read the status pipe; return True when it says that the run began just now."""
         self.heard = (self.heard + data)[-_STATUS_LIMIT:]
         mark = _JAVA_START if self.task.language == JAVA else _PYTHON_START
         if self.started or not self.heard.startswith(mark):

@@ -100,10 +100,10 @@ class StorletTeam(SandboxTeam):
 
     def container(self, account: str) -> Container:
         """The container of ``account``, which may not run."""
-        found = self._containers.get(account)
-        if found is None:
-            found = self._containers[account] = self.container_class(account, self.place, self.limits)
-        return found
+        container = self._containers.get(account)
+        if container is None:
+            container = self._containers[account] = self.container_class(account, self.place, self.limits)
+        return container
 
     def reader(self, steps: Sequence[Filter], hint: Hint) -> Stream:
         if all(one.params.get(OPTIONAL) is True for one in steps):

@@ -67,19 +67,19 @@ def check(code: bytes) -> None:
     foreign = [f"{one.module}.{one.name}" for one in module.imports]
     if foreign:
         raise BadUpload(f"WebAssembly imports `{foreign[0]}`, expected no imports")
-    found: dict[str, Any] = {one.name: one.type for one in module.exports}
-    if not isinstance(found.get("memory"), wasmtime.MemoryType):
+    exports: dict[str, Any] = {one.name: one.type for one in module.exports}
+    if not isinstance(exports.get("memory"), wasmtime.MemoryType):
         raise BadUpload("WebAssembly exports no `memory`")
     for name, wanted in _FUNCTIONS.items():
-        if name in found or name != "start":
-            _check_function(name, found.get(name), wanted)
+        if name in exports or name != "start":
+            _check_function(name, exports.get(name), wanted)
 
 
-def _check_function(name: str, found: Any, wanted: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
+def _check_function(name: str, function: Any, wanted: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
     shape = f"({', '.join(wanted[0])}) -> {wanted[1][0]}"
-    if not isinstance(found, wasmtime.FuncType):
+    if not isinstance(function, wasmtime.FuncType):
         raise BadUpload(f"WebAssembly exports no function `{name}{shape}`")
-    types = tuple(map(str, found.params)), tuple(map(str, found.results))
+    types = tuple(map(str, function.params)), tuple(map(str, function.results))
     if types != wanted:
         raise BadUpload(f"function `{name}` is ({', '.join(types[0])}) -> {', '.join(types[1])}, expected {shape}")
 

@@ -68,18 +68,18 @@ class WasmTeam(SandboxTeam):
 
     def _try(self, step: Step) -> None:
         """See how much it computes; failing on bytes that are none of its own is no fault."""
-        one = WasmInstance(self, step, "", self._modules.engine, self._modules.get(step.code))
+        instance = WasmInstance(self, step, "", self._modules.engine, self._modules.get(step.code))
         try:
-            one.start()
-            one.feed(_TRIAL)
-            one.finish()
+            instance.start()
+            instance.feed(_TRIAL)
+            instance.finish()
         except SandboxFault:
-            one.close()
+            instance.close()
 
-    def register(self, one: type[IsolatedFilter]) -> None:
-        self._classes[one.upload.sha256] = one
-        if one.upload.sha256 in self._heavy:
-            one.heavy = True
+    def register(self, filter_class: type[IsolatedFilter]) -> None:
+        self._classes[filter_class.upload.sha256] = filter_class
+        if filter_class.upload.sha256 in self._heavy:
+            filter_class.heavy = True
 
     def mark_heavy(self, sha256: str) -> None:
         """From now on that code is ``heavy``."""
@@ -154,7 +154,7 @@ class WasmInstance(Stream):
         return rest
 
     def close(self) -> None:
-        """No more calls."""
+        """Close the instance; no more calls."""
         if self.taken >= len(_TRIAL) and self._used > _HEAVY * self.taken:
             self._team.mark_heavy(self._step.code)
         self._hold(0)
@@ -224,7 +224,7 @@ class WasmSession(Pipe, Session):
 
 
 def _reason(error: Exception, fuel: int) -> str:
-    """What happened, in our words: traps carry a trace of the module's own names."""
+    """The reason of a trap in our words: traps carry a trace of the module's own names."""
     if not fuel:
         return "took too much processor time"
     code = error.trap_code if isinstance(error, wasmtime.Trap) else None

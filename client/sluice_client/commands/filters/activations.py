@@ -55,11 +55,11 @@ class SetActivation(crud.UpdateResource, resource=ACTIVATION, words="activation 
 
     examples = ("scan --timeout 5",)
 
-    def unchanged(self, found: Data) -> dict[str, Any]:
+    def unchanged(self, registered: Data) -> dict[str, Any]:
         """The controller takes a whole one, and our own call is nothing to go on from."""
-        before = found["activation"]
+        before = registered["activation"]
         kept = {name: before[name] for name in ("url", "undo", "timeout")} if before["federated"] else {}
-        return {**kept, **{name: found[name] for name in ("help", "parameters")}} if before["service"] else kept
+        return {**kept, **{name: registered[name] for name in ("help", "parameters")}} if before["service"] else kept
 
 
 class DeleteActivation(crud.DeleteResources, resource=ACTIVATION, words="activation delete"):

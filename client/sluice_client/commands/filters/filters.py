@@ -168,10 +168,10 @@ class ShowRollout(ShowCommand, words="filter rollout show"):
         """The filter, once its code is everywhere if that is watched."""
         if watch := Watch.from_options(self, args):
             return watch.until_rolled_out(self.client, args.keyword)
-        found = self.client.filter(args.keyword)
-        if found["rollout"] is None:
+        shown = self.client.filter(args.keyword)
+        if shown["rollout"] is None:
             raise ClientError(f"filter `{args.keyword}` is {INSTALLED}")
-        return found
+        return shown
 
 
 class DeleteFilter(crud.DeleteResources, resource=FILTER, words="filter delete", earlier="filter unregister"):
@@ -218,22 +218,22 @@ class UndeployFilter(EachCommand, words="filter undeploy"):
 
 def fields_of(args: Namespace) -> dict[str, Any]:
     """The description that options give: those of the file, and over them what the command line says."""
-    found = read_description(args.description) if args.description else {}
+    description = read_description(args.description) if args.description else {}
     words = {name: getattr(args, name) for name in ("environment", "language", "main", "reverse", "self_service")}
-    found |= {name: value for name, value in {**words, "help": args.help_text}.items() if value is not None}
+    description |= {name: value for name, value in {**words, "help": args.help_text}.items() if value is not None}
     if args.capabilities:
-        found["capabilities"] = {**found.get("capabilities", {}), **args.capabilities}
+        description["capabilities"] = {**description.get("capabilities", {}), **args.capabilities}
     if args.parameter:
-        found["parameters"] = [_json(one, "`--parameter`") for one in args.parameter]
-    return found
+        description["parameters"] = [_json(one, "`--parameter`") for one in args.parameter]
+    return description
 
 
 def read_description(path: str) -> dict[str, Any]:
     """The object in the JSON file at ``path``."""
-    found = _json(Path(path).read_text(encoding="utf-8"), f"`{path}`")
-    if not isinstance(found, dict):
+    description = _json(Path(path).read_text(encoding="utf-8"), f"`{path}`")
+    if not isinstance(description, dict):
         raise ClientError(f"`{path}` holds no object, expected the description of a filter")
-    return found
+    return description
 
 
 def _json(text: str, where: str) -> Any:

@@ -95,13 +95,13 @@ class MeasurePool(OrderCommand, words="volume calibrate"):
 
     def fetch(self, args: Namespace) -> Data:
         """The operation, ended if that is waited for."""
-        found = super().fetch(args)
-        others = found["data"].get("attached_volumes")
+        operation = super().fetch(args)
+        others = operation["data"].get("attached_volumes")
         if others:
             self.say(
                 f"other volumes of the pool that are attached: {others}; what they moved is missing in the figures"
             )
-        return found
+        return operation
 
 
 class CalibratePool(ShowCommand, words="volume pool calibrate", calls="calibrate_pool"):

@@ -55,7 +55,7 @@ class FeasibleRates:
 
     @classmethod
     def within(cls, sides: Sequence[SideParts], rates: Sequence[FloatArray], most: FloatArray) -> FeasibleRates:
-        """What both sides carry of ``rates``, at most (flows,) ``most`` of each flow."""
+        """The feasible rates for ``rates`` on both sides, at most (flows,) ``most`` of each flow."""
         share = np.minimum(most, np.minimum(*map(carried_payload, sides, rates)))
         return cls(sides, share, [trim_to_share(*each, share) for each in zip(sides, rates, strict=True)])
 
@@ -65,7 +65,7 @@ class FeasibleRates:
         return [np.maximum(place.capacity - place.per_node(given), 0.0) for place, given in both]
 
     def fill(self, most: FloatArray, pull: FloatArray, tenant: IntArray, bound: FloatArray) -> None:
-        """Give free capacity away until (flows,) ``most`` and (tenants,) ``bound`` are reached or paths are full.
+        """Assign free capacity until (flows,) ``most`` and (tenants,) ``bound`` are reached or paths are full.
 
         :param pull: (flows,) nodes offer their free capacity in proportion to it
         """

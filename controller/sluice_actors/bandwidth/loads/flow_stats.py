@@ -117,7 +117,7 @@ class FlowStats:
         return FlowStats(flow_sides[stay], values[:, stay])
 
 
-def _merged(one: FlowStats, other: FlowStats) -> FlowStats:
-    flow_sides = np.concatenate((one.flow_sides, other.flow_sides))
+def _merged(first: FlowStats, other: FlowStats) -> FlowStats:
+    flow_sides = np.concatenate((first.flow_sides, other.flow_sides))
     order = np.argsort(flow_sides, kind="stable")
-    return FlowStats(flow_sides[order], np.concatenate((one.values, other.values), axis=1)[:, order])
+    return FlowStats(flow_sides[order], np.concatenate((first.values, other.values), axis=1)[:, order])

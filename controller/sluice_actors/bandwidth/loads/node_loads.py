@@ -218,11 +218,11 @@ class LoadTable:
 
     def indexes(self, method: str, side: str) -> IntArray:
         """Positions in ``stats`` of the entries of one method on one side."""
-        found = self._indexes.get((method, side))
-        if found is None:
+        places = self._indexes.get((method, side))
+        if places is None:
             here = self.stats.flow_sides % METHOD_SIDES == method_side(method, side)
-            found = self._indexes[method, side] = np.flatnonzero(here)
-        return found
+            places = self._indexes[method, side] = np.flatnonzero(here)
+        return places
 
     def per_node(self, method: str, side: str, values: FloatArray) -> FloatArray:
         """(nodes,) sums of (stats,) ``values`` of one method on one side."""

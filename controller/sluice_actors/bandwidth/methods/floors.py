@@ -173,7 +173,7 @@ def _leftover(here: _Side, there: _Side) -> FloatArray:
 def _flow_ceilings(allocation: MethodAllocation) -> FloatArray:
     """(flows,) ceilings; a tenant's ceiling is split among its flows in proportion to their shares."""
     flows, bounds = allocation.demands.flows, allocation.demands.bounds
-    found = allocation.demands.per_flow("ceiling")
+    ceilings = allocation.demands.per_flow("ceiling")
     sums = dict.fromkeys(bounds, 0.0)
     shares = allocation.share.tolist()
     for demand, share in zip(flows, shares, strict=True):
@@ -182,8 +182,8 @@ def _flow_ceilings(allocation: MethodAllocation) -> FloatArray:
     for demand, share in zip(flows, shares, strict=True):
         bound, total = bounds.get(demand.flow.account, math.inf), sums.get(demand.flow.account, 0.0)
         if math.isfinite(bound):
-            found[demand.index] = min(found[demand.index], bound * share / total if total > 0 else bound)
-    return found
+            ceilings[demand.index] = min(ceilings[demand.index], bound * share / total if total > 0 else bound)
+    return ceilings
 
 
 def _add_other_side(allocation: MethodAllocation, there: _Side) -> None:

@@ -31,19 +31,19 @@ def node_floor_demand(parts: FlowParts, value: FloatArray, groups: IntArray, wai
     """
     value = value[parts.flow]
     index = np.flatnonzero(value > 0)
-    found = np.zeros(len(parts.flow))
+    wanted_floors = np.zeros(len(parts.flow))
     if not len(index):
-        return found
+        return wanted_floors
     node, stats = parts.node[index], parts.stats.select(index)
     keys, flow_node = np.unique(groups[parts.flow[index]] * (int(node.max()) + 1) + node, return_inverse=True)
     wants = np.maximum(stats.moved, stats.mean_moved) * GROWTH_ROOM + CHUNK
     if waits:
         wants = np.where(np.maximum(stats.waiting, stats.mean_waiting) > MIN_WAITING, np.inf, wants)
     weights = np.maximum(stats.open, SMALL_WEIGHT)
-    found[index] = value[index] * water_fill_groups(
+    wanted_floors[index] = value[index] * water_fill_groups(
         flow_node, weights, wants / value[index], np.ones(len(keys), dtype=bool)
     )
-    return found
+    return wanted_floors
 
 
 def allocate_above_node_floors(problem: AllocationProblem, least: FloatArray) -> MaxMinAllocation:

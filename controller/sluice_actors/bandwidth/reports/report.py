@@ -118,19 +118,19 @@ def device_rows(
 def _shares(table: LoadTable, node: IntArray, places: IntArray, assigned: Mapping[str, FlowNodeValues]) -> FloatArray:
     """What may move at each of ``places`` on its node."""
     keys, methods = table.keys(node, places), places % METHOD_SIDES // len(SIDES)
-    found = np.full(len(places), UNTHROTTLED)
+    shares = np.full(len(places), UNTHROTTLED)
     for number, method in enumerate(METHODS):
         which = np.flatnonzero(methods == number)
-        found[which] = assigned[method].get(keys[which], UNTHROTTLED)
-    return np.where(np.isinf(found), UNTHROTTLED, found)
+        shares[which] = assigned[method].get(keys[which], UNTHROTTLED)
+    return np.where(np.isinf(shares), UNTHROTTLED, shares)
 
 
 def _promised(table: LoadTable, made: Allocations) -> BoolArray:
     """(all flows,) true for those with an objective."""
-    found = np.zeros(len(table.flow_index.flows), dtype=bool)
+    promised = np.zeros(len(table.flow_index.flows), dtype=bool)
     of_them = (one.flow for divided in made.values() for one in divided.demands.flows if not one.objectives.is_empty)
-    found[[table.flow_index.number(flow) for flow in of_them]] = True
-    return found
+    promised[[table.flow_index.number(flow) for flow in of_them]] = True
+    return promised
 
 
 def _chosen(places: IntArray, worth: FloatArray) -> IntArray:
@@ -164,23 +164,23 @@ def object_rows(table: LoadTable, heard: BoolArray) -> tuple[list[Row], int]:
     return [{"node": node.name, **moved._asdict()} for node, moved in shown], omitted
 
 
-def _flow(one: FlowDemand, divided: MethodAllocation, measured: float) -> Row:
-    share, met, short = (float(column[one.index]) for column in (divided.share, divided.met, divided.short))
-    own, bound = one.objectives.own, one.objectives.bound
-    short = short if short > TOLERANCE * one.floor else 0.0
-    floor = max(one.floor, one.promised)
+def _flow(demand: FlowDemand, divided: MethodAllocation, measured: float) -> Row:
+    share, met, short = (float(column[demand.index]) for column in (divided.share, divided.met, divided.short))
+    own, bound = demand.objectives.own, demand.objectives.bound
+    short = short if short > TOLERANCE * demand.floor else 0.0
+    floor = max(demand.floor, demand.promised)
     ceiling = min((limit.ceiling for limit in (own, bound) if limit is not None and limit.ceiling), default=0.0)
     return {
-        **one.flow._asdict(),
+        **demand.flow._asdict(),
         "floor": floor,
         "ceiling": ceiling,
         "share": share if math.isfinite(share) else UNTHROTTLED,
         "measured": measured,
-        "waiting": one.waiting,
+        "waiting": demand.waiting,
         "active": True,
-        "met": floor - short if one.promised else met,
+        "met": floor - short if demand.promised else met,
         "short": short,
-        "policies": list(one.objectives.policies),
+        "policies": list(demand.objectives.policies),
         **asked_rates(own),
     }
 

@@ -28,7 +28,7 @@ class ReportWriter:
         self.reports: tuple[BandwidthReport, IdleFlowReport] | None = None
 
     def put(self, reports: tuple[BandwidthReport, IdleFlowReport]) -> None:
-        """Have ``reports`` written next."""
+        """Queue ``reports`` as the next ones to be written."""
         self.reports = reports
         self._new.set()
 

@@ -150,7 +150,7 @@ def floor_shortfall(
 
     :param lacking: method → :func:`overcommitment`
     """
-    found: dict[str, dict[str, float]] = {}
+    missing: dict[str, dict[str, float]] = {}
     for method, allocation in allocations.items():
         part = lacking.get(method, 0.0)
         terms = idle[method].terms() if part > TOLERANCE else {}
@@ -165,8 +165,8 @@ def floor_shortfall(
                     _add(now, own, short)
         for policy, parameter in {**later, **now}:
             key = policy, parameter
-            found.setdefault(policy, {})[parameter] = max(later.get(key, 0.0), now.get(key, 0.0))
-    return {policy: found[policy] for policy in sorted(found)}
+            missing.setdefault(policy, {})[parameter] = max(later.get(key, 0.0), now.get(key, 0.0))
+    return {policy: missing[policy] for policy in sorted(missing)}
 
 
 def _add(sums: dict[tuple[str, str], float], own: Objective, missing: float) -> None:

@@ -82,12 +82,12 @@ def _rates(name: str, text: str, labels: tuple[str, ...], whats: tuple[str, ...]
     merged: dict[tuple[str, ...], dict[str, float | None]] = {}
     for row in rows:
         key = tuple(_label(row, label) for label in labels)
-        one = merged.get(key)
-        merged[key] = {what: row[what] if one is None else _sum(one[what], row[what]) for what in whats}
+        sums = merged.get(key)
+        merged[key] = {what: row[what] if sums is None else _sum(sums[what], row[what]) for what in whats}
     family = GaugeMetricFamily(name, text, labels=(*labels, "what"))
-    for key, one in merged.items():
-        for what, value in one.items():
-            if _applies(what, one) and value is not None:
+    for key, sums in merged.items():
+        for what, value in sums.items():
+            if _applies(what, sums) and value is not None:
                 family.add_metric((*key, what), value)
     return family
 

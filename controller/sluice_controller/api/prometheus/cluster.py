@@ -57,14 +57,14 @@ class ClusterCollector(Collector):
         """Called for each exposition."""
         up = GaugeMetricFamily("sluice_redis_up", "whether Redis answers")
         try:
-            found = [*self._policies(), *self._nodes(), *self._hosts(), self._bandwidth()]
+            families = [*self._policies(), *self._nodes(), *self._hosts(), self._bandwidth()]
         except PeerError:
             up.add_metric([], 0)
             yield up
             return
         up.add_metric([], 1)
         yield up
-        yield from found
+        yield from families
 
     def _policies(self) -> Iterator[Metric]:
         contents = self._backend.policy_cache.contents()
@@ -102,10 +102,10 @@ class ClusterCollector(Collector):
         family = GaugeMetricFamily(
             "sluice_bandwidth_bytes_per_second", "payload that a side of a node moves, may and can move", labels=labels
         )
-        for one in report_tables.nodes(nodes.current_report(self._backend)).rows.values():
+        for row in report_tables.nodes(nodes.current_report(self._backend)).rows.values():
             for what in _BANDWIDTHS:
-                if one[what] is not None:
-                    family.add_metric([one["node"], one["side"], one["method"], what], one[what])
+                if row[what] is not None:
+                    family.add_metric([row["node"], row["side"], row["method"], what], row[what])
         return family
 
 

@@ -41,17 +41,19 @@ class LocalitySerializer(Serializer):
     locations = LocationSerializer(many=True)
 
     @classmethod
-    def render_in(cls, swift_dir: str, found: Locality, **path: str) -> dict[str, Any]:
+    def render_in(cls, swift_dir: str, locality: Locality, **path: str) -> dict[str, Any]:
         """Where an object is, with what the files in ``swift_dir`` say of it, if there are any."""
-        policy = placement.storage_policy(swift_dir, found.policy_index) if swift_dir else None
-        devices = placement.devices(swift_dir, found.policy_index) if swift_dir else {}
+        policy = placement.storage_policy(swift_dir, locality.policy_index) if swift_dir else None
+        devices = placement.devices(swift_dir, locality.policy_index) if swift_dir else {}
         locations = []
-        for one in found.locations:
-            device = devices.get((one.address, one.port, one.device))
+        for location in locality.locations:
+            device = devices.get((location.address, location.port, location.device))
             told = {name: device and getattr(device, name) for name in _OF_DEVICES}
-            locations.append(LocationSerializer.render(one, fragment=policy and policy.fragment(one.number), **told))
+            locations.append(
+                LocationSerializer.render(location, fragment=policy and policy.fragment(location.number), **told)
+            )
         told = {name: policy and getattr(policy, name) for name in ("type", "needed")}
-        return cls.render(found, **path, storage_policy=policy and policy.name, **told, locations=locations)
+        return cls.render(locality, **path, storage_policy=policy and policy.name, **told, locations=locations)
 
 
 #: What the rings say of a device.
@@ -103,12 +105,14 @@ class VolumeLocalitySerializer(Serializer):
     warnings = s.ListField(child=s.CharField(), help_text="why something is not known")
 
 
-def _osds(found: RbdLocality | None) -> list[dict[str, Any]]:
-    if found is None:
+def _osds(locality: RbdLocality | None) -> list[dict[str, Any]]:
+    if locality is None:
         return []
     return [
-        OsdSerializer.render(one, objects=round(one.share * found.objects), primary=round(one.primary * found.objects))
-        for one in found.osds
+        OsdSerializer.render(
+            one, objects=round(one.share * locality.objects), primary=round(one.primary * locality.objects)
+        )
+        for one in locality.osds
     ]
 
 

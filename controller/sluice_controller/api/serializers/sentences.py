@@ -123,15 +123,15 @@ class ConditionSerializer(Serializer):
     @classmethod
     def render_conditions(cls, plan: Plan, catalogue: Catalogue) -> list[dict[str, Any]]:
         """The clauses of the condition of ``plan`` that are about metrics."""
-        found = []
+        conditions = []
         for clause in metric_clauses(plan.condition):
             metric = catalogue.metric(clause.reading.metric)
             level, path = plan.measured_at(clause.reading)
             unit = metric.unit if metric else ""
-            found.append(
+            conditions.append(
                 cls.render(clause, metric=clause.reading.metric, level=level, path=path, value=clause.limit, unit=unit)
             )
-        return found
+        return conditions
 
 
 class SentenceSerializer(Serializer):

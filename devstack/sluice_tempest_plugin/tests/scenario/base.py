@@ -51,11 +51,11 @@ class BaseScenarioTest(BaseSluiceTest):
 
     def stored_sizes(self, container: str, name: str) -> list[int]:
         """Bytes of each replica that is stored of an object, as the object servers say them."""
-        found = self.admin.show_locality(account=self.account, container=container, object_name=name)
-        headers = {"X-Backend-Storage-Policy-Index": str(found["storage_policy_index"])}
+        locality = self.admin.show_locality(account=self.account, container=container, object_name=name)
+        headers = {"X-Backend-Storage-Policy-Index": str(locality["storage_policy_index"])}
         connection = http.ClosingHttp()
         sizes = []
-        for one in found["locations"]:
+        for one in locality["locations"]:
             response, _ = connection.request(one["url"], "HEAD", headers=headers)
             if response.status == 200:
                 sizes.append(int(response["content-length"]))

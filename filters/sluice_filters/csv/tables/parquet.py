@@ -143,7 +143,7 @@ class _Sink(io.RawIOBase):
         return len(piece)
 
     def drain(self) -> bytes:
-        """What was written since the last call."""
+        """Return the bytes written since the last call."""
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
 

@@ -99,7 +99,7 @@ class CastellanKeys(WatchedKeys):
         return problems
 
     def _ask(self, conf: cfg.ConfigOpts, names: list[tuple[str, str]], problems: list[str]) -> None:
-        """Put secrets where they are looked for, each when it comes."""
+        """Ask for secrets and put each where it is looked for, when it comes."""
         try:
             manager = self._connect(conf)
             context = credential_factory(conf)

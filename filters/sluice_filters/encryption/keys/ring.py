@@ -125,7 +125,7 @@ def _signature(path: Path) -> tuple[int, ...]:
     :raises KeySourceError: when there is no such file
     """
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError as error:
         raise KeySourceError(error.strerror or str(error)) from error
-    return found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode
+    return status.st_mtime_ns, status.st_ino, status.st_size, status.st_mode

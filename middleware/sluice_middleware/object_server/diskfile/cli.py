@@ -66,15 +66,15 @@ class DeviceReport:
     reasons: Counter[str] = field(default_factory=Counter)
     named: list[FileReport] = field(default_factory=list)
 
-    def add(self, found: FileReport) -> None:
+    def add(self, file: FileReport) -> None:
         """Count one file."""
-        self.states[found.state] += 1
-        if found.stored is not None:
-            self.filters["+".join(found.stored.filters()) or "unknown"] += 1
-        if found.reason:
-            self.reasons[f"{found.state}: {found.reason}"] += 1
+        self.states[file.state] += 1
+        if file.stored is not None:
+            self.filters["+".join(file.stored.filters()) or "unknown"] += 1
+        if file.reason:
+            self.reasons[f"{file.state}: {file.reason}"] += 1
             if len(self.named) < _MOST_NAMED:
-                self.named.append(found)
+                self.named.append(file)
 
     def left(self) -> int:
         """Files that are still transformed, as far as anybody can say."""
@@ -190,10 +190,10 @@ def _name(devices: Sequence[Path], tools: DiskFilters, header: str) -> int:
 
 def _show(paths: Sequence[Path], tools: DiskFilters) -> int:
     for path in paths:
-        found = inspect(path, tools)
-        if found.state == GONE:
+        report = inspect(path, tools)
+        if report.state == GONE:
             raise OptionError(f"there is no file `{path}`")
-        stored = None if found.stored is None else json.loads(found.stored.encode())
-        known = {"path": str(path), "state": found.state, "reason": found.reason, "stored": stored}
-        print(json.dumps({**known, "metadata": dict(found.metadata or {})}, indent=2, sort_keys=True))
+        stored = None if report.stored is None else json.loads(report.stored.encode())
+        known = {"path": str(path), "state": report.state, "reason": report.reason, "stored": stored}
+        print(json.dumps({**known, "metadata": dict(report.metadata or {})}, indent=2, sort_keys=True))
     return 0

@@ -65,7 +65,7 @@ class DecodedFile:
         return self._file.fileno()
 
     def decode_inline(self) -> None:
-        """From now on whoever reads has a thread: decode there."""
+        """Decode in the caller from now on, since each reader has a thread."""
         self._run = operator.call
 
     def tell(self) -> int:
@@ -73,7 +73,7 @@ class DecodedFile:
         return self._position
 
     def check_thread(self) -> None:
-        """No thread reads it: nothing to look for."""
+        """Do nothing: no thread reads it."""
 
     def seek(self, offset: int, stop: int | None = None) -> int:
         """Go to a plain offset; reading is expected to end at ``stop``, but may go on."""
@@ -103,7 +103,7 @@ class DecodedFile:
         self._file.close()
 
     def drop_cache(self, least: int = _DROP) -> None:
-        """Let the kernel forget what was read, once it is as much as ``least``."""
+        """Drop from the page cache what was read, once it is as much as ``least``."""
         if self._read_to - self._read_from >= least:
             drop_buffer_cache(self._file.fileno(), self._read_from, self._read_to - self._read_from)
             self._read_from = self._read_to
@@ -120,7 +120,7 @@ class DecodedFile:
 
     def _collect(self) -> bytes:
         """Some plain bytes, no further than the expected end; empty at the end of the file."""
-        found: list[bytes] = []
+        pieces: list[bytes] = []
         place = self._position
         while place - self._position < _BATCH:
             if self._pieces is None:
@@ -133,9 +133,9 @@ class DecodedFile:
                 if place >= self._size or (place >= self._stop and place > self._position):
                     break
                 continue
-            found.append(piece)
+            pieces.append(piece)
             place += len(piece)
-        return found[0] if len(found) == 1 else b"".join(found)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _decode(self, start: int, stop: int) -> Iterator[bytes]:
         """The plain bytes ``[start, stop)``, and an error when they are not as many."""

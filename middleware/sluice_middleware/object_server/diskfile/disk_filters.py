@@ -84,10 +84,10 @@ class DiskFilters:
     @cached_property
     def _installed(self) -> hosting.InstalledFilters:
         lent = HostServices(keys=self._keys)
-        found = load_filters(self.failures, lent)
+        filters = load_filters(self.failures, lent)
         for name, reason in self.failures.items():
             self._logger.error("sluice: plugin `%s` is left out: %s", name, reason)
-        return hosting.InstalledFilters(found, self.options, self._logger, PREFIX, lent)
+        return hosting.InstalledFilters(filters, self.options, self._logger, PREFIX, lent)
 
     @property
     def filters(self) -> dict[str, type[Filter]]:
@@ -135,10 +135,10 @@ class DiskFilters:
         try:
             self._look_for(map(_wanted, stored.records))
             faults = missing(stored.records, self.filters)
-            for one in stored.records if not faults else ():
-                known = self.filters[one["f"]]
+            for record in stored.records if not faults else ():
+                known = self.filters[record["f"]]
                 if known.team is None:  # nobody enters a sandbox for a question
-                    known().decoder(one["r"])
+                    known().decoder(record["r"])
         except CorruptData:
             return ""  # reading will find it
         except SluiceError as error:

@@ -120,10 +120,10 @@ class DiskFileMixin(BaseDiskFile):  # type: ignore[misc]
         return stored
 
     @staticmethod
-    def _check_plain_size(stored: StoredMetadata, found: Mapping[str, Any]) -> None:
+    def _check_plain_size(stored: StoredMetadata, metadata: Mapping[str, Any]) -> None:
         size = stored.plain_size()
-        if size is not None and str(size) != str(found.get("Content-Length")):
-            raise CorruptData(f"metadata content-length {found.get('Content-Length')}, `{size}` by entry `{ENTRY}`")
+        if size is not None and str(size) != str(metadata.get("Content-Length")):
+            raise CorruptData(f"metadata content-length {metadata.get('Content-Length')}, `{size}` by entry `{ENTRY}`")
 
     def _verify_data_file(self, data_file: str, fp: Any, current_time: float | None) -> int:
         """As of Swift's disk file, which compares the size in the metadata with the file's; takes off our entry."""
@@ -181,11 +181,11 @@ class ManagerMixin(BaseDiskFileManager):  # type: ignore[misc]
     ) -> Iterator[tuple[str, Any]]:
         """As of Swift's manager, what cannot be read here at the end."""
         last = []
-        for found in super().yield_hashes(device, partition, policy, suffixes, **kwargs):
-            if self._is_readable(device, partition, policy, found[0]):
-                yield found
+        for suffix_hashes in super().yield_hashes(device, partition, policy, suffixes, **kwargs):
+            if self._is_readable(device, partition, policy, suffix_hashes[0]):
+                yield suffix_hashes
             else:
-                last.append(found)
+                last.append(suffix_hashes)
         yield from last
 
     def check_ready(self) -> None:
@@ -197,7 +197,7 @@ class ManagerMixin(BaseDiskFileManager):  # type: ignore[misc]
             raise Refused(waiting)
 
     def report_skipped(self, path: str, reason: str) -> None:
-        """A file was not audited; told for the 1st, 10th, 100th … of each reason."""
+        """Report that a file was not audited, for the 1st, 10th, 100th … of each reason."""
         count = self._skipped[reason] = self._skipped.get(reason, 0) + 1
         self.logger.increment("sluice.not_audited")
         if str(count).strip("0") == "1":

@@ -57,7 +57,7 @@ class AgentRegistration(AgentConnection):
         self._worker = worker_name()
 
     def tick(self) -> None:
-        """Connect and say hello unless that was done, the agent is still there, and nothing new can be told."""
+        """Connect and say hello, unless that was done, the agent is still there, and there is nothing new."""
         if self._tools.refresh():
             self.disconnect()
         if self._socket is not None and not self._is_alive(self._socket):
@@ -92,7 +92,7 @@ _registrations: dict[tuple[int, int, str], AgentRegistration] = {}
 
 
 def register(tools: DiskFilters, logger: Logger) -> NodeReadiness:
-    """Make this process known, once for all of its managers; what its agent says of the node."""
+    """Register this process, once for all of its managers; return what its agent says of the node."""
     path = tools.options["sluice_agent_socket"]
     if not path:
         return NodeReadiness(None)

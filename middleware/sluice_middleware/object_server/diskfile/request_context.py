@@ -85,8 +85,8 @@ def parse_steps(value: str) -> tuple[TransformStep, ...]:
     return tuple(_step(one, value) for one in steps)
 
 
-def _step(one: Any, value: str) -> TransformStep:
-    match one:
-        case {"f": str(keyword), "v": int(version)} if isinstance(one.get("p", {}), dict):
-            return TransformStep(keyword, version, one.get("p", {}))
-    raise DecodeError(f"object metadata `{sysmeta.NODE}` holds no filter: `{one!r}`", value.encode())
+def _step(step: Any, value: str) -> TransformStep:
+    match step:
+        case {"f": str(keyword), "v": int(version)} if isinstance(step.get("p", {}), dict):
+            return TransformStep(keyword, version, step.get("p", {}))
+    raise DecodeError(f"object metadata `{sysmeta.NODE}` holds no filter: `{step!r}`", value.encode())

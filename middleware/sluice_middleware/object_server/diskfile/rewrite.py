@@ -80,10 +80,10 @@ def rewrite(path: Path, tools: DiskFilters, pace: Callable[[int], None] = lambda
     except FileNotFoundError:
         return FileReport(path, GONE)
     with file:
-        found = _inspect(path, file, tools)
-        if found.state != TRANSFORMED:
-            return found
-        return _replace(found, file, tools, pace)
+        report = _inspect(path, file, tools)
+        if report.state != TRANSFORMED:
+            return report
+        return _replace(report, file, tools, pace)
 
 
 def _inspect(path: Path, file: BinaryIO, tools: DiskFilters) -> FileReport:
@@ -102,39 +102,39 @@ def _inspect(path: Path, file: BinaryIO, tools: DiskFilters) -> FileReport:
     return FileReport(path, UNREADABLE if fault else TRANSFORMED, fault, stored, known)
 
 
-def _replace(found: FileReport, file: BinaryIO, tools: DiskFilters, pace: Callable[[int], None]) -> FileReport:
+def _replace(report: FileReport, file: BinaryIO, tools: DiskFilters, pace: Callable[[int], None]) -> FileReport:
     before = os.fstat(file.fileno())
-    descriptor, fresh = tempfile.mkstemp(prefix="sluice-unwind-", dir=_temporary(found.path))
+    descriptor, fresh = tempfile.mkstemp(prefix="sluice-unwind-", dir=_temporary(report.path))
     try:
         try:
-            _copy(found, file, descriptor, tools, pace)
+            _copy(report, file, descriptor, tools, pace)
         except (SluiceError, Unreadable) as error:
-            return FileReport(found.path, UNREADABLE, str(error), found.stored, found.metadata)
+            return FileReport(report.path, UNREADABLE, str(error), report.stored, report.metadata)
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            return FileReport(found.path, DAMAGED, str(error), found.stored, found.metadata)
+            return FileReport(report.path, DAMAGED, str(error), report.stored, report.metadata)
         os.fchmod(descriptor, before.st_mode & 0o7777)
         os.fchown(descriptor, before.st_uid, before.st_gid)
         os.utime(descriptor, ns=(before.st_atime_ns, before.st_mtime_ns))
         os.fsync(descriptor)
-        done = _swap(fresh, found.path, before.st_ino)
-        return FileReport(found.path, REWRITTEN if done else GONE, "", found.stored, found.metadata)
+        done = _swap(fresh, report.path, before.st_ino)
+        return FileReport(report.path, REWRITTEN if done else GONE, "", report.stored, report.metadata)
     finally:
         os.close(descriptor)
         os.unlink(fresh)
 
 
-def _copy(found: FileReport, file: BinaryIO, target: int, tools: DiskFilters, pace: Callable[[int], None]) -> None:
+def _copy(report: FileReport, file: BinaryIO, target: int, tools: DiskFilters, pace: Callable[[int], None]) -> None:
     """
     :raises OSError: EIO when the plain bytes are not what the metadata say
     """
-    assert found.stored is not None
-    assert found.metadata is not None
-    known = found.metadata
+    assert report.stored is not None
+    assert report.metadata is not None
+    known = report.metadata
     size = int(known["Content-Length"])
     account = str(known.get("name", "")).lstrip("/").partition("/")[0]
-    plain = DecodedFile(file, found.stored, size, tools, Hint(account=account), threads=False)
+    plain = DecodedFile(file, report.stored, size, tools, Hint(account=account), threads=False)
     etag = hashlib.md5(usedforsecurity=False)
     while piece := plain.read(_PIECE):
         etag.update(piece)
@@ -148,7 +148,7 @@ def _copy(found: FileReport, file: BinaryIO, target: int, tools: DiskFilters, pa
 
 
 def _swap(fresh: str, path: Path, inode: int) -> bool:
-    """Give ``fresh`` the name of the file with ``inode``; False when that has gone."""
+    """Rename ``fresh`` over the file with ``inode``; return False when that has gone."""
     try:
         _exchange(fresh, path)
         if os.stat(fresh).st_ino != inode:
@@ -164,13 +164,13 @@ def _swap(fresh: str, path: Path, inode: int) -> bool:
     return True
 
 
-def _exchange(one: str, other: Path) -> None:
+def _exchange(name: str, other: Path) -> None:
     """Exchange two names in one step.
 
     :raises OSError: FileNotFoundError when there is no ``other``
     """
     library = ctypes.CDLL(None, use_errno=True)
-    if library.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE):
+    if library.renameat2(_AT_FDCWD, os.fsencode(name), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), str(other))
 

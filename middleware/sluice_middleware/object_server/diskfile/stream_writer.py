@@ -41,7 +41,7 @@ class StreamWriterMixin(BaseDiskFileWriter):  # type: ignore[misc]
     _deferred: Callable[[], Any] | None = None
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes; an error may be that of some before."""
+        """Queue the next bytes; an error may be that of earlier ones."""
         if self._thread is None and (self._upload_size < self._plain or not self._join()):
             super().write(chunk)
             return

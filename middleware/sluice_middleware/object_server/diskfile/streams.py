@@ -109,13 +109,13 @@ class StreamFile:
         return data
 
     def check_thread(self) -> None:
-        """To be told after each step: a thread may be wanted now."""
+        """Called after each step: a thread may be wanted now."""
         if "read" in self.__dict__ and self._streams.wants_threads():
             del self.__dict__["read"]
             self._position = self._place = self._file.tell()
 
     def drop(self, offset: int, length: int) -> None:
-        """Let the kernel forget what was read; by the thread, since it may have to wait for other processors."""
+        """Drop what was read from the page cache, in the thread, since that may wait for other processors."""
         begin = max(offset - _BIGGEST_FOLIO, 0) if self._thread is not None or self._sure else offset
         forget = functools.partial(drop_buffer_cache, self.fileno(), begin, offset + length - begin)
         if self._thread is None:

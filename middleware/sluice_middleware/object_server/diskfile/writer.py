@@ -65,7 +65,7 @@ class WriterMixin(StreamWriterMixin):
     _transforming = False
 
     def set_encoder(self, encoder: ChainEncoder | None, refusal: str = "") -> None:
-        """What is to be done, or why it cannot; before ``open``."""
+        """Set the encoder, or why there can be none; called before ``open``."""
         self._transforming = True
         self._encoder = encoder
         self._refusal = refusal
@@ -136,7 +136,7 @@ class WriterMixin(StreamWriterMixin):
             del metadata[ENTRY]
 
     def _end(self) -> None:
-        """All plain bytes have come; may be told again."""
+        """End the body: all plain bytes have come; may be called again."""
         if self._ended:
             return
         self._ended = True

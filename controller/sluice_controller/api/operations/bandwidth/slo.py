@@ -31,10 +31,10 @@ _TOGETHER: Final = (
 )
 
 
-def objective_data(one: Objective, report: BandwidthReport | None) -> dict[str, Any]:
+def objective_data(objective: Objective, report: BandwidthReport | None) -> dict[str, Any]:
     """An objective."""
-    infeasible = nodes.shortfall(report, one.policy.policy.id, one.name)
-    return shapes.ObjectiveSerializer.render(one, infeasible=infeasible)
+    infeasible = nodes.shortfall(report, objective.policy.policy.id, objective.name)
+    return shapes.ObjectiveSerializer.render(objective, infeasible=infeasible)
 
 
 @operation(

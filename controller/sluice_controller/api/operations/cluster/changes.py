@@ -87,13 +87,13 @@ def show_change(view: View, request: Request, epoch: str) -> Response:
 
     The change.
     """
-    found = changes.find_change(view.backend, read_epoch(epoch))
-    known = found.differences
+    change = changes.find_change(view.backend, read_epoch(epoch))
+    known = change.differences
     differences = None if known is None else shapes.DifferenceSerializer.render_all(known)
     catalogue = view.backend.described(view.backend.policy_cache.contents())
-    assignments = StepSerializer.render_steps(found.change.puts, catalogue)
-    data = shapes.ChangeDetailSerializer.render(found.change, assignments=assignments, differences=differences)
-    return render_entry(data, found.change.epoch)
+    assignments = StepSerializer.render_steps(change.change.puts, catalogue)
+    data = shapes.ChangeDetailSerializer.render(change.change, assignments=assignments, differences=differences)
+    return render_entry(data, change.change.epoch)
 
 
 class ReplacingView(View):

@@ -66,10 +66,10 @@ def show_metric_history(view: MetricHistoryView, request: Request, metric: str) 
     url = view.backend.config.history_url
     if url and expression:
         client = open_prometheus(url)
-        found = reading.query_history(client, expression, view.backend, selection, wanted)
+        history = reading.query_history(client, expression, view.backend, selection, wanted)
     else:
-        found = reading.read_history(view.backend, selection, wanted)
-    return Response(shapes.MetricHistorySerializer.render(found))
+        history = reading.read_history(view.backend, selection, wanted)
+    return Response(shapes.MetricHistorySerializer.render(history))
 
 
 class MetricSeriesView(View):

@@ -61,10 +61,10 @@ def health(view: View, request: Request) -> Response:
 
     503 when Redis is away; a degraded cluster is still served with 200.
     """
-    found = dependency_health(view.backend)
-    status = "ok" if set(found.values()) == {"ok"} else "degraded"
-    body = {"status": status, "dependencies": found}
-    if found["redis"] == "ok":
+    health_by_service = dependency_health(view.backend)
+    status = "ok" if set(health_by_service.values()) == {"ok"} else "degraded"
+    body = {"status": status, "dependencies": health_by_service}
+    if health_by_service["redis"] == "ok":
         return Response(body)
     return Response(body, HTTPStatus.SERVICE_UNAVAILABLE, headers={"Retry-After": RETRY_AFTER})
 

@@ -74,15 +74,15 @@ class CodeView(View):
         :raises Forbidden: when the rule does not allow it
         """
 
-    def respond(self, found: RegisteredCode, new: bool = False) -> Response:
+    def respond(self, registered: RegisteredCode, new: bool = False) -> Response:
         """The answer about code."""
-        location = url_path(*self.path, found.upload.keyword) if new else ""
-        return render_entry(self.render(found), found.version, location)
+        location = url_path(*self.path, registered.upload.keyword) if new else ""
+        return render_entry(self.render(registered), registered.version, location)
 
-    def respond_settled(self, found: RegisteredCode, new: bool = False) -> Response:
+    def respond_settled(self, registered: RegisteredCode, new: bool = False) -> Response:
         """The answer about code that was changed, once it is settled."""
-        self.wait_settled(found, new)
-        return self.respond(found, new)
+        self.wait_settled(registered, new)
+        return self.respond(registered, new)
 
 
 class CodeDataView(CodeView):

@@ -27,15 +27,15 @@ class ControllerBase(base.CodeView):
 
     service, path = controllers, ("controllers",)
 
-    def render(self, found: RegisteredCode) -> dict[str, Any]:
+    def render(self, registered: RegisteredCode) -> dict[str, Any]:
         """The controller and how it fares."""
-        where = controllers.instances(self.backend).get(found.upload.keyword, [])
-        return _SHAPE.render_on(where, found.upload)
+        where = controllers.instances(self.backend).get(registered.upload.keyword, [])
+        return _SHAPE.render_on(where, registered.upload)
 
-    def wait_settled(self, found: RegisteredCode, new: bool) -> None:
+    def wait_settled(self, registered: RegisteredCode, new: bool) -> None:
         """Until actor hosts follow, or have said why not; a new one is stopped, so there is nothing to wait for."""
         if not new:
-            controllers.wait_settled(self.backend, found, self.seconds)
+            controllers.wait_settled(self.backend, registered, self.seconds)
 
 
 @operation(

@@ -68,10 +68,10 @@ class RegistrationView(base.CodeView):
                 "here, `POST /filters` registers another"
             )
 
-    def render(self, found: RegisteredCode) -> dict[str, Any]:
+    def render(self, registered: RegisteredCode) -> dict[str, Any]:
         """The registration and how far its code has come."""
-        rollout = shapes.RolloutSerializer.render(rollout_now(self.backend, found))
-        return shapes.UploadSerializer.render(found.upload, installed=False, rollout=rollout)
+        rollout = shapes.RolloutSerializer.render(rollout_now(self.backend, registered))
+        return shapes.UploadSerializer.render(registered.upload, installed=False, rollout=rollout)
 
     def authorize_native(self, request: Request, name: str) -> None:
         """Nobody touches a native filter, or one of volumes, who may not upload native code."""

@@ -124,13 +124,13 @@ def show_policy(view: View, request: Request, policy_id: str) -> Response:
 
     The policy.
     """
-    found = selectors.find_policy(view.backend, policy_id)
-    view.plan_authorizer(request)([found.cached.plan])
-    calls = activations.activation_calls(found.cached.plan, view.backend.policy_cache.contents().entries)
-    status = bandwidth_checks.bandwidth_status(view.backend, found.cached)
-    status["warnings"] += selectors.attribute_warnings(view.backend, found.cached)
-    status["warnings"] += takeovers.takeover_warnings(view.backend, found.cached)
-    data = shapes.ShownPolicySerializer.render(found, activations=calls, **status)
+    shown = selectors.find_policy(view.backend, policy_id)
+    view.plan_authorizer(request)([shown.cached.plan])
+    calls = activations.activation_calls(shown.cached.plan, view.backend.policy_cache.contents().entries)
+    status = bandwidth_checks.bandwidth_status(view.backend, shown.cached)
+    status["warnings"] += selectors.attribute_warnings(view.backend, shown.cached)
+    status["warnings"] += takeovers.takeover_warnings(view.backend, shown.cached)
+    data = shapes.ShownPolicySerializer.render(shown, activations=calls, **status)
     return render_entry(data, data["version"])
 
 

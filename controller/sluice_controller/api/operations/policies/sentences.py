@@ -46,12 +46,12 @@ def check_policies(view: View, request: Request) -> Response:
     saving = "sluice:policies:update" if replaces else "sluice:policies:create"
     data = [
         sentences.CheckedPolicySerializer.render_checked(
-            one,
+            sentence,
             catalogue,
-            activations=activations.activation_calls(one.compiled.plan, contents.entries),
-            refusal=refusal_of(request.user, saving, plan_target(one.compiled.plan, contents.uploads)),
+            activations=activations.activation_calls(sentence.compiled.plan, contents.entries),
+            refusal=refusal_of(request.user, saving, plan_target(sentence.compiled.plan, contents.uploads)),
         )
-        for one in checked
+        for sentence in checked
     ]
     return Response({"policies": data})
 

@@ -56,11 +56,11 @@ class _Groups(Resource):
 
     def declare_groups(self) -> None:
         """Declare what can be done with groups."""
-        kind, one, many = self.path[-1], self.service.level, self.service.many
+        kind, member_kind, many = self.path[-1], self.service.level, self.service.many
         self.declare_list(_LIST, f"list_{kind}", f"List groups of {many}")
         self.declare_create(_CREATE, f"create_{kind}", f"Put {many} under one name")
         self.declare_show(_SHOW, f"show_{kind}", f"Show a group's {many}")
-        update = f"Add a {one} to a group, or name all its {many} anew"
+        update = f"Add a {member_kind} to a group, or name all its {many} anew"
         self.declare_update(_UPDATE, f"update_{kind}", update, takes=self.changes)
         self.declare_delete(_DELETE, f"delete_{kind}", f"Forget a group of {many}", FORCE)
 
@@ -80,10 +80,10 @@ class _Groups(Resource):
         )
         def list_members(view: View, request: Request, group: str) -> Response:
             """A page of members."""
-            found = self.service.find(view.backend, group)
-            known = {one.path: one for one in groups.members(found.record)}
+            group_entry = self.service.find(view.backend, group)
+            known = {one.path: one for one in groups.members(group_entry.record)}
             response = render_page(view.given, "members", known, shapes.MemberSerializer.render)
-            response["ETag"] = etag(found.version)
+            response["ETag"] = etag(group_entry.version)
             return response
 
     def declare_member(self) -> None:
@@ -112,10 +112,10 @@ class _Groups(Resource):
             groups.remove_member(view.backend, self.service, group, member, request.user.name, **view.given)
             return no_content()
 
-    def render_member(self, view: View, found: Any, member: str) -> Response:
-        """The answer about a member of the group that was ``found``."""
-        one = groups.find_member(self.service, found.record, member, view.backend.catalogue)
-        return render_entry(shapes.MemberSerializer.render(one), found.version)
+    def render_member(self, view: View, group_entry: Any, member: str) -> Response:
+        """The answer about a member of the group ``group_entry``."""
+        one = groups.find_member(self.service, group_entry.record, member, view.backend.catalogue)
+        return render_entry(shapes.MemberSerializer.render(one), group_entry.version)
 
 
 for kind, shape, what in (

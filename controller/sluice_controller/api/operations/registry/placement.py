@@ -113,7 +113,7 @@ def put_placement(view: View, request: Request, account: str) -> Response:
 
     Containers that are there stay where they are; whoever creates one and names a policy gets that.
     """
-    found, new = placement.put(
+    placed, new = placement.put(
         view.backend,
         SwiftClient(settings.SLUICE),
         account_of(view.backend.native, account),
@@ -123,7 +123,7 @@ def put_placement(view: View, request: Request, account: str) -> Response:
     )
     view.wait_acknowledged(view.backend.store.head().epoch)
     status = HTTPStatus.CREATED if new else HTTPStatus.OK
-    return Response(shapes.PlacementSerializer.render(found), status, headers={"ETag": etag(found.version)})
+    return Response(shapes.PlacementSerializer.render(placed), status, headers={"ETag": etag(placed.version)})
 
 
 @operation(

@@ -36,10 +36,10 @@ class _Stereotypes(Resource):
         view.wait_acknowledged(done.epoch)
         return found
 
-    def respond(self, view: View, found: Any) -> Response:
+    def respond(self, view: View, entry: Any) -> Response:
         """The stereotype, with the number of targets that it is applied to."""
-        places = stereotypes.applications(view.backend.policy_cache.contents(), found.record.name)
-        return render_entry(shapes.ShownStereotypeSerializer.render(found, applied=len(places)), found.version)
+        places = stereotypes.applications(view.backend.policy_cache.contents(), entry.record.name)
+        return render_entry(shapes.ShownStereotypeSerializer.render(entry, applied=len(places)), entry.version)
 
 
 _STEREOTYPES: Final = _Stereotypes(
@@ -92,11 +92,11 @@ def list_stereotype_targets(view: View, request: Request, stereotype: str) -> Re
 
     A page of targets, by path.
     """
-    found = stereotypes.find(view.backend, stereotype)
+    entry = stereotypes.find(view.backend, stereotype)
     places = stereotypes.applications(view.backend.policy_cache.contents(), stereotype)
     known = {path: policies for (_, path), policies in places.items()}
     response = render_page(view.given, "targets", known, shapes.AppliedSerializer.render)
-    response["ETag"] = etag(found.version)
+    response["ETag"] = etag(entry.version)
     return response
 
 

@@ -119,10 +119,10 @@ def show_volume_operation(view: VolumesBaseView, request: Request, operation: st
 
     The operation.
     """
-    found = ordering.find(view.backend, operation)
-    view.authorize_project(request, found.project)
-    found = ordering.wait(view.backend, ordering.advance(view.backend, found), view.seconds)
-    return Response(shapes.VolumeOperationSerializer.render(found))
+    job = ordering.find(view.backend, operation)
+    view.authorize_project(request, job.project)
+    job = ordering.wait(view.backend, ordering.advance(view.backend, job), view.seconds)
+    return Response(shapes.VolumeOperationSerializer.render(job))
 
 
 # ``/volumes/metrics``: what volumes and pools do, for Prometheus.

@@ -87,12 +87,12 @@ def show_volume(view: VolumesBaseView, request: Request, volume: str) -> Respons
 
     The volume.
     """
-    found = view.volume(request, volume)
-    rates = asked_rates(view.backend, found.record) if found.record else {}
-    use = volumes.read_use(view.backend, found.record) if found.record else volumes.VolumeUse()
+    shown_volume = view.volume(request, volume)
+    rates = asked_rates(view.backend, shown_volume.record) if shown_volume.record else {}
+    use = volumes.read_use(view.backend, shown_volume.record) if shown_volume.record else volumes.VolumeUse()
     how = {"fault": use.fault or None, "data_path": use.data_path or None}
     shown = {"rates": rates, "rates_in_force": use.rates, **how}
-    return Response(shapes.VolumeDetailSerializer.render(found, **shown))
+    return Response(shapes.VolumeDetailSerializer.render(shown_volume, **shown))
 
 
 @order_operation(
