@@ -2,12 +2,12 @@
 
 Theory of operation
 
-* Looks (HEADs of the newest copy) that come while others are under way are sent together (``grouped_calls``) to the
+* Looks (HEADs of the newest copy) that come while others are under way are sent together (``shared_calls``) to the
   primary servers of their objects, and so are contractions (PUTs of no bytes).
 * A look is answered when all primary servers have the same version.  Everything else is the proxy's to find out: it
   passes through then.  What handoffs alone have, written while all primary servers were away, is not seen, as no GET
   sees it: it is newer than whatever is stored here, and wins when replication brings it.  Who must know of it asks an
-  application without batches (``object_proofs``).
+  application without batches (``references``).
 * A contraction is stored when a majority has taken it; what a server was given is replicated by Swift in any case, and
   the next look finds it.  It comes too late when one server has something newer.
 * The rows of containers are not written: a contracted object is listed as before, at the same time, with the same size
