@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
 from sluice_dashboard import api
-from sluice_dashboard.forms import ActionView, ConfirmView
 from sluice_dashboard.names import OBJECTIVES, name_of
+from sluice_dashboard.views import ActionView, ConfirmView
 
 #: Fields of the form that the query of its URL may fill.
 _FILLED: Final = ("account", "name", "value", "storage_policy")

@@ -14,8 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client, ClientError
 from sluice_dashboard import api
-from sluice_dashboard.forms import ActionView
-from sluice_dashboard.views import PageView, Section, next_query_like, shown_failure
+from sluice_dashboard.views import ActionView, PageView, Section, next_query_like, shown_failure
 
 #: What a change names of each kind before it counts the rest.
 _NAMED: Final = 3

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
 from sluice_dashboard.code.kinds import FILTERS, METRICS, CodeView
-from sluice_dashboard.forms import ConfirmView
+from sluice_dashboard.views import ConfirmView
 
 
 class ForcedFilterForm(forms.Form):

@@ -13,8 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from sluice_client import Client, ClientError
 from sluice_dashboard import api
 from sluice_dashboard.code.uploads import WORD, UploadForm, UploadView, opened
-from sluice_dashboard.forms import ActionView, ConfirmView
-from sluice_dashboard.views import PageView, Section
+from sluice_dashboard.views import ActionView, ConfirmView, PageView, Section
 
 _PATH: Final = "/filters/dependencies"
 

@@ -18,9 +18,8 @@ from django.utils.translation import gettext_lazy as _
 from sluice_client import Client
 from sluice_dashboard import api
 from sluice_dashboard.charts import rate, size
-from sluice_dashboard.forms import ActionView, ConfirmView
 from sluice_dashboard.templatetags.sluice import url_in_panel
-from sluice_dashboard.views import PageView, Section
+from sluice_dashboard.views import ActionView, ConfirmView, PageView, Section
 
 #: Begins the names of these fields, since a parameter may be called like a field of the form.
 PREFIX: Final = "param_"

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from sluice_client import Client, ClientError
 from sluice_dashboard import api
 from sluice_dashboard.code.kinds import CONTROLLERS, FILTERS, METRICS, TRIED, CodeView, Kind
-from sluice_dashboard.forms import ActionView
+from sluice_dashboard.views import ActionView
 
 _ENVIRONMENTS = (
     ("native", _("native: inside Swift's processes, with all their rights")),

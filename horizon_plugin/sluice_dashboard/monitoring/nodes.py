@@ -10,11 +10,10 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
 from sluice_dashboard.charts import Plot, TimeRange
-from sluice_dashboard.forms import ConfirmView
 from sluice_dashboard.monitoring.choices import plot_metrics, time_link
 from sluice_dashboard.names import NODE_STATES
 from sluice_dashboard.templatetags.sluice import url_in_panel
-from sluice_dashboard.views import PageView, PlotView, Section
+from sluice_dashboard.views import ConfirmView, PageView, PlotView, Section
 
 #: State of a node → how its sign looks; the first are shown first.
 _LEVELS: Final = {"failed": "failed", "away": "failed", "stale_history": "waiting", "ok": "active"}

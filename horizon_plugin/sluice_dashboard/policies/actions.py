@@ -11,10 +11,10 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
 from sluice_dashboard import api
-from sluice_dashboard.forms import ConfirmView
 from sluice_dashboard.names import HOWS, name_of
 from sluice_dashboard.policies.editor import etag_of
 from sluice_dashboard.templatetags.sluice import url_in_panel
+from sluice_dashboard.views import ConfirmView
 
 
 class VersionForm(forms.Form):

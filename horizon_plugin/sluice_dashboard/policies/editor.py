@@ -13,10 +13,9 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import ApiError, Client
 from sluice_dashboard import api
-from sluice_dashboard.forms import ActionView
 from sluice_dashboard.names import ABOUT, REASONS, name_of
 from sluice_dashboard.templatetags.sluice import url_in_panel
-from sluice_dashboard.views import ScriptView
+from sluice_dashboard.views import ActionView, ScriptView
 
 #: Policies whose sentences are read, of those that are named.
 _READ: Final = 5

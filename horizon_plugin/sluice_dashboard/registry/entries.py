@@ -12,10 +12,9 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
 from sluice_dashboard import api
-from sluice_dashboard.forms import ActionView, ConfirmView
 from sluice_dashboard.registry.kinds import KINDS, DeleteForm, Kind, given
 from sluice_dashboard.templatetags.sluice import url_in_panel
-from sluice_dashboard.views import PageView, Section, next_query
+from sluice_dashboard.views import ActionView, ConfirmView, PageView, Section, next_query
 
 #: Things on a page.
 PAGE: Final = 50

@@ -11,11 +11,10 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client
 from sluice_client.rest.collection import join_path
-from sluice_dashboard.forms import ConfirmView
 from sluice_dashboard.registry.entries import KindView
 from sluice_dashboard.registry.kinds import KINDS, Kind, MemberForm
 from sluice_dashboard.templatetags.sluice import url_in_panel
-from sluice_dashboard.views import PageView, Section, next_query
+from sluice_dashboard.views import ConfirmView, PageView, Section, next_query
 
 #: Members on a page: a group has up to 10,000.
 PAGE: Final = 100

@@ -11,11 +11,10 @@ from django.utils.translation import gettext_lazy as _
 from sluice_client import ApiError, Client
 from sluice_client.rest.collection import join_path
 from sluice_dashboard import api
-from sluice_dashboard.forms import ConfirmView
 from sluice_dashboard.registry.entries import KindView
 from sluice_dashboard.registry.kinds import KINDS, STEREOTYPES, Kind, TargetForm
 from sluice_dashboard.templatetags.sluice import url_in_panel
-from sluice_dashboard.views import PageView, Section, next_query
+from sluice_dashboard.views import ConfirmView, PageView, Section, next_query
 
 #: Targets on a page.
 PAGE: Final = 100

@@ -12,8 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from sluice_client import Client, ClientError
 from sluice_dashboard import api
-from sluice_dashboard.forms import ActionView, ConfirmView
-from sluice_dashboard.views import shown_failure
+from sluice_dashboard.views import ActionView, ConfirmView, shown_failure
 from sluice_dashboard.volumes.forms import (
     ORDERED,
     AttachForm,

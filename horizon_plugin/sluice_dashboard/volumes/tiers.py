@@ -14,8 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from sluice_client import Client
 from sluice_dashboard import api
 from sluice_dashboard.charts import Plot, Threshold, TimeRange, mean_series, rate, size
-from sluice_dashboard.forms import ActionView, ConfirmView
-from sluice_dashboard.views import PageView, PlotView, Section
+from sluice_dashboard.views import ActionView, ConfirmView, PageView, PlotView, Section
 from sluice_dashboard.volumes import operations
 from sluice_dashboard.volumes.forms import LONGEST_NAME, ORDERED, RATE_HELP, DemandsForm, Suggesting, given, known_nodes
 from sluice_dashboard.volumes.operations import Wanted

@@ -41,8 +41,7 @@ def pages(resolver, prefix, name):
 
 
 def kind(view):
-    from sluice_dashboard.forms import ActionView
-    from sluice_dashboard.views import PageView, PlotView, ScriptView
+    from sluice_dashboard.views import ActionView, PageView, PlotView, ScriptView
 
     kinds = (ActionView, PageView, PlotView, ScriptView)
     return next((base.__name__ for base in kinds if issubclass(view, base)), "other")

@@ -20,7 +20,7 @@ class Overview(ProjectPanel):
 
     name = _("Overview")
     slug = "overview"
-    urls = "sluice_dashboard.overview"
+    urls = "sluice_dashboard.monitoring.overview"
     operations = ("policies:list",)
 
 
