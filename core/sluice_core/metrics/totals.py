@@ -98,7 +98,7 @@ class _Row:
 
 
 @dataclass(slots=True)
-class _Worker:
+class _WorkerTotals:
     metrics: tuple[str, ...]
     gauges: frozenset[int]
     #: Metric → name of its sketch, and the quantile.
@@ -120,7 +120,7 @@ class Totals:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._baseline = birth(clock)  # rows born up to here may have been counted before
-        self._workers: dict[str, _Worker] = {}
+        self._workers: dict[str, _WorkerTotals] = {}
         self._growth: dict[str, dict[str, float]] = {}
         self._levels: dict[str, dict[str, float]] = {}
         self._sketches = SketchGrowth()
@@ -137,7 +137,7 @@ class Totals:
         if known is not None and (known.metrics, known.gauges, known.quantiles, known.volumes) == said:
             known.lost = False
             return
-        fresh = self._workers[hello.worker] = _Worker(*said)
+        fresh = self._workers[hello.worker] = _WorkerTotals(*said)
         if known is not None:
             fresh.rows, fresh.objects = _moved(known.rows, known, fresh), _moved(known.objects, known, fresh)
         self._silence()
@@ -201,7 +201,7 @@ class Totals:
         konnectors = [worker for worker in self._workers.values() if worker.volumes]
         return {name for worker in konnectors for name in (*worker.metrics, *worker.quantiles)}
 
-    def _take(self, worker: _Worker, path: str, row: _Row) -> None:
+    def _take(self, worker: _WorkerTotals, path: str, row: _Row) -> None:
         rows = worker.where(path)
         old = rows.get(path)
         if old is None and rows is worker.objects and len(rows) >= MOST_OBJECTS:
@@ -225,7 +225,7 @@ class Totals:
             elif (old is not None or fresh) and value > before:
                 self._add(self._growth[name], path, value - before)
 
-    def _drop_levels(self, worker: _Worker, path: str, row: _Row) -> None:
+    def _drop_levels(self, worker: _WorkerTotals, path: str, row: _Row) -> None:
         """Withdraw what ``row`` added to levels, so that it reads as zero from now on."""
         for number in worker.gauges:
             self._add(self._levels[worker.metrics[number]], path, -row.values[number])
@@ -269,14 +269,14 @@ class Totals:
             if worker.lost and not worker.rows:
                 del self._workers[name]
 
-    def _forget(self, worker: _Worker, rows: dict[str, _Row]) -> None:
+    def _forget(self, worker: _WorkerTotals, rows: dict[str, _Row]) -> None:
         """Drop ``rows``; should one come back after all, it is a baseline and not counted twice."""
         self._baseline = max(chain((row.born for row in rows.values()), (self._baseline,)))
         for path in list(rows):
             del worker.where(path)[path]
 
 
-def _moved(rows: Mapping[str, _Row], before: _Worker, after: _Worker) -> dict[str, _Row]:
+def _moved(rows: Mapping[str, _Row], before: _WorkerTotals, after: _WorkerTotals) -> dict[str, _Row]:
     """The rows of a worker that announces other metrics now: totals are what they were, all else begins at zero."""
     totals = {name: number for number, name in enumerate(before.metrics) if number not in before.gauges}
     sketches = {name for name, _ in after.quantiles.values()}

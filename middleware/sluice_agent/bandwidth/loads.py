@@ -44,7 +44,7 @@ _ZERO: Final = (0, 0.0, 0.0)
 
 
 @dataclass(slots=True)
-class _Worker:
+class _WorkerLoads:
     hello: CreditHello
     #: Its running totals: bytes, seconds open, seconds held back.
     totals: dict[LoadKey, tuple[int, float, float]] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class LoadMeter:
     def __post_init__(self) -> None:
         self._started = self.clock()
         self._number = 0
-        self._workers: dict[str, _Worker] = {}
+        self._workers: dict[str, _WorkerLoads] = {}
         self._sums: defaultdict[LoadKey, _WindowSum] = defaultdict(_WindowSum)
         self._objects: dict[tuple[str, ObjectKey], float] = {}
         self._policies: dict[str, str] = {}
@@ -81,7 +81,7 @@ class LoadMeter:
 
     def add_worker(self, worker: str, hello: CreditHello) -> None:
         """Add a worker after its hello."""
-        self._workers[worker] = _Worker(hello)
+        self._workers[worker] = _WorkerLoads(hello)
         self._policies.update(hello.policies)
         self._server = hello.server or self._server
         self._had_workers = True

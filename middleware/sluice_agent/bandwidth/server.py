@@ -50,14 +50,14 @@ MAX_PAUSE: Final = 0.05
 
 
 @dataclass(slots=True)
-class _Worker:
+class _CreditConnection:
     connection: socket.socket
     name: str
     hello: CreditHello | None = None
     unread: deque[bytes] = field(default_factory=deque)
 
 
-class CreditServer(MessageServer[_Worker]):
+class CreditServer(MessageServer[_CreditConnection]):
     """Serves credit beside ``path``: feeds ``limiter`` and ``loads``; sends the grants and priority updates."""
 
     messages_per_turn = 16
@@ -79,7 +79,7 @@ class CreditServer(MessageServer[_Worker]):
         self._loads = loads
         self._levels = levels
         self._clock = clock
-        self._names: dict[str, _Worker] = {}
+        self._names: dict[str, _CreditConnection] = {}
         self._count = 0
         self._is_serve_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
@@ -118,11 +118,11 @@ class CreditServer(MessageServer[_Worker]):
     def _encoded_priorities(self, side: str) -> bytes:
         return encode_update(replace(self._levels.updates[side], alone=self._limiter.newcomer_fallback_rates(side)))
 
-    def _make_worker(self, connection: socket.socket) -> _Worker:
+    def _make_worker(self, connection: socket.socket) -> _CreditConnection:
         self._count += 1
-        return _Worker(connection, str(self._count))
+        return _CreditConnection(connection, str(self._count))
 
-    def _handle(self, worker: _Worker, raw: bytes) -> bool:
+    def _handle(self, worker: _CreditConnection, raw: bytes) -> bool:
         message = unpack(raw)
         if worker.hello is None:
             if not isinstance(message, CreditHello) or message.side not in SIDES:
@@ -149,7 +149,7 @@ class CreditServer(MessageServer[_Worker]):
             raise DecodeError(f"says `{message}`, which only agents say")
         return True
 
-    def _forget(self, worker: _Worker) -> None:
+    def _forget(self, worker: _CreditConnection) -> None:
         if worker.hello is None:
             return
         log.info("%s worker %d asks for no more credit", worker.hello.side, worker.hello.pid)
@@ -178,7 +178,7 @@ class CreditServer(MessageServer[_Worker]):
             pause = min(max(due, MIN_PAUSE), MAX_PAUSE)
             self._timer = asyncio.get_running_loop().call_later(pause, self._serve)
 
-    def _grant(self, worker: _Worker, rows: Sequence[CreditGrant]) -> None:
+    def _grant(self, worker: _CreditConnection, rows: Sequence[CreditGrant]) -> None:
         raw = pack(Grant(tuple(rows)))
         if len(raw) > MESSAGE_LIMIT and len(rows) > 1:
             half = len(rows) // 2
@@ -187,7 +187,7 @@ class CreditServer(MessageServer[_Worker]):
         else:
             self._send(worker, raw)
 
-    def _send(self, worker: _Worker, raw: bytes) -> None:
+    def _send(self, worker: _CreditConnection, raw: bytes) -> None:
         number = worker.connection.fileno()
         if number not in self._workers:
             return  # the connection was just closed
@@ -211,7 +211,7 @@ class CreditServer(MessageServer[_Worker]):
             loop.call_soon(self._drop, number, worker)  # its earlier messages are still to be read
         loop.remove_writer(worker.connection)
 
-    def _drop(self, number: int, worker: _Worker) -> None:
+    def _drop(self, number: int, worker: _CreditConnection) -> None:
         if self._workers.get(number) is worker:
             self._hang_up(number)
 

@@ -22,14 +22,14 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Worker:
+class _WorkerConnection:
     connection: socket.socket
     hello: Hello | None = None
     snapshot: str = ""
     replaced: bool = False
 
 
-class WorkerServer(MessageServer[_Worker]):
+class WorkerServer(MessageServer[_WorkerConnection]):
     """Listens at ``path``; feeds ``totals``; calls ``on_join`` and ``on_leave``."""
 
     def __init__(
@@ -66,10 +66,10 @@ class WorkerServer(MessageServer[_Worker]):
             if worker.hello is not None and not worker.hello.disk_file and worker.snapshot != snapshot
         ]
 
-    def _make_worker(self, connection: socket.socket) -> _Worker:
-        return _Worker(connection)
+    def _make_worker(self, connection: socket.socket) -> _WorkerConnection:
+        return _WorkerConnection(connection)
 
-    def _handle(self, worker: _Worker, raw: bytes) -> bool:
+    def _handle(self, worker: _WorkerConnection, raw: bytes) -> bool:
         """Handle one message; False when the worker should connect again."""
         if worker.replaced:
             return False  # it speaks of the metrics that it had before
@@ -90,7 +90,7 @@ class WorkerServer(MessageServer[_Worker]):
         self._changed.set()
         return self._totals.update(counters)
 
-    def _forget(self, worker: _Worker) -> None:
+    def _forget(self, worker: _WorkerConnection) -> None:
         self._changed.set()
         if worker.hello is None or self._has_returned(worker.hello.worker):
             return

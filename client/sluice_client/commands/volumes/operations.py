@@ -62,26 +62,26 @@ class OrderCommand(WaitingCommand, ShowCommand):
 
     columns = OPERATION
 
-    def order(self, args: Namespace) -> Data:
+    def submit(self, args: Namespace) -> Data:
         """Have the controller begin."""
         found: Data = self.forward(args, leave_out=WAIT.dest)
         return found
 
     def fetch(self, args: Namespace) -> Data:
         """The operation, ended if that is waited for."""
-        return self.finished(self.order(args), args.wait)
+        return self.finished(self.submit(args), args.wait)
 
 
 class OrderEachCommand(WaitingCommand, EachCommand):
     """Orders an operation on each of several things."""
 
     @abstractmethod
-    def order(self, name: str, args: Namespace) -> Data:
+    def submit(self, name: str, args: Namespace) -> Data:
         """Have the controller begin with one."""
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Order it of one."""
-        found = self.finished(self.order(name, args), args.wait)
+        found = self.finished(self.submit(name, args), args.wait)
         return f"{found['what']} of {printable(name)} is {found['state']}, operation {found['id']}", found
 
 
@@ -101,9 +101,9 @@ class ShowVolumeOperation(OrderCommand, words="volume operation show"):
 
     def fetch(self, args: Namespace) -> Data:
         """The operation; a failed one is shown, unless it is waited for."""
-        found = self.order(args)
+        found = self.submit(args)
         return self.finished(found, True) if args.wait else found
 
-    def order(self, args: Namespace) -> Data:
+    def submit(self, args: Namespace) -> Data:
         """The operation as it is now."""
         return self.client.volume_operation(args.id)

@@ -89,7 +89,7 @@ class MeasurePool(OrderCommand, words="volume calibrate"):
     )
     examples = ("node1@nbd#fast --consumer node1 --wait", "node1@nbd#fast --consumer node1 --seconds 60 --size 20")
 
-    def order(self, args: Namespace) -> Data:
+    def submit(self, args: Namespace) -> Data:
         """The operation."""
         return self.client.measure_pool(args.pool, args.consumer, **crud.given_values(self.arguments[2:-1], args))
 

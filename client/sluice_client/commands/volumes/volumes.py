@@ -91,7 +91,7 @@ class AttachVolume(OrderCommand, words="volume attach"):
     )
     examples = ("data1 consumer1 --wait", "data1 consumer1 --export nbd")
 
-    def order(self, args: Namespace) -> Data:
+    def submit(self, args: Namespace) -> Data:
         """The operation."""
         how: dict[str, Any] = {"export": args.export} if args.export else {}
         return self.client.attach_volume(args.volume, args.node, **how, **({"adopt": True} if args.adopt else {}))
@@ -112,7 +112,7 @@ class DetachVolume(OrderEachCommand, words="volume detach"):
     )
     examples = ("data1 --wait", "data1 --force")
 
-    def order(self, name: str, args: Namespace) -> Data:
+    def submit(self, name: str, args: Namespace) -> Data:
         """The operation."""
         said = {"force": args.force, "machine_is_gone": args.machine_is_gone}
         return self.client.detach_volume(name, **{word: True for word, is_said in said.items() if is_said})
@@ -124,7 +124,7 @@ class DeleteVolume(OrderEachCommand, words="volume delete"):
     arguments = (_VOLUMES, WAIT)
     examples = ("data1 data2 --wait",)
 
-    def order(self, name: str, args: Namespace) -> Data:
+    def submit(self, name: str, args: Namespace) -> Data:
         """The operation."""
         return self.client.delete_volume(name)
 
@@ -150,6 +150,6 @@ class DeleteSnapshot(OrderEachCommand, words="volume snapshot delete"):
     arguments = (_VOLUME, names_argument("snapshot", "id of the snapshot, or its name"), WAIT)
     examples = ("data1 monday",)
 
-    def order(self, name: str, args: Namespace) -> Data:
+    def submit(self, name: str, args: Namespace) -> Data:
         """The operation."""
         return self.client.delete_snapshot(args.volume, name)
