@@ -14,6 +14,8 @@ from sluice_core.errors import CallerError, DecodeError, PeerError
 from sluice_core.messages.base import Message
 from sluice_volumes.messages import StackStep
 
+log = logging.getLogger(__name__)
+
 #: How the volume is shown: a block device of this machine, or an NBD socket for QEMU.
 BLOCK: Final = "block"
 NBD: Final = "nbd"
@@ -138,8 +140,6 @@ class VolumeAttachment(Message):
 def _whole(rate: float) -> int:
     return max(1, round(rate)) if rate > 0 else round(rate)
 
-
-log = logging.getLogger(__name__)
 
 _SUFFIX = ".volume"
 

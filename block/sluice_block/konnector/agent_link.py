@@ -42,6 +42,8 @@ from sluice_volumes.metrics import (
     VOLUME_WRITE_IOPS,
 )
 
+log = logging.getLogger(__name__)
+
 #: The columns of a row.
 METRICS: Final = (VOLUME_READ_BW, VOLUME_WRITE_BW, VOLUME_READ_IOPS, VOLUME_WRITE_IOPS, VOLUME_QUEUE)
 GAUGES: Final = (VOLUME_QUEUE,)
@@ -147,8 +149,6 @@ def _changed_sketch(one: _Counted) -> Sketch:
     before = _sketch(one.sent, one.base) if one.sent is not None else {}
     return {bucket: count for bucket, count in now.items() if count != before.get(bucket)}
 
-
-log = logging.getLogger(__name__)
 
 #: Seconds after each second of the wall clock at which it is told: the agent closes its window some hundredths later,
 #: so that what is told in the middle of a second would be known a second later.

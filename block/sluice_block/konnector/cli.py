@@ -31,6 +31,8 @@ from sluice_core.messages.uploads import Upload
 from sluice_core.options import OptionError, read_file, run_daemon, sample_section
 from sluice_core.snapshot.reader import SnapshotReader
 
+log = logging.getLogger("sluice_block.konnector")
+
 #: Seconds after which all is looked at again, whatever ended or did not.
 _INTERVAL: Final = 1.0
 
@@ -70,8 +72,6 @@ class Supervisor:
             for descriptor in opened:
                 os.close(descriptor)
 
-
-log = logging.getLogger("sluice_block.konnector")
 
 #: Bytes of the folder of sockets: behind it come a volume's id and a socket's name.
 _LONGEST: Final = 107 - len("/00000000-0000-0000-0000-000000000000/luks/stack-0.sock")

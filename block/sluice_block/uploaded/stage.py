@@ -36,6 +36,8 @@ from sluice_core.errors import PeerError
 from sluice_core.messages.base import Message
 from sluice_volumes.messages import StackStep
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class PendingRequests:
@@ -87,8 +89,6 @@ class StageRecord(Message):
         """The message about a fault."""
         return f"revision {self.revision} of filter `{self.keyword}` failed: {why}"
 
-
-log = logging.getLogger(__name__)
 
 _RELAY: Final = "relay"
 _BASE: Final = "base"

@@ -31,6 +31,8 @@ from sluice_core.messages.policies import Assignment, Change, Entry
 from sluice_core.messages.registry import ACTIVATION, CALL_DONE, CALL_FAILED, Activation, ServiceState
 from sluice_core.store.store import AsyncStore
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
 class ServiceStates(Service):
@@ -60,8 +62,6 @@ class ServiceStates(Service):
             self._work.set()
             raise
 
-
-log = logging.getLogger(__name__)
 
 #: Calls at the same time; a service that never answers holds one of them for its time-out.
 _AT_ONCE: Final = 8

@@ -32,6 +32,8 @@ from sluice_core.messages.base import PackedMessage
 from sluice_core.store.operation import Operation, nothing
 from sluice_core.store.store import AsyncStore
 
+log = logging.getLogger(__name__)
+
 #: Stands before the message; what begins otherwise is of other versions.
 _LETTER: Final = b"u"
 #: Seconds between two messages, and for which one holds.
@@ -114,8 +116,6 @@ class MetricUsageExchange:
     def _rebind(self) -> None:
         self.bind(frozenset(self._used_here | self._used_there.keys()))
 
-
-log = logging.getLogger(__name__)
 
 _TICK: Final = 0.25
 #: Two windows, the second in which others say what they use, and a little.

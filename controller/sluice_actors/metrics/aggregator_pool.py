@@ -21,6 +21,8 @@ from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import MetricBatch
 from sluice_volumes.metrics import SLOW_PERIODS
 
+log = logging.getLogger(__name__)
+
 #: Seconds for which a batch is kept, longer than it takes until a host is missed and its work is taken over.
 KEPT: Final = 12.0
 #: Of one metric; with more, fewer seconds are kept.
@@ -60,8 +62,6 @@ class Backlog:
                 continue
             yield came, batch
 
-
-log = logging.getLogger(__name__)
 
 #: A timer that is later than this many seconds says that the loop was held by something.
 _HELD: Final = 0.05

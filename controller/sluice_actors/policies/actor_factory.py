@@ -24,6 +24,8 @@ from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore
 from sluice_dsl.plan import Plan
 
+log = logging.getLogger(__name__)
+
 #: Slots after whose policies a host looks whether it is still to have the rest.
 _SLOTS_PER_STEP: Final = 8
 
@@ -87,8 +89,6 @@ async def read_policies(
         found = await store.run(fencing.policies(keys, chunk))
         yield [StoredPolicy(policy, version, state, stored[policy.id]) for policy, version, state in found]
 
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 

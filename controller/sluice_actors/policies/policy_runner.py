@@ -27,6 +27,8 @@ from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import Policy
 from sluice_core.store.fencing import slot_of
 
+log = logging.getLogger(__name__)
+
 
 class Replay:
     """The windows of the last seconds once more, out of the backlog, for actors that come from another host.
@@ -77,9 +79,6 @@ class Replay:
             if first <= window <= through:
                 found = [one[window] for one in closed]
                 yield window, min(one.period for one in found), subscription.columns_of(found)
-
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+log = logging.getLogger(__name__)
+
 Delivery = tuple["Actor", Any]
 Work = Iterator[object]
 
@@ -55,8 +57,6 @@ class Actor:
         """True between a successful start and a failure or the stop."""
         return self._life == RUNNING
 
-
-log = logging.getLogger(__name__)
 
 BACKOFF_FIRST: Final = 0.1
 BACKOFF_LAST: Final = 30.0

@@ -12,6 +12,8 @@ from typing import Any, Final, Protocol
 from sluice_core.errors import PeerError
 from sluice_core.store import fencing
 
+log = logging.getLogger(__name__)
+
 
 class Ownership(Protocol):
     """Which host acts for a name; a team of hosts divides that (``sluice_actors.hosts.team``).
@@ -36,8 +38,6 @@ class Ownership(Protocol):
     def refused(self, slot: str) -> None:
         """The store refused a change because another host owns ``slot``."""
 
-
-log = logging.getLogger(__name__)
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 2.0

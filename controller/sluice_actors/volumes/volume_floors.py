@@ -39,6 +39,8 @@ from sluice_volumes import operations
 from sluice_volumes.messages import PoolCalibration
 from sluice_volumes.metrics import VOLUME_READ_BW, VOLUME_WRITE_BW
 
+log = logging.getLogger(__name__)
+
 #: Metric → the method that stands for it in the allocation.
 METHODS: Final[Mapping[str, str]] = {VOLUME_READ_BW: GET, VOLUME_WRITE_BW: PUT}
 #: A machine that is silent for so many seconds is forgotten; until then it keeps what it had.
@@ -95,8 +97,6 @@ class VolumeLoads:
         for key in [key for key, one in self._machines.items() if now - one.arrived > FORGET_SECONDS]:
             del self._machines[key]
 
-
-log = logging.getLogger(__name__)
 
 #: What the host owns that divides.
 NAME: Final = "volumes/floors"

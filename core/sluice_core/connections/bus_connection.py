@@ -25,6 +25,8 @@ from pika.adapters.asyncio_connection import AsyncioConnection
 from sluice_core.connections.urls import Host, ServerUrl, parse_url
 from sluice_core.options import OptionError
 
+log = logging.getLogger(__name__)
+
 FORMS: Final = "amqp://user:password@host:port,host:port/vhost or amqps://…"
 _SCHEMES: Final = {"amqp": 5672, "amqps": 5671}
 _HEARTBEAT: Final = 10
@@ -67,8 +69,6 @@ def _parameters(link: ServerUrl, host: Host, tls: ssl.SSLContext | None) -> Any:
         ssl_options=None if tls is None else pika.SSLOptions(tls, host.name),
     )
 
-
-log = logging.getLogger(__name__)
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 2.0

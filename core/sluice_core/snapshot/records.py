@@ -48,6 +48,8 @@ from sluice_core.snapshot.keys import (
     snapshot_key,
 )
 
+log = logging.getLogger(__name__)
+
 FORMAT: Final = 1
 STAMP: Final = 8
 _NAMED: Final = (TENANT, CONTAINER, OBJECT, VOLUME)
@@ -178,8 +180,6 @@ def decode_record(raw: bytes | memoryview) -> list[dict[str, Any]]:
         raise DecodeError(f"not a record of the snapshot: {error}", bytes(raw)) from error
     return members
 
-
-log = logging.getLogger(__name__)
 
 #: Which kinds are kept, and how.  Whoever keeps more of the registry must change it.
 REGISTRY_FORMAT: Final = b"3"

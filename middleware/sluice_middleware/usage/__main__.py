@@ -36,6 +36,8 @@ from sluice_middleware.usage.accounts import AccountReader
 from sluice_middleware.usage.databases import DatabaseReader, Pass, Usage
 from sluice_middleware.usage.space import Space, StorageConf, all_devices, measure_space, policy_devices
 
+log = logging.getLogger("sluice.usage")
+
 #: Below every server of Swift.
 _NICE: Final = 10
 #: A pass begins so much earlier than it should take, in seconds and times its last duration.
@@ -114,9 +116,6 @@ def _stored(usage: Usage) -> float:
 
 def _objects(usage: Usage) -> float:
     return float(usage.objects)
-
-
-log = logging.getLogger("sluice.usage")
 
 
 class UsageReader:

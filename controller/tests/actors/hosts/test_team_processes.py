@@ -32,7 +32,9 @@ def test_an_actor_gets_windows_and_the_other_host_keeps_their_batches(redis_serv
 
             async def runs():
                 ours, theirs = [await hosts[name].report() for name in (owner, other)]
-                return ours.get("actors") == 1 and "PUTS_SEC" in ours["metrics"] and theirs["values"]["kept"] > 0
+                if not (ours and theirs):
+                    return False  # a host says nothing of itself in its first seconds
+                return ours["actors"] == 1 and "PUTS_SEC" in ours["metrics"] and theirs["values"]["kept"] > 0
 
             await wait_until(runs)
             theirs = await hosts[other].report()
