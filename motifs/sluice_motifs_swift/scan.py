@@ -89,7 +89,7 @@ class NewItems(PeriodicService):
     def __init__(self, runtime: Runtime, shim: Shim, on_item: Callable[[str, Record], object]) -> None:
         self._runtime = runtime
         self._shim = shim
-        self._found = on_item
+        self._on_item = on_item
         self._waiting: list[tuple[float, int, str]] = []
         self._now = 0.0
 
@@ -114,7 +114,7 @@ class NewItems(PeriodicService):
                     self._runtime.notify_delete(name)
                 else:
                     self._runtime.items.put(name, view.plain.size, not view.contracted)
-                    self._found(name, view.record)
+                    self._on_item(name, view.record)
             except SluiceError as error:
                 log.info("`%s` is looked at later: %s", name, error)
                 view = None
