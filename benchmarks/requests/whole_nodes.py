@@ -1,7 +1,7 @@
 """What Sluice costs on whole nodes where no policy applies: each instance has object servers of its own.
 
 Three clusters, one with everything of Sluice inside Swift (``sluice-reads``, ``sluice``, ``sluice-storage``,
-``egg:sluice#object``, the disk files), two plain ones.  Proxies have one worker, object servers run in one process.
+``egg:openstack-sluice#object``, the disk files), two plain ones.  Proxies have one worker, object servers one process.
 GETs and PUTs of 10 KB and 1 MB go to the three in turns; CPU is from the kernel's clocks, of the proxy and of the
 three object servers by themselves.  First the snapshot has a few assignments, then many, none for what is asked.
 

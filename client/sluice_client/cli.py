@@ -136,7 +136,7 @@ class Sluice(App):
 def _version() -> str:
     from importlib.metadata import version
 
-    return version("sluice")
+    return version("openstack-sluice")
 
 
 def _interrupt(number: int, frame: object) -> None:

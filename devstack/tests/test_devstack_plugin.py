@@ -123,7 +123,7 @@ def test_a_proxy_asks_the_motif_daemon_where_one_is_enabled():
     configure = f"{ini}\nconfigure_sluice_proxy /proxy.conf"
     assert option in call(configure, "lib/sluice_swift").splitlines()
     without = call(f"ENABLED='key s-proxy'\n{configure}", "lib/sluice_swift").splitlines()
-    assert "filter:sluice use=egg:sluice#proxy" in without
+    assert "filter:sluice use=egg:openstack-sluice#proxy" in without
     assert option not in without
     elsewhere = 'ENABLED="key s-object"\nsource "$PLUGIN/settings"\nis_service_enabled sluice-motifs || echo none'
     assert call(f'PLUGIN="{DEVSTACK}"\n{elsewhere}', "lib/sluice_swift") == "none"
@@ -141,5 +141,20 @@ def test_tempest_is_told_what_its_plugin_has_an_option_for():
 def test_the_docs_have_every_option_with_its_default():
     settings = (DEVSTACK / "settings").read_text(encoding="utf-8")
     options = dict(re.findall(r"^(SLUICE_\w+)=\$\{\1:-(.*)\}$", settings, re.MULTILINE))
-    page = (DEVSTACK.parent / "docs" / "devstack.md").read_text(encoding="utf-8")
+    page = (DEVSTACK.parent / "docs" / "admin" / "devstack.md").read_text(encoding="utf-8")
     assert dict(re.findall(r"^\| `(SLUICE_\w+)` \| `(.*?)` \|", page, re.MULTILINE)) == options
+
+
+@pytest.mark.parametrize("distribution", ["sluice", "openstack-sluice"])
+def test_files_of_swift_that_name_either_distribution_are_restored_and_not_copied(tmp_path, distribution):
+    swift, copies = tmp_path / "swift", tmp_path / "copies"
+    swift.mkdir()
+    plain, ours = "use = egg:swift#proxy\n", f"use = egg:{distribution}#proxy\n"
+    (swift / "proxy-server.conf").write_text(plain)
+    places = f"SWIFT_CONF_DIR={swift} SLUICE_SWIFT_COPIES={copies}"
+    call(f"{places}; copy_swift_confs", "lib/sluice_swift")
+    (swift / "proxy-server.conf").write_text(ours)
+    call(f"{places}; copy_swift_confs", "lib/sluice_swift")
+    assert (copies / "proxy-server.conf").read_text() == plain
+    call(f"{places}; restore_swift_confs", "lib/sluice_swift")
+    assert (swift / "proxy-server.conf").read_text() == plain

@@ -1,6 +1,6 @@
 """The reference of all commands, written out of their own tables: ``python -m docs.client_manual.describe``.
 
-It replaces what stands between two marks in ``docs/client.md``, and the manual pages in ``docs/man``.
+It replaces what stands between two marks in ``docs/cli/client.md``, and the manual pages in ``docs/man``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sluice_client.errors import ClientError
 
 BEGIN: Final = "<!-- made by python -m docs.client_manual.describe: begin -->"
 END: Final = "<!-- made by python -m docs.client_manual.describe: end -->"
-PAGE: Final = Path("docs/client.md")
+PAGE: Final = Path("docs/cli/client.md")
 MANUAL: Final = Path("docs/man")
 
 
@@ -83,7 +83,7 @@ def write_manual(folder: Path) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """1 when the page cannot be written."""
     parser = argparse.ArgumentParser(prog="python -m docs.client_manual.describe", description="Document all commands.")
-    parser.add_argument("--page", type=Path, default=PAGE, help="the page to renew, default: docs/client.md")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page to renew, default: docs/cli/client.md")
     parser.add_argument("--man", type=Path, default=MANUAL, help="folder of the manual pages, default: docs/man")
     args = parser.parse_args(argv)
     try:

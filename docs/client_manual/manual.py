@@ -1,4 +1,4 @@
-"""Manual pages in the macros of man(7), made from the table of commands like the reference in ``docs/client.md``."""
+"""Manual pages in the macros of man(7), made from the table of commands as is the page ``docs/cli/client.md``."""
 
 from __future__ import annotations
 

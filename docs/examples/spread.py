@@ -1,4 +1,4 @@
-"""The example of docs/controllers.md."""
+"""The example of docs/admin/controllers.md."""
 
 from collections.abc import Iterable
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "architecture.md").read_text()
+PAGE = (ROOT / "docs" / "contributor" / "architecture.md").read_text()
 PLACES = sorted(set(re.findall(r"`((?:sluice_\w+|tools|dsl)/[\w/.-]+?)(?::([\w.]+))?`", PAGE)))
 
 

@@ -1,4 +1,4 @@
-"""The sentences of docs/bandwidth.md compile, and its parameters are those of the language."""
+"""The sentences of docs/admin/bandwidth.md compile, and its parameters are those of the language."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from sluice_dsl.catalogue.vocabulary import KNOWN_ACTIONS
 from sluice_dsl.compile import compile_text
 from sluice_dsl.testing import make_catalogue
 
-PAGE = (Path(__file__).resolve().parents[1] / "bandwidth.md").read_text()
+PAGE = (Path(__file__).resolve().parents[1] / "admin" / "bandwidth.md").read_text()
 SENTENCES = re.findall(r"^```sluice\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 

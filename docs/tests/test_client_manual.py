@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_page_shows_the_commands_as_they_are():
-    page = (ROOT / "docs" / "client.md").read_text()
+    page = (ROOT / "docs" / "cli" / "client.md").read_text()
     assert page == describe.with_reference(page), "run `python -m docs.client_manual.describe`"
 
 

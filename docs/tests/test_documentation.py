@@ -29,12 +29,12 @@ class TestExampleMetric(MetricContract):
     metric = example("deletes_sec").DeletesSec
 
 
-@pytest.mark.parametrize(("page", "name"), [("write-a-filter", "rot13"), ("write-a-metric", "deletes_sec")])
+@pytest.mark.parametrize(("page", "name"), [("first-filter", "rot13"), ("first-metric", "deletes_sec")])
 def test_a_page_shows_the_example_as_it_is(page, name):
     def lines(text):
         return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith('"""')]
 
-    shown = re.search(r"```python\n(class .*?)```", (DOCS / f"{page}.md").read_text(), re.DOTALL)[1]
+    shown = re.search(r"```python\n(class .*?)```", (DOCS / "tutorials" / f"{page}.md").read_text(), re.DOTALL)[1]
     code = lines((DOCS / "examples" / f"{name}.py").read_text())
     assert all(line in code for line in lines(shown))
 

@@ -13,7 +13,7 @@ from sluice_motif_control.actions import MOTIF_ACTIONS
 from sluice_motif_control.spaces import MOTIF_METRICS
 from sluice_motifs.templates.registry import load_templates
 
-PAGE = (Path(__file__).parents[1] / "elasticity.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "admin" / "elasticity.md").read_text(encoding="utf-8")
 SENTENCES = re.findall(r"^```sluice\n(.*?)^```", PAGE, re.M | re.S)
 CATALOGUE = with_motifs(make_catalogue(), {word: kind.info for word, kind in load_templates().items()})
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from sluice_core.messages.events import KINDS
 from sluice_core.store.events import LIMITS
 
-PAGE = (Path(__file__).resolve().parents[1] / "events.md").read_text()
+PAGE = (Path(__file__).resolve().parents[1] / "admin" / "events.md").read_text()
 
 
 def test_the_table_has_every_kind():

@@ -12,7 +12,7 @@ from sluice_controller.metric_history.selection import MOST_POINTS
 from sluice_metric_history.records import BANDWIDTH_METRICS
 from sluice_metric_history.resolutions import FRACTIONS, RESOLUTIONS, SERIES_BYTES
 
-PAGE = (Path(__file__).parents[1] / "history.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "admin" / "history.md").read_text(encoding="utf-8")
 
 
 def test_its_numbers_are_those_of_the_code():

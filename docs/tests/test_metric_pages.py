@@ -11,7 +11,7 @@ from sluice_dsl.compile import compile_text
 from sluice_metrics.registry import descriptions
 
 DOCS = Path(__file__).parents[1]
-PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("node-metrics", "stored")}
+PAGES = {name: (DOCS / "admin" / f"{name}.md").read_text(encoding="utf-8") for name in ("node-metrics", "stored")}
 SENTENCES = [one for page in PAGES.values() for one in re.findall(r"^```sluice\n(.*?)^```", page, re.M | re.S)]
 
 

@@ -1,4 +1,4 @@
-"""docs/metrics.md has every metric that ships, its sentences compile, and the offline vocabulary knows the same."""
+"""docs/reference/metrics.md has every shipped metric, its sentences compile, and the offline vocabulary agrees."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from sluice_dsl.compile import compile_text
 from sluice_dsl.testing import make_catalogue
 from sluice_metrics.registry import BUILT_IN
 
-PAGE = (Path(__file__).resolve().parents[1] / "metrics.md").read_text()
+PAGE = (Path(__file__).resolve().parents[1] / "reference" / "metrics.md").read_text()
 
 
 def test_the_table_has_every_metric_with_its_levels():

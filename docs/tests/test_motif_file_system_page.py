@@ -13,7 +13,7 @@ from sluice_motifs_fs.storage.attributes import STORED
 from sluice_motifs_fs.storage.paths import PRIVATE
 from sluice_motifs_fs.storage.tracking import PATIENCE, QUIET
 
-PAGE = (Path(__file__).parents[1] / "motif-file-system.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "admin" / "motif-file-system.md").read_text(encoding="utf-8")
 
 
 def test_its_numbers_are_those_of_the_code():

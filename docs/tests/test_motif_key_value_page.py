@@ -12,7 +12,7 @@ from sluice_motifs.replacement.registry import BUILT_IN
 from sluice_motifs.space.keeper import FILLED
 from sluice_motifs_kv.database import Database
 
-PAGE = (Path(__file__).parents[1] / "motif-key-value.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "admin" / "motif-key-value.md").read_text(encoding="utf-8")
 
 
 def test_its_program_runs(tmp_path, monkeypatch, capsys):

@@ -18,7 +18,7 @@ from sluice_motifs_fs import mount as motif_fs
 from sluice_motifs_swift import settings as motifs
 from sluice_rewriter import settings as rewriter
 
-SAMPLES = Path(__file__).resolve().parents[1] / "sample"
+SAMPLES = Path(__file__).resolve().parents[1] / "configuration" / "sample"
 ROOMS = {"api": api, "actors": actors, "agent": agent, "konnector": konnector, "motif-fs": motif_fs}
 
 
@@ -41,12 +41,14 @@ def generated():
     ],
 )
 def test_a_sample_is_up_to_date(name):
-    assert (SAMPLES / name).read_text() == generated()[name], "python docs/sample/generate.py writes it anew"
+    assert (SAMPLES / name).read_text() == generated()[name], (
+        "python docs/configuration/sample/generate.py writes it anew"
+    )
 
 
 def test_the_page_of_the_api_lists_every_call():
     made = generator()
-    assert made.API_PAGE.read_text() == made.page(), "python docs/sample/generate.py writes it anew"
+    assert made.API_PAGE.read_text() == made.page(), "python docs/configuration/sample/generate.py writes it anew"
     assert "| `POST /policies` | " in made.calls()
 
 

@@ -22,7 +22,7 @@ from sluice_core.messages.base import Bounds, Message
 from sluice_core.messages.policies import CONTAINER, NAME, TENANT, VOLUME, Assignment, Target
 from sluice_core.messages.predicate import OPERATORS, Predicate, all_of, any_of
 
-#: Version of the language; GRAMMAR.md carries the same number.
+#: Version of the language; docs/reference/language.md carries the same number.
 LANGUAGE: Final = 1
 
 PERSISTENT: Final = "persistent"

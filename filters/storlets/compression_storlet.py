@@ -1,4 +1,4 @@
-"""Sluice's compression as a storlet: the stored format of ``filters/FORMAT.md``, engine gzip.
+"""Sluice's compression as a storlet: the stored format of ``docs/reference/format-compression.md``, engine gzip.
 
 What it writes the native filter reads, and the other way round.  It needs nothing but Python's standard
 library.  Parameters: ``level`` (1 to 9) and ``frame_size`` in bytes; ``sluice_direction`` says which way.

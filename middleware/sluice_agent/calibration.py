@@ -9,9 +9,7 @@ not measured, since that would need the rest of the cluster.
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -20,6 +18,7 @@ from typing import Final
 
 from sluice_agent.capacity import read_rate, write_rate
 from sluice_agent.disk_speed import DiskSpeed, measure
+from sluice_agent.edit_file import edit_file
 from sluice_agent.settings import SECTION
 from sluice_core.errors import SluiceError
 from sluice_core.options import OptionError
@@ -117,20 +116,7 @@ def write_options(path: str | Path, section: str, values: Mapping[str, str]) -> 
 
     :raises OptionError: when that cannot be
     """
-    path = Path(os.path.realpath(path))
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        made = changed(path.read_text(encoding="utf-8"), section, values)
-        with open(fresh, "x", encoding="utf-8") as file:
-            shutil.copystat(path, fresh)
-            _give(fresh, path)
-            file.write(made)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except (OSError, UnicodeDecodeError) as error:
-        fresh.unlink(missing_ok=True)
-        raise OptionError(f"cannot write `{path}`: {error}") from error
+    edit_file(path, lambda text: changed(text, section, values))
 
 
 def changed(text: str, section: str, values: Mapping[str, str]) -> str:
@@ -167,10 +153,3 @@ def _line(lines: list[str], name: str, first: int, last: int) -> int | None:
             if re.match(pattern, lines[at]):
                 return at
     return None
-
-
-def _give(fresh: Path, path: Path) -> None:
-    """The owner of ``path``, as far as we may."""
-    there = path.stat()
-    if (there.st_uid, there.st_gid) != (os.geteuid(), os.getegid()):
-        os.chown(fresh, there.st_uid, there.st_gid)

@@ -1,4 +1,4 @@
-"""``sluice-agent --config FILE`` and ``sluice-agent calibrate``"""
+"""``sluice-agent --config FILE``, ``sluice-agent calibrate`` and ``sluice-agent upgrade-swift-conf``"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from sluice_agent import calibration
+from sluice_agent import calibration, swift_conf
 from sluice_agent.agent import Agent
 from sluice_agent.settings import OPTIONS, SECTION, Settings
 from sluice_core.errors import SluiceError
@@ -17,12 +17,14 @@ from sluice_core.options import read_file, run_daemon, sample_section
 
 log = logging.getLogger("sluice_agent")
 
+_COMMANDS = {"calibrate": calibration.main, "upgrade-swift-conf": swift_conf.main}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run an agent until SIGTERM or SIGINT, or calibrate; 0 when it left in order."""
+    """Run an agent until SIGTERM or SIGINT, or one of its commands; 0 when that ended in order."""
     argv = sys.argv[1:] if argv is None else argv
-    if argv[:1] == ["calibrate"]:
-        return calibration.main(argv[1:])
+    if argv and argv[0] in _COMMANDS:
+        return _COMMANDS[argv[0]](argv[1:])
     return run_daemon(
         argv,
         _run,
@@ -30,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="sluice-agent",
         description="the process beside Swift on every node",
         config="the configuration, an ini file with a section [agent]",
-        epilog="`sluice-agent calibrate --help`: measure what this node can move",
+        epilog="`sluice-agent calibrate --help`: measure what this node can move; "
+        "`sluice-agent upgrade-swift-conf --help`: Swift's files after the distribution was renamed",
     )
 
 

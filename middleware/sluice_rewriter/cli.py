@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _run,
         sample_file,
         prog="sluice-rewriter",
-        description="brings stored objects to what policies say, see docs/rewrites.md",
+        description="brings stored objects to what policies say, see docs/admin/rewrites.md",
         config="an ini file: [rewriter], and a proxy application",
     )
 

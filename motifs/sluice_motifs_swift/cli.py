@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _run,
         sample_file,
         prog="sluice-motifs",
-        description="makes the bytes of contracted objects, see docs/motifs.md",
+        description="makes the bytes of contracted objects, see docs/admin/motifs.md",
         config="an ini file: [motifs], and a proxy application",
     )
 

@@ -1,10 +1,10 @@
 """Which build of Sluice a process runs: the version of the distribution, and a digest of its code.
 
 Versions change with releases, and nodes are upgraded from one commit to the next.  So the digest is part of the
-version, as a local one (PEP 440): ``sluice 0.1.0+5f0c9a3e1b``.  It is that of the code as it is installed, wherever it
-comes from: a wheel has the digests of its files in its RECORD, of an editable installation or a system's package they
-are taken from the files.  One and the same code has one digest in all of them.  Reading it takes some 0.1 s, so it is
-done once, when a process starts.
+version, as a local one (PEP 440): ``openstack-sluice 0.2.0+5f0c9a3e1b``.  It is that of the code as it is installed,
+wherever it comes from: a wheel has the digests of its files in its RECORD, of an editable installation or a system's
+package they are taken from the files.  One and the same code has one digest in all of them.  Reading it takes some
+0.1 s, so it is done once, when a process starts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 #: The distribution with all rooms.
-DISTRIBUTION: Final = "sluice"
+DISTRIBUTION: Final = "openstack-sluice"
 #: What files of code are called; others are built on the node, or change no behaviour.
 CODE: Final = frozenset({".py", ".json", ".c", ".h"})
 _DIGITS: Final = 10

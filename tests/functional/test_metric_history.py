@@ -10,7 +10,7 @@ from tests.support.cluster.prometheus import ENDPOINTS, Prometheus
 from sluice_aio.base.ports import free_port
 from sluice_client import Client
 
-PAGE = (Path(__file__).parents[2] / "docs" / "history.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "admin" / "history.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"^```promql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 #: Series appear with the next ranking, each ten seconds.
 LIMIT = 40.0

@@ -23,7 +23,7 @@ from sluice_aio.cluster.components import DEFAULT, PLAIN_SWIFT
 from sluice_client import Client
 from sluice_middleware.wsgi.sysmeta import MOTIF, MOTIF_WRITTEN, POSTED_MOTIF
 
-PAGE = (Path(__file__).parents[2] / "docs" / "uninstall.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "admin" / "uninstall.md").read_text(encoding="utf-8")
 FIRST, SECOND = (
     b"".join(b"%s %d: a line that compresses\n" % (word, n) for n in range(9_000)) for word in (b"a", b"b")
 )

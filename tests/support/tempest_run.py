@@ -55,8 +55,8 @@ class Tempest:
         self._configure(cluster, features)
 
     def _install_metadata(self, site: Path) -> None:
-        ours = metadata.distribution("sluice")
-        target = site / f"sluice-{ours.version}.dist-info"
+        ours = metadata.distribution("openstack-sluice")
+        target = site / f"openstack_sluice-{ours.version}.dist-info"
         target.mkdir(parents=True)
         for name in ("METADATA", "entry_points.txt"):
             (target / name).write_text(ours.read_text(name) or "", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The configuration as a document to keep, compare and import again (``docs/export.md``).
+"""The configuration as a document to keep, compare and import again (``docs/admin/export.md``).
 
 Policies are exported as sentences.  Plans and assignments are exported only for policies that were *kept* of an actor,
 since no sentence names their members.  Code is exported by digest.  Default values are left out.  Groups

@@ -1,4 +1,4 @@
-"""Registered names that a built-in of this version has, too: metrics, terms and filters (docs/registry.md).
+"""Registered names that a built-in of this version has, too: metrics, terms and filters (docs/admin/registry.md).
 
 Nobody can register the name of a built-in, but a newer version may bring one.  The built-in wins, on nodes as in
 sentences: nodes publish and run it whatever is registered.  So policies that were written for the registered one may

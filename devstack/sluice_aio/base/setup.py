@@ -9,14 +9,14 @@ from typing import Final, Self
 from sluice_aio.errors import LaunchError
 
 #: The parts of Sluice that stand inside Swift or read its files; each may be left out.
-PROXY: Final = "proxy"  # ``egg:sluice#proxy`` in the proxies' pipeline
-READS: Final = "reads"  # ``egg:sluice#reads`` left of slo
-STORAGE: Final = "storage"  # ``egg:sluice#storage`` in the object servers' pipeline
-OBJECT: Final = "object"  # ``egg:sluice#object`` instead of Swift's object server
+PROXY: Final = "proxy"  # ``egg:openstack-sluice#proxy`` in the proxies' pipeline
+READS: Final = "reads"  # ``egg:openstack-sluice#reads`` left of slo
+STORAGE: Final = "storage"  # ``egg:openstack-sluice#storage`` in the object servers' pipeline
+OBJECT: Final = "object"  # ``egg:openstack-sluice#object`` instead of Swift's object server
 DISKFILE: Final = "diskfile"  # Sluice's disk-file classes for both storage policies
 KEYS: Final = "keys"  # a key file, named to proxies and storage nodes
 CACHE: Final = "cache"  # a folder of cached objects on each proxy node, named to its proxy and its agent
-S3SELECT: Final = "s3select"  # ``egg:sluice#s3select`` left of s3api, where that is
+S3SELECT: Final = "s3select"  # ``egg:openstack-sluice#s3select`` left of s3api, where that is
 USAGE: Final = "usage"  # agents measure what is stored on their devices
 MOTIFS: Final = "motifs"  # proxies ask the motif daemon of their node
 ALL_PARTS: Final = frozenset({PROXY, READS, STORAGE, OBJECT, DISKFILE, KEYS, CACHE, S3SELECT, USAGE, MOTIFS})

@@ -87,7 +87,7 @@ def proxy_conf(
     general = default(layout, layout.ports[server], setup.proxy_workers if workers is None else workers)
     ours = not plain and cluster_setup.PROXY in setup.parts
     app = {"use": "egg:swift#proxy", "account_autocreate": "true", "allow_account_management": "true"}
-    app |= {"use": "egg:sluice#proxy_server", "sluice_agent_socket": str(layout.agent_socket)} if ours else {}
+    app |= {"use": "egg:openstack-sluice#proxy_server", "sluice_agent_socket": str(layout.agent_socket)} if ours else {}
     sections = [
         section("DEFAULT", general),
         section("pipeline:main", {"pipeline": " ".join(names)}),
@@ -127,10 +127,10 @@ def _daemon_conf(layout: Layout, name: str, options: dict[str, str], setup: Setu
 def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
     """What the section of the proxy filter ``name`` says."""
     if name == "sluice-s3select":
-        return {"use": "egg:sluice#s3select"}
+        return {"use": "egg:openstack-sluice#s3select"}
     if name in _OURS:
         return {
-            "use": f"egg:sluice#{_OURS[name]}",
+            "use": f"egg:openstack-sluice#{_OURS[name]}",
             **_of_the_node(layout, setup),
             **_of_the_filter(layout, setup, name),
         }

@@ -46,7 +46,7 @@ def storage_conf(layout: Layout, server: str, setup: Setup | None = None) -> str
     """The configuration of ``account``, ``container``, ``object1`` …, with a section for each of its daemons."""
     setup = Setup() if setup is None else setup
     kind = kind_of(server)
-    app = "sluice#object" if kind == "object" and cluster_setup.OBJECT in setup.parts else f"swift#{kind}"
+    app = "openstack-sluice#object" if kind == "object" and cluster_setup.OBJECT in setup.parts else f"swift#{kind}"
     names = ["healthcheck", *_ours(kind, setup), f"{kind}-server"]
     sections = [
         section("DEFAULT", _default(layout, server, setup)),
@@ -75,7 +75,7 @@ def _node(layout: Layout, server: str, setup: Setup) -> Layout:
 def _storage(layout: Layout, setup: Setup) -> Options:
     keys = {"key_file": str(layout.key_file)} if cluster_setup.KEYS in setup.parts else {}
     node = {"agent_socket": str(layout.agent_socket), "snapshot_dir": str(layout.snapshots)}
-    return {"use": "egg:sluice#storage", **node, **keys, **code_host_options(layout)}
+    return {"use": "egg:openstack-sluice#storage", **node, **keys, **code_host_options(layout)}
 
 
 def _default(layout: Layout, server: str, setup: Setup) -> Options:

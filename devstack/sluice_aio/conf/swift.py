@@ -24,7 +24,10 @@ __all__ = ["PROXIES", "USERS", "build_rings", "object_rings", "proxy_conf", "sto
 #: The proxies that can be had; ``proxy2`` is that of a second node with an agent of its own.
 PROXIES: Final = ("proxy", "proxy2", "plain", "encrypted")
 _CLIENTS: Final = ("expirer", "reconciler", "internal-client")
-_DISKFILES: Final = {"replication": "egg:sluice#replication.fs", "erasure_coding": "egg:sluice#erasure_coding.fs"}
+_DISKFILES: Final = {
+    "replication": "egg:openstack-sluice#replication.fs",
+    "erasure_coding": "egg:openstack-sluice#erasure_coding.fs",
+}
 _FRAGMENTS: Final = {"ec_type": "liberasurecode_rs_vand", "ec_num_data_fragments": "2", "ec_num_parity_fragments": "1"}
 PART_POWER: Final = 8
 REPLICAS: Final = 3

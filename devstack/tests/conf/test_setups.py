@@ -54,11 +54,11 @@ def test_the_full_proxy_has_both_filters_of_ours_where_they_belong(layout):
 def test_the_full_storage_node_has_our_app_filter_and_disk_files(layout):
     main = written(layout, FULL, "swift")
     modules = [main[f"storage-policy:{index}"]["diskfile_module"] for index in (0, 1)]
-    assert modules == ["egg:sluice#replication.fs", "egg:sluice#erasure_coding.fs"]
+    assert modules == ["egg:openstack-sluice#replication.fs", "egg:openstack-sluice#erasure_coding.fs"]
     for server in OBJECT_DEVICES:
         config = written(layout, FULL, server)
         assert pipeline(config) == ["healthcheck", "sluice-storage", "object-server"]
-        assert config["app:object-server"]["use"] == "egg:sluice#object"
+        assert config["app:object-server"]["use"] == "egg:openstack-sluice#object"
         assert config["DEFAULT"]["sluice_agent_socket"] == str(layout.agent_socket)
         assert config["DEFAULT"]["sluice_key_file"] == str(layout.key_file)
     for server in ("account", "container"):
@@ -77,14 +77,14 @@ def test_plain_swift_never_hears_of_sluice(layout, name):
 @pytest.mark.parametrize("part", sorted(cs.ALL_PARTS))
 def test_each_part_can_be_left_out_alone(layout, part):
     marks = {
-        cs.PROXY: ("proxy", "egg:sluice#proxy"),
-        cs.READS: ("proxy", "egg:sluice#reads"),
-        cs.STORAGE: ("object1", "egg:sluice#storage"),
-        cs.OBJECT: ("object1", "egg:sluice#object"),
+        cs.PROXY: ("proxy", "egg:openstack-sluice#proxy"),
+        cs.READS: ("proxy", "egg:openstack-sluice#reads"),
+        cs.STORAGE: ("object1", "egg:openstack-sluice#storage"),
+        cs.OBJECT: ("object1", "egg:openstack-sluice#object"),
         cs.DISKFILE: ("swift", "diskfile_module"),
         cs.KEYS: ("object1", "sluice_key_file"),
         cs.CACHE: ("proxy", "cache_dir"),
-        cs.S3SELECT: ("proxy", "egg:sluice#s3select"),
+        cs.S3SELECT: ("proxy", "egg:openstack-sluice#s3select"),
     }
     gone = {part, cs.CACHE} if part == cs.PROXY else {part}
     write_swift(layout, Setup(parts=cs.ALL_PARTS - {part}))

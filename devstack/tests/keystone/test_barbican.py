@@ -14,7 +14,7 @@ from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.errors import LaunchError
 from sluice_aio.keystone import barbican, seed, venv
 
-DOCS = Path(__file__).parents[3] / "docs" / "encryption.md"
+DOCS = Path(__file__).parents[3] / "docs" / "admin" / "encryption.md"
 
 
 @pytest.fixture

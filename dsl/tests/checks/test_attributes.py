@@ -20,7 +20,7 @@ from sluice_dsl.checks.attributes import (
 from sluice_dsl.compile import PolicyErrors, compile_text
 from sluice_dsl.testing import make_catalogue
 
-PAGE = Path(__file__).parents[3] / "docs" / "object-attributes.md"
+PAGE = Path(__file__).parents[3] / "docs" / "admin" / "object-attributes.md"
 UPLOADS = (
     ActionInfo("header", "filter", "acts on GET", on_put=False, on_request=True, methods=("GET",)),
     ActionInfo("both", "filter", "acts on GET and PUT", on_put=False, on_request=True, methods=("GET", "PUT"),

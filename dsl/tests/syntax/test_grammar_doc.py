@@ -1,4 +1,4 @@
-"""GRAMMAR.md and README.md say what is true."""
+"""The page of the language and README.md say what is true."""
 
 import re
 import runpy
@@ -15,7 +15,7 @@ from sluice_dsl.syntax.units import DURATIONS, RATES, SIZES
 from sluice_dsl.testing import make_catalogue
 
 ROOM = Path(__file__).parents[2]
-GRAMMAR = (ROOM / "GRAMMAR.md").read_text(encoding="utf-8")
+GRAMMAR = (ROOM.parent / "docs" / "reference" / "language.md").read_text(encoding="utf-8")
 README = (ROOM / "README.md").read_text(encoding="utf-8")
 
 

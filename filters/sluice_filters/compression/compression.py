@@ -2,7 +2,7 @@
 
 Stored plain, without a record: empty and tiny objects, types that are compressed already, and
 whatever does not shrink.  ``frames`` holds the codec of the stream, ``layout`` the arithmetic,
-``engines`` the libraries; FORMAT.md is the stored format.
+``engines`` the libraries; docs/reference/format-compression.md is the stored format.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Encoder and decoder of independent compressed frames (FORMAT.md).
+"""Encoder and decoder of independent compressed frames (docs/reference/format-compression.md).
 
 A frame is a header of four little-endian 32-bit numbers and a payload::
 

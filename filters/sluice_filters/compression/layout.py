@@ -1,6 +1,6 @@
 """Where the frames of one compressed object lie: the record, the index, the arithmetic.
 
-FORMAT.md describes what is stored.  This module knows offsets only, ``frames`` knows bytes.
+docs/reference/format-compression.md describes what is stored.  This module knows offsets only, ``frames`` knows bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The encryption filter: AES-256-GCM in segments, so that a range costs its segments.
 
 ``segments`` is the codec, ``sealing`` what it is sealed with, ``keys`` says who lends root secrets;
-FORMAT-encryption.md is the stored format.
+docs/reference/format-encryption.md is the stored format.
 """
 
 from __future__ import annotations

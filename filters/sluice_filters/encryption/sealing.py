@@ -1,4 +1,4 @@
-"""How one object is sealed: its keys, its segments, its record (FORMAT-encryption.md).
+"""How one object is sealed: its keys, its segments, its record (docs/reference/format-encryption.md).
 
 Theory of operation.  One object has keys of its own: HKDF-SHA256 of the root secret, salted with 32
 bytes that are drawn for each encoder, gives the AES-256-GCM key, a key for the record's MAC and the

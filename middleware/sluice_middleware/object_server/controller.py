@@ -1,4 +1,4 @@
-"""``egg:sluice#object``: Swift's object server with transforms inside its disk files.
+"""``egg:openstack-sluice#object``: Swift's object server with transforms inside its disk files.
 
 Place in the pipeline.  It replaces ``egg:swift#object`` in ``[app:object-server]``; ``diskfile_module`` of the
 storage policies in swift.conf names the disk files.  A paste filter cannot do this: the requests that SSYNC makes

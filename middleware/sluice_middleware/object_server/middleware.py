@@ -1,4 +1,4 @@
-"""``egg:sluice#storage``: filters in an object server's pipeline.
+"""``egg:openstack-sluice#storage``: filters in an object server's pipeline.
 
 Place in the pipeline.  It must stand directly left of the object server: no middleware to the right may change what
 it answers.

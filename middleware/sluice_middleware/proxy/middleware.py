@@ -1,4 +1,4 @@
-"""``egg:sluice#proxy``: policies on the proxy server.
+"""``egg:openstack-sluice#proxy``: policies on the proxy server.
 
 Place in the pipeline.  It must stand right of every middleware that turns one client request into several or into
 others (``copy``, ``slo``, ``dlo``, ``versioned_writes``, ``symlink``): so it sees the objects that are stored, each

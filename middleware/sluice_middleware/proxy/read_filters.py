@@ -1,4 +1,4 @@
-"""``egg:sluice#reads``: filters that change what is read, on whole objects as clients know them.
+"""``egg:openstack-sluice#reads``: filters that change what is read, on whole objects as clients know them.
 
 It must stand left of ``slo`` and ``dlo``, so that a large object is one stream, and right of ``copy``, so that
 a copy is a copy of what the copying client may read.  Filters that storage nodes shall run are offered to
@@ -258,7 +258,7 @@ def _learned(hint: Hint, answer: UpstreamResponse) -> Hint:
 
 
 def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[App], ReadsMiddleware]:
-    """Paste's entry point; the options are those of ``egg:sluice#proxy``.
+    """Paste's entry point; the options are those of ``egg:openstack-sluice#proxy``.
 
     :raises OptionError: unknown options and bad values, all at once
     """

@@ -1,4 +1,4 @@
-"""``egg:sluice#proxy_server``: Swift's proxy server, which prefers object servers with spare bandwidth.
+"""``egg:openstack-sluice#proxy_server``: Swift's proxy server, which prefers object servers with spare bandwidth.
 
 Place in the pipeline.  It replaces ``egg:swift#proxy`` in ``[app:proxy-server]``, since only the application itself
 sorts nodes (``sort_nodes`` in ``swift/proxy/server.py``).

@@ -1,4 +1,4 @@
-"""``egg:sluice#s3select``: SelectObjectContent, which Swift's s3api does not know.
+"""``egg:openstack-sluice#s3select``: SelectObjectContent, which Swift's s3api does not know.
 
 It must stand directly left of ``s3api``, whose code parses the request, checks its signature and asks for
 permissions; everything else passes to it untouched.  The object is read by a GET through the pipeline
@@ -45,7 +45,7 @@ class S3Select:
         :raises ValueError: when what follows is not s3api
         """
         if not is_s3api(app):
-            raise ValueError("`sluice#s3select` must stand directly left of s3api in the pipeline")
+            raise ValueError("`egg:openstack-sluice#s3select` must stand directly left of s3api in the pipeline")
         self._s3api = app
         self._logger = logger
         self._select = SelectApi(app, self._answer, LONGEST)

@@ -5,7 +5,7 @@ A request with the method :data:`METHOD` and the path ``/`` has a JSON list of :
 Status and headers are those that the object server gives to a HEAD, or to a PUT of no bytes; no rows of containers are
 written.
 
-A server without ``egg:sluice#object`` answers 405.
+A server without ``egg:openstack-sluice#object`` answers 405.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ PROGRAM = "from sluice_code.software import software; print(software())"
 
 def version(**environ):
     ran = subprocess.run(
-        # not in the clone, whose sluice.egg-info would be found first
+        # not in the clone, whose openstack_sluice.egg-info would be found first
         [sys.executable, "-P", "-c", PROGRAM],
         env={**os.environ, **environ},
         capture_output=True,
@@ -29,7 +29,7 @@ def version(**environ):
 
 
 def test_the_version_has_a_digest_of_the_code():
-    assert re.fullmatch(r"sluice [0-9.]+\+[0-9a-f]{10}", software())
+    assert re.fullmatch(r"openstack-sluice [0-9.]+\+[0-9a-f]{10}", software())
 
 
 def test_another_process_of_the_same_code_says_the_same():
@@ -86,6 +86,6 @@ def test_a_wheel_and_the_clone_that_it_is_made_of_are_one_build(tmp_path):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     subprocess.run([*pip, "install", "--no-deps", "--no-compile", "--target", target, tree], check=True)
     assert version(PYTHONPATH=str(target)) == software()
-    record = next(target.glob("sluice-*.dist-info")) / "RECORD"
+    record = next(target.glob("openstack_sluice-*.dist-info")) / "RECORD"
     record.write_text(re.sub(r"(sluice_core/describe.py,sha256=)\w", r"\1_", record.read_text()))
     assert version(PYTHONPATH=str(target)) != software()

@@ -13,7 +13,7 @@ from sluice_filters.testing import FilterContract
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.process.session import ProcessTeam
 
-PAGE = Path(__file__).parents[3] / "docs" / "isolated-fast.md"
+PAGE = Path(__file__).parents[3] / "docs" / "admin" / "isolated-fast.md"
 STEP = {"name": "step", "type": "int", "minimum": 0, "maximum": 255, "default": 13}
 
 

@@ -47,7 +47,7 @@ def collect_schema() -> Any:
 
 def collect_samples() -> dict[str, str]:
     """Every option with its default, and every rule, as the sample files have them."""
-    from docs.sample.generate import files
+    from docs.configuration.sample.generate import files
 
     return dict(files())
 

@@ -17,7 +17,7 @@ from sluice_aio.cinder.konnector import run_folder, state_folder
 from sluice_aio.keystone import seed
 from sluice_block.datapath import loop_devices
 
-PAGE = (Path(__file__).parents[3] / "docs" / "uninstall.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "admin" / "uninstall.md").read_text(encoding="utf-8")
 #: The copy as the page has it, from the first device to the second.
 COPY = re.search(r"dd if=/dev/loop0 of=/dev/loop1( .*)", PAGE)[1].split()
 CONTENT = random.Random(7).randbytes(8 * MIB)

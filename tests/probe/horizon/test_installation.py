@@ -1,4 +1,4 @@
-"""The panels are installed into a stock Horizon as ``docs/dashboard.md`` says, and removed again.
+"""The panels are installed into a stock Horizon as ``docs/admin/dashboard.md`` says, and removed again.
 
 Given a copy of Horizon's environment, a wheel of this clone is installed into it with its extra, and enabled files are
 copied; and then all of that is taken back.

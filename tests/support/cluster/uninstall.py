@@ -21,7 +21,7 @@ from sluice_middleware.object_server.diskfile.cli import main
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 from sluice_middleware.wsgi.sysmeta import POSTED_PREFIX, PREFIX
 
-_PAGE: Final = Path(__file__).parents[3] / "docs" / "uninstall.md"
+_PAGE: Final = Path(__file__).parents[3] / "docs" / "admin" / "uninstall.md"
 #: Differ between two answers by nature.
 _MOMENTS: Final = {"date", "x-trans-id", "x-openstack-request-id"}
 _OURS: Final = (ENTRY.lower(), PREFIX, POSTED_PREFIX)

@@ -1,7 +1,7 @@
 """A filter of Swift's pipeline that writes down the environ of each request that reaches it, as JSON, one a line.
 
-It stands where ``egg:sluice#proxy`` stands, so that it sees what that sees. ``before`` is the environ as it comes,
-``after`` what has changed in it when the proxy has authorized the request: an auth middleware acts twice.
+It stands where ``egg:openstack-sluice#proxy`` stands, so that it sees what that sees. ``before`` is the environ as it
+comes, ``after`` what has changed in it when the proxy has authorized the request: an auth middleware acts twice.
 """
 
 import json

@@ -1,9 +1,10 @@
 """``python -m tests.support.recordings.record_environs``: records what Swift's auth middlewares hand on.
 
-Starts Swift with a real Keystone, and beside it proxies with a :mod:`.environ_filter` where ``egg:sluice#proxy`` would
-stand: one that asks tempauth, two that ask Keystone, with the access lists of S3 and without. Sends each request of
-the tables below, and writes ``environs.json`` with the versions of what was recorded. Ids, tokens, signatures and ports
-are replaced, equal ones by equal ones, so that a second recording differs where the programs do.
+Starts Swift with a real Keystone, and beside it proxies with a :mod:`.environ_filter` where
+``egg:openstack-sluice#proxy`` would stand: one that asks tempauth, two that ask Keystone, with the access lists of S3
+and without. Sends each request of the tables below, and writes ``environs.json`` with the versions of what was
+recorded. Ids, tokens, signatures and ports are replaced, equal ones by equal ones, so that a second recording differs
+where the programs do.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import re
+import subprocess
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -17,6 +18,8 @@ SETUP = configparser.ConfigParser(interpolation=None)
 SETUP.read(CLONE / "setup.cfg")
 SETUPTOOLS = tomllib.loads((CLONE / "pyproject.toml").read_text())["tool"]["setuptools"]
 FIND = SETUPTOOLS["packages"]["find"]
+#: What earlier versions wrote, kept as it is.
+RECORDED = "tests/compatibility/recorded/"
 #: Extras that are installed beside a service, in its environment: with its versions.
 OWN_ENVIRONMENTS = {"tempest": "devstack/tempest-constraints.txt"}
 #: Groups of entry points that only such a service loads.
@@ -42,7 +45,7 @@ def extra(name, seen=()):
     found = set()
     for line in words("options.extras_require", name):
         requirement = Requirement(line)
-        if requirement.name == "sluice":
+        if requirement.name == "openstack-sluice":
             for inner in requirement.extras - set(seen):
                 found |= extra(inner, (*seen, name))
         else:
@@ -130,7 +133,7 @@ def test_constraints_name_versions_and_no_places():
 
 @pytest.mark.parametrize(
     "point",
-    [one for one in metadata.distribution("sluice").entry_points if one.group not in LOADED_ELSEWHERE],
+    [one for one in metadata.distribution("openstack-sluice").entry_points if one.group not in LOADED_ELSEWHERE],
     ids=lambda point: point.name,
 )
 def test_every_entry_point_loads(point):
@@ -144,5 +147,21 @@ def test_every_declared_entry_point_is_installed():
         for group in SETUP["options.entry_points"]
         for line in words("options.entry_points", group)
     }
-    installed = {(point.group, point.name) for point in metadata.distribution("sluice").entry_points}
+    installed = {(point.group, point.name) for point in metadata.distribution("openstack-sluice").entry_points}
     assert declared == installed
+
+
+def test_no_text_installs_what_others_call_sluice():
+    """PyPI's ``sluice`` is somebody else's: ours is asked for as ``openstack-sluice``, a folder by its path."""
+    tracked = subprocess.run(["git", "grep", "-lI", r"sluice\["], cwd=CLONE, capture_output=True, text=True, check=True)
+    extras = "|".join(SETUP["options.extras_require"])
+    wrong = re.compile(rf"(?<![\w/.-])sluice\[(?:{extras})\b|pip install '?sluice\b")
+    texts = {name: (CLONE / name).read_text() for name in tracked.stdout.split() if not name.startswith(RECORDED)}
+    assert "setup.cfg" in texts
+    assert not {name: found.group() for name, text in texts.items() if (found := wrong.search(text))}
+
+
+def test_no_requirement_of_ours_is_what_others_call_sluice():
+    requirements = [Requirement(line) for line in metadata.requires("openstack-sluice")]
+    assert "openstack-sluice" in {requirement.name for requirement in requirements}
+    assert "sluice" not in {requirement.name for requirement in requirements}

@@ -1,4 +1,4 @@
-"""The example of docs/controllers.md, as the page shows it: tried as an upload is, and run by an actor host."""
+"""The example of docs/admin/controllers.md, as the page shows it: tried as an upload is, and run by an actor host."""
 
 import hashlib
 import logging
@@ -17,7 +17,7 @@ from sluice_core.messages.uploads import CONTROLLER_CODE, Upload
 from sluice_core.store.records import Draft
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
-PAGE = (DOCS / "controllers.md").read_text()
+PAGE = (DOCS / "admin" / "controllers.md").read_text()
 EXAMPLE = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
 
 

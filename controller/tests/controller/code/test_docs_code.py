@@ -1,4 +1,4 @@
-"""The commands of docs/code.md, in their order, with the examples that they name."""
+"""The commands of docs/admin/code.md, in their order, with the examples that they name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
-PAGE = (DOCS / "code.md").read_text()
+PAGE = (DOCS / "admin" / "code.md").read_text()
 COMMANDS = [shlex.split(line) for line in PAGE.splitlines() if line.startswith("    curl ")]
 
 

@@ -92,5 +92,5 @@ def _open_source(options: Mapping[str, Any], prefix: str, passwords: bool = Fals
     try:
         from sluice_filters.encryption.keys.castellan import CastellanKeys, CastellanPasswords
     except ImportError as error:
-        raise CallerError(f"option `{conf_option}` needs the extra sluice[barbican]: {error}") from error
+        raise CallerError(f"option `{conf_option}` needs the extra openstack-sluice[barbican]: {error}") from error
     return CastellanPasswords(str(conf)) if passwords else CastellanKeys(str(conf))

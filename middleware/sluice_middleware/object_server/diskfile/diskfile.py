@@ -1,4 +1,4 @@
-"""``egg:sluice#replication.fs``: the disk files of replicated storage policies (see :mod:`mixins`)."""
+"""``egg:openstack-sluice#replication.fs``: the disk files of replicated storage policies (see :mod:`mixins`)."""
 
 from __future__ import annotations
 

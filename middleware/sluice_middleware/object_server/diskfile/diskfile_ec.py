@@ -1,4 +1,4 @@
-"""``egg:sluice#erasure_coding.fs``: the disk files of erasure-coded policies (see :mod:`mixins`).
+"""``egg:openstack-sluice#erasure_coding.fs``: the disk files of erasure-coded policies (see :mod:`mixins`).
 
 A fragment archive is a stream of its own to us; its plain bytes are the fragments, which Swift checks as ever.
 """
