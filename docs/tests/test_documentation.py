@@ -48,7 +48,7 @@ def test_links_lead_somewhere(page):
 
 
 def test_every_decision_has_its_page_in_the_index():
-    index = (DOCS / "adr" / "README.md").read_text()
+    index = (DOCS / "adr" / "index.md").read_text()
     pages = sorted(path.name for path in (DOCS / "adr").glob("0*.md"))
     assert len(pages) >= 15
     assert all(f"({name})" in index for name in pages)
