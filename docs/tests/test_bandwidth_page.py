@@ -1,4 +1,4 @@
-"""The sentences of docs/admin/bandwidth.md compile, and its parameters are those of the language."""
+"""The sentences of docs/admin/bandwidth.md compile; its parameters are those of the language."""
 
 import re
 from pathlib import Path
@@ -21,6 +21,7 @@ def test_its_sentences_compile_without_a_warning_and_print_back(text):
 
 
 def test_it_names_every_parameter():
-    rows = "".join(re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE))
+    table = PAGE.partition("\n| parameter |")[2].partition("\n\n")[0]
+    rows = "".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))
     assert {one.name for one in KNOWN_ACTIONS["bandwidth"].parameters} == set(re.findall(r"`(\w+)`", rows))
     assert len(SENTENCES) == 3

@@ -37,13 +37,13 @@ OPTIONS: Final = (
     ),
     Option("report_interval", 5.0, "seconds between reports of this node when nothing changes"),
     Option(
-        "collectd", False, "publish what this node's CollectD sends to the exchange, see docs/admin/node-metrics.md"
+        "collectd", False, "publish what this node's CollectD sends to the exchange, see docs/reference/metrics.md"
     ),
     Option(
         "storage_confs",
         "",
         "configurations of Swift's servers here, separated by commas, on whose devices STORED, OBJECTS and free "
-        "space are measured, see docs/admin/stored.md; empty: not measured",
+        "space are measured, see docs/reference/metrics.md; empty: not measured",
     ),
     Option("usage_period", 60, "seconds between two measurements of what is stored"),
     retired_option("publish_delay_ms"),

@@ -2,7 +2,7 @@
 
 The names are ours, the units those of other metrics, the granularity is ``node``.  A metric comes from one or several
 *value lists* of CollectD, named by plugin, type and type instance, of which one data source counts.  Several lists (one
-of each disk) add up, or the highest counts.  ``docs/admin/node-metrics.md`` has CollectD's configuration.
+of each disk) add up, or the highest counts.  ``docs/reference/metrics.md`` has CollectD's configuration.
 """
 
 from __future__ import annotations

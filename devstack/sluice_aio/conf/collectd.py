@@ -1,4 +1,4 @@
-"""The configuration of CollectD, which measures the machine, as ``docs/admin/node-metrics.md`` says."""
+"""The configuration of CollectD, which measures the machine, as ``docs/reference/metrics.md`` says."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from sluice_aio.conf.collectd import configuration
 
 pytestmark = pytest.mark.service
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "admin" / "node-metrics.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "metrics.md"
 URL = "amqp://guest:guest@broker1,broker2/%2F"
 
 
