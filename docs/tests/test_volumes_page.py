@@ -1,4 +1,4 @@
-"""docs/admin/volumes.md has every metric of volumes, and its sentences compile."""
+"""docs/admin/volumes/policies.md has every metric of volumes, and its sentences compile."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from sluice_dsl.compile import compile_text
 from sluice_dsl.testing import make_catalogue
 from sluice_volumes.metrics import VOLUME_METRICS
 
-PAGE = (Path(__file__).resolve().parents[1] / "admin" / "volumes.md").read_text()
+PAGE = (Path(__file__).resolve().parents[1] / "admin" / "volumes" / "policies.md").read_text()
 
 
 def test_the_table_has_every_metric_of_volumes():

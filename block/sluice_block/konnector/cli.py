@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _run,
         lambda: sample_section(SECTION, OPTIONS),
         prog="sluice-konnector",
-        description="attaches volumes to this machine through their filters, see docs/admin/volumes.md",
+        description="attaches volumes to this machine through their filters, see docs/admin/volumes/konnector.md",
         config="the configuration, an ini file with a section [konnector]",
     )
 

@@ -8,7 +8,7 @@ import pytest
 from sluice_block.cinder_nbd.options import OPTIONS
 from sluice_block.cinder_nbd.pools import parse_pools
 
-PAGE = (Path(__file__).parents[3] / "docs" / "admin" / "volumes.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "admin" / "volumes" / "driver.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("option", [option.name for option in OPTIONS])

@@ -1,6 +1,6 @@
 """``X-Run-Storlet``: a client asks for a storlet by its name, where a policy allows it.
 
-    FOR TENANT acme DO SET storlets WITH allow=thumbnail,csv_head
+    FOR TENANT acme DO SET storlets WITH allow='thumbnail,csv_head'
 
 then ``X-Run-Storlet: csv_head`` on GET or PUT runs that registered filter, ``X-Run-Storlet: a,b`` first ``a``, then
 ``b`` in one entry.  ``X-Storlet-Parameter-1: lines:10`` (up to 20 of them) sets a parameter that the filter declares.

@@ -6,7 +6,7 @@ digest of the source, wasmtime's version and our settings.  Where that folder do
 each process compiles for itself.
 
 A module imports nothing, so there is nothing that it could reach but its own memory.  Its exports are
-the interface (``docs/admin/isolated-fast.md``): ``memory``, ``alloc``, ``feed``, ``finish``, and ``start``
+the interface (``docs/admin/isolated-filters.md``): ``memory``, ``alloc``, ``feed``, ``finish``, and ``start``
 when it takes parameters.
 """
 

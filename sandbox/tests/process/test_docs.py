@@ -1,4 +1,4 @@
-"""The page on fast isolated filters: its example runs, its links and figures of limits hold."""
+"""The page on isolated filters: its example runs, its links and figures of limits hold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluice_filters.testing import FilterContract
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.process.session import ProcessTeam
 
-PAGE = Path(__file__).parents[3] / "docs" / "admin" / "isolated-fast.md"
+PAGE = Path(__file__).parents[3] / "docs" / "admin" / "isolated-filters.md"
 STEP = {"name": "step", "type": "int", "minimum": 0, "maximum": 255, "default": 13}
 
 
