@@ -163,7 +163,7 @@ def sluice(api, store, capsys):
 @pytest.fixture(scope="session")
 def plugin_folder(tmp_path_factory):
     """The metadata of a distribution that declares the plugin as setup.cfg does, whatever is installed."""
-    from docs.client_manual.describe import entry_points
+    from docs.generated.commands import entry_points
 
     folder = tmp_path_factory.mktemp("plugin")
     metadata = folder / "sluice-0.dist-info"

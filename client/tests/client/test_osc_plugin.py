@@ -2,7 +2,7 @@
 
 import json
 
-from docs.client_manual.describe import entry_points
+from docs.generated.commands import entry_points
 
 from sluice_client.testing import StubController, catalogue
 

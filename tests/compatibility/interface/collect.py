@@ -47,14 +47,14 @@ def collect_schema() -> Any:
 
 def collect_samples() -> dict[str, str]:
     """Every option with its default, and every rule, as the sample files have them."""
-    from docs.configuration.sample.generate import files
+    from docs.generated import options, rest
 
-    return dict(files())
+    return {**options.samples(), **rest.rule_samples()}
 
 
 def collect_commands() -> str:
     """Every command of the client with its arguments, columns and examples."""
-    from docs.client_manual.describe import reference
+    from docs.generated.commands import reference
 
     return reference()
 

@@ -1,4 +1,4 @@
-"""Manual pages in the macros of man(7), made from the table of commands as is the page ``docs/cli/client.md``."""
+"""Manual pages in the macros of man(7), made from the table of commands as are the pages of commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from docs.client_manual.wording import argument_form, output_columns
+from docs.generated.wording import argument_form, output_columns
 
 from sluice_client.cli import Sluice
 from sluice_client.command_base.command import Argument, ListCommand, ShowCommand, SluiceCommand

@@ -1,0 +1,5 @@
+"""Write every generated file: ``python -m docs.generated``."""
+
+from docs.generated.outputs import write
+
+write()
