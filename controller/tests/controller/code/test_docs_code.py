@@ -10,13 +10,13 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 PAGE = (DOCS / "admin" / "code.md").read_text()
-COMMANDS = [shlex.split(line) for line in PAGE.splitlines() if line.startswith("    curl ")]
+COMMANDS = [shlex.split(line) for line in PAGE.splitlines() if line.startswith("curl ")]
 
 
 def asked(words):
     """Method, path and what is sent."""
     method = words[words.index("-X") + 1] if "-X" in words else "GET"
-    (path,) = [one.removeprefix("$SLUICE") for one in words if one.startswith("$SLUICE")]
+    (path,) = [one.removeprefix("$SLUICE_URL") for one in words if one.startswith("$SLUICE_URL")]
     if "--data-binary" in words:
         return method, path, (DOCS / words[words.index("--data-binary") + 1].removeprefix("@")).read_bytes()
     return method, path, words[words.index("-d") + 1] if "-d" in words else None
