@@ -1,6 +1,7 @@
 """A cluster with Barbican, before anything starts: what is written, and what Sluice is told."""
 
 import configparser
+import re
 import stat
 from pathlib import Path
 
@@ -74,9 +75,7 @@ def test_barbican_without_keystone_is_refused(layout):
 
 def test_the_documentation_shows_the_configuration_that_is_tested(layout):
     shown = DOCS.read_text(encoding="utf-8").partition("### Barbican")[2]
-    lines = [line.strip() for line in shown.splitlines() if line.startswith("    ")]
-    end = next(number for number, line in enumerate(lines) if line.startswith("keys =")) + 1
-    documented = parsed("\n".join(lines[:end]))
+    documented = parsed(re.search(r"```ini\n(.*?)```", shown, re.DOTALL)[1])
     written = parsed(barbican.key_manager_conf(layout, "2026", {"2025": "0f9c8a52-…", "2026": "77ab01f3-…"}))
     assert documented.sections() == written.sections()
     for name in written.sections():
