@@ -1,7 +1,6 @@
 """Measures everything in the issue's table, prints one table and writes JSON.
 
     python -m benchmarks [--only NAME] [--quick] [--json FILE]
-    python -m benchmarks --markdown [--json FILE]
 
 Parts run one after the other; one that fails is reported and does not keep the others from running.  In the file
 their rows replace what earlier runs found; rows of other parts stay, with the machine that they were measured on.
@@ -113,18 +112,12 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--json", type=Path, metavar="FILE", help=f"results (default: {RESULTS.name}; none with --quick)"
     )
     parser.add_argument("--folder", type=Path, help="where clusters live while they are measured (default: temporary)")
-    parser.add_argument(
-        "--markdown", action="store_true", help="print the results in FILE as Markdown; measure nothing"
-    )
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0 when every part ran, whatever it measured; 1 when one failed."""
     given = arguments(argv)
-    if given.markdown:
-        print(Results.load(given.json or RESULTS).markdown())
-        return 0
     file = given.json or (None if given.quick else RESULTS)
     for number in (signal.SIGTERM, signal.SIGHUP):  # leave as with Ctrl-C: stop everything that was started
         signal.signal(number, lambda *_: sys.exit(1))

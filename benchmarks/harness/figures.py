@@ -1,4 +1,4 @@
-"""What a benchmark answers: figures with a target, as a table, as Markdown and as JSON."""
+"""What a benchmark answers: figures with a target, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -88,11 +88,3 @@ def table(figures: Iterable[Figure]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
-
-
-def markdown(figures: Sequence[Figure], machine: Mapping[str, Any]) -> str:
-    """The same as a Markdown table, with the machine below it."""
-    lines = ["| " + " | ".join(_HEADS) + " |", "|" + "---|" * len(_HEADS)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in one.cells()) + " |" for one in figures]
-    facts = ", ".join(f"{name} {value}" for name, value in machine.items())
-    return "\n".join([*lines, "", f"Measured on: {facts}."])

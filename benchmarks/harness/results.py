@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from benchmarks.harness.figures import Figure, markdown
+from benchmarks.harness.figures import Figure
 
 #: What a run is called by, of the facts about its machine.
 _AT: Final = "at"
@@ -70,18 +70,3 @@ class Results:
         used = {one.run for one in figures} | set(new.runs)
         failed = {part: why for part, why in self.failed.items() if part not in parts} | dict(new.failed)
         return replace(self, figures=figures, runs={at: every[at] for at in every if at in used}, failed=failed)
-
-    def markdown(self) -> str:
-        """The table, and below it the machine of most rows, and in what those of other rows differ."""
-        rows: dict[str, list[str]] = {at: [] for at in self.runs}
-        for one in self.figures:
-            rows[one.run].append(one.name)
-        most, *others = sorted(rows, key=lambda at: -len(rows[at])) or [""]
-        lines = [markdown(self.figures, self.runs.get(most, {}))]
-        for at in others:
-            if rows[at]:
-                facts = self.runs[at].items()
-                apart = {name: fact for name, fact in facts if self.runs[most].get(name) != fact}
-                names = ", ".join(f"`{name}`" for name in dict.fromkeys(rows[at]))
-                lines += ["", f"{names} on: {', '.join(f'{name} {fact}' for name, fact in apart.items())}."]
-        return "\n".join(lines)

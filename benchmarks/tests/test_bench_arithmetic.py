@@ -1,5 +1,5 @@
 import pytest
-from benchmarks.harness.figures import Figure, at_most, markdown, table
+from benchmarks.harness.figures import Figure, at_most, table
 from benchmarks.harness.pairs import INSTANCES, compare, quantile, rotated
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,9 +86,3 @@ def test_the_table_says_yes_no_or_nothing():
     lines = table(figures).splitlines()
     assert [line.split()[5 if line[0] != "e" else 4] for line in lines[2:]] == ["yes", "NO", "-"]
     assert len({line.index(word) for line, word in zip(lines[2:], ("yes", "NO", "-"), strict=True)}) == 1
-
-
-def test_markdown_escapes_what_would_be_a_column():
-    text = markdown([Figure("a|b", "what", 1.0, "1")], {"cores": 2})
-    assert "| a\\|b | what |" in text
-    assert text.endswith("Measured on: cores 2.")

@@ -70,18 +70,6 @@ def test_results_of_before_there_were_parts_and_runs_are_merged_by_the_names_of_
     assert rows(Results.load(file)) == [("a", 1.0, OLD["at"]), ("b", 2.0, NEW["at"]), ("c", 1.0, OLD["at"])]
 
 
-def test_the_machine_of_most_rows_is_said_whole_and_the_others_by_what_differs():
-    text = before().merged(Results.of_run(NEW, [figure("b", part="B"), figure("b", part="B")], {}), ["B"]).markdown()
-    # two rows from each run: the older one is the base
-    whole, apart = text.splitlines()[-3], text.splitlines()[-1]
-    assert whole == "Measured on: at 2026-01-01 10:00 UTC, cores 2, processor slow."
-    assert apart == "`b` on: at 2026-02-01 10:00 UTC, processor fast."
-
-
-def test_the_results_that_are_there_can_be_read_and_shown():
-    assert "Measured on: at " in Results.load(run.RESULTS).markdown()
-
-
 @pytest.fixture
 def silent(monkeypatch):
     monkeypatch.setattr(run.signal, "signal", lambda number, handler: None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from docs.generated import commands, manual, options, rest, words
+from docs.generated import commands, manual, options, rest, results, words
 from docs.generated.markdown import is_generated, with_parts
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ def files() -> dict[str, str]:
 
 def parts() -> dict[str, str]:
     """Name of a mark → the Markdown between it and its end, in pages written by hand."""
-    return words.parts()
+    return {**words.parts(), **results.parts()}
 
 
 def outputs() -> dict[Path, str]:

@@ -4,7 +4,7 @@ As Swift's object server answers a HEAD, and a PUT of no bytes at the timestamp 
 stays.  Nothing else is done for each: no request, no response, no line in the log, no row for a container.
 
 Contractions are work in the background.  A thread pauses after each for as long as it took, since requests of clients
-took longer beside batches without pauses (``benchmarks/README.md``).
+took longer beside batches without pauses (``docs/reference/benchmarks/motif-costs.md``).
 """
 
 from __future__ import annotations
