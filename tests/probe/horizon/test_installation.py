@@ -42,7 +42,7 @@ def wheel(tmp_path_factory):
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(CLONE / name, tree / name)
     pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", str(folder), str(tree))
-    (made,) = folder.glob("sluice-*.whl")
+    (made,) = folder.glob("openstack_sluice-*.whl")
     return made
 
 
@@ -100,7 +100,7 @@ def test_a_stock_horizon_gets_the_panels_and_is_as_before_when_they_are_removed(
         assert statuses(horizon, shared) == [200, 200]
     for path in copied:
         path.unlink()
-    pip(environment, "uninstall", "--yes", "sluice")
+    pip(environment, "uninstall", "--yes", "openstack-sluice")
     with HorizonServer(tmp_path / "after", shared, python=environment) as horizon:
         assert statuses(horizon, shared) == [404, 404]
     assert pip(environment, "freeze") == frozen
