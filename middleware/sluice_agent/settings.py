@@ -36,9 +36,7 @@ OPTIONS: Final = (
         "until somebody adopts; failover: go along",
     ),
     Option("report_interval", 5.0, "seconds between reports of this node when nothing changes"),
-    Option(
-        "collectd", False, "publish what this node's CollectD sends to the exchange, see docs/reference/metrics.md"
-    ),
+    Option("collectd", False, "publish what this node's CollectD sends to the exchange, see docs/reference/metrics.md"),
     Option(
         "storage_confs",
         "",

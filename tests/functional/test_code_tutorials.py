@@ -1,4 +1,4 @@
-"""docs/tutorials/first-filter.md and first-metric.md on a cluster: their files, their commands, the output they show."""
+"""docs/tutorials/first-filter.md and first-metric.md on a cluster: their files, commands and shown output."""
 
 import re
 import subprocess

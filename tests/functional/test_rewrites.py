@@ -1,4 +1,7 @@
-"""Stored objects are brought to what policies say and back to plain bytes; nobody who reads can tell."""
+"""Stored objects are brought to what policies say and back to plain bytes; nobody who reads can tell.
+
+The jobs are those of docs/admin/rewrites.md.
+"""
 
 import contextlib
 import hashlib

@@ -2,6 +2,9 @@
 
 import errno
 import os
+import re
+import shlex
+from pathlib import Path
 
 import pytest
 
@@ -125,6 +128,23 @@ def test_the_command_prints_options_and_writes_them(tmp_path, capsys):
     assert conf.read_text().startswith("# ours\n")
     assert conf.stat().st_mode & 0o777 == 0o640
     assert [path.name for path in tmp_path.iterdir()] == ["agent.conf"]
+
+
+def test_the_commands_of_the_page_measure_and_write(tmp_path, capsys):
+    page = (Path(__file__).parents[3] / "docs" / "admin" / "bandwidth.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^sluice-agent (calibrate .*)", page, re.MULTILINE)
+    assert len(commands) == 3
+    conf = tmp_path / "agent.conf"
+    conf.write_text("[agent]\n")
+    for command in commands:
+        words = command.replace("/etc/sluice/agent.conf", str(conf)).replace("/srv/node", str(tmp_path))
+        for disk in re.findall(rf"{tmp_path}/sd\w+", words):
+            Path(disk).mkdir()
+        if "--device" not in words:
+            words += f" --device {tmp_path}"
+        assert main([*shlex.split(words), "--seconds", "0.02", "--size", "2"]) == 0
+        assert "proxy_get_bw = 1.2GBps\n" in capsys.readouterr().out
+    assert "proxy_get_bw = 1.2GBps\n" in conf.read_text()
 
 
 def test_a_file_without_the_section_or_the_option_gets_it():

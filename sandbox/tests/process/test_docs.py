@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from tests.support.sandbox.process import supervisor, uploaded
 
 from sluice_code.code_store import CodeStore
 from sluice_filters.testing import FilterContract
+from sluice_sandbox import cli
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.process.session import ProcessTeam
 
@@ -48,3 +52,19 @@ def test_the_limits_of_the_page_are_the_defaults():
         f"| {limits.tenants} at once, {limits.idle:.0f} s",
     ):
         assert last_error_line in text, last_error_line
+
+
+def test_the_commands_of_the_page_are_understood():
+    commands = [
+        words.partition("#")[0] for words in re.findall(r"^sluice-sandbox (.*)", PAGE.read_text(), re.MULTILINE)
+    ]
+    assert [words.split()[0] for words in commands] == ["serve", "engine", "image", "check"]
+    for words in commands:
+        cli._parser().parse_args(shlex.split(words))
+
+
+def test_text_format_is_compiled_as_the_page_says():
+    (code,) = re.findall(r'^python -c "(.*)" xor\.wat > xor\.wasm$', PAGE.read_text(), re.MULTILINE)
+    source = Path(__file__).parents[3] / "filters" / "wasm" / "xor.wat"
+    made = subprocess.run([sys.executable, "-c", code, str(source)], capture_output=True, check=True).stdout
+    assert made.startswith(b"\0asm")

@@ -1,4 +1,7 @@
-"""An attached volume is located and measured, and taken from a machine whose konnector is gone."""
+"""An attached volume is located and measured, and taken from a machine whose konnector is gone.
+
+Locality and detachment by force, as docs/admin/volumes/operations.md shows them.
+"""
 
 import os
 import platform

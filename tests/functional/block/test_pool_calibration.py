@@ -1,4 +1,7 @@
-"""A pool of a real Cinder is measured by fio at a konnector, while policies throttle all volumes."""
+"""A pool of a real Cinder is measured by fio at a konnector, while policies throttle all volumes.
+
+The measurement is that of docs/admin/volumes/policies.md.
+"""
 
 import os
 import shutil

@@ -1,4 +1,7 @@
-"""Filters of volumes from end to end: chosen by a sentence, obeyed; an uploaded one also tried, and given up."""
+"""Filters of volumes from end to end: chosen by a sentence, obeyed; an uploaded one also tried, and given up.
+
+The upload is that of docs/admin/volumes/own-filters.md.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""Volumes by REST with a real Cinder: pools are found, tiers choose them, operations end."""
+"""Volumes by REST with a real Cinder: pools are found, tiers choose them, operations end.
+
+The commands of docs/admin/volumes/operations.md and policies.md, as calls of the client.
+"""
 
 import pytest
 from tests.support.block.cinder import LIMIT, login

@@ -1,4 +1,7 @@
-"""Objects that built-in filters make of others: thumbnails, tables as Parquet, sorted tables, indexes."""
+"""Objects that built-in filters make of others: thumbnails, tables as Parquet, sorted tables, indexes.
+
+The uploads are those of docs/admin/filters/derived-objects.md.
+"""
 
 import hashlib
 import io

@@ -1,5 +1,8 @@
 """csv_select as a filter: what is asked for, what a policy allows, and what comes out."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from sluice_filters.api import BadParameter, FilterError, Hint
@@ -9,6 +12,7 @@ from sluice_filters.csv.select import CsvSelect
 from sluice_filters.csv.stream import LONGEST, CsvStream
 from sluice_filters.testing import cut, run
 
+PAGE = Path(__file__).parents[4] / "docs" / "admin" / "filters" / "csv.md"
 PEOPLE = b'id,name,city,age\n1,Ada,"London, UK",36\n2,Grace,New York,85\n3,"Edsger ""E""",Austin,72\n4,Anonymous,,\n'
 
 
@@ -40,6 +44,12 @@ def read(wish="", data=PEOPLE, size=5, byte_range="", **params):
 )
 def test_a_request_selects_columns_and_rows(wish, expected):
     assert read(wish) == expected
+
+
+def test_the_request_of_the_page_selects_what_it_says():
+    (wish,) = re.findall(r'-H "X-Csv-Select: (.*)"', PAGE.read_text(encoding="utf-8"))
+    data = b"time,meter,kwh\n1,m7,9\n2,m7,11\n3,m8,12\n"
+    assert read(wish, data) == "time,kwh\n2,11\n"
 
 
 def test_without_a_request_nothing_changes():

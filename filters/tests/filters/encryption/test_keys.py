@@ -6,8 +6,10 @@ import base64
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -223,6 +225,17 @@ def test_a_ring_is_made_rotated_and_cleaned_up(new, capsys):
     clock.now += 1
     assert ring.identifiers() == ("2026",)
     assert [one.name for one in new.parent.iterdir()] == [new.name]
+
+
+def test_the_commands_of_the_page_work_in_their_order(new):
+    page = (Path(__file__).parents[4] / "docs" / "admin" / "encryption.md").read_text(encoding="utf-8")
+    commands = [words.partition("#")[0].split() for words in re.findall(r"(?:^|`)sluice-keys ([^`\n]*)", page, re.M)]
+    assert [words[0] for words in commands] == ["init", "list", "add", "list", "activate", "remove"]
+    first, *others = commands
+    assert run(new, *first, "2025") == 0  # by default it has the name of the day
+    for words in others:
+        assert run(new, *words) == 0
+    assert KeyFile(new).identifiers() == ("2027",)
 
 
 def test_add_may_activate_at_once_and_names_keys_by_the_day(new):

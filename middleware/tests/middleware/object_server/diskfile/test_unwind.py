@@ -1,4 +1,7 @@
-"""Taking Sluice out of a node: ``sluice-diskfile`` finds transformed files and makes them plain."""
+"""Taking Sluice out of a node: ``sluice-diskfile`` finds transformed files and makes them plain.
+
+``scan``, ``show`` and ``unwind`` are used as docs/admin/storage-nodes.md shows them.
+"""
 
 import base64
 import json

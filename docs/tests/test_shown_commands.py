@@ -1,0 +1,65 @@
+"""Every `sluice` command line in a block of shell commands is one that the program understands."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from cliff.app import App
+from cliff.commandmanager import CommandManager
+
+from sluice_client.commands import COMMANDS
+
+DOCS = Path(__file__).resolve().parents[1]
+_blocks = re.compile(r"^```(?:sh|console|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+#: What stands before a command line: nothing, a prompt, or what makes a shell run it.
+_begins = re.compile(r"(?:^|\$ |\$\(|\| |&& |! |until )sluice (?=[a-z-])", re.MULTILINE)
+#: What ends the words of a command for a shell.
+_ENDS = ("|", "&", ">", "<", ";", "(", ")", "#")
+
+
+def words_of(line):
+    """The words that the program gets."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>()")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    found = []
+    for word in lexer:
+        if word.startswith(_ENDS):
+            break
+        found.append(word)
+    return found
+
+
+def command_lines(page):
+    """The words of each command line, without `sluice` and its own options."""
+    for block in _blocks.findall(page.read_text(encoding="utf-8").replace("\\\n", " ")):
+        for begin in _begins.finditer(block):
+            words = words_of(block[begin.end() :].partition("\n")[0])
+            while words[0].startswith("--"):
+                words = words[1:] if "=" in words[0] or words[0] == "--json" else words[2:]
+            yield words
+
+
+#: Pages of reference are made of the same table, and tested with it.
+SHOWN = {
+    f"{page.relative_to(DOCS)}: {shlex.join(words)}": words
+    for page in sorted(DOCS.rglob("*.md"))
+    if not page.name.startswith("reference-")
+    for words in command_lines(page)
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_shown_command_is_understood(name):
+    words = SHOWN[name]
+    known = [" ".join(words[:count]) for count in (4, 3, 2, 1) if " ".join(words[:count]) in COMMANDS]
+    assert known or words[0] in ("help", "complete")
+    for command in known[:1]:
+        parser = COMMANDS[command](App("test", "0", CommandManager("test.nothing")), None).get_parser(command)
+        parser.parse_args(words[len(command.split()) :])
+
+
+def test_lines_are_found_behind_what_a_shell_runs(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```sh\nA=$(sluice --json policy list -c ID) && sluice node \\\n  list  # all\n```\n")
+    assert list(command_lines(page)) == [["policy", "list", "-c", "ID"], ["node", "list"]]
