@@ -15,6 +15,7 @@ from sluice_dsl.catalogue.builtin_words import BUILTIN_METRICS, BUILTIN_TEMPLATE
 from sluice_dsl.catalogue.vocabulary import TERMS, default_catalogue
 from sluice_dsl.syntax.keywords import RESERVED
 from sluice_dsl.syntax.units import format_value
+from sluice_volumes.metrics import POOL_METRICS, VOLUME_METRICS
 
 _UNITS: Final = {
     "per_second": "per second",
@@ -57,6 +58,7 @@ def parts() -> dict[str, str]:
         "metrics-workload": _metrics(BUILTIN_METRICS),
         "metrics-stored": _metrics(USAGE_METRICS),
         "metrics-nodes": _metrics(one.info for one in NODE_METRICS),
+        "metrics-volumes": _metrics((*VOLUME_METRICS, *POOL_METRICS)),
         "events": table(("kind", "severity", "what happened"), events),
     }
 
