@@ -1,4 +1,7 @@
-"""``openstack sluice …`` as a process of its own; its start takes seconds, so few of them."""
+"""``openstack sluice …`` as a process of its own; its start takes seconds, so few of them.
+
+The options are those of docs/cli/index.md.
+"""
 
 import json
 

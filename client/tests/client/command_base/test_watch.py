@@ -1,4 +1,7 @@
-"""Watching a policy: what is said, when it ends, and how; agents and actors are played by the test."""
+"""Watching a policy: what is said, when it ends, and how; agents and actors are played by the test.
+
+docs/cli/index.md says the same.
+"""
 
 import os
 import signal

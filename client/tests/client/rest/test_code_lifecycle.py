@@ -1,4 +1,7 @@
-"""Native filters, metrics and controllers from upload to roll back, against a real API that tries them in a child."""
+"""Native filters, metrics and controllers from upload to roll back, against a real API that tries them in a child.
+
+The commands are those of docs/cli/index.md.
+"""
 
 import json
 
