@@ -6,7 +6,7 @@ SHELL := /bin/bash
 # Servers and tests start from bytecode, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv everything demo demo-block up down status test lint types imports names scripts collected unit service functional probe browser-soak roles repeat debian13 \
-    faults coverage generate fuzz swift-suite swift-sample bench constraints clean
+    faults coverage generate docs fuzz swift-suite swift-sample bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
 PYTHON := $(VENV)/bin/python
@@ -45,8 +45,8 @@ down:  ## stop the cluster
 status:  ## show what runs; fails unless everything does
 	@if [ -x $(AIO) ]; then $(AIO) status; else echo "no environment in $(VENV), so no cluster"; exit 3; fi
 
-test: everything  ## lint, types, import contracts, then the tiers unit, service and functional
-	@$(MAKE) --no-print-directory --output-sync=target -j2 lint collected
+test: everything  ## lint, types, import contracts, documentation, then the tiers unit, service and functional
+	@$(MAKE) --no-print-directory --output-sync=target -j2 lint docs collected
 	@$(PYTEST) $(PARALLEL) -m "not probe and not alone"
 	@$(PYTEST) -m "alone and not probe" $$(grep -rl --include='test_*.py' --exclude-dir='.*' 'mark\.alone' .)
 
@@ -88,8 +88,11 @@ coverage: everything  ## branches that unit and service tests take, by room, com
 	@$(PYTEST) $(PARALLEL) -m "unit or service" --cov --cov-report=json:.coverage.json || [ $$? = 1 ]
 	@$(PYTHON) tools/coverage-by-room .coverage.json
 
-generate: everything  ## write what is made out of the code: samples, operations.json, pages and entry points of the client
+generate: everything  ## write what is made out of the code: pages, samples, operations.json, entry points of the client
 	@$(PYTHON) tools/generate
+
+docs: venv  ## render the documentation into .docs/html; warnings are errors
+	@$(VENV)/bin/sphinx-build -W --keep-going -n -q -d .docs/doctrees -b html docs .docs/html
 
 fuzz: everything  ## feed nonsense to the language and every decoder; SECONDS=… for each of them
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
@@ -128,6 +131,6 @@ constraints:  ## renew constraints.txt in a throw-away environment
 clean: down  ## remove the cluster's folder, the environment and all caches
 	@for folder in "$(CLUSTER)" "$(CLUSTER)/demo"; do \
 	    if [ -e "$$folder/run/processes.json" ]; then rm -rf "$$folder"; fi; done
-	@rm -rf $(VENV) $(VENV).log .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	@rm -rf $(VENV) $(VENV).log .tox .docs build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
 	    .hypothesis .fuzz .import_linter_cache .coverage .coverage.json
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
