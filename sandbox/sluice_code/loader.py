@@ -1,8 +1,8 @@
 """Uploaded native code: read as text, loaded from verified bytes, and what it may import.
 
 Native code is an administrator's: it runs inside Swift's proxies and object servers, or in an actor host's child,
-with all their rights.  So nothing here is a sandbox.  It is a net for mistakes: code that cannot work is found
-before it replaces code that does.
+with all their rights.  Nothing here confines it.  The checks find mistakes: code that cannot work is refused before it
+replaces code that works.
 """
 
 from __future__ import annotations
