@@ -1,7 +1,7 @@
 """Activation URLs: HTTP calls that a policy makes when it sets a filter, and when it takes the filter back.
 
-Every filter has such a URL.  The default is the deploy call of Sluice's API.  It is never called, since agents follow the
-change stream.  A registered one (``registry.Activation``) belongs to a federated service; :func:`activate` sends it
+Every filter has such a URL.  The default is the deploy call of Sluice's API.  It is never called, since agents follow
+the change stream.  A registered one (``registry.Activation``) belongs to a federated service; :func:`activate` sends it
 PUT with the parameters as JSON, and expects a status below 300.
 
 * Only hosts that the operator has listed are called (``sluice_core.connections.url_allowlist``); the connection goes to
