@@ -1,4 +1,7 @@
-"""A node refuses what a policy sets: that becomes an event, for the API, for collectors of logs and for the command."""
+"""A node refuses what a policy sets: that becomes an event, for the API, for collectors of logs and for the command.
+
+What docs/admin/events.md shows is tried here.
+"""
 
 import json
 import subprocess

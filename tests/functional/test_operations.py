@@ -1,4 +1,7 @@
-"""What an operator asks of a whole cluster: switching off, explaining, going back, and where data lie."""
+"""What an operator asks of a whole cluster: switching off, explaining, going back, and where data lie.
+
+What docs/admin/operate.md shows is tried here.
+"""
 
 import json
 from urllib.parse import urlsplit

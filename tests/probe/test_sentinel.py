@@ -3,6 +3,8 @@
 Given a node whose operator wants to be asked and one whose operator wants to go along, the master dies with changes
 that its replica never saw, while policies are written: everything goes on, the first node with what it has until it is
 told, the second by itself, and the third party, who reads the API, sees what both say.
+
+What docs/admin/operate.md shows is tried here.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Taking Sluice out of a cluster: all that was stored is made plain, and stock Swift has everything as it was."""
+"""Taking Sluice out of a cluster: all that was stored is made plain, and stock Swift has everything as it was.
+
+What docs/admin/uninstall.md shows is tried here.
+"""
 
 import json
 import random

@@ -1,4 +1,7 @@
-"""Taking Sluice out while objects are contracted: their bytes are made, and stock Swift has everything as it was."""
+"""Taking Sluice out while objects are contracted: their bytes are made, and stock Swift has everything as it was.
+
+What docs/admin/elasticity.md shows is tried here.
+"""
 
 import time
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""An administrator logs in and sees how a live cluster fares; a member sees its own."""
+"""An administrator logs in and sees how a live cluster fares; a member sees its own.
+
+What docs/admin/dashboard.md shows is tried here.
+"""
 
 from tests.support.browser.browser import NARROW
 

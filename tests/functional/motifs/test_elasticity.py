@@ -1,4 +1,7 @@
-"""A space of a container is kept at its target by the real daemon: sentence, contraction, reads, refill, suspension."""
+"""A space of a container is kept at its target by the real daemon: sentence, contraction, reads, refill, suspension.
+
+What docs/admin/elasticity.md shows is tried here.
+"""
 
 import json
 import time

@@ -1,4 +1,7 @@
-"""What a client of a mount may do with items and their sources."""
+"""What a client of a mount may do with items and their sources.
+
+What docs/admin/motif-file-system.md shows is tried here.
+"""
 
 import errno
 import os

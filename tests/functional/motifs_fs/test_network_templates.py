@@ -1,4 +1,7 @@
-"""Files of a mount that are made again over the network, as its configuration admits."""
+"""Files of a mount that are made again over the network, as its configuration admits.
+
+What docs/admin/motif-file-system.md shows is tried here.
+"""
 
 import hashlib
 import json

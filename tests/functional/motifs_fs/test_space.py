@@ -1,4 +1,7 @@
-"""A mount keeps its items within the target size, which may be changed, and says how that stands."""
+"""A mount keeps its items within the target size, which may be changed, and says how that stands.
+
+What docs/admin/motif-file-system.md shows is tried here.
+"""
 
 import json
 import os

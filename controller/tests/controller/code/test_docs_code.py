@@ -1,4 +1,7 @@
-"""The commands of docs/admin/code.md, in their order, with the examples that they name."""
+"""The commands of docs/admin/code.md, in their order, with the examples that they name.
+
+What docs/admin/controllers.md shows is tried here.
+"""
 
 from __future__ import annotations
 

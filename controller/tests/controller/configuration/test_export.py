@@ -1,4 +1,7 @@
-"""``GET /export`` and ``PUT /import``: the round trip is identity, and an import is all or nothing."""
+"""``GET /export`` and ``PUT /import``: the round trip is identity, and an import is all or nothing.
+
+What docs/admin/export.md shows is tried here.
+"""
 
 import contextlib
 import json

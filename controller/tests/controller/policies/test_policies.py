@@ -1,4 +1,7 @@
-"""``/policies`` on a real Redis; every answer is also held against the schema (see conftest)."""
+"""``/policies`` on a real Redis; every answer is also held against the schema (see conftest).
+
+What docs/reference/rest-api.md shows is tried here.
+"""
 
 import threading
 import time
