@@ -1,6 +1,7 @@
 """Measures everything in the issue's table, prints one table and writes JSON.
 
     python -m benchmarks [--only NAME] [--quick] [--json FILE]
+    python -m benchmarks --paint [--json FILE]
 
 Parts run one after the other; one that fails is reported and does not keep the others from running.  In the file
 their rows replace what earlier runs found; rows of other parts stay, with the machine that they were measured on.
@@ -48,6 +49,7 @@ from benchmarks.motifs import reads as motif_reads
 from benchmarks.motifs import replacement as motif_replacement
 from benchmarks.motifs import runtime as motif_runtime
 from benchmarks.motifs import trace_replay as motif_trace
+from benchmarks.paint import paint_courses, paint_figures
 from benchmarks.requests import lookup, matched, overhead, whole_nodes
 from benchmarks.volumes import parts as volume_parts
 
@@ -112,12 +114,20 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--json", type=Path, metavar="FILE", help=f"results (default: {RESULTS.name}; none with --quick)"
     )
     parser.add_argument("--folder", type=Path, help="where clusters live while they are measured (default: temporary)")
+    parser.add_argument(
+        "--paint", action="store_true", help="paint the pictures of the results in FILE anew; measure nothing"
+    )
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0 when every part ran, whatever it measured; 1 when one failed."""
     given = arguments(argv)
+    if given.paint:
+        stored = given.json or RESULTS
+        painted = paint_figures(_pictures(stored), Results.load(stored).figures)
+        print(f"painted {', '.join([*painted, *paint_courses(_pictures(stored))])}")
+        return 0
     file = given.json or (None if given.quick else RESULTS)
     for number in (signal.SIGTERM, signal.SIGHUP):  # leave as with Ctrl-C: stop everything that was started
         signal.signal(number, lambda *_: sys.exit(1))
@@ -125,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     begin = time.monotonic()
     with _folder(given.folder) as folder:
         facts = machine_facts(folder)
-        figures, failed = measure(Scale(folder, given.quick, _pictures(file)), given.only or PARTS)
+        figures, failed = measure(Scale(folder, given.quick, file and _pictures(file)), given.only or PARTS)
     print(table(figures))
     for name, reason in failed.items():
         print(f"FAILED {name}: {reason}")
@@ -133,6 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         facts |= {"seconds": round(time.monotonic() - begin), **({"quick": True} if given.quick else {})}
         found = Results.of_run(facts, figures, failed)
         Results.load(file).merged(found, given.only or PARTS).save(file)
+        paint_figures(_pictures(file), found.figures)
         print(f"written to {file}")
     return 1 if failed else 0
 
@@ -177,9 +188,9 @@ def measure(scale: Scale, names: Collection[str]) -> tuple[list[Figure], dict[st
     return figures, failed
 
 
-def _pictures(file: Path | None) -> Path | None:
+def _pictures(file: Path) -> Path:
     """The folder for pictures, beside the file of results."""
-    return None if file is None else file.with_name("pictures")
+    return file.with_name("pictures")
 
 
 @contextlib.contextmanager

@@ -3,9 +3,9 @@
     python -m benchmarks.bandwidth.objectives [--only ROW] [--quick] [--folder DIR] [--out DIR]
 
 Rows run one after the other on clusters of their own, as root on loop devices with XFS and BFQ; each is measured where
-clients are, per wall-clock second, and painted over time with the floors as dashed lines (``--out``).  *Mean error* is
+clients are, per wall-clock second, and painted over time with the floors (``--out``).  *Mean error* is
 the mean of |measured ÷ expected - 1| over all tenants and seconds, *worst second* its greatest value; ``floor + equal
-spare`` is what is expected, the dotted lines of some pictures.
+spare`` is what is expected.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ SETTLE: Final = 5
 _BESIDE_NOISE: Final = {"proxy": 12, "storage_node": 24}
 SIDES: Final = ("proxy", "storage_node")
 _NAMES: Final = {"proxy": "proxies", "storage_node": "object servers"}
+_WHAT: Final = {"GET": "Downloads (GET)", "PUT": "Uploads (PUT)"}
 #: Uploads are held back at the proxies wherever the policy says.
 _MIXED: Final = {"proxy": "proxies enforce", "storage_node": "object servers enforce GET, proxies PUT"}
 
@@ -103,7 +104,7 @@ def floors(row: Row, side: str = "proxy", method: str = "GET") -> list[Figure]:
             await_all(loads, last)
         rates = {name: load.rates(first, last) for name, load in loads.items()}
         errors = Errors.of(rates, expected)
-        title = f"{method}, {_NAMES[side]} enforce"
+        title = f"{_WHAT[method]} of three tenants with floors, {_NAMES[side]} enforce"
         row.keep(f"floors-{method}-{side}", title, loads, (begin, last), wanted, expected=expected)
         means = " / ".join(f"{statistics.mean(one.values()) / MB:.1f}" for one in rates.values())
         beside = f"{means} MB/s; total {errors.total:.3f} of what was expected; {faults(loads)}"
@@ -132,7 +133,7 @@ def mixed(row: Row, side: str = "proxy") -> list[Figure]:
         errors = Errors.of({name: load.rates(first, last) for name, load in loads.items()}, expected)
         lines = {f"{name} GET": rate for name, rate in floors_get.items()}
         lines |= {f"{name} PUT": rate for name, rate in floors_put.items()}
-        title = f"mixed sizes, {_MIXED[side]}"
+        title = f"Downloads and uploads of 64 KB to 64 MB at once, {_MIXED[side]}"
         row.keep(f"mixed-{side}", title, loads, (begin, last), lines, expected=expected)
         beside = f"worst second {errors.worst:.1%}, total {errors.total:.3f}; {faults(loads)}"
         return _figures("mixed", f"GET and PUT, 64 KB to 64 MB, {_MIXED[side]}", errors, 0.05, None, beside)
@@ -160,7 +161,8 @@ def unused(row: Row, side: str = "proxy") -> list[Figure]:
         took = max(full[0] - stopped, 0.0) if full else float(last)
         settled = statistics.mean(rate for at, rate in together.items() if at >= stopped + 2) / TOTAL
         errors = Errors.of({name: load.rates(int(stopped) + 3, last) for name, load in rest.items()}, expected)
-        row.keep(f"unused-{side}", f"a tenant stops, {_NAMES[side]} enforce", loads, (begin, last), FLOORS)
+        title = f"Downloads: t1 stops, the others have its part, {_NAMES[side]} enforce"
+        row.keep(f"unused-{side}", title, loads, (begin, last), FLOORS, marks={stopped: "t1 stops"})
     what = f"a floor is unused, {_NAMES[side]} enforce"
     beside = f"then mean error {errors.mean:.1%}; {faults(loads)}"
     return [
@@ -187,7 +189,8 @@ def noisy(row: Row, side: str = "proxy") -> list[Figure]:
             for name, floor in wanted.items()
             for rate in loads[name].rates(first, last).values()
         ]
-        row.keep(f"noisy-{side}", f"a noisy tenant, {_NAMES[side]} enforce", loads, (begin, last), wanted)
+        title = f"Downloads: t3, without a floor, has ten times the connections, {_NAMES[side]} enforce"
+        row.keep(f"noisy-{side}", title, loads, (begin, last), wanted)
         worst = max(below)
         what = f"ten times the load, {_NAMES[side]} enforce: others below their floor, worst second"
         return [Figure("noisy", what, worst, f"{worst:.1%}", "≤ 5 %", worst <= 0.05, faults(loads))]
@@ -210,8 +213,9 @@ def proxy(row: Row, side: str = "proxy") -> list[Figure]:
             joined = time.time()
             last = int(joined) + row.seconds(20)
             await_all(loads, last)
-        title = f"a proxy dies and joins, {_NAMES[side]} enforce"
-        row.keep(f"proxy-{side}", title, loads, (begin, last), {"floor of each": each})
+        title = f"Downloads: one of two proxies is killed and started again, {_NAMES[side]} enforce"
+        marks = {died: "a proxy is killed", joined: "it joins again"}
+        row.keep(f"proxy-{side}", title, loads, (begin, last), {"floor of each": each}, marks=marks)
         found = []
         for word, moment, end in (("dies", died, int(joined) - 1), ("joins", joined, last)):
             took, equal = _settled(loads, moment, end)

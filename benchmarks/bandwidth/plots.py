@@ -1,46 +1,71 @@
-"""Bandwidth over time, a line for each tenant and a thin dashed one for its floor, as in the papers' figures."""
+"""Bandwidth over time: a line for each tenant, a dashed one for its floor, a dotted one for what it should get."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Self
 
-_COLOURS: Final = ("tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple", "tab:brown", "tab:pink", "tab:gray")
+from benchmarks.harness.plots import STYLES, drawn, legend, line, mark
+
+#: Of an account's name, before the tenant's.
+_PREFIX: Final = "AUTH_"
 
 
-def paint(
-    file: Path,
-    title: str,
-    rates: Mapping[str, Mapping[int, float]],
-    floors: Mapping[str, float],
-    expected: Mapping[str, float] | None = None,
-) -> None:
-    """Write a PNG.
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What tenants got, with what it is to be read with; all rates are bytes per second, all times unix seconds.
 
-    :param rates: tenant → second → bytes per second
-    :param floors: tenant → bytes per second, dashed in its colour; one of nobody who is in ``rates`` is of all, black
-    :param expected: tenant → bytes per second, dotted: what it should get with its part of what is spare
+    ``floors`` of nobody who is in ``rates`` is that of all.  ``expected`` is what each should get with its part of
+    what is spare.  ``marks`` says what happened when.
     """
-    import matplotlib
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    title: str
+    rates: Mapping[str, Mapping[int, float]]
+    floors: Mapping[str, float]
+    expected: Mapping[str, float] = field(default_factory=dict)
+    marks: Mapping[float, str] = field(default_factory=dict)
 
-    figure, axes = pyplot.subplots(figsize=(9, 4.5))
-    begin = min((min(one) for one in rates.values() if one), default=0)
-    for (name, one), colour in zip(rates.items(), _COLOURS, strict=False):
-        seconds = sorted(one)
-        axes.plot([at - begin for at in seconds], [one[at] / 1e6 for at in seconds], color=colour, label=name)
-        if name in floors:
-            axes.axhline(floors[name] / 1e6, color=colour, linestyle="--", linewidth=0.8)
-        if expected is not None and name in expected:
-            axes.axhline(expected[name] / 1e6, color=colour, linestyle=":", linewidth=0.8)
-    for name, value in floors.items():
-        if name not in rates:
-            axes.axhline(value / 1e6, color="black", linestyle="--", linewidth=0.8, label=name)
-    axes.set(title=title, xlabel="seconds", ylabel="MB/s", ylim=(0, None))
-    axes.legend(loc="upper right", fontsize="small")
-    figure.tight_layout()
-    figure.savefig(file, dpi=110)
-    pyplot.close(figure)
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        """What :meth:`to_data` described."""
+        rates = {name: {int(at): rate for at, rate in one.items()} for name, one in data["rates"].items()}
+        marks = {float(at): text for at, text in data["marks"].items()}
+        return cls(data["title"], rates, data["floors"], data["expected"], marks)
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "title": self.title,
+            "floors": dict(self.floors),
+            "expected": dict(self.expected),
+            "marks": {str(at): text for at, text in self.marks.items()},
+            "rates": {name: {str(at): rate for at, rate in one.items()} for name, one in self.rates.items()},
+        }
+
+
+def paint(file: Path, course: Course) -> None:
+    """Write a PNG."""
+    with drawn(file, course.title) as (axes,):
+        begin = min((min(one) for one in course.rates.values() if one), default=0)
+        for number, (name, one) in enumerate(course.rates.items()):
+            seconds = sorted(one)
+            label = name.removeprefix(_PREFIX)
+            line(axes, number, [at - begin for at in seconds], [one[at] / 1e6 for at in seconds], label)
+            colour = STYLES[number % len(STYLES)].colour
+            if name in course.floors:
+                _level(axes, course.floors[name], colour, "--", f"{label}: floor")
+            if name in course.expected:
+                _level(axes, course.expected[name], colour, ":", f"{label}: expected")
+        for name, value in course.floors.items():
+            if name not in course.rates:
+                _level(axes, value, "black", "--", name)
+        mark(axes, {at - begin: text for at, text in course.marks.items()})
+        axes.set(xlabel="time, s", ylabel="MB/s in each second", ylim=(0, None))
+        axes.grid(alpha=0.3)
+        legend(axes)
+
+
+def _level(axes: Any, rate: float, colour: str, style: str, label: str) -> None:
+    axes.axhline(rate / 1e6, color=colour, linestyle=style, linewidth=1.2, label=f"{label} {rate / 1e6:.3g} MB/s")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from benchmarks.bandwidth.plots import paint
+from benchmarks.bandwidth.plots import Course, paint
 from benchmarks.harness.machine import file_system
 from benchmarks.harness.scale import Scale, say
 from tests.support.cluster import slow_disk
@@ -84,21 +84,27 @@ class Row:
         *,
         expected: Mapping[str, float] | None = None,
         copies: Mapping[int, float] | None = None,
+        marks: Mapping[float, str] | None = None,
     ) -> None:
-        """Paint the first to the last of ``seconds`` with the floors as lines, if pictures are wanted."""
+        """Keep and paint the first to the last of ``seconds``, if pictures are wanted.
+
+        :param expected: what each should get with its part of what is spare
+        :param copies: what replication moved
+        :param marks: unix time → what happened then
+        """
         if self.out is None:
             return
         self.out.mkdir(parents=True, exist_ok=True)
         first, last = seconds
         rates = {who: load.rates(first, last) for who, load in loads.items()}
         if copies is not None:
-            rates["copies"] = {at: rate for at, rate in copies.items() if first <= at <= last}
-        data = {who: {str(at): rate for at, rate in one.items()} for who, one in rates.items()}
-        (self.out / f"{name}.json").write_text(json.dumps(data) + "\n", encoding="utf-8")
+            rates["replication"] = {at: rate for at, rate in copies.items() if first <= at <= last}
+        course = Course(title, rates, floors, expected or {}, marks or {})
+        (self.out / f"{name}.json").write_text(json.dumps(course.to_data()) + "\n", encoding="utf-8")
         if importlib.util.find_spec("matplotlib") is None:
             say(f"no picture of {name}: matplotlib is missing")
             return
-        paint(self.out / f"{name}.png", title, rates, floors, expected)
+        paint(self.out / f"{name}.png", course)
 
 
 @contextlib.contextmanager

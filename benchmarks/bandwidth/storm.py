@@ -158,8 +158,9 @@ def storm(row: Row) -> list[Figure]:
         copies.start()
         times = _run(row, stage, loads)
         copies.end()
-    title = "a ring is rebalanced; then replication is capped"
-    row.keep("storm", title, loads, (times.begin, times.last), FLOORS, copies=copies.seconds)
+    title = f"Downloads while a ring is rebalanced, all from one disk of {_DISK.rate / MB:g} MB/s"
+    marks = {times.calm + 1: "replication begins", times.cap: f"replication is capped at {_CAP / MB:g} MB/s"}
+    row.keep("storm", title, loads, (times.begin, times.last), FLOORS, copies=copies.seconds, marks=marks)
     return [_figure(loads, copies.seconds, times)]
 
 

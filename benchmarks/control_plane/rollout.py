@@ -116,7 +116,7 @@ def _reported(name: str, what: str, times: list[float]) -> Figure:
     """Beside the figure of the table: agents may have acknowledged before the API has answered."""
     p90 = quantile(times, 0.9)
     beside = f"p50 {quantile(times, 0.5):.1f}, p99 {quantile(times, 0.99):.1f}, worst {max(times):.1f} ms"
-    return Figure(name, what, p90, f"{p90:.1f} ms", beside=beside)
+    return Figure(name, what, p90, f"{p90:.1f} ms", beside=beside, details={"times_ms": times})
 
 
 @contextlib.contextmanager

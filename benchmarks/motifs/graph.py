@@ -19,7 +19,6 @@ from typing import Final
 
 from benchmarks.harness.figures import Figure, at_least, reported
 from benchmarks.harness.scale import Scale, say
-from benchmarks.motifs.plots import paint_rates
 from benchmarks.motifs.traces import Locality, make_trace
 from docs.examples.graph_database import GraphDatabase, ShortestPaths
 
@@ -73,16 +72,7 @@ def measure(scale: Scale) -> list[Figure]:
             asked = [(start, ends.randrange(vertices)) for start in starts[bounds[number] : bounds[number + 1]]]
             phases.append(_phase(database, graph.shortest_path, asked, limit, window))
             say(f"motif_graph: {phases[-1].described()}")
-    if scale.pictures is not None:
-        scale.pictures.mkdir(parents=True, exist_ok=True)
-        curve = [rate for phase in phases for rate in phase.rates]
-        paint_rates(
-            scale.pictures / "motif-graph.png",
-            curve,
-            window,
-            [(f"{one.limit / 1e6:g} MB", len(one.rates)) for one in phases],
-        )
-    return _figures(phases, vertices, edges, queries)
+    return _figures(phases, vertices, edges, queries, window)
 
 
 def random_edges(vertices: int, edges: int) -> list[tuple[int, int]]:
@@ -119,12 +109,13 @@ def _phase(
     return Phase(limit, rates, after.hits - before.hits, after.expansions - before.expansions)
 
 
-def _figures(phases: Sequence[Phase], vertices: int, edges: int, queries: int) -> list[Figure]:
+def _figures(phases: Sequence[Phase], vertices: int, edges: int, queries: int, window: int) -> list[Figure]:
     none, large, small = phases
     details = {
         "vertices": vertices,
         "edges": edges,
         "queries": queries,
+        "window": window,
         "seed": _SEED,
         "locality": asdict(LOCALITY),
         "phases": [asdict(one) for one in phases],

@@ -33,7 +33,6 @@ from typing import Any, Final
 from benchmarks.harness.figures import Figure, at_most, reported
 from benchmarks.harness.scale import Scale, say
 from benchmarks.motifs.file_system import serving
-from benchmarks.motifs.plots import paint_replay
 from benchmarks.motifs.trace_replay import LOCALITY, OFF, PARTS, SETTLED, SLOWER, Part, Sample, content, settled
 from benchmarks.motifs.traces import Trace, make_trace
 
@@ -71,12 +70,6 @@ def measure(scale: Scale) -> list[Figure]:
             os.setxattr(mount / f"{slot}", "user.sluice.motif", described.encode())
         say(f"motif_mount_trace: {len(trace.sizes)} files, {sum(trace.sizes)} bytes, {len(trace.opens)} reads")
         parts, samples = _replay(mount, trace, scale.pick(1, 0) * LASTS)
-    if scale.pictures is not None:
-        scale.pictures.mkdir(parents=True, exist_ok=True)
-        marks = [(one.began, f"target {one.name}") for one in parts]
-        reads = [read for one in parts for read in one.times]
-        held = [(one.at, one.used, one.hits, one.misses) for one in samples]
-        paint_replay(scale.pictures / "motif-mount-trace.png", reads, held, marks, "open and read, ms")
     return figures(parts, samples, trace)
 
 
@@ -198,7 +191,7 @@ def figures(parts: Sequence[Part], samples: Sequence[Sample], trace: Trace) -> l
     details = {
         "locality": asdict(LOCALITY),
         "bytes": total,
-        "parts": [{"name": one.name, "target": one.target, "began": one.began, "ended": one.ended} for one in parts],
+        "parts": [one.described() for one in parts],
         "samples": [asdict(one) for one in samples],
     }
     fifth, none = (settled(one, samples) for one in parts[1:3])

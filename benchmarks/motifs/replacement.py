@@ -17,7 +17,6 @@ from typing import Final
 
 from benchmarks.harness.figures import Figure, at_least, reported
 from benchmarks.harness.scale import Scale, say
-from benchmarks.motifs.plots import paint
 from benchmarks.motifs.traces import Locality, Trace, make_trace
 
 from sluice_motifs.replacement.api import ReplacementPolicy
@@ -68,14 +67,6 @@ def measure(scale: Scale) -> list[Figure]:
         details = {"opens": opens, "seed": _SEED, "bytes": sum(trace.sizes), "locality": asdict(locality)}
         figures += [_hit_rate(locality, replays, percent, details) for percent in REPORTED]
         figures.append(_byte_misses(locality, replays, details))
-        if scale.pictures is not None:
-            scale.pictures.mkdir(parents=True, exist_ok=True)
-            paint(
-                scale.pictures / f"motif-byte-misses-{locality.name}.png",
-                f"{100 * locality.repeats:g} % of opens repeat a recent one",
-                {name: [replay.byte_miss_percent for replay in found.values()] for name, found in replays.items()},
-                PERCENTS,
-            )
     return figures
 
 

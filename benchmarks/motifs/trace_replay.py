@@ -32,7 +32,6 @@ from typing import Any, Final
 
 from benchmarks.harness.figures import Figure, at_most, reported
 from benchmarks.harness.scale import Scale, say
-from benchmarks.motifs.plots import paint_replay
 from benchmarks.motifs.traces import Locality, Trace, make_trace
 
 from sluice_aio.base.layout import Layout
@@ -85,6 +84,11 @@ class Part:
         """Of the times of its reads, in seconds."""
         return statistics.median(seconds for _, seconds in self.times)
 
+    def described(self) -> dict[str, Any]:
+        """Plain data: ``reads`` are pairs of seconds of the run and milliseconds."""
+        reads = [[round(at, 3), round(1000 * taken, 2)] for at, taken in self.times]
+        return {"name": self.name, "target": self.target, "began": self.began, "ended": self.ended, "reads": reads}
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -116,12 +120,6 @@ def _measure(scale: Scale, items: int, opens: int) -> list[Figure]:
         say(f"motif_trace: {items} objects, {sum(trace.sizes)} bytes, {opens} reads")
         fill(swift, trace)
         parts, samples = _replay(api, swift, trace)
-    if scale.pictures is not None and items == LOCALITY.items:
-        scale.pictures.mkdir(parents=True, exist_ok=True)
-        marks = [(one.began, f"target {one.name}") for one in parts]
-        reads = [read for one in parts for read in one.times]
-        held = [(one.at, one.used, one.hits, one.misses) for one in samples]
-        paint_replay(scale.pictures / "motif-trace.png", reads, held, marks)
     return _figures(parts, samples, items, opens, sum(trace.sizes))
 
 
@@ -273,7 +271,7 @@ def _figures(parts: Sequence[Part], samples: Sequence[Sample], items: int, opens
     details = {
         "locality": asdict(LOCALITY),
         "bytes": total,
-        "parts": [{"name": one.name, "target": one.target, "began": one.began, "ended": one.ended} for one in parts],
+        "parts": [one.described() for one in parts],
         "samples": [asdict(one) for one in samples],
     }
     fifth, none = (settled(one, samples) for one in parts[1:3])

@@ -196,6 +196,9 @@ def figures(population: int, samples: Samples) -> list[Figure]:
                     LIMIT,
                     "×",
                     f"{cpu.beside()}; {cpu.milliseconds(3)}; median latency {latency.ratio:.3f} ×",
+                    cycles_ms=[
+                        {name: block.cpu_per_request(group) * 1e3 for name, block in cycle.items()} for cycle in cycles
+                    ],
                 )
             )
     return found

@@ -1,13 +1,9 @@
-import pytest
 from benchmarks.harness.scale import Scale
 from benchmarks.motifs import mount_trace, replacement, runtime, trace_replay
-from benchmarks.motifs.plots import paint_replay
 from benchmarks.motifs.replacement import LOCALITIES, PERCENTS, STRONG, replay, replay_clairvoyant
 from benchmarks.motifs.traces import Trace, make_trace
 
 from sluice_motifs.replacement.lru import Lru
-
-PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def test_first_opens_are_no_misses_and_victims_make_room_by_bytes():
@@ -41,19 +37,15 @@ def test_a_trace_is_the_same_for_the_same_seed_and_as_local_as_was_asked():
     )
 
 
-@pytest.mark.parametrize("pictures", [False, True])
-def test_the_part_reports_hits_misses_and_a_picture_for_each_locality(tmp_path, monkeypatch, pictures):
+def test_the_part_reports_hits_and_misses_for_each_locality(tmp_path, monkeypatch):
     monkeypatch.setattr(replacement, "LOCALITIES", (STRONG,))
-    figures = replacement.measure(Scale(tmp_path, quick=True, pictures=tmp_path / "p" if pictures else None))
+    figures = replacement.measure(Scale(tmp_path, quick=True))
     assert [figure.name for figure in figures] == ["motif hit rate", "motif hit rate", "motif byte misses"]
     assert [figure.details["percent"] for figure in figures[:2]] == [20.0, 50.0]
     assert figures[0].value == figures[0].details["hits"]["lru"] <= figures[1].value
     misses = figures[2].details["byte_misses"]
     assert set(misses) == {"lru", "lfu", "fifo", "clock", "s4lru", "random", "clairvoyant"}
     assert all(len(line) == len(PERCENTS) and line[-1] == 0.0 for line in misses.values())
-    painted = list(tmp_path.glob("p/*.png"))
-    assert [file.name for file in painted] == (["motif-byte-misses-strong.png"] if pictures else [])
-    assert all(file.read_bytes().startswith(PNG) for file in painted)
 
 
 def test_a_replay_in_a_mount_has_hits_of_each_part_and_what_reads_wait_for():
@@ -81,7 +73,7 @@ def test_a_replay_in_a_mount_has_hits_of_each_part_and_what_reads_wait_for():
     assert [one.reached for one in found] == [True, True, None, True]
 
 
-def test_a_replay_is_compared_with_its_targets_and_painted(tmp_path):
+def test_a_replay_is_compared_with_its_targets_and_keeps_its_reads():
     targets = (10_000, 200, 0, 10_000, 10_000)
     parts = [
         trace_replay.Part(name, target, 40.0 * place, ended=40.0 * (place + 1))
@@ -107,13 +99,11 @@ def test_a_replay_is_compared_with_its_targets_and_painted(tmp_path):
     found = trace_replay._figures(parts, samples, 10, 12, 1000)
     assert [round(one.value, 3) for one in found] == [1.5, 0.0, 0.275, 1.1]
     assert [one.reached for one in found] == [True, None, None, True]
-    paint_replay(
-        tmp_path / "replay.png",
-        [read for part in parts for read in part.times],
-        [(one.at, one.used, one.hits, one.misses) for one in samples],
-        [(one.began, one.name) for one in parts],
-    )
-    assert (tmp_path / "replay.png").read_bytes().startswith(PNG)
+    kept = found[-1].details["parts"]
+    assert [one["reads"] for one in kept[:2]] == [
+        [[0.0, 9000.0], [1.0, 1000.0], [2.0, 1000.0]],
+        [[40.0, 9000.0], [41.0, 2000.0], [42.0, 2000.0]],
+    ]
 
 
 def test_the_runtime_is_measured_in_four_figures(tmp_path):
