@@ -66,7 +66,8 @@ class Layout:
     """Folder and ports of one cluster; see :data:`OFFSETS` for the ports' names.
 
     ``disks`` holds the folders that stand for disks, by default in ``folder``.  ``suffix`` tells the files of one node
-    from those of another.
+    from those of another.  ``nodes`` names the nodes of ``proxy2`` and of object servers with agents of their own;
+    ``addresses`` maps object servers to addresses of the loopback interface other than 127.0.0.1.
     """
 
     folder: Path
@@ -74,6 +75,8 @@ class Layout:
     node: str = "node1"
     disks: Path | None = None
     suffix: str = ""
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def at(cls, folder: str | Path, port_base: int = DEFAULT_PORT_BASE) -> Self:
@@ -171,11 +174,11 @@ class Layout:
 
     def second_node(self) -> Self:
         """The same cluster as agent and proxy of a second node see it: with another snapshot and socket."""
-        return replace(self, node=f"{self.node}-second", suffix="2")._checked()
+        return replace(self, node=self.nodes.get("proxy2", f"{self.node}-second"), suffix="2")._checked()
 
     def storage_node(self, server: str) -> Self:
         """The same cluster as an object server with an agent of its own sees it (``Setup.storage_agents``)."""
-        return replace(self, node=f"{self.node}-{server}", suffix=f"-{server}")._checked()
+        return replace(self, node=self.nodes.get(server, f"{self.node}-{server}"), suffix=f"-{server}")._checked()
 
     def node_of(self, service: str) -> Self:
         """The cluster as the node of the service ``agent``, ``konnector2``, ``agent-object1`` … sees it."""
@@ -237,8 +240,12 @@ class Layout:
         """Keystone's API."""
         return f"{self.url('keystone')}/v3"
 
+    def address(self, server: str) -> str:
+        """The address that an object server listens on; that of all others is 127.0.0.1."""
+        return self.addresses.get(server, HOST)
+
     def url(self, service: str) -> str:
-        """``http://127.0.0.1:<port>`` of ``service``."""
+        """``http://127.0.0.1:<port>`` of ``service``, which is no object server."""
         return f"http://{HOST}:{self.ports[service]}"
 
 

@@ -69,10 +69,10 @@ def _slice(process: int) -> tuple[range, Iterator[int]]:
     raise PeerError(f"{_SLICES} processes look for free ports already, see `{path}`")
 
 
-def probe(port: int, question: bytes, size: int = 64, timeout: float = 1.0) -> bytes:
+def probe(port: int, question: bytes, size: int = 64, timeout: float = 1.0, host: str = HOST) -> bytes:
     """The first bytes that the server on ``port`` answers to ``question``; empty when there is none."""
     try:
-        with socket.create_connection((HOST, port), timeout) as connection:
+        with socket.create_connection((host, port), timeout) as connection:
             connection.sendall(question)
             return connection.recv(size)
     except OSError:

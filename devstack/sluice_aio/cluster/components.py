@@ -110,7 +110,7 @@ def check_ports(layout: Layout, names: Collection[str]) -> None:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind((HOST, layout.ports[name]))
+                probe.bind((layout.address(name), layout.ports[name]))
             except OSError as error:
                 raise LaunchError(
                     f"port {layout.ports[name]} (for {name}) is taken: {os.strerror(error.errno or 0).lower()}, "
@@ -118,9 +118,9 @@ def check_ports(layout: Layout, names: Collection[str]) -> None:
                 ) from error
 
 
-def _status(port: int, question: bytes) -> bytes:
+def _status(port: int, question: bytes, host: str = HOST) -> bytes:
     """The three digits of the answer's status, empty without one."""
-    answer = probe(port, question)
+    answer = probe(port, question, host=host)
     return answer[9:12] if answer.startswith(b"HTTP/1.") else b""
 
 
@@ -136,10 +136,10 @@ def swift_command(layout: Layout, program: str, *arguments: str) -> list[str]:
 
 def _swift(layout: Layout, name: str) -> Server:
     kind = "proxy" if name in PROXIES else kind_of(name)
-    port = layout.ports[name]
+    host, port = layout.address(name), layout.ports[name]
     # -v sends the log to the terminal, hence to our file; without it, it needs a syslog daemon
     command = swift_command(layout, f"swift-{kind}-server", str(layout.swift_dir / f"{name}.conf"), "-v")
-    return Program(name, port, layout.logs, command, lambda: _status(port, _HEALTHCHECK) == b"200")
+    return Program(name, port, layout.logs, command, lambda: _status(port, _HEALTHCHECK, host) == b"200")
 
 
 def _daemon(layout: Layout, name: str) -> Server:

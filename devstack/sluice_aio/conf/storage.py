@@ -82,6 +82,7 @@ def _default(layout: Layout, server: str, setup: Setup) -> Options:
     kind = kind_of(server)
     options = default(layout, layout.ports[server], setup.storage_workers if kind == "object" else 0)
     options |= {
+        "bind_ip": layout.address(server),
         "devices": str(layout.devices / (server if kind == "object" else "databases")),
         "mount_check": "false",
         "recon_cache_path": str(layout.recon / server),

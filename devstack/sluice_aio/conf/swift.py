@@ -87,10 +87,10 @@ def write_swift(layout: Layout, setup: Setup | None = None) -> None:
 
 def device(layout: Layout, number: int, server: str, name: str) -> dict[str, object]:
     """A device as ring builders take it; ``name`` is its folder's."""
-    address = {"ip": HOST, "port": layout.ports[server]}
-    replication = {"replication_ip": HOST, "replication_port": layout.ports[server]}
+    ip, port = layout.address(server), layout.ports[server]
+    address = {"ip": ip, "port": port, "replication_ip": ip, "replication_port": port}
     # a zone per device, so that replicas never share one
-    return {"id": number, "region": 1, "zone": number + 1, "weight": 1.0, "device": name, **address, **replication}
+    return {"id": number, "region": 1, "zone": number + 1, "weight": 1.0, "device": name, **address}
 
 
 def object_rings() -> list[str]:
