@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Servers and tests start from bytecode, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv everything demo demo-block up down status test lint types imports names scripts collected unit service functional probe browser-soak roles repeat debian13 \
+.PHONY: help venv everything demo demo-block up down status test lint types imports names scripts collected unit service functional probe browser-soak pictures roles repeat debian13 \
     faults coverage generate docs fuzz swift-suite swift-sample bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
@@ -108,6 +108,9 @@ probe: everything  ## kill and cut things under load, and try what a journey doe
 
 browser-soak: everything  ## ten minutes of a live page in a browser: its memory and its requests
 	@SLUICE_OPEN_SECONDS=600 $(PYTEST) -s tests/probe/horizon/test_open_for_long.py
+
+pictures: everything  ## as root: take the pictures of the dashboard that the pages show, a quarter of an hour; ONLY=… chooses
+	@$(PYTHON) -m docs.pictures.take $(ONLY)
 
 roles: everything  ## install each role alone and collect the tests of its room
 	@$(VENV)/bin/tox run --quiet -m roles -- --collect-only -qq
