@@ -11,6 +11,7 @@ from typing import Any
 
 from sluice_actors.host import Host
 from sluice_actors.settings import OPTIONS, SECTION, read
+from sluice_core.connections.service_manager import ServiceManager
 from sluice_core.logs import start_logging
 from sluice_core.options import run_daemon, sample_section
 
@@ -48,10 +49,12 @@ async def _run(settings: Mapping[str, Any]) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    manager = ServiceManager.from_environment()
     host = Host(settings)
     host.start()
     log.info("actor host `%s` started", host.name)
-    freezing = loop.create_task(_freeze_actors(host))
+    started = loop.create_task(_finish_start(host, manager))
+    watched = loop.create_task(manager.keep_loop_alive())
     stopping = loop.create_task(stopped.wait())
     failing = loop.create_task(host.failed())
     try:
@@ -59,16 +62,19 @@ async def _run(settings: Mapping[str, Any]) -> None:
         if failing.done():
             failing.result()
     finally:
-        freezing.cancel()
+        manager.stopping()
+        started.cancel()
+        watched.cancel()
         stopping.cancel()
         failing.cancel()
         await host.close()
         log.info("actor host `%s` ended", host.name)
 
 
-async def _freeze_actors(host: Host) -> None:
-    """Once all actors are there, keep the garbage collector from walking over them again and again."""
+async def _finish_start(host: Host, manager: ServiceManager) -> None:
+    """Say that the host serves; once all actors are there, keep the garbage collector from walking over them."""
     await host.synced.wait()
+    manager.ready()
     await host.system.idle()
     gc.collect()
     gc.freeze()

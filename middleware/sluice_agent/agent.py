@@ -101,9 +101,10 @@ class Agent:
         if settings.cache_dir and settings.amqp_url:
             yield partial(invalidation_service.serve, settings)
 
-    async def run(self) -> None:
+    async def run(self, on_open: Callable[[], None] = lambda: None) -> None:
         """Work until cancelled; then close everything but the snapshot on disk.
 
+        :param on_open: called when workers are served
         :raises PeerError: when the socket or the snapshot's folder cannot be used
         """
         async with AsyncExitStack() as resources:
@@ -116,6 +117,7 @@ class Agent:
                 resources.callback(self.workers.close)
                 self.workers.open(self._settings.worker_mode, self._settings.worker_group)
             self._storage.open()
+            on_open()
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(run()) for run in self._services]
                 try:

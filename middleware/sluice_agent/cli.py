@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from sluice_agent import calibration, swift_conf
 from sluice_agent.agent import Agent
 from sluice_agent.settings import OPTIONS, SECTION, Settings
+from sluice_core.connections.service_manager import ServiceManager
 from sluice_core.errors import SluiceError
 from sluice_core.logs import start_logging
 from sluice_core.options import read_file, run_daemon, sample_section
@@ -66,7 +67,11 @@ async def _serve(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, work.cancel)
     log.info("agent of node `%s` starts", settings.node)
+    manager = ServiceManager.from_environment()
+    watched = loop.create_task(manager.keep_loop_alive())
     try:
-        await Agent(settings).run()
+        await Agent(settings).run(manager.ready)
     except asyncio.CancelledError:  # only the signals cancel it
         log.info("agent of node `%s` has stopped", settings.node)
+    finally:
+        watched.cancel()

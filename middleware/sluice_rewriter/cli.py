@@ -6,6 +6,7 @@ import logging
 import signal
 from collections.abc import Sequence
 
+from sluice_core.connections.service_manager import ServiceManager
 from sluice_core.options import run_daemon
 from sluice_middleware.swift import internal_api
 from sluice_rewriter.settings import sample_file
@@ -25,10 +26,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(config: str) -> None:
     internal_api.eventlet_monkey_patch()
+    from sluice_middleware.swift import green
     from sluice_rewriter.daemon import make_rewriter
 
     rewriter = make_rewriter(config)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, rewriter.stop)
     logging.getLogger(__name__).info("rewriter starts")
-    rewriter.run()
+    manager = ServiceManager.from_environment()
+    green.start_green(manager.keep_alive, green.pause)
+    rewriter.run(manager.ready)
+    manager.stopping()

@@ -65,12 +65,16 @@ class Rewriter:
     #: The job of the last unit.
     _last: tuple[int, str] = field(default=(0, ""), init=False)
 
-    def run(self) -> None:
-        """Work until :meth:`stop`; units that are under way are given back."""
+    def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
+        """Work until :meth:`stop`; units that are under way are given back.
+
+        :param on_ready: called whenever Redis was asked for work
+        """
         self.context.start()
         while not self.stopped:
             try:
                 busy = self._work_once()
+                on_ready()
                 self._pause = _FIRST_PAUSE
             except PeerError as error:
                 log.warning("%s; again in %.0f s", error, self._pause)

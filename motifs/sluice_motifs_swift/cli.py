@@ -11,6 +11,7 @@ import logging
 import signal
 from collections.abc import Sequence
 
+from sluice_core.connections.service_manager import ServiceManager
 from sluice_core.options import run_daemon
 from sluice_middleware.swift import internal_api
 
@@ -31,10 +32,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(config: str) -> None:
+    from sluice_middleware.swift import green
     from sluice_motifs_swift.assembly import make_daemon
 
     daemon = make_daemon(config)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, daemon.stop)
     logging.getLogger(__name__).info("motif daemon starts")
-    daemon.run()
+    manager = ServiceManager.from_environment()
+    green.start_green(manager.keep_alive, green.pause)
+    daemon.run(manager.ready)
+    manager.stopping()

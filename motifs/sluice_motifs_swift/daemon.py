@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar, Protocol
 
@@ -74,15 +74,17 @@ class Daemon:
         self._stopped = False
         self._end = green.Notifier().event()
 
-    def run(self) -> None:
+    def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Work until :meth:`stop`.
 
+        :param on_ready: called when all services have started
         :raises SluiceError: when a service does not start
         """
         with ExitStack() as running:
             for service in self._services:
                 service.start()
                 running.callback(service.stop)
+            on_ready()
             self._end.wait()
 
     def stop(self, *_: Any) -> None:

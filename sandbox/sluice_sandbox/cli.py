@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from sluice_core.connections.service_manager import ServiceManager
 from sluice_core.errors import SluiceError
 from sluice_core.logs import start_logging
 from sluice_sandbox.docker import image
@@ -80,7 +81,13 @@ def run_supervisor(options: argparse.Namespace) -> int:
     :raises SluiceError: for settings that cannot be, or when this machine cannot hold a jail
     """
     start_logging("info", "%(asctime)s %(levelname)s %(message)s")
-    asyncio.run(serve(supervisor_settings(options), lambda: print("ready", flush=True)))
+    manager = ServiceManager.from_environment()
+
+    def announce() -> None:
+        print("ready", flush=True)
+        manager.ready()
+
+    asyncio.run(serve(supervisor_settings(options), announce, manager.keep_loop_alive))
     return 0
 
 

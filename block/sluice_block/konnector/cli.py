@@ -26,6 +26,7 @@ from sluice_block.stack.build import build
 from sluice_block.uploaded.catalogue import REFUSALS, Refusals, UploadedFilters
 from sluice_block.uploaded.sandbox import Confinement
 from sluice_code.code_store import CodeStore
+from sluice_core.connections.service_manager import ServiceManager
 from sluice_core.logs import start_logging
 from sluice_core.messages.uploads import Upload
 from sluice_core.options import OptionError, read_file, run_daemon, sample_section
@@ -38,10 +39,14 @@ _INTERVAL: Final = 1.0
 
 
 class Supervisor:
-    """A thread that has the konnector check its volumes."""
+    """A thread that has the konnector check its volumes.
 
-    def __init__(self, konnector: Konnector) -> None:
+    :param on_check: called after each check
+    """
+
+    def __init__(self, konnector: Konnector, on_check: Callable[[], None] = lambda: None) -> None:
         self._konnector = konnector
+        self._on_check = on_check
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
 
@@ -59,6 +64,7 @@ class Supervisor:
             self._wait()
             if not self._stopping.is_set():
                 self._konnector.check()
+                self._on_check()
 
     def _wait(self) -> None:
         """Until a process ends, or for a while."""
@@ -109,7 +115,10 @@ def serve(values: dict[str, Any], source: Path) -> None:
     address = parse_bind(values["bind"]) if values["bind"] else ("127.0.0.1", 0)
     ip = values["my_ip"] or _own_address(address[0])
     api = KonnectorApi(konnector, values["node"] or socket.gethostname(), ip)
-    services = list(_services(values, konnector, api, source, f"https://{_in_url(ip)}:{address[1]}"))
+    manager = ServiceManager.from_environment()
+    supervisor = Supervisor(konnector, manager.alive)
+    url = f"https://{_in_url(ip)}:{address[1]}"
+    services = [supervisor, *_services(values, konnector, api, source, url)]
     server = wsgi.Server(str(run / "api.sock"), api, server_name="sluice-konnector")
     konnector.adopt()
     stopping = threading.Event()
@@ -126,7 +135,9 @@ def serve(values: dict[str, Any], source: Path) -> None:
     for service in services:
         service.start()
     log.info("konnector serves at `%s`, with %d volumes", run / "api.sock", len(konnector.volumes()))
+    manager.ready()
     server.serve()
+    manager.stopping()
     for service in reversed(services):
         service.stop()
 
@@ -144,7 +155,6 @@ def _services(
 
     :raises OptionError: when an option cannot be used
     """
-    yield Supervisor(konnector)
     policies: Policies | None = None
     if values["snapshot_dir"]:
         policies = Policies(

@@ -4,6 +4,9 @@ Only the master reads the command line; workers get the configuration file's pat
 environment and see no arguments.  The application is loaded after the fork, so that no connection
 is ever shared between processes.  There is no control socket: the default one would be shared by
 all gunicorns of a user.
+
+The first worker whose application is loaded says to the service manager that the API serves, and the
+master's loop, which replaces workers that stand still, gives the signs of life.
 """
 
 from __future__ import annotations
@@ -16,9 +19,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
 
 from sluice_controller.app.logs import logging_settings
 from sluice_controller.config import CONFIG_VARIABLE, KEYSTONE, Config
+from sluice_core.connections.service_manager import ServiceManager
 
 _GIVEN = "HTTP_AUTHORIZATION"
 _TOKEN = "HTTP_X_AUTH_TOKEN"  # noqa: S105 - the name of a header
@@ -55,16 +60,36 @@ class Server(BaseApplication):
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        # taken out of the environment, since gunicorn itself would say that it serves before it has a worker
+        self._manager = ServiceManager.from_environment()
         super().__init__(prog="sluice-api")
 
     def load_config(self) -> None:
         """Called by gunicorn when it starts, and on SIGHUP."""
         for name, value in gunicorn_settings(self._config).items():
             self.cfg.set(name, value)
+        self.cfg.set("post_worker_init", lambda worker: self._manager.ready())
 
     def load(self) -> Callable[..., Any]:
         """Called by gunicorn in each worker."""
         return load_application(self._config)
+
+    def run(self) -> None:
+        """Serve until SIGTERM."""
+        WatchedArbiter(self, self._manager).run()
+
+
+class WatchedArbiter(Arbiter):
+    """gunicorn's master, whose loop gives signs of life."""
+
+    def __init__(self, app: Server, manager: ServiceManager) -> None:
+        self._manager = manager
+        super().__init__(app)
+
+    def murder_workers(self) -> None:
+        """Called by gunicorn each second."""
+        super().murder_workers()
+        self._manager.alive()
 
 
 def gunicorn_settings(config: Config) -> dict[str, Any]:

@@ -241,8 +241,15 @@ class Supervisor:
         self._leaving.remove(tenant)
 
 
-async def serve(settings: Settings, ready: Callable[[], None] = lambda: None) -> None:
-    """Run a supervisor until SIGTERM or SIGINT."""
+async def serve(
+    settings: Settings,
+    ready: Callable[[], None] = lambda: None,
+    keep_alive: Callable[[], Coroutine[Any, Any, None]] | None = None,
+) -> None:
+    """Run a supervisor until SIGTERM or SIGINT.
+
+    :param keep_alive: runs beside it
+    """
     supervisor = Supervisor(settings)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -250,6 +257,9 @@ async def serve(settings: Settings, ready: Callable[[], None] = lambda: None) ->
     try:
         await supervisor.open()
         ready()
+        watched = None if keep_alive is None else asyncio.create_task(keep_alive())
         await stop.wait()
+        if watched is not None:
+            watched.cancel()
     finally:
         await supervisor.close()

@@ -210,6 +210,8 @@ def test_what_only_the_tests_need_is_added_to_what_is_there(machine):
         "java",
         "chromium",
         "prometheus",
+        "systemd-analyze",
+        "haproxy",
     ):
         machine.program(name)
     assert machine.run("packages").returncode == 0

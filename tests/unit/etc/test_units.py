@@ -1,0 +1,52 @@
+"""The units in ``etc/systemd``, as systemd reads them where they are installed."""
+
+import configparser
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")
+ROOT = Path(__file__).resolve().parents[3]
+UNITS = sorted((ROOT / "etc" / "systemd").glob("*.service"))
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A root with the units, and with our programs where the installation guide links them."""
+    setup = configparser.ConfigParser(interpolation=None)
+    setup.read(ROOT / "setup.cfg")
+    for folder in ("usr/local/bin", "etc/systemd/system"):
+        (tmp_path / folder).mkdir(parents=True)
+    for line in setup["options.entry_points"]["console_scripts"].split("\n")[1:]:
+        program = tmp_path / "usr/local/bin" / line.partition(" = ")[0]
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    for unit in UNITS:
+        shutil.copy(unit, tmp_path / "etc/systemd/system")
+    return tmp_path
+
+
+def test_systemd_finds_no_fault_in_the_units(root):
+    installed = sorted(map(str, (root / "etc/systemd/system").iterdir()))
+    assert len(installed) == len(UNITS) > 0
+    command = ["systemd-analyze", "verify", f"--root={root}", "--recursive-errors=no", "--man=no", *installed]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_systemd_would_find_a_fault(root):
+    unit = root / "etc/systemd/system/sluice-api.service"
+    unit.write_text(unit.read_text().replace("/usr/local/bin/sluice-api", "/usr/local/bin/sluice-apo"))
+    command = ["systemd-analyze", "verify", f"--root={root}", "--recursive-errors=no", "--man=no", str(unit)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "sluice-apo is not executable" in ended.stderr
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_has_started_when_its_daemon_says_so(unit):
+    text = unit.read_text().splitlines()
+    assert "Type=notify" in text
+    assert "Restart=on-failure" in text
