@@ -8,7 +8,7 @@ import json
 import time
 
 import pytest
-from tests.support.devstack.scratch import ScratchRoot
+from tests.support.devstack.scratch import DevStackRoot
 
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))
 MEMBER = "devstack"
@@ -24,7 +24,7 @@ SERVICES = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    with ScratchRoot(tmp_path_factory.mktemp("devstack")) as made:
+    with DevStackRoot(tmp_path_factory.mktemp("devstack")) as made:
         yield made
 
 

@@ -1,4 +1,4 @@
-"""``python keystone_program.py <folder> <port>``: a whole Keystone in one process, for one machine.
+"""``python keystone_program.py <folder> <port> [<host>]``: a whole Keystone in one process, for one machine.
 
 Run by the Python of Keystone's own virtual environment, in which nothing of ours is installed; so this file imports
 nothing of ours.  In an empty folder it makes what Keystone needs (schema, keys, the administrator, roles, the
@@ -125,12 +125,12 @@ def make_projects(names: Iterable[str]) -> None:
         provider_api.ProviderAPIs.resource_api.create_project(name, project)
 
 
-def main(folder: Path, port: int) -> None:
-    """Make the folder's content if need be, then serve until a signal comes."""
+def main(folder: Path, port: int, host: str = HOST) -> None:
+    """Make the folder's content if need be, then serve at ``host`` until a signal comes."""
     arguments = [sys.executable, *sys.orig_argv[1:]]
     os.umask(0o077)
     config = configure(folder)
-    url = f"http://{HOST}:{port}/v3"
+    url = f"http://{host}:{port}/v3"
     ready = folder / READY
     if not ready.exists():
         (folder / "keystone.db").unlink(missing_ok=True)  # of a first start that did not come to its end
@@ -140,9 +140,9 @@ def main(folder: Path, port: int) -> None:
     from keystone.server.flask import core  # type: ignore[import-not-found]
 
     application = core.initialize_application(name="public", config_files=[config])
-    with make_server(HOST, port, one_writer(application), ThreadingServer, Handler) as server:
+    with make_server(host, port, one_writer(application), ThreadingServer, Handler) as server:
         server.serve_forever()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve(), int(sys.argv[2]))
+    main(Path(sys.argv[1]).resolve(), int(sys.argv[2]), *sys.argv[3:])

@@ -1,20 +1,18 @@
 """A scratch root in which DevStack's phases run: namespaces of its own, Keystone, Swift, Redis and RabbitMQ for real.
 
-The root looks like this machine and is writable in memory alone, its network is loopback, its processes end with it.
-DevStack's library lies at ``/opt/stack/devstack``, the clone at ``/opt/stack/sluice``.  Only root can make such a root;
-inside, everything runs as the user ``stack``, who becomes root by ``sudo``.
+DevStack's library lies at ``/opt/stack/devstack``, the clone at ``/opt/stack/sluice``.  Everything runs as the user
+``stack``, who becomes root by ``sudo``.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
+from tests.support.hosts.scratch_root import ScratchRoot
 from tests.support.swift_suite import source as swift_source
 
 from sluice_aio.keystone import venv
@@ -22,8 +20,6 @@ from sluice_sandbox.files import cache_folder
 
 HERE: Final = Path(__file__).parent
 CLONE: Final = HERE.parents[2]
-#: Seconds that one run of a mode may take, on a machine that is busy.
-PATIENCE: Final = 900.0
 
 _LOCAL_CONF: Final = """\
 [[local|localrc]]
@@ -62,87 +58,47 @@ def find_library() -> Path:
     return found
 
 
-class ScratchRoot:
-    """``with ScratchRoot(folder) as root: root.stack("stack")``."""
+class DevStackRoot(ScratchRoot):
+    """``with DevStackRoot(folder) as root: root.stack("stack")``."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._library, self._keystone = find_library(), venv.python()
+        self._swift = swift_source.fetch(cache_folder()).root
+        shown = (CLONE, self._library, self._swift, self._keystone.parents[1])
+        super().__init__(folder, "devstack", HERE / "setup.sh", shown)
         #: ``/opt/stack`` of the root.
         self.stack_dir = folder / "stack"
-        self._process: subprocess.Popen[str] | None = None
-        self._init = 0
 
-    def __enter__(self) -> ScratchRoot:
-        if os.geteuid():
-            raise PermissionError("only root can make namespaces and mounts: run this test as root")
-        library, keystone = find_library(), venv.python()
-        swift = swift_source.fetch(cache_folder()).root
-        (self._folder / "layers").mkdir(parents=True)
-        self._make_top_dir(library, keystone)
-        self._make_folders(swift)
-        shown = {CLONE, library, swift, Path(sys.prefix), Path(sys.base_prefix), keystone.parents[1]}
-        command = ["unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child"]
-        command += [str(HERE / "enter.sh"), str(self._folder), str(CLONE), sys.executable]
-        # what lies in another one is shown with it
-        command += [str(path) for path in sorted(shown) if shown.isdisjoint(path.parents)]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        if self._process.stdout.readline() != "ready\n":
-            raise RuntimeError(f"no scratch root: enter.sh ended with status {self._process.wait()}")
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-        self._init = int(children.read_text().split()[0])
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
-            assert self._process.stdout is not None
-            self._process.stdout.close()
+    def start(self) -> None:
+        """Make it, with what DevStack's user and other services would have left."""
+        self._make_top_dir(self._library, self._keystone)
+        self._make_folders(self._swift)
+        (self._folder / "clone").symlink_to(CLONE)
+        super().start()
 
     def stack(self, mode: str) -> str:
         """Run stack.sh in ``mode``; what it said.
 
         :raises AssertionError: when it fails, with the end of what it and its last phase said
         """
-        ended = self._enter("stack", ["/bin/bash", "/opt/stack/sluice/tests/support/devstack/stack.sh", mode])
+        command = ["/bin/bash", "/opt/stack/sluice/tests/support/devstack/stack.sh", mode]
+        ended = self.enter("stack", command, {"OS_CLOUD": "devstack-admin"})
         if ended.returncode != 0:
             logs = sorted((self.stack_dir / "logs").glob(f"{mode}-*.log"), key=lambda path: path.stat().st_mtime)
             phase = "".join(f"\n{path.name}: {path.read_text(errors='replace')[-4000:]}" for path in logs[-1:])
             raise AssertionError(f"{mode}: {ended.stdout[-4000:]}{phase}")
         return ended.stdout
 
-    def run(self, *command: str, user: str = "stack", cloud: str = "devstack-admin") -> str:
+    def run(self, *command: str, user: str = "stack", cloud: str = "devstack-admin", **environment: str) -> str:
         """The output of ``command``, said by ``user`` to ``cloud`` of clouds.yaml.
 
         :raises AssertionError: when it fails
         """
-        ended = self._enter(user, list(command), OS_CLOUD=cloud)
-        assert ended.returncode == 0, f"{command}: {ended.stdout[-4000:]}"
-        return ended.stdout
+        return super().run(*command, user=user, OS_CLOUD=cloud, **environment)
 
-    def processes(self) -> dict[int, tuple[str, list[str]]]:
-        """Number of each process in the root → its user and its command line, without those that have ended."""
-        lines = self.run("ps", "-eo", "pid=,user:32=,args=", user="root").splitlines()
-        rows = [line.split() for line in lines if "<defunct>" not in line]
-        return {int(row[0]): (row[1], row[2:]) for row in rows}
-
-    def _enter(self, user: str, command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
-        path = f"{sys.prefix}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-        home = "/root" if user == "root" else f"/home/{user}"
-        settings = {"PATH": path, "HOME": home, "USER": user, **environment}
-        enter = ["nsenter", "--target", str(self._init), "--mount", "--pid", "--net", "--uts", "--ipc", "--root"]
-        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"]
-        given = [f"{name}={value}" for name, value in settings.items()]
-        return subprocess.run(
-            [*enter, "/usr/bin/env", "-i", "--chdir=/", *given, *become, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+    def path(self) -> str:
+        """Where programs are; DevStack's environment is ours."""
+        return f"{sys.prefix}/bin:{super().path()}"
 
     def _make_top_dir(self, library: Path, keystone: Path) -> None:
         """DevStack's folder: links to its library, and what a user and a clone of it bring."""

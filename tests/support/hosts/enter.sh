@@ -2,17 +2,17 @@
 # Run by `unshare` as process 1 of namespaces of its own: makes a scratch root that looks like this machine and writes
 # to memory, with nothing but loopback, and stays until it is killed; then all that it started is gone.
 #
-#   enter.sh FOLDER CLONE PYTHON PATH…
+#   enter.sh FOLDER NAME PYTHON SETUP PATH…
 #
-# FOLDER/stack, which is on a disk, becomes /opt/stack, and CLONE becomes /opt/stack/sluice. Our systemctl.py takes the
-# place of systemctl, run by PYTHON. Each PATH of this machine is at its place in the root, for reading, and everybody
-# may look into the folders above it.
+# NAME is its host name.  Our systemctl.py takes the place of systemctl, run by PYTHON.  Each PATH of this machine is at
+# its place in the root, for reading, and everybody may look into the folders above it.  SETUP is a script that is read
+# before the root is entered: it adds to `$root` what is to be there besides, out of `$folder`.
 set -euo pipefail
-folder=$1 clone=$2 python=$3
-shift 3
+folder=$1 name=$2 python=$3 setup=$4
+shift 4
 
 ip link set lo up
-hostname devstack
+hostname "$name"
 
 mount -t tmpfs -o mode=755 tmpfs "$folder/layers"
 mkdir "$folder"/layers/{changes,work,root}
@@ -43,20 +43,12 @@ show() { # show PATH
 }
 for path in "$@"; do show "$path"; done
 
-chroot "$root" id stack > /dev/null 2>&1 || chroot "$root" useradd --create-home --shell /bin/bash stack
-echo 'stack ALL=(root) NOPASSWD:ALL' > "$root/etc/sudoers.d/50_stack_sh"
-chmod 440 "$root/etc/sudoers.d/50_stack_sh"
-printf '127.0.0.1 localhost devstack\n' > "$root/etc/hosts"
 rm -f "$root/usr/bin/systemctl"
 { printf '#!%s\n' "$python"; cat "$(dirname "$0")/systemctl.py"; } > "$root/usr/bin/systemctl"
 chmod 755 "$root/usr/bin/systemctl"
-touch "$root/etc/default/rsync"
-
-mkdir -p "$root/opt/stack" "$root/mnt"
-mount --bind "$folder/stack" "$root/opt/stack"
-chroot "$root" chown --recursive --no-dereference stack: /opt/stack
-mount --bind "$clone" "$root/opt/stack/sluice"
-mount -o remount,bind,ro "$root/opt/stack/sluice"
+mkdir -p "$root/mnt"
+# shellcheck source=/dev/null
+source "$setup"
 
 cd "$root"
 pivot_root . mnt

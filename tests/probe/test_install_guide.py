@@ -1,0 +1,100 @@
+"""A cluster of several hosts, installed by docs/install word for word.
+
+Given a Keystone and a Swift of one proxy and two storage nodes, Sluice serves when the pages were followed; a third
+storage node joins, all is upgraded, a node is lost, and Sluice is taken out again.  The tests run in this order, on the
+same hosts.
+"""
+
+import secrets
+import shutil
+
+import pytest
+from tests.support.install import wheelhouse
+from tests.support.install.guide import Guide
+from tests.support.install.lab import Lab
+from tests.support.install.openstack import OpenStack
+
+STORAGE = ("storage1", "storage2")
+PASSWORDS = ("REDIS_PASS", "RABBIT_PASS", "SLUICE_PASS", "CODE_PASS")
+NEW_VERSION = "0.1.0.post1"
+DAEMONS = {
+    "controller": ("sluice-api", "sluice-actors"),
+    "proxy1": ("sluice-agent", "sluice-motifs", "sluice-rewriter", "sluice-konnector"),
+    "storage1": ("sluice-agent", "sluice-object-replicator"),
+}
+
+
+@pytest.fixture(scope="module")
+def openstack(tmp_path_factory):
+    """The hosts before there is Sluice."""
+    folder = tmp_path_factory.mktemp("lab")
+    shutil.copytree(wheelhouse.third_parties(), folder / "wheelhouse", copy_function=shutil.copy)
+    wheelhouse.add_sluice(folder / "wheelhouse")
+    with Lab(folder) as lab:
+        made = OpenStack(lab)
+        made.add_controller()
+        made.add_proxy(STORAGE)
+        for name in STORAGE:
+            made.add_storage(name)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def guide(openstack):
+    roles = {"controller": ["controller"], "proxy": ["proxy1"], "storage": STORAGE, "volumes": ["proxy1"]}
+    written = {word: secrets.token_hex(8) for word in PASSWORDS} | {"NEW_VERSION": NEW_VERSION}
+    followed = Guide(openstack.hosts, roles, written)
+    yield followed
+    for place, seconds in followed.done:
+        print(f"{seconds:6.1f} s  {place}")
+
+
+def test_a_controller_is_installed(guide):
+    guide.follow("controller")
+
+
+def test_a_proxy_node_is_installed(guide):
+    guide.follow("proxy")
+
+
+@pytest.mark.parametrize("name", STORAGE)
+def test_a_storage_node_is_installed(guide, name):
+    guide.follow("storage", storage=[name])
+
+
+def test_the_first_policies_compress_what_is_uploaded(guide):
+    guide.follow("verify")
+
+
+@pytest.mark.parametrize("page", ["prometheus", "volumes"])
+def test_further_pages_can_be_followed(guide, page):
+    guide.follow(page)
+
+
+def test_a_storage_node_joins(guide, openstack):
+    openstack.add_storage("storage3")
+    guide.follow("storage", storage=["storage3"])
+    guide.follow("add-node")
+    guide.roles["storage"] = [*STORAGE, "storage3"]
+
+
+def test_the_cluster_is_upgraded_in_the_promised_order(guide, openstack):
+    wheelhouse.add_sluice(openstack.wheelhouse, NEW_VERSION)
+    guide.follow("upgrade")
+
+
+def test_a_node_is_lost_and_replaced(guide, openstack):
+    openstack.hosts["storage2"].stop()
+    guide.roles["storage"] = ["storage1", "storage3"]
+    guide.follow("lose-node")
+
+
+def test_no_daemon_had_to_be_started_again(openstack):
+    """Each gives signs of life for longer than its unit waits for one."""
+    for name, units in DAEMONS.items():
+        for unit in units:
+            assert openstack.hosts[name].run("systemctl", "show", unit).strip() == "NRestarts=0", unit
+
+
+def test_sluice_is_removed_and_stock_swift_has_every_byte(guide):
+    guide.follow("remove")

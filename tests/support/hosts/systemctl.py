@@ -1,0 +1,237 @@
+"""``systemctl`` of a scratch root, where no systemd runs: starts, stops and shows units.
+
+It reads the unit files of Debian's packages, of DevStack and of ours.  Of what systemd knows it has as much as these
+need: the user, the environment, the folder below /run, readiness that a service announces itself (``Type=notify``),
+signs of life (``WatchdogSec=``), another start of what failed (``Restart=``), whether all processes of a unit are ended
+or the first one alone (``KillMode=``), and the confinement that our units ask for.
+
+Each running unit has a keeper, a process of this program, which starts it, hears it, and starts it again.
+"""
+
+from __future__ import annotations
+
+import configparser
+import itertools
+import os
+import pwd
+import select
+import shlex
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+UNITS = (Path("/etc/systemd/system"), Path("/lib/systemd/system"))
+STATE = Path("/run/units")
+LOGS = Path("/var/log/units")
+#: Seconds for a service to say that it is ready, and to end.
+PATIENCE = 120.0
+#: Seconds for one that stood still to end of itself.
+ABORTING = 5.0
+#: Makes folders read-only, as ``ProtectSystem=full`` does; ``$@`` is the service.
+PROTECT = 'for folder in /usr /etc; do mount --bind $folder $folder; mount -o remount,bind,ro $folder; done; exec "$@"'
+
+
+class Unit:
+    """One service."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name if name.endswith(".service") else f"{name}.service"
+        parser = configparser.ConfigParser(strict=False, interpolation=None)
+        parser.read(folder / self.name for folder in reversed(UNITS))
+        if not parser.has_section("Service"):
+            raise SystemExit(f"systemctl: no unit `{self.name}`")
+        self.service = parser["Service"]
+        self.conflicts = parser.get("Unit", "Conflicts", fallback="").split()
+        self.enabled = STATE / f"{self.name}.enabled"
+        self._pid = STATE / f"{self.name}.pid"
+        self._keeper = STATE / f"{self.name}.keeper"
+        self._restarts = STATE / f"{self.name}.restarts"
+
+    def pid(self) -> int:
+        """Its first process; 0 when it does not run."""
+        return running(self._pid)
+
+    def start(self) -> None:
+        """Start it, and wait until it is ready where it says so itself."""
+        if self.pid():
+            return
+        for other in self.conflicts:
+            if any((folder / other).exists() for folder in UNITS):
+                Unit(other).stop()
+        LOGS.mkdir(exist_ok=True)
+        read, write = os.pipe()
+        keeper = os.fork()
+        if not keeper:
+            os.setsid()
+            os.close(read)
+            nothing = os.open("/dev/null", os.O_RDWR)
+            for descriptor in range(3):
+                os.dup2(nothing, descriptor)
+            self._keep(lambda: os.write(write, b"1") and os.close(write))
+            os._exit(0)
+        self._keeper.write_text(str(keeper))
+        os.close(write)
+        with open(read, "rb") as ready:
+            if not ready.read():
+                raise SystemExit(f"systemctl: `{self.name}` is not ready:\n{self._log().read_text()[-3000:]}")
+
+    def restarts(self) -> int:
+        """How often it was started again since somebody started it."""
+        return int(self._restarts.read_text()) if self._restarts.exists() else 0
+
+    def _log(self) -> Path:
+        return LOGS / f"{self.name}.log"
+
+    def _keep(self, announce: Callable[[], object]) -> None:
+        """The keeper: start the service, tell ``announce`` that it is ready, and start it again where it should be."""
+        for number in itertools.count():
+            self._restarts.write_text(str(number))
+            status = self._run_once(announce if not number else lambda: None)
+            wanted = self.service.get("Restart", "no")
+            if status is None or wanted == "no" or (wanted == "on-failure" and status == 0):
+                return
+            time.sleep(float(self.service.get("RestartSec", "0.1").rstrip("s")))
+
+    def _run_once(self, announce: Callable[[], object]) -> int | None:
+        """Its exit status; None when it has ended without having been ready."""
+        place = STATE / f"{self.name}.notify"
+        place.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as hears:
+            hears.bind(str(place))
+            place.chmod(0o666)
+            pid = self._spawn(str(place))
+            self._pid.write_text(str(pid))
+            is_ready = self.service.get("Type") != "notify"
+            if is_ready:
+                announce()
+            limit, ended = 0.0 if is_ready else PATIENCE, os.pidfd_open(pid)
+            ends = itertools.chain([signal.SIGABRT], itertools.repeat(signal.SIGKILL))
+            while True:
+                found, _, _ = select.select([hears, ended], [], [], limit or None)
+                if ended in found:
+                    os.close(ended)
+                    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                    return status if is_ready else None
+                if not found:  # neither ready nor a sign of life
+                    os.kill(pid, next(ends))
+                    limit = ABORTING
+                elif b"READY=1" in hears.recv(4096) and not is_ready:
+                    is_ready, limit = True, float(self.service.get("WatchdogSec", "0"))
+                    announce()
+
+    def _spawn(self, place: str) -> int:
+        user = pwd.getpwnam(self.service.get("User", "root"))
+        environment = {"HOME": user.pw_dir, "USER": user.pw_name, "PATH": os.environ["PATH"]}
+        environment |= dict(one.split("=", 1) for one in shlex.split(self.service.get("Environment", "")))
+        if self.service.get("Type") == "notify":
+            environment["NOTIFY_SOCKET"] = place
+        if seconds := float(self.service.get("WatchdogSec", "0")):
+            environment["WATCHDOG_USEC"] = str(int(seconds * 1e6))
+        for folder in self.service.get("RuntimeDirectory", "").split():
+            path = Path("/run") / folder
+            path.mkdir(exist_ok=True)
+            os.chown(path, user.pw_uid, user.pw_gid)
+        command = self._confined(user, environment)
+        pid = os.fork()
+        if pid:
+            return pid
+        os.setsid()
+        log = os.open(self._log(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        for descriptor, source in ((0, os.open("/dev/null", os.O_RDONLY)), (1, log), (2, log)):
+            os.dup2(source, descriptor)
+        os.closerange(3, 256)
+        os.chdir(self.service.get("WorkingDirectory", "/"))
+        os.umask(int(self.service.get("UMask", "0022"), 8))
+        try:
+            os.execve(shutil.which(command[0]) or command[0], command, environment)  # noqa: S606 - no shell
+        finally:
+            os._exit(203)  # as systemd does
+
+    def _confined(self, user: pwd.struct_passwd, environment: dict[str, str]) -> list[str]:
+        """The command, behind those that take from it what the unit does not let it have."""
+        command: list[str] = []
+        for word in shlex.split(self.service["ExecStart"].lstrip("!-+@")):
+            command += environment.get(word[1:], "").split() if word.startswith("$") else [word]
+        become = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--init-groups"]
+        if self.service.get("NoNewPrivileges") in ("yes", "true"):
+            become.append("--no-new-privs")
+        if self.service.get("CapabilityBoundingSet") == "":
+            become += ["--bounding-set=-all", "--inh-caps=-all"]
+        command = become + command
+        mounts = "mount -t tmpfs -o mode=1777 tmpfs /tmp; " if self.service.get("PrivateTmp") in ("yes", "true") else ""
+        if self.service.get("ProtectSystem") == "full":
+            return ["unshare", "--mount", "sh", "-ec", mounts + PROTECT, "sh", *command]
+        return command
+
+    def stop(self) -> None:
+        """End it; its children, too, unless the unit says that they are none of systemd's business."""
+        if keeper := running(self._keeper):
+            os.kill(keeper, signal.SIGKILL)
+        pid = self.pid()
+        if not pid:
+            return
+        os.kill(pid, signal.SIGTERM)
+        end = time.monotonic() + PATIENCE
+        while self.pid() == pid:
+            if time.monotonic() > end:
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+        if self.service.get("KillMode") != "process":
+            try:
+                os.killpg(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                return
+
+
+def running(path: Path) -> int:
+    """The process whose number is in a file; 0 when it does not run."""
+    try:
+        pid = int(path.read_text())
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return 0
+    return 0 if state == "Z" else pid
+
+
+def act(verb: str, name: str, now: bool) -> int:
+    """Do one thing with a unit; the exit status."""
+    unit = Unit(name)
+    if verb in ("stop", "restart", "reload-or-restart") or (verb == "disable" and now):
+        unit.stop()
+    if verb in ("start", "restart", "reload-or-restart") or (verb == "enable" and now):
+        unit.start()
+    if verb == "enable":
+        unit.enabled.touch()
+    elif verb == "disable":
+        unit.enabled.unlink(missing_ok=True)
+    elif verb == "is-enabled":
+        return 0 if unit.enabled.exists() else 1
+    elif verb == "is-active":
+        print("active" if unit.pid() else "inactive")
+        return 0 if unit.pid() else 3
+    elif verb == "show":
+        print(f"NRestarts={unit.restarts()}")
+    elif verb == "status":
+        print(f"{unit.name}: {unit.pid() or 'not running'}")
+        return 0 if unit.pid() else 3
+    elif verb not in ("start", "stop", "restart", "reload-or-restart"):
+        raise SystemExit(f"systemctl: `{verb}` is not known in a scratch root")
+    return 0
+
+
+def main() -> int:
+    """What systemctl's exit status would be."""
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    verb, names = words[0], words[1:]
+    if verb == "daemon-reload":
+        return 0
+    STATE.mkdir(exist_ok=True)
+    return max(act(verb, name, "--now" in sys.argv) for name in names)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

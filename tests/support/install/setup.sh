@@ -1,0 +1,12 @@
+# shellcheck shell=bash disable=SC2154  # read by enter.sh, which sets root and folder
+# What a host of the installation guide has besides: the wheelhouse; /opt and /srv, which are on a disk; files that the
+# guide takes for granted, such as Swift's configuration.
+for place in opt srv; do
+    mkdir -p "$folder/$place"
+    mount --bind "$folder/$place" "$root/$place"
+done
+mkdir -p "$root/opt/wheelhouse"
+mount --bind "$folder/../wheelhouse" "$root/opt/wheelhouse"
+cp -a "$folder/files/." "$root/"
+chroot "$root" id swift > /dev/null 2>&1 || chroot "$root" useradd --system --shell /usr/sbin/nologin swift
+rm -f "$root/etc/systemd/system/multi-user.target.wants"/*

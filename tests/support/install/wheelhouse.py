@@ -1,0 +1,61 @@
+"""The folder of wheels that the guide installs from: what others made, kept between runs, and Sluice of this clone."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from sluice_sandbox.files import cache_folder
+
+CLONE: Final = Path(__file__).resolve().parents[3]
+#: What the guide's hosts install of Sluice, and beside it what their Swift has anyway.
+_ROLES: Final = "controller,actors,openstack,swift,agent,block"
+_BESIDE: Final = ("keystonemiddleware", "python-memcached", "setuptools")
+
+
+def third_parties() -> Path:
+    """Wheels of all that Sluice's roles stand on, in the tested versions; made once for each list of versions."""
+    constraints = CLONE / "constraints.txt"
+    seen = constraints.read_bytes() + (CLONE / "setup.cfg").read_bytes() + sys.version.encode()
+    folder = cache_folder() / f"wheelhouse-{hashlib.sha256(seen).hexdigest()[:12]}"
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with open(cache_folder() / "wheelhouse.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            fresh = folder.with_name(folder.name + ".new")
+            shutil.rmtree(fresh, ignore_errors=True)
+            _pip("wheel", "--wheel-dir", str(fresh), "-c", str(constraints), f"{CLONE}[{_ROLES}]", *_BESIDE)
+            for ours in fresh.glob("openstack_sluice-*.whl"):
+                ours.unlink()
+            fresh.rename(folder)
+    return folder
+
+
+def add_sluice(folder: Path, version: str = "") -> Path:
+    """Build the wheel of this clone in ``folder``, as another ``version`` where that is given."""
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / "sluice"
+        named = subprocess.run(["git", "ls-files", "-z"], cwd=CLONE, capture_output=True, check=True).stdout
+        for name in filter(None, named.decode().split("\0")):
+            if (CLONE / name).is_file() and not name.startswith(("tests/", "benchmarks/")):
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(CLONE / name, copy / name)
+        if version:
+            setup = copy / "setup.cfg"
+            lines = setup.read_text(encoding="utf-8").splitlines()
+            changed = [f"version = {version}" if line.startswith("version = ") else line for line in lines]
+            setup.write_text("\n".join(changed) + "\n", encoding="utf-8")
+        _pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(copy))
+    (found,) = folder.glob(f"openstack_sluice-{version or '*'}-*.whl")
+    return found
+
+
+def _pip(*words: str) -> None:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *words]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
