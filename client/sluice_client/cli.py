@@ -1,4 +1,4 @@
-"""``sluice``: the controller on the command line, with a token and without Keystone.
+"""``sluice``: the controller on the command line, with a token or with a cloud of clouds.yaml.
 
 The commands are those of ``openstack sluice``, run by cliff.  Options before the first word are the
 application's, those after it the command's, so that both may have a ``--timeout``.
@@ -20,12 +20,14 @@ from typing import Any, Final
 from cliff.app import App
 from cliff.command import Command
 from cliff.commandmanager import CommandManager
+from cliff.help import HelpExit
 
 from sluice_client.commands import COMMANDS, EARLIER
-from sluice_client.rest.auth import read_token
+from sluice_client.completion import Complete
+from sluice_client.connection import DEFAULT_URL, Settings
+from sluice_client.help import Help, help_by_topic
 from sluice_client.rest.client import TIMEOUT, Client
 
-DEFAULT_URL: Final = "http://127.0.0.1:8877"
 _TEXT: Final = "Write policies for Swift and watch them work."
 _USAGE: Final = 2
 _PIPE: Final = 141
@@ -58,10 +60,11 @@ class ClientManager:
     def sluice(self) -> Client:
         """The client of the controller that the options name.
 
-        :raises ClientError: when the token cannot be read
+        :raises ClientError: when the token or the cloud cannot be read
         """
         options = self._options
-        return Client(options.url, read_token(options.token_file), options.timeout)
+        settings = Settings.read(options.url, options.token_file, options.os_cloud, os.environ)
+        return settings.connect(options.timeout)
 
     def close(self) -> None:
         """Close what was opened."""
@@ -78,11 +81,11 @@ class Sluice(App):
 
     def __init__(self) -> None:
         manager = CommandManager()
-        for words, command in COMMANDS.items():
+        for words, command in {**COMMANDS, **EARLIER}.items():
             manager.add_command(words, command)
-        for words, command in EARLIER.items():
-            manager.add_command(words, type(command.__name__, (command,), {"deprecated": True}))
         super().__init__(_TEXT, _version(), manager, deferred_help=True)
+        manager.add_command("help", Help)
+        manager.add_command("complete", Complete)
 
     def build_option_parser(
         self, description: str | None, version: str | None, argparse_kwargs: dict[str, Any] | None = None
@@ -91,13 +94,9 @@ class Sluice(App):
         parser = GlobalOptions(prog=self.NAME, description=description, add_help=False, allow_abbrev=False)
         parser.add_argument("-h", "--help", action="store_true", dest="deferred_help", help="show help and exit")
         parser.add_argument("--version", action="version", version=f"sluice {version}")
-        parser.add_argument("--url", default=os.environ.get("SLUICE_URL", DEFAULT_URL), help="controller (SLUICE_URL)")
-        parser.add_argument(
-            "--token-file",
-            default=os.environ.get("SLUICE_TOKEN_FILE", ""),
-            metavar="FILE",
-            help="file with the admin token (SLUICE_TOKEN_FILE)",
-        )
+        parser.add_argument("--url", help=f"the API (SLUICE_URL); default: that of the cloud, or {DEFAULT_URL}")
+        parser.add_argument("--token-file", metavar="FILE", help="file with the admin token (SLUICE_TOKEN_FILE)")
+        parser.add_argument("--os-cloud", metavar="NAME", help="cloud of clouds.yaml to log in to (OS_CLOUD)")
         parser.add_argument("--timeout", type=float, default=TIMEOUT, metavar="SECONDS", help="for each answer")
         parser.add_argument("--json", action="store_true", help="print the controller's JSON as it came")
         parser.add_argument("--debug", action="store_true", help="show tracebacks")
@@ -116,6 +115,15 @@ class Sluice(App):
     def initialize_app(self, argv: list[str]) -> None:
         """Called by cliff before the command."""
         self.client_manager = ClientManager(self.options)
+
+    def print_help_if_requested(self) -> None:
+        """Called by cliff when there are no words of a command.
+
+        :raises HelpExit: when help was printed
+        """
+        if self.options.deferred_help:
+            self.stdout.write(f"{self.parser.format_help()}\n{help_by_topic()}")
+            raise HelpExit
 
     def clean_up(self, cmd: Command, result: int, err: BaseException | None) -> None:
         """Called by cliff after the command."""

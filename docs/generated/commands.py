@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from typing import Final
 
 from docs.generated.markdown import page
 from docs.generated.wording import argument_form, output_columns
 
-from sluice_client.command_base.command import Argument, ListCommand, ShowCommand, SluiceCommand
-from sluice_client.commands import COMMANDS
+from sluice_client.command_base.arguments import Argument
+from sluice_client.command_base.command import REMOVED_IN, ListCommand, ShowCommand, SluiceCommand
+from sluice_client.commands import COMMANDS, EARLIER, commands_by_topic
+
+#: The page of what is not typed any more.
+EARLIER_WORDS: Final = "reference-earlier-words.md"
 
 
 def reference() -> str:
-    """Every command, as Markdown: a heading, its usage, arguments, columns and examples."""
-    return "\n\n".join(_command("###", words) for words in COMMANDS)
+    """Every command, as Markdown: a heading, its usage, arguments, columns and examples; and the earlier words."""
+    return "\n\n".join([*(_command("###", words) for words in COMMANDS), earlier_words()])
 
 
 def pages() -> dict[str, str]:
     """Name of each page of the reference → its content."""
-    return {
+    topics = {
         f"reference-{topic.lower().replace(' ', '-')}.md": page(
             f"Commands: {topic.lower()}",
             "[The commands](index.md) says what holds for all of them.",
@@ -27,21 +32,24 @@ def pages() -> dict[str, str]:
         )
         for topic, words in commands_by_topic().items()
     }
+    return {**topics, EARLIER_WORDS: page("Commands: earlier words", earlier_words())}
 
 
-def commands_by_topic() -> dict[str, list[str]]:
-    """Topic → words of its commands."""
-    found: dict[str, list[str]] = {}
-    for words, command in COMMANDS.items():
-        found.setdefault(command.__module__.split(".")[2], []).append(words)
-    return found
+def earlier_words() -> str:
+    """The words that commands had, and those that they have."""
+    about = f"These work until {REMOVED_IN}, with a warning on standard error, also behind `openstack sluice`."
+    rows = [f"| `{words}` | `{command.words}` |" for words, command in EARLIER.items()]
+    return "\n\n".join([about, "\n".join(["| earlier | now |", "|---|---|", *rows])])
 
 
 def entry_points() -> dict[str, list[str]]:
     """Group → lines, for the plugin and each of its commands."""
+    # `openstack sluice --help` lists what begins with `sluice`: a blank in front hides earlier words, which are found
+    # all the same, for cliff looks for words that begin like those that were typed
+    named = {f"sluice {words}": command for words, command in COMMANDS.items()}
+    named |= {f" sluice {words}": command for words, command in EARLIER.items()}
     commands = [
-        f"sluice_{words.replace(' ', '_')} = {command.__module__}:{command.__name__}"
-        for words, command in COMMANDS.items()
+        f"{name.replace(' ', '_')} = {command.__module__}:{command.__qualname__}" for name, command in named.items()
     ]
     return {"openstack.cli.extension": ["sluice = sluice_client.osc_plugin"], "openstack.sluice.v1": commands}
 
@@ -60,8 +68,7 @@ def _body(words: str, command: type[SluiceCommand]) -> Iterator[str]:
         yield "\n".join(["| argument | |", "|---|---|", *rows])
     if issubclass(command, ListCommand | ShowCommand):
         yield output_columns(command)
-    if command.examples:
-        yield "\n".join(["```sh", *(f"sluice {words} {one}" for one in command.examples), "```"])
+    yield "\n".join(["```sh", *(f"sluice {words} {one}".rstrip() for one in command.examples), "```"])
 
 
 def _usage(argument: Argument) -> str:

@@ -11,13 +11,16 @@ from typing import Final
 from docs.generated.wording import argument_form, output_columns
 
 from sluice_client.cli import Sluice
-from sluice_client.command_base.command import Argument, ListCommand, ShowCommand, SluiceCommand
+from sluice_client.command_base.arguments import Argument
+from sluice_client.command_base.command import ListCommand, ShowCommand, SluiceCommand
 from sluice_client.commands import COMMANDS
 from sluice_client.osc_plugin import build_option_parser
 
 _OUTPUT: Final = (
     "What is listed or shown has -f table, json, yaml, csv or value and -c COLUMN, what is shown also -f shell; lists "
-    "have --long and --sort-column. JSON and YAML hold values as the controller gave them. Times are ISO 8601 in UTC. "
+    "have --long and --sort-column. What acts on several names has the same, and a line for each name without -f. "
+    "--json prints the controller's JSON as it came. JSON and YAML hold values as the controller gave them. Times are "
+    "ISO 8601 in UTC. "
     "Warnings, progress and errors go to standard error.",
     "An error is the controller's reason, the HTTP status and the id under which the controller's log has the request.",
 )
@@ -69,10 +72,15 @@ def pages() -> dict[str, str]:
         "sluice",
         "sluice",
         "write policies for Swift and watch them work",
-        (common, "Options of sluice stand before the command, those of a command behind it."),
+        (
+            common,
+            "Options of sluice stand before the command, those of a command behind it. An option counts before "
+            "SLUICE_URL and SLUICE_TOKEN_FILE, and these before the cloud that OS_CLOUD or OS_AUTH_URL names.",
+        ),
         (
             ("SLUICE_URL", "where the controller is"),
             ("SLUICE_TOKEN_FILE", "a file with the admin token"),
+            ("OS_CLOUD", "the cloud of clouds.yaml to log in to, and all else that openstacksdk reads of OS_*"),
         ),
         _shown(Sluice().build_option_parser(None, "")),
     )
@@ -109,9 +117,8 @@ def _command(program: str, words: str, command: type[SluiceCommand]) -> Iterator
         yield from _entry(_argument(one), one.help)
     if issubclass(command, ListCommand | ShowCommand):
         yield from (".PP", escaped(output_columns(command)))
-    if command.examples:
-        lines = [escaped(f"{program} {words} {one}") for one in command.examples]
-        yield from (".PP", "Examples:", ".PP", ".RS 4", ".nf", *lines, ".fi", ".RE")
+    lines = [escaped(f"{program} {words} {one}".rstrip()) for one in command.examples]
+    yield from (".PP", "Examples:", ".PP", ".RS 4", ".nf", *lines, ".fi", ".RE")
 
 
 def _paragraphs(texts: Sequence[str]) -> Iterator[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from argparse import BooleanOptionalAction
 
-from sluice_client.command_base.command import Argument, ListCommand, ShowCommand
+from sluice_client.command_base.arguments import Argument
+from sluice_client.command_base.command import ListCommand, ShowCommand
 
 
 def output_columns(command: type[ListCommand | ShowCommand]) -> str:
@@ -29,4 +30,4 @@ def argument_form(argument: Argument) -> str:
         return f"{flag}, --no-{flag.removeprefix('--')}"
     choices = more.get("choices")
     value = "{" + ",".join(choices) + "}" if choices else more.get("metavar", flag.removeprefix("--").upper())
-    return f"{flag} {value}"
+    return f"{flag} [{value}]" if more.get("nargs") == "?" else f"{flag} {value}"

@@ -5,7 +5,11 @@ projects by name, a member rules its own containers, and what Keystone takes bac
 """
 
 import http.client
+import json
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -13,6 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
+import yaml
 from tests.support.sandbox.process import compiled
 from tests.support.tempest_run import FEATURES, PLUGIN, SUCCESS, Tempest
 
@@ -21,7 +26,7 @@ from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.disks import stored_sizes
 from sluice_aio.keystone import seed
-from sluice_aio.keystone.http import KeystoneHttp, swift_client
+from sluice_aio.keystone.http import DOMAIN, KeystoneHttp, swift_client
 from sluice_aio.keystone.seed import BELIEVED
 from sluice_client import ApiError, Client
 from sluice_core.store.store import Store
@@ -116,6 +121,37 @@ def test_an_administrator_names_projects_and_the_ids_are_kept_with_the_names(pol
     status, text = refused(lambda: api("admin").create_policy("FOR TENANT acne DO SET noop"))
     assert status == 400
     assert "there is no project `acne`" in text
+
+
+@pytest.fixture
+def sluice(cluster, tmp_path):
+    """A function that runs ``sluice`` in the cloud ``acme`` of a clouds.yaml as docs/cli/habits.md does, as alice."""
+    password, project, _ = seed.PEOPLE["alice"]
+    who = {"username": "alice", "password": password, "project_name": project}
+    auth = {"auth_url": cluster.keystone_url, **who, "user_domain_id": DOMAIN, "project_domain_id": DOMAIN}
+    (tmp_path / "clouds.yaml").write_text(yaml.safe_dump({"clouds": {"acme": {"auth": auth}}}))
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "SLUICE_"))}
+
+    def run(*words, status=0):
+        command = [sys.executable, "-m", "sluice_client", "--os-cloud", "acme", *words]
+        env = {**bare, "OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml")}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+        assert done.returncode == status, done
+        return done
+
+    return run
+
+
+def test_a_tenant_needs_one_command_and_a_cloud(sluice, login, api):
+    acme = f"AUTH_{login('alice').project_id}"
+    made = json.loads(sluice("policy", "create", OWN, "--wait", "--json").stdout)
+    assert [one["target"]["name"] for one in made] == [f"{acme}/logs"]
+    assert made[0]["id"] in sluice("policy", "list").stdout
+    assert api("alice").policy(made[0]["id"])["created_by"] == "alice@acme"
+    for target in ("acme/logs", "CONTAINER acme/logs", f"{acme}/logs"):
+        assert f"no daemon keeps a space `{acme}/logs`" in sluice("space", "show", target, status=1).stderr
+    assert "(HTTP 403)" in sluice("node", "list", status=1).stderr
+    assert sluice("policy", "delete", made[0]["id"]).stdout == f"policy {made[0]['id']} is deleted\n"
 
 
 def test_a_member_is_told_what_it_may_do_and_nothing_of_others(api, login):

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any, Final, TextIO, cast
 
-from sluice_client.command_base.command import WAIT, Argument, ListCommand, SluiceCommand
+from sluice_client.command_base.arguments import WAIT, Argument
+from sluice_client.command_base.command import ListCommand, SluiceCommand
 from sluice_client.command_base.crud import Arguments, EachResource, ResourceCommand, ShowResource, given_values
 from sluice_client.resources.columns import Data
 from sluice_client.rest.uploads import Uploads

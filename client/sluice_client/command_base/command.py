@@ -1,19 +1,16 @@
-"""The base classes of all commands: arguments as a table, the client, output of rows, errors of several names.
+"""The base classes of all commands: words, the client, questions, output of rows.
 
 A command is a class with arguments, columns and one call of the client.  The same class serves
 ``sluice`` and ``openstack sluice``: both are applications of cliff that offer the client as
-``app.client_manager.sluice``.
+``app.client_manager.sluice``.  Words and options have the same meaning everywhere (ADR 0072).
 """
 
 from __future__ import annotations
 
 import json
-import sys
-from abc import abstractmethod
-from argparse import Action, ArgumentError, ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TextIO
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Final, TextIO
 
 from cliff.command import Command
 from cliff.display import DisplayCommandBase
@@ -23,114 +20,51 @@ from cliff.lister import Lister
 from cliff.show import ShowOne
 from stevedore.extension import Extension
 
+from sluice_client.command_base.arguments import LONG, YES, Argument, CommandParser
 from sluice_client.errors import ClientError
 from sluice_client.resources.columns import Column, Data, printable
 from sluice_client.rest.client import Client
 
 Shown = tuple[Sequence[str], Iterable[Any]]
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An argument of a command: its name or flags, its help, and further arguments for argparse."""
-
-    flags: str
-    help: str
-    more: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def dest(self) -> str:
-        """The attribute of the parsed command line."""
-        return str(self.more.get("dest", self.flags.split()[0].lstrip("-").replace("-", "_")))
-
-    @property
-    def is_option(self) -> bool:
-        """Whether it is named on the command line."""
-        return self.flags.startswith("-")
-
-    @property
-    def is_repeated(self) -> bool:
-        """Whether it is a list of words."""
-        return self.more.get("nargs") in ("+", "*")
-
-    def add_to(self, parser: ArgumentParser) -> None:
-        """Add it to ``parser``, with all that argparse is told of it."""
-        parser.add_argument(*self.flags.split(), help=self.help, **self.more)
-
-
-class StorePair(Action):
-    """Collects NAME=VALUE in an object; values are JSON, or texts where they are none."""
-
-    def __call__(
-        self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
-    ) -> None:
-        """Called by argparse for each."""
-        name, equals, value = values.partition("=")
-        if not (name and equals):
-            raise ArgumentError(self, f"`{values}` is no pair, expected NAME=VALUE")
-        try:
-            parsed = json.loads(value)
-        except ValueError:
-            parsed = value
-        setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), name: parsed})
-
-
-def read_json(text: str) -> Any:
-    """``text``, given on the command line, as JSON."""
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ArgumentTypeError(f"`{text}` is no JSON: {error}") from error
-
-
-def pair_option(flag: str, text: str, dest: str) -> Argument:
-    """An option for NAME=VALUE that may be repeated."""
-    return Argument(flag, f"{text}; may be repeated", {"action": StorePair, "dest": dest, "metavar": "NAME=VALUE"})
-
-
-def repeated_option(flag: str, text: str, dest: str) -> Argument:
-    """An option for texts that may be repeated."""
-    more = {"action": "append", "dest": dest, "metavar": flag.lstrip("-").upper()}
-    return Argument(flag, f"{text}; may be repeated", more)
-
-
-def force_option(text: str) -> Argument:
-    """The option for a change that is refused without it."""
-    return Argument("--force", text, {"action": "store_true"})
-
-
-def seconds_option(flag: str, text: str, default: float | None = 0.0) -> Argument:
-    """An option that is a time."""
-    return Argument(flag, text, {"type": float, "default": default, "metavar": "SECONDS"})
-
-
-WAIT = seconds_option("--wait", "wait until all live nodes have acknowledged it, at most 30")
-LONG = Argument("--long", "show more columns", {"action": "store_true"})
+#: The release that knows earlier words no more.
+REMOVED_IN: Final = "0.3"
 
 
 class SluiceCommand(Command):
     """A command with the client at hand.
 
-    A class that is one names the ``words`` that call it, and those that did earlier.  One that only forwards names the
-    method of the client that it ``calls``.
+    A class that is one names the ``words`` that call it, and the ``earlier`` ones, which work with a warning.  One that
+    only forwards names the method of the client that it ``calls``.
     """
 
     by_words: ClassVar[dict[str, type[SluiceCommand]]] = {}
     by_earlier_words: ClassVar[dict[str, type[SluiceCommand]]] = {}
+    words: ClassVar[str] = ""
+    earlier: ClassVar[str] = ""
+    #: The same command as its earlier words call it; ``deprecated``, so that cliff leaves it out of help.
+    Earlier: ClassVar[type[SluiceCommand]]
     calls: ClassVar[str] = ""
 
     #: read by ``openstack``, which logs in first
     auth_required = True
     arguments: ClassVar[tuple[Argument, ...]] = ()
-    #: what may stand behind its words, for its help and its documentation
-    examples: ClassVar[tuple[str, ...]] = ()
+    #: what may stand behind its words, for its help and its documentation; empty: nothing need
+    examples: ClassVar[tuple[str, ...]] = ("",)
+    #: flags for its output
+    output_options: ClassVar[tuple[str, ...]] = ()
+    #: what is asked on a terminal before it loses something, with {names} of arguments; empty: nothing is asked
+    asks: ClassVar[str] = ""
 
     def __init_subclass__(cls, words: str = "", earlier: str = "", calls: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.calls = calls or cls.calls
-        for known, name in ((cls.by_words, words), (cls.by_earlier_words, earlier)):
-            if name and known.setdefault(name, cls) is not cls:
-                raise ValueError(f"`{name}` is two commands")
+        cls.calls, cls.words = calls or cls.calls, words or cls.words
+        if words and cls.by_words.setdefault(words, cls) is not cls:
+            raise ValueError(f"`{words}` is two commands")
+        if earlier:
+            values = {"deprecated": True, "earlier": earlier, "__doc__": cls.__doc__, "__module__": cls.__module__}
+            cls.Earlier = type("Earlier", (cls,), values | {"__qualname__": f"{cls.__qualname__}.Earlier"})
+            if cls.by_earlier_words.setdefault(earlier, cls.Earlier) is not cls.Earlier:
+                raise ValueError(f"`{earlier}` was two commands")
 
     @property
     def client(self) -> Client:
@@ -141,14 +75,41 @@ class SluiceCommand(Command):
     def get_parser(self, prog_name: str) -> ArgumentParser:
         """Called by cliff."""
         parser = super().get_parser(prog_name)
+        parser.__class__ = CommandParser  # cliff has no other way to say which class it makes
         for argument in self.accepted():
             argument.add_to(parser)
-        if self.examples:
-            # the formatter of cliff would make one paragraph of them
-            parser.formatter_class = RawDescriptionHelpFormatter
-            shown = "\n".join(f"  {prog_name} {one}".rstrip() for one in self.examples)
-            parser.epilog = f"examples:\n{shown}\n\n{parser.epilog or ''}".rstrip()
+        # the formatter of cliff would make one paragraph of the examples
+        parser.formatter_class = RawDescriptionHelpFormatter
+        shown = "\n".join(f"  {prog_name} {one}".rstrip() for one in self.examples)
+        parser.epilog = f"examples:\n{shown}\n\n{parser.epilog or ''}".rstrip()
         return parser
+
+    def run(self, parsed_args: Namespace) -> int:
+        """Called by cliff.
+
+        :raises ClientError: when somebody at a terminal does not mean it
+        """
+        if self.deprecated:
+            now = f"`{self.earlier}` is now `{self.words}`"
+            self.say(f"sluice: {now}; the old words work until {REMOVED_IN}")
+        if self.asks and not parsed_args.yes:
+            self._ask(self.question(parsed_args))
+        return super().run(parsed_args)
+
+    def question(self, args: Namespace) -> str:
+        """What is asked on a terminal; empty for nothing, as when it only says what would change."""
+        if getattr(args, "plan", False):
+            return ""
+        given = {name: ", ".join(value) if isinstance(value, list) else value for name, value in vars(args).items()}
+        return self.asks.format_map(given)
+
+    def _ask(self, question: str) -> None:
+        if not question or not self.app.stdin.isatty():
+            return
+        self.app.stderr.write(f"{printable(question)}? [y/N] ")
+        self.app.stderr.flush()
+        if self.app.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise ClientError("nothing was changed, expected `y`, or `--yes` on the command line")
 
     def forward(self, args: Namespace, leave_out: str = "") -> Any:
         """What the method that it ``calls`` answers to the arguments in their order, and the given options by name.
@@ -162,8 +123,14 @@ class SluiceCommand(Command):
 
     @classmethod
     def accepted(cls) -> tuple[Argument, ...]:
-        """All its arguments, without those of cliff for the output format."""
-        return cls.arguments
+        """All its arguments, without those for the output format."""
+        return (*cls.arguments, YES) if cls.asks else cls.arguments
+
+    @classmethod
+    def flags(cls) -> tuple[str, ...]:
+        """The flags of its options, and of those for the output format that are often used."""
+        flags = (flag for argument in cls.accepted() if argument.is_option for flag in argument.flags.split())
+        return (*flags, *cls.output_options, "--help")
 
     def say(self, text: str) -> None:
         """A line for people, beside the output."""
@@ -172,13 +139,25 @@ class SluiceCommand(Command):
 
 
 class DisplayCommand(SluiceCommand, DisplayCommandBase[Any]):
-    """A command with an output in any format; ``sluice --json`` prints the controller's JSON as it came."""
+    """A command with an output in any format; ``--json`` prints the controller's JSON as it came."""
 
     raw: Any = None
+    output_options = ("-f", "-c", "--json")
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        """Called by cliff."""
+        parser = super().get_parser(prog_name)
+        text = "print the controller's JSON as it came"
+        self._formatter_group.add_argument("--json", action="store_true", dest="as_json", help=text)
+        return parser
+
+    def wants_json(self, args: Namespace) -> bool:
+        """Whether ``--json`` stands before or behind the words of the command."""
+        return args.as_json or getattr(self.app_args, "json", False)
 
     def produce_output(self, parsed_args: Namespace, column_names: Sequence[str], data: Any) -> int:
         """Called by cliff."""
-        if getattr(self.app_args, "json", False):
+        if self.wants_json(parsed_args):
             self.app.stdout.write(json.dumps(self.raw, indent=2, ensure_ascii=False) + "\n")
             return 0
         # abstract in the class that cliff derives its displays from, and theirs by the time this is one of them
@@ -193,7 +172,7 @@ class ListCommand(DisplayCommand, Lister):
     @classmethod
     def accepted(cls) -> tuple[Argument, ...]:
         """Its own, and the one that all lists have."""
-        return (*cls.arguments, LONG)
+        return (*super().accepted(), LONG)
 
     def fetch(self, args: Namespace) -> Iterable[Data]:
         """The rows."""
@@ -238,47 +217,3 @@ class ShowCommand(DisplayCommand, ShowOne):
         """Called by cliff."""
         self.raw = found = self.fetch(parsed_args)
         return [column.title for column in self.columns], [column.cell(found) for column in self.columns]
-
-
-class EachCommand(SluiceCommand):
-    """Acts on each of several names, continues after a failure, and fails at the end if one failed.
-
-    One of its arguments is for several names.
-    """
-
-    @abstractmethod
-    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
-        """Act on ``name``.
-
-        :return: a line for the output, and the controller's response
-        """
-
-    def take_action(self, parsed_args: Namespace) -> int:
-        """Called by cliff."""
-        (given,) = (getattr(parsed_args, one.dest) for one in self.arguments if one.is_repeated)
-        names = list(dict.fromkeys(given))
-        failed = 0
-        for name in names:
-            try:
-                text, raw = self.each(name, parsed_args)
-            except ClientError as error:
-                if len(names) == 1:
-                    raise
-                failed += 1
-                self.say(f"{printable(name)}: {error}")
-            else:
-                as_json = getattr(self.app_args, "json", False)
-                self.app.stdout.write((json.dumps(raw, indent=2, ensure_ascii=False) if as_json else text) + "\n")
-        if failed:
-            raise ClientError(f"{failed} of {len(names)} failed")
-        return 0
-
-
-def names_argument(name: str, text: str) -> Argument:
-    """An argument for one or more names."""
-    return Argument(name, text, {"nargs": "+", "metavar": name.upper()})
-
-
-def read_text_argument(given: str) -> str:
-    """The text of an argument; ``-`` reads standard input."""
-    return sys.stdin.read() if given == "-" else given

@@ -13,14 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sluice_client.command_base.command import (
-    Argument,
-    EachCommand,
-    ListCommand,
-    ShowCommand,
-    SluiceCommand,
-    names_argument,
-)
+from sluice_client.command_base.arguments import Argument, names_argument
+from sluice_client.command_base.command import ListCommand, ShowCommand, SluiceCommand
+from sluice_client.command_base.each import EachCommand
 from sluice_client.errors import ClientError
 from sluice_client.resources.columns import Column, Data
 from sluice_client.rest.collection import Collection
@@ -180,6 +175,11 @@ class EachResource(ResourceCommand, EachCommand):
 
 class DeleteResources(EachResource):
     """Deletes items."""
+
+    def __init_subclass__(cls, resource: Resource | None = None, **options: Any) -> None:
+        if resource is not None:
+            cls.asks = f"delete {resource.noun} {{{resource.key}}}"
+        super().__init_subclass__(resource, **options)
 
     @classmethod
     def options(cls) -> Arguments:

@@ -6,6 +6,7 @@ for a moment does not end the watch: the pauses keep growing.
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from argparse import Namespace
@@ -14,7 +15,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Self, TextIO
 
-from sluice_client.command_base.command import Argument, SluiceCommand, seconds_option
+from sluice_client.command_base.arguments import Argument, seconds_option
+from sluice_client.command_base.command import SluiceCommand
 from sluice_client.errors import ApiError, ClientError, Unreachable
 from sluice_client.resources.code import refusal, rolled_out
 from sluice_client.resources.columns import Data, printable
@@ -194,6 +196,7 @@ def wait_for_job(
     has_ended: Callable[[Data], bool],
     line: Callable[[Data], str],
     shown_on: TextIO,
+    timeout: float = math.inf,
     seconds: float = 10.0,
     at_once: bool = True,
 ) -> Data:
@@ -203,12 +206,17 @@ def wait_for_job(
 
     :param fetch: the job as it is now, or in a moment
     :param line: how far it is
+    :param timeout: seconds; the job goes on when they are over
     :param seconds: between two lines where there is no terminal
     :param at_once: whether the first line does not wait for so long
+    :raises ClientError: when it has not ended in time
     """
-    is_terminal, shown = shown_on.isatty(), 0.0 if at_once else time.monotonic()
+    began = time.monotonic()
+    is_terminal, shown = shown_on.isatty(), 0.0 if at_once else began
     while not has_ended(job):
         now = time.monotonic()
+        if now - began >= timeout:
+            raise ClientError(f"`{job['id']}` has not ended after {timeout:g} s, and goes on")
         if is_terminal or now - shown >= seconds:
             shown_on.write(f"\r\x1b[K{printable(line(job))}" if is_terminal else f"{printable(line(job))}\n")
             shown_on.flush()

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import WAIT, Argument, EachCommand, ListCommand, ShowCommand, SluiceCommand
+from sluice_client.command_base.arguments import WAIT, Argument
+from sluice_client.command_base.command import ListCommand, ShowCommand
+from sluice_client.command_base.each import EachCommand
 from sluice_client.commands.policies import warn
 from sluice_client.errors import ClientError
 from sluice_client.resources import bandwidth as resources
@@ -47,8 +49,8 @@ class ListBandwidth(ListCommand, words="bw list"):
         return table_rows(self.client.bandwidth(args.account or ""))
 
 
-class ShowBandwidth(ListCommand, words="bw show"):
-    """Show the objects of a tenant that are read or written now, and how fast."""
+class ListMovingObjects(ListCommand, words="bw object list", earlier="bw show"):
+    """List the objects of a tenant that are read or written now, and how fast."""
 
     columns = resources.OBJECT_LIST
     arguments = (ACCOUNT,)
@@ -79,7 +81,7 @@ class MeasurementList(ListCommand):
             self.say(f"the cluster is too big to show all: {left_out} rows are left out")
 
 
-class ListFlows(MeasurementList, words="bw flows"):
+class ListFlows(MeasurementList, words="bw flow list", earlier="bw flows"):
     """List what tenants are promised, get and move, and what is missing of their floors."""
 
     name, columns = "flows", resources.FLOW_LIST
@@ -93,7 +95,7 @@ class ListFlows(MeasurementList, words="bw flows"):
     examples = ("--method GET", "--short -f json")
 
 
-class ListNodeBandwidth(MeasurementList, words="bw nodes"):
+class ListNodeBandwidth(MeasurementList, words="bw node list", earlier="bw nodes"):
     """List what proxies and storage nodes can move, are given and move."""
 
     name, columns = "nodes", resources.NODE_LIST
@@ -101,7 +103,7 @@ class ListNodeBandwidth(MeasurementList, words="bw nodes"):
     examples = ("--side storage_node --method GET",)
 
 
-class ListParts(MeasurementList, words="bw parts"):
+class ListParts(MeasurementList, words="bw part list", earlier="bw parts"):
     """List on which nodes and devices tenants move how much."""
 
     name, columns = "parts", resources.PART_LIST
@@ -109,7 +111,7 @@ class ListParts(MeasurementList, words="bw parts"):
     examples = ("--account AUTH_acme",)
 
 
-class ListDevices(MeasurementList, words="bw devices"):
+class ListDevices(MeasurementList, words="bw device list", earlier="bw devices"):
     """List what the devices of storage nodes move."""
 
     name, columns = "devices", resources.DEVICE_LIST
@@ -131,9 +133,10 @@ class SetBandwidth(ShowCommand, words="bw set"):
         return made
 
 
-class ClearBandwidth(SluiceCommand, words="bw clear"):
-    """Take back what `bw set` has set: for a tenant, or with `--all` for everybody."""
+class UnsetBandwidth(ListCommand, words="bw unset", earlier="bw clear"):
+    """Take back what `bw set` has set, for a tenant, or with `--all` for everybody, and list the policies that go."""
 
+    columns = resources.UNSET_LIST
     arguments = (
         Argument("account", "a tenant: its account, or its project's name", {"metavar": "ACCOUNT", "nargs": "?"}),
         Argument("--all", "for everybody", {"action": "store_true", "dest": "everybody"}),
@@ -142,16 +145,14 @@ class ClearBandwidth(SluiceCommand, words="bw clear"):
     )
     examples = ("AUTH_acme", "AUTH_acme --storage-policy gold", "--all")
 
-    def take_action(self, parsed_args: Any) -> int:
-        """Called by cliff."""
-        account = parsed_args.account or ""
-        if bool(account) == parsed_args.everybody:
+    def fetch(self, args: Namespace) -> Iterable[Data]:
+        """The policies that were deleted."""
+        account = args.account or ""
+        if bool(account) == args.everybody:
             raise ClientError("expected an account or `--all`, one of both")
-        if parsed_args.storage_policy and not account:
+        if args.storage_policy and not account:
             raise ClientError("`--storage-policy` is given without an account")
-        gone = self.client.clear_bandwidth(account, parsed_args.storage_policy, parsed_args.wait)
-        self.app.stdout.write(f"{len(gone)} taken back\n")
-        return 0
+        return [{"policy": gone} for gone in self.client.clear_bandwidth(account, args.storage_policy, args.wait)]
 
 
 NAMES: Final = ("get_bw", "put_bw", "max_get_bw", "max_put_bw")
@@ -197,7 +198,7 @@ class SetSlo(ShowCommand, words="slo set"):
         return made
 
 
-class DeleteSlo(EachCommand, words="slo delete"):
+class UnsetSlo(EachCommand, words="slo unset", earlier="slo delete"):
     """Take objectives of a tenant back; its others stay."""
 
     arguments = (
@@ -211,4 +212,4 @@ class DeleteSlo(EachCommand, words="slo delete"):
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Take one back."""
         self.client.delete_slo(args.account, name, args.storage_policy, args.wait)
-        return f"objective {name} of {args.account} is deleted", None
+        return f"objective {name} of {args.account} is unset", None

@@ -62,7 +62,9 @@ class DownloadController(code_crud.DownloadCode, resource=CONTROLLER, words="con
     examples = ("busy busy.py",)
 
 
-class ListControllerInstances(code_crud.ListInstances, resource=CONTROLLER, words="controller instances"):
+class ListControllerInstances(
+    code_crud.ListInstances, resource=CONTROLLER, words="controller instance list", earlier="controller instances"
+):
     """List the actor hosts that run a controller: one, but while it moves."""
 
     columns = code.CONTROLLER_INSTANCE_LIST

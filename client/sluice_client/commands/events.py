@@ -11,7 +11,8 @@ from typing import Any, Final
 from cliff.formatters.base import ListFormatter
 from stevedore.extension import Extension
 
-from sluice_client.command_base.command import Argument, ListCommand
+from sluice_client.command_base.arguments import Argument
+from sluice_client.command_base.command import ListCommand
 from sluice_client.errors import ApiError, ClientError, Unreachable
 from sluice_client.resources import policies
 from sluice_client.resources.columns import Data, printable
@@ -121,7 +122,7 @@ class ListEvents(ListCommand, words="event list"):
         if parsed_args.formatter not in (_DEFAULT, *_AS_JSON):
             given = f"`-f {parsed_args.formatter}` has an end, `--follow` none"
             raise ClientError(f"{given}: expected `-f {LINES}`, or no -f")
-        as_json = parsed_args.formatter in _AS_JSON or getattr(self.app_args, "json", False)
+        as_json = parsed_args.formatter in _AS_JSON or self.wants_json(parsed_args)
         found = follow_pages(lambda since: self._page(since, parsed_args), "events", parsed_args.since, self.say)
         for event in found:
             self.app.stdout.write((json.dumps(event, ensure_ascii=False) if as_json else _line(event)) + "\n")

@@ -1,4 +1,4 @@
-"""``group``, ``container group`` and ``stereotype``: many targets under one name, many sentences under one."""
+"""``tenant group``, ``container group`` and ``stereotype``: many targets under one name, many sentences under one."""
 
 from __future__ import annotations
 
@@ -7,23 +7,17 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import (
-    WAIT,
-    Argument,
-    EachCommand,
-    ListCommand,
-    ShowCommand,
-    force_option,
-    names_argument,
-    repeated_option,
-)
+from sluice_client.command_base.arguments import WAIT, Argument, force_option, names_argument, repeated_option
+from sluice_client.command_base.command import ListCommand, ShowCommand
+from sluice_client.command_base.each import EachCommand
+from sluice_client.command_base.targets import target_path
 from sluice_client.resources import registry
 from sluice_client.resources.columns import Data
 from sluice_client.rest.collection import join_path
 
 _FORCE: Final = force_option("even while policies use it, which keep what it meant")
 GROUP: Final = crud.Resource(
-    "group",
+    "tenant group",
     "/registry/gtenants",
     registry.TENANT_GROUP_LIST,
     registry.TENANT_GROUP,
@@ -47,36 +41,38 @@ STEREOTYPE: Final = crud.Resource(
         Argument("--text", "sentences `FOR {target} …`"),
         Argument("--help-text", "what it is for", {"dest": "help", "metavar": "TEXT"}),
     ),
+    set_options=(WAIT,),
     delete_options=(force_option("even if it is applied: what it has set stays"),),
 )
 _CONTAINER: Final = "a container, as account/container"
 _GROUP: Final = Argument("group", "the group", {"metavar": "GROUP"})
+_TARGET: Final = "a tenant, or account/container"
 _STEREOTYPE: Final = Argument("name", "the stereotype", {"metavar": "NAME"})
 
 
-class ListGroups(crud.ListResources, resource=GROUP, words="group list"):
+class ListGroups(crud.ListResources, resource=GROUP, words="tenant group list", earlier="group list"):
     """List groups of tenants."""
 
 
-class ShowGroup(crud.ShowResource, resource=GROUP, words="group show"):
+class ShowGroup(crud.ShowResource, resource=GROUP, words="tenant group show", earlier="group show"):
     """Show a group's tenants."""
 
     examples = ("gold",)
 
 
-class CreateGroup(crud.CreateResource, resource=GROUP, words="group create"):
+class CreateGroup(crud.CreateResource, resource=GROUP, words="tenant group create", earlier="group create"):
     """Put tenants under one name."""
 
     examples = ("gold --tenant acme --tenant AUTH_beta",)
 
 
-class SetGroup(crud.UpdateResource, resource=GROUP, words="group set"):
+class SetGroup(crud.UpdateResource, resource=GROUP, words="tenant group set", earlier="group set"):
     """Name all tenants of a group anew."""
 
     examples = ("gold --tenant acme",)
 
 
-class DeleteGroup(crud.DeleteResources, resource=GROUP, words="group delete"):
+class DeleteGroup(crud.DeleteResources, resource=GROUP, words="tenant group delete", earlier="group delete"):
     """Forget groups of tenants."""
 
     examples = ("gold",)
@@ -139,13 +135,13 @@ class _Remove(_Members):
         return f"{name} is not in group {args.group} any more", None
 
 
-class AddTenant(_Add, resource=GROUP, words="group add"):
+class AddTenant(_Add, resource=GROUP, words="tenant group add", earlier="group add"):
     """Add tenants to a group."""
 
     examples = ("gold beta gamma",)
 
 
-class RemoveTenant(_Remove, resource=GROUP, words="group remove"):
+class RemoveTenant(_Remove, resource=GROUP, words="tenant group remove", earlier="group remove"):
     """Take tenants out of a group."""
 
     examples = ("gold beta",)
@@ -193,7 +189,7 @@ class DeleteStereotype(crud.DeleteResources, resource=STEREOTYPE, words="stereot
     examples = ("archive",)
 
 
-class ListApplied(ListCommand, words="stereotype applied"):
+class ListApplied(ListCommand, words="stereotype target list", earlier="stereotype applied"):
     """List the tenants and containers that a stereotype is applied to."""
 
     columns = registry.APPLIED_LIST
@@ -209,7 +205,7 @@ class ApplyStereotype(ShowCommand, words="stereotype apply"):
     """Apply a stereotype to a tenant or a container: all of its sentences, or none."""
 
     columns = registry.APPLIED
-    arguments = (_STEREOTYPE, Argument("target", "a tenant, or account/container", {"metavar": "TARGET"}), WAIT)
+    arguments = (_STEREOTYPE, Argument("target", _TARGET, {"metavar": "TARGET", "type": target_path}), WAIT)
     examples = (
         "archive AUTH_acme --wait 10",
         "archive AUTH_acme/logs",
@@ -220,13 +216,13 @@ class ApplyStereotype(ShowCommand, words="stereotype apply"):
         return self.client.put(STEREOTYPE.path + join_path(args.name, "tenants", args.target), wait=args.wait)
 
 
-class TakeBackStereotype(EachCommand, words="stereotype take back"):
+class UnapplyStereotype(EachCommand, words="stereotype unapply", earlier="stereotype take back"):
     """Take back what a stereotype has set for targets."""
 
-    arguments = (_STEREOTYPE, names_argument("target", "a tenant, or account/container"))
+    arguments = (_STEREOTYPE, names_argument("target", _TARGET, target_path), WAIT)
     examples = ("archive AUTH_acme AUTH_acme/logs",)
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Take back one."""
-        self.client.delete(STEREOTYPE.path + join_path(args.name, "tenants", name))
+        self.client.delete(STEREOTYPE.path + join_path(args.name, "tenants", name), args.wait)
         return f"stereotype {args.name} is taken back from {name}", None

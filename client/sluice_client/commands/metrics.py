@@ -7,15 +7,9 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from sluice_client.command_base import code_crud, crud
-from sluice_client.command_base.command import (
-    Argument,
-    EachCommand,
-    ListCommand,
-    force_option,
-    names_argument,
-    repeated_option,
-    seconds_option,
-)
+from sluice_client.command_base.arguments import Argument, force_option, names_argument, repeated_option, seconds_option
+from sluice_client.command_base.command import ListCommand
+from sluice_client.command_base.each import EachCommand
 from sluice_client.resources import code, policies, registry
 from sluice_client.resources.columns import Data, printable
 
@@ -98,14 +92,16 @@ class DownloadMetric(code_crud.DownloadCode, resource=METRIC, words="metric down
     examples = ("HEADS_SEC heads.py",)
 
 
-class ListMetricInstances(code_crud.ListInstances, resource=METRIC, words="metric instances"):
+class ListMetricInstances(
+    code_crud.ListInstances, resource=METRIC, words="metric instance list", earlier="metric instances"
+):
     """List the nodes that measure an uploaded metric, in which revision, and why not."""
 
     columns = code.METRIC_INSTANCE_LIST
     examples = ("HEADS_SEC",)
 
 
-class ShowMetricHistory(ListCommand, words="metric history"):
+class ShowMetricHistory(ListCommand, words="metric history show", earlier="metric history"):
     """Show what a metric was, step by step; empty where nothing was measured."""
 
     columns = registry.POINT_LIST
@@ -158,6 +154,7 @@ class DeleteMetricSeries(EachCommand, words="metric series delete"):
     """Forget the history of targets and of what is in them, as of a project that is no more."""
 
     arguments = (names_argument("target", "an account or its project, a container, a volume, a node, …"),)
+    asks = "forget the history of {target}"
     examples = ("AUTH_2f8a61d07be94a35",)
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any, Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import (
-    Argument,
-    EachCommand,
-    ListCommand,
-    ShowCommand,
-    names_argument,
-    pair_option,
-    seconds_option,
-)
+from sluice_client.command_base.arguments import Argument, names_argument, pair_option, wait_option
+from sluice_client.command_base.command import ListCommand, ShowCommand
+from sluice_client.command_base.each import EachCommand
+from sluice_client.command_base.targets import sentence_target, target_path
 from sluice_client.command_base.watch import PAUSE, wait_for_job
 from sluice_client.errors import ApiError, ClientError
 from sluice_client.resources.columns import Data, printable
@@ -33,12 +29,14 @@ from sluice_client.resources.motifs import (
 from sluice_client.resources.policies import POLICY
 
 VERIFICATIONS: Final = ("trust", "head", "expand")
-_OBJECT: Final = Argument("object", "account/container/object", {"metavar": "OBJECT"})
-_OBJECTS: Final = names_argument("object", "account/container/object")
+_OBJECT: Final = Argument("object", "account/container/object", {"metavar": "OBJECT", "type": target_path})
+_OBJECTS: Final = names_argument("object", "account/container/object", target_path)
 _TEMPLATE: Final = Argument("template", "a template, see `motif template list`", {"metavar": "TEMPLATE"})
 _PARAMS: Final = pair_option("--param", "a parameter of the template", "params")
-WAIT: Final = seconds_option("--wait", "wait for it, at most 30; what takes longer goes on")
+WAIT: Final = wait_option("wait for it, at most SECONDS, which are 30 if not given; what takes longer goes on", 30.0)
 _NOT_FOUND: Final = 404
+#: Seconds for which the controller waits for one object.
+_LONGEST: Final = 30.0
 _bare = re.compile(r"[\w.:/-]+")
 
 
@@ -58,7 +56,11 @@ class ListMotifs(ListCommand, words="motif list"):
 
     columns = OBJECT_LIST
     arguments = (
-        Argument("target", "an account or account/container; all without it", {"metavar": "TARGET", "nargs": "?"}),
+        Argument(
+            "target",
+            "an account or account/container; all without it",
+            {"metavar": "TARGET", "nargs": "?", "type": target_path},
+        ),
     )
     examples = ("acme/thumbs --long",)
 
@@ -83,11 +85,15 @@ class CreateMotif(ShowCommand, words="motif create"):
 
     columns = POLICY
     arguments = (
-        Argument("target", "what follows FOR in a sentence: `CONTAINER acme/thumbs`", {"metavar": "TARGET"}),
+        Argument(
+            "target",
+            "account/container, or what follows FOR in a sentence: `ALL CONTAINERS`",
+            {"metavar": "TARGET", "type": sentence_target},
+        ),
         _TEMPLATE,
         _PARAMS,
     )
-    examples = ("'CONTAINER acme/mirror' url --param source=meta:origin",)
+    examples = ("acme/mirror url --param source=meta:origin",)
 
     def fetch(self, args: Namespace) -> Data:
         """The new policy."""
@@ -125,25 +131,30 @@ class DetachMotif(EachCommand, words="motif detach"):
 
     arguments = (
         Argument("object", "account/container/object; with --all account or account/container",
-                 {"metavar": "OBJECT", "nargs": "*"}),
+                 {"metavar": "OBJECT", "nargs": "*", "type": target_path}),
         Argument("--all", "all objects with motifs of the targets", {"action": "store_true"}),
         Argument("--template", "only motifs of this template", {"default": ""}),
         WAIT,
     )  # fmt: skip
+    asks = "detach motifs from all objects of {object}"
     examples = ("acme/c/copy", "--all --template tier")
 
-    def take_action(self, parsed_args: Namespace) -> int:
-        """Called by cliff.
+    def question(self, args: Namespace) -> str:
+        """Nothing is asked where objects are named."""
+        return super().question(Namespace(object=args.object or ["the cluster"])) if args.all else ""
 
-        :raises ClientError: when some failed, or nothing is named
+    def names(self, args: Namespace) -> list[str]:
+        """The objects; with ``--all`` those with motifs of the targets.
+
+        :raises ClientError: when nothing is named
         """
-        if parsed_args.all:
-            targets = [one.partition("/") for one in parsed_args.object or [""]]
+        if args.all:
+            targets = [one.partition("/") for one in args.object or [""]]
             rows = (row for account, _, container in targets for row in self.client.motifs(account, container))
-            parsed_args.object = [row["item"] for row in rows]
-        elif not parsed_args.object:
+            return [row["item"] for row in rows]
+        if not args.object:
             raise ClientError("no object is named, expected account/container/object, or `--all`")
-        return super().take_action(parsed_args)
+        return super().names(args)
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Detach them from one."""
@@ -168,7 +179,7 @@ class ShowMotif(ShowCommand, words="motif show"):
         return self.client.motif(*object_path(args.object))
 
 
-class ExplainMotif(ShowCommand, words="motif why"):
+class ExplainMotif(ShowCommand, words="motif explain", earlier="motif why"):
     """Show whether the bytes of an object could go now, and what stands in the way."""
 
     columns = WHY
@@ -206,8 +217,13 @@ class ListSpaces(crud.ListResources, resource=SPACES, words="space list"):
 class ShowSpace(crud.ShowResource, resource=SPACES, words="space show"):
     """Show what a space is kept at, holds and costs."""
 
-    key_help = "account or project/container, account or project, or CLUSTER"
-    examples = ("acme/thumbs", "CLUSTER")
+    @classmethod
+    def key_arguments(cls) -> crud.Arguments:
+        """A target, as policies have it."""
+        text = "what a policy is about: acme/thumbs or `CONTAINER acme/thumbs`, acme, an account, or CLUSTER"
+        return (Argument(cls.resource.key, text, {"metavar": "SPACE", "type": target_path}),)
+
+    examples = ("acme/thumbs", "'CONTAINER acme/thumbs'", "CLUSTER")
 
 
 class ExpandMotif(ShowCommand, words="motif expand"):
@@ -217,11 +233,11 @@ class ExpandMotif(ShowCommand, words="motif expand"):
     columns = OPERATION
     arguments = (
         Argument("target", "account/container/object; with --all account or account/container",
-                 {"metavar": "TARGET", "nargs": "?", "default": ""}),
+                 {"metavar": "TARGET", "nargs": "?", "default": "", "type": target_path}),
         Argument("--all", "all contracted objects of the target; how far it is stands on standard error",
                  {"action": "store_true"}),
         Argument("--background", "with --all: do not wait for its end", {"action": "store_true"}),
-        WAIT,
+        wait_option("wait for it, at most SECONDS, which are 30 if not given, with --all until it has ended", math.inf),
     )  # fmt: skip
     examples = ("acme/c/copy", "--all", "--all acme/thumbs --background")
 
@@ -242,7 +258,7 @@ class ExpandMotif(ShowCommand, words="motif expand"):
     def fetch(self, args: Namespace) -> Data:
         """The object, or the operation as it is in the end."""
         if not args.all:
-            return self.client.act_on_motif(*object_path(args.target), "expand", wait=args.wait)
+            return self.client.act_on_motif(*object_path(args.target), "expand", wait=min(args.wait, _LONGEST))
         account, _, container = args.target.partition("/")
         operation = self.client.expand_all(account, container)
         if args.background:
@@ -251,7 +267,8 @@ class ExpandMotif(ShowCommand, words="motif expand"):
         def fetch() -> Data:
             return self.client.motif_operation(operation["id"], PAUSE)
 
-        return wait_for_job(operation, fetch, lambda found: bool(found["ended_at"]), operation_line, self.app.stderr)
+        has_ended, until = lambda found: bool(found["ended_at"]), args.wait or math.inf
+        return wait_for_job(operation, fetch, has_ended, operation_line, self.app.stderr, until)
 
 
 def _refuse_failed(operation: Data) -> None:

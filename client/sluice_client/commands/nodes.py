@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import Argument, ShowCommand
+from sluice_client.command_base.arguments import Argument
+from sluice_client.command_base.command import ShowCommand
 from sluice_client.resources import policies
 
 STATES: Final = ("ok", "stale_history", "failed", "away")
@@ -43,7 +44,8 @@ class DeleteNode(crud.DeleteResources, resource=NODE, words="node delete", earli
     examples = ("storage-7 storage-8",)
 
 
-class AdoptHistory(ShowCommand, words="node adopt", calls="adopt"):
+class AdoptHistory(ShowCommand, words="history adopt", earlier="node adopt", calls="adopt"):
     """Tell all nodes to take the current history as it is, after Redis was wiped or failed over."""
 
     columns = policies.HEAD
+    asks = "have all nodes take the current history as it is"

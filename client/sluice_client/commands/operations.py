@@ -8,15 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import (
-    WAIT,
-    Argument,
-    ListCommand,
-    ShowCommand,
-    SluiceCommand,
-    force_option,
-    read_text_argument,
-)
+from sluice_client.command_base.arguments import WAIT, Argument, force_option, read_text_argument
+from sluice_client.command_base.command import ListCommand, ShowCommand, SluiceCommand
+from sluice_client.command_base.targets import target_path
 from sluice_client.resources import policies, registry
 from sluice_client.resources.columns import Data
 
@@ -33,12 +27,16 @@ _REQUEST: Final = (
 )
 
 
-class ShowEffective(ShowCommand, words="effective show", calls="effective"):
+class ShowEffective(ShowCommand, words="effective policy show", earlier="effective show", calls="effective"):
     """Show which policies decide for a request or a volume, and which are overridden and why."""
 
     columns = registry.EFFECTIVE
     arguments = (
-        Argument("target", "account or project[/container[/object]], or account/volume id", {"metavar": "TARGET"}),
+        Argument(
+            "target",
+            "account or project[/container[/object]], or account/volume id",
+            {"metavar": "TARGET", "type": target_path},
+        ),
         Argument("--volume", "TARGET is a volume", {"action": "store_true"}),
         *_REQUEST,
     )
@@ -101,13 +99,14 @@ class RollBack(ShowCommand, words="change rollback", calls="roll_back"):
 
     columns = registry.OUTCOME
     arguments = (_EPOCH, _PLAN, _FORCE, WAIT)
+    asks = "replace the whole configuration by that after change {epoch}"
     examples = (
         "412 --plan",
         "412 --wait 10",
     )
 
 
-class Export(SluiceCommand, words="export"):
+class Export(SluiceCommand, words="configuration export", earlier="export"):
     """Print the whole configuration as YAML."""
 
     examples = ("> cluster.yaml",)
@@ -118,7 +117,7 @@ class Export(SluiceCommand, words="export"):
         return 0
 
 
-class Import(ShowCommand, words="import"):
+class Import(ShowCommand, words="configuration import", earlier="import"):
     """Replace the whole configuration: all of it, or nothing."""
 
     columns = registry.OUTCOME
@@ -128,6 +127,7 @@ class Import(ShowCommand, words="import"):
         _FORCE,
         WAIT,
     )
+    asks = "replace the whole configuration by that in {file}"
     examples = (
         "cluster.yaml --plan",
         "cluster.yaml --wait 30",
@@ -139,8 +139,8 @@ class Import(ShowCommand, words="import"):
         return self.client.import_configuration(text, args.plan, args.force, args.wait)
 
 
-class Health(ShowCommand, words="health", calls="health"):
-    """Say whether the controller works."""
+class Health(ShowCommand, words="health show", earlier="health", calls="health"):
+    """Show whether the controller and what it depends on work."""
 
     columns = policies.HEALTH
     examples = ("-f json",)

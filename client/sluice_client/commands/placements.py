@@ -1,12 +1,14 @@
-"""``locality``, ``container create`` and ``placement``: where data lie, and where new ones shall."""
+"""``object locality``, ``container create`` and ``placement``: where data lie, and where new ones shall."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Final
+from typing import Any, Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import WAIT, Argument, ShowCommand
+from sluice_client.command_base.arguments import WAIT, Argument
+from sluice_client.command_base.command import ShowCommand
+from sluice_client.command_base.targets import target_path
 from sluice_client.errors import ClientError
 from sluice_client.resources import registry
 from sluice_client.resources.columns import Data
@@ -33,11 +35,11 @@ def split(path: str, form: str) -> list[str]:
     return parts
 
 
-class ShowLocality(ShowCommand, words="locality show"):
+class ShowLocality(ShowCommand, words="object locality show", earlier="locality show"):
     """Show the devices that hold the replicas or fragments of an object, as Swift's rings have it."""
 
     columns = registry.LOCALITY
-    arguments = (Argument("path", "account/container/object", {"metavar": "PATH"}),)
+    arguments = (Argument("path", "account/container/object", {"metavar": "PATH", "type": target_path}),)
     examples = ("AUTH_acme/logs/2026/01.gz -f json",)
 
     def fetch(self, args: Namespace) -> Data:
@@ -79,7 +81,13 @@ class SetPlacement(crud.ShowResource, resource=PLACEMENT, words="placement set")
         return self.client.place(args.account, args.storage_policy, args.wait)
 
 
-class DeletePlacement(crud.DeleteResources, resource=PLACEMENT, words="placement delete"):
+class UnsetPlacement(crud.EachResource, resource=PLACEMENT, words="placement unset", earlier="placement delete"):
     """Leave the new containers of tenants to Swift's default."""
 
+    arguments = (WAIT,)
     examples = ("AUTH_acme",)
+
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
+        """Take back one."""
+        self.collection.delete(name, wait=args.wait)
+        return f"placement {name} is unset", None

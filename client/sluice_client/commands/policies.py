@@ -6,16 +6,9 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sluice_client.command_base.command import (
-    WAIT,
-    Argument,
-    EachCommand,
-    ListCommand,
-    ShowCommand,
-    SluiceCommand,
-    names_argument,
-    read_text_argument,
-)
+from sluice_client.command_base.arguments import WAIT, Argument, names_argument, read_text_argument
+from sluice_client.command_base.command import ListCommand, ShowCommand, SluiceCommand
+from sluice_client.command_base.each import EachCommand
 from sluice_client.command_base.watch import Watch, watch_options
 from sluice_client.resources import policies as resources_policies
 from sluice_client.resources import registry
@@ -182,6 +175,7 @@ class DeletePolicy(EachCommand, words="policy delete"):
         Argument("--keep", "leave what is in force, under a new static policy", {"action": "store_true"}),
         WAIT,
     )
+    asks = "delete policy {id}"
     examples = (
         "pol-1a2b3c pol-4d5e6f",
         "pol-1a2b3c --keep",
@@ -194,15 +188,15 @@ class DeletePolicy(EachCommand, words="policy delete"):
         return f"policy {name} is deleted{left}", kept
 
 
-class UndoPolicy(ShowCommand, words="policy undo", calls="undo_policy"):
-    """Undo the last change of a policy, also its deletion; undone twice, the change is there again."""
+class RollBackPolicy(ShowCommand, words="policy rollback", earlier="policy undo", calls="undo_policy"):
+    """Go back to what a policy was before its last change, also its deletion; a second time undoes the first."""
 
     columns = registry.OUTCOME
     arguments = (_ID, Argument("--plan", "only say what would change", {"action": "store_true"}), WAIT)
     examples = ("pol-1a2b3c --plan",)
 
 
-class ListFirings(ListCommand, words="policy firings", calls="firings"):
+class ListFirings(ListCommand, words="policy firing list", earlier="policy firings", calls="firings"):
     """List what the actor of a policy did, newest first."""
 
     columns = resources_policies.FIRING_LIST

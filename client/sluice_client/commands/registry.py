@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import Argument, force_option, pair_option, repeated_option
+from sluice_client.command_base.arguments import Argument, force_option, pair_option, repeated_option
 from sluice_client.resources import registry
 
 _FORCE: Final = (force_option("even while policies use it, which keep what it meant"),)

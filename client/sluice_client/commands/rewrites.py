@@ -7,7 +7,10 @@ from argparse import Namespace
 from typing import Any, Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import Argument, EachCommand, ShowCommand, names_argument
+from sluice_client.command_base.arguments import WAIT_FOR_END, Argument, names_argument
+from sluice_client.command_base.command import ShowCommand
+from sluice_client.command_base.each import EachCommand
+from sluice_client.command_base.targets import target_path
 from sluice_client.command_base.watch import wait_for_job
 from sluice_client.errors import ClientError
 from sluice_client.resources.columns import MEGABYTE, Column, Data, fields, lines, printable, rate_text
@@ -19,7 +22,6 @@ _WIDTH: Final = 30
 _OPEN: Final = ("collecting", "running", "paused")
 STATES: Final = (*_OPEN, "cancelled", "done", "failed")
 GOALS: Final = ("policies", "plain", "key")
-_WAIT: Final = Argument("--wait", "show how far it is until it has ended", {"action": "store_true"})
 _POLL: Final = 1.0
 
 
@@ -114,8 +116,11 @@ class _WaitingCommand(ShowCommand):
             _refuse_failed(self.raw)
         return status
 
-    def finished(self, job: Data) -> Data:
-        """``job`` when it has ended; it is shown on standard error how far it is."""
+    def finished(self, job: Data, timeout: float) -> Data:
+        """``job`` when it has ended; it is shown on standard error how far it is.
+
+        :param timeout: seconds
+        """
         seen, since = job["bytes_done"], time.monotonic()
 
         def fetch() -> Data:
@@ -129,7 +134,7 @@ class _WaitingCommand(ShowCommand):
             rate = (data["bytes_done"] - seen) / passed if passed else None
             return progress_line(data, rate) + (f", {data['warning']}" if data["warning"] else "")
 
-        return wait_for_job(job, fetch, lambda found: found["state"] not in _OPEN, line, self.app.stderr)
+        return wait_for_job(job, fetch, lambda found: found["state"] not in _OPEN, line, self.app.stderr, timeout)
 
 
 def _refuse_failed(job: Data) -> None:
@@ -149,30 +154,30 @@ class CreateRewrite(_WaitingCommand, words="rewrite create"):
     """Have stored objects rewritten: to what policies say, to plain bytes, or to the active key."""
 
     arguments = (
-        Argument("target", "tenant[/container[/prefix]], or CLUSTER", {"metavar": "TARGET"}),
+        Argument("target", "tenant[/container[/prefix]], or CLUSTER", {"metavar": "TARGET", "type": target_path}),
         Argument("to", "policies, plain or key", {"choices": GOALS, "metavar": "TO"}),
         Argument("--max-bw", "rate over all rewriters, as 20MBps; a bare number is MB/s", {"metavar": "RATE"}),
         Argument("--max-objects-sec", "objects per second over all rewriters", {"type": float, "metavar": "N"}),
-        _WAIT,
+        WAIT_FOR_END,
     )
     examples = ("AUTH_acme/logs policies", "AUTH_acme plain --max-bw 20MBps --wait", "CLUSTER key")
 
     def fetch(self, args: Namespace) -> Data:
         """The new job, ended if that is waited for."""
         job = self.client.create_rewrite(args.target, args.to, args.max_bw, args.max_objects_sec)
-        return self.finished(job) if args.wait else job
+        return self.finished(job, args.wait) if args.wait else job
 
 
 class ShowRewrite(_WaitingCommand, words="rewrite show"):
     """Show a rewrite and how far it is."""
 
-    arguments = (REWRITES.argument("the rewrite's id"), _WAIT)
+    arguments = (REWRITES.argument("the rewrite's id"), WAIT_FOR_END)
     examples = ("01a21334e570-681b5258", "01a21334e570-681b5258 --wait")
 
     def fetch(self, args: Namespace) -> Data:
         """The job, ended if that is waited for."""
         job = self.client.rewrite(args.id)
-        return self.finished(job) if args.wait else job
+        return self.finished(job, args.wait) if args.wait else job
 
 
 class _OrderCommand(EachCommand):

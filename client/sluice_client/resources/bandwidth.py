@@ -79,6 +79,7 @@ DEVICE_LIST: Final[Columns] = (
     rate("Measured"),
 )
 PROMISED: Final[Columns] = fields("id", "policy", "state", "origin", "changed", "created_at", "created_by")
+UNSET_LIST: Final[Columns] = fields("Policy")
 SLO_LIST: Final[Columns] = (
     *fields("Account", "Name"),
     rate("Value"),

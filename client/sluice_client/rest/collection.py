@@ -61,13 +61,14 @@ class Collection:
 
         :param etag: refuse (412) when the item has another one meanwhile
         """
-        return self._transport.call(
-            "PUT", self._path_of(key), body=changes, query=make_query(**query), headers=if_match(etag)
-        )
+        path, patience = self._path_of(key), query.get("wait", 0.0)
+        sent = make_query(**query)
+        return self._transport.call("PUT", path, body=changes, query=sent, headers=if_match(etag), patience=patience)
 
     def delete(self, key: str, **query: Any) -> None:
         """Delete an item; empty values of ``query`` are left out."""
-        self._transport.call("DELETE", self._path_of(key), query=make_query(**query))
+        patience = query.get("wait", 0.0)
+        self._transport.call("DELETE", self._path_of(key), query=make_query(**query), patience=patience)
 
     def _path_of(self, key: str) -> str:
         return self._path + join_path(key)

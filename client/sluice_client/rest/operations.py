@@ -37,9 +37,9 @@ class OperatorApi(OperationCaller):
             "PUT", path, body=body, query=make_query(wait=wait), headers=if_match(etag), patience=wait
         )
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, wait: float = 0.0) -> None:
         """Delete what :meth:`put` has set at ``path``."""
-        self._transport.call("DELETE", path)
+        self._transport.call("DELETE", path, query=make_query(wait=wait), patience=wait)
 
     @calls("update_policy", changes="whole_body")
     def update_policy(self, policy_id: str, changes: Mapping[str, Any], etag: str = "", wait: float = 0.0) -> Data:
@@ -209,8 +209,7 @@ class OperatorApi(OperationCaller):
 
     def delete_slo(self, account: str, name: str, storage_policy: str = "", wait: float = 0.0) -> None:
         """Take an objective back; the tenant's others stay."""
-        path = _slo(account, name, storage_policy)
-        self._transport.call("DELETE", path, query=make_query(wait=wait), patience=wait)
+        self.delete(_slo(account, name, storage_policy), wait)
 
     @calls("list_firings")
     def firings(self, policy_id: str, what: str = "", member: str = "") -> Iterator[Data]:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from sluice_client.cli import main
-from sluice_client.commands import COMMANDS, EARLIER
+from sluice_client.commands import COMMANDS, TOPICS, commands_by_topic
 from sluice_client.resources import columns
 
 MISSING = {"error": {"code": 404, "title": "Not Found", "message": "there is no policy `zz`", "problems": []}}
@@ -37,7 +37,7 @@ def test_url_and_token_come_from_the_environment_unless_they_are_given(run, stub
     assert run("term", "list")[0] == 0
     assert run("--token-file", "", "term", "list")[0] == 0
     assert [one.headers.get("X-Auth-Token") for one in stub.requests] == ["secret", ""]
-    assert run("--url", "http://127.0.0.1:1", "--timeout", "1", "node", "adopt")[0] == 1
+    assert run("--url", "http://127.0.0.1:1", "--timeout", "1", "history", "adopt")[0] == 1
 
 
 def test_a_refusal_goes_to_standard_error_and_ends_with_one(run, stub):
@@ -48,7 +48,7 @@ def test_a_refusal_goes_to_standard_error_and_ends_with_one(run, stub):
 
 def test_an_unreachable_controller_ends_with_one(run, nobody):
     said = f"sluice: `{nobody}` cannot be reached: [Errno 111] Connection refused\n"
-    assert run("--url", nobody, "node", "adopt") == (1, "", said)
+    assert run("--url", nobody, "history", "adopt") == (1, "", said)
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])
@@ -95,12 +95,28 @@ def test_every_command_has_help(run, words):
     assert all(argument.help.split()[0] in out for argument in COMMANDS[words].accepted())
 
 
-def test_help_of_a_thing_and_of_all_lists_commands(run):
-    assert run("policy", "--help")[1].split("\n")[1:3] == ["  policy check", "  policy complete"]
+def test_help_of_a_thing_lists_its_commands(run):
+    lines = run("policy", "--help")[1].splitlines()
+    assert lines[0].split(maxsplit=2) == ["policy", "check", "Check sentences; changes nothing"]
+    assert {" ".join(line.split()[:2]) for line in lines} == {
+        " ".join(words.split()[:2]) for words in COMMANDS if words.startswith("policy ")
+    }
+
+
+def test_help_of_all_lists_commands_by_topic_with_an_example_of_each_topic(run):
     status, out, _ = run("--help")
     assert status == 0
-    assert all(words in out for words in COMMANDS)
-    assert not [words for words in EARLIER if words in out]
+    usage, *topics = out.split("\n\n")[-len(TOPICS) - 1 :]
+    assert "--os-cloud" in usage or "--os-cloud" in out
+    for (topic, about), shown in zip(TOPICS.items(), topics, strict=True):
+        first, *lines = shown.splitlines()
+        assert first.startswith(f"{topic}, such as `sluice {about.introduced_by} ")
+        assert [line[2:29].strip() for line in lines] == commands_by_topic()[topic]
+
+
+def test_every_command_is_in_one_topic(run):
+    assert sorted(words for found in commands_by_topic().values() for words in found) == list(COMMANDS)
+    assert run("help")[1] == run("--help")[1]
 
 
 def test_a_command_of_the_same_option_as_ours_keeps_it(run, stub):

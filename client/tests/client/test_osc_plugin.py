@@ -62,12 +62,12 @@ def test_without_a_token_the_controller_says_what_is_missing(openstack, api):
 
 def test_every_command_is_known_to_openstack(openstack):
     listed = openstack("sluice", "--help").stdout
-    lines = entry_points()["openstack.sluice.v1"]
-    assert all(f"  {line.partition(' = ')[0].replace('_', ' ')}\n" in listed for line in lines)
+    names = [line.partition(" = ")[0] for line in entry_points()["openstack.sluice.v1"]]
+    assert all(f"  {name.replace('_', ' ')}\n" in listed for name in names if not name.startswith("_"))
 
 
 def test_a_token_file_that_is_missing_is_named_and_nothing_is_asked(openstack, api, tmp_path):
     path = str(tmp_path / "none")
     start = ["--os-auth-type", "none", "--os-endpoint", api.url, "--os-sluice-token-file", path]
-    done = openstack(*start, "sluice", "health", status=1)
+    done = openstack(*start, "sluice", "health", "show", status=1)
     assert done.stderr == f"the token file `{path}` cannot be read: No such file or directory\n"

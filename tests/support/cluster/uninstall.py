@@ -37,7 +37,7 @@ def run_documented(program: Sequence[str], command: str, documented: str = "") -
     assert (documented or command) in _PAGE.read_text(encoding="utf-8")
     name, *words = command.split()
     assert name == "sluice"
-    ended = subprocess.run([*program, *words], capture_output=True, text=True, check=False)
+    ended = subprocess.run([*program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

@@ -196,6 +196,7 @@ def test_what_only_the_tests_need_is_added_to_what_is_there(machine):
     slow_disks = ("mkfs.xfs", "mkfs.ext4", "nbdkit", "nbdfuse", "fusermount3", "pkg-config")
     volumes = ("qemu-io", "qemu-storage-daemon", "fio")
     devstack = ("sudo", "curl", "gawk", "lsb_release")
+    shells = ("zsh", "fish")
     for name in (
         "bwrap",
         "dockerd",
@@ -206,6 +207,7 @@ def test_what_only_the_tests_need_is_added_to_what_is_there(machine):
         *slow_disks,
         *volumes,
         *devstack,
+        *shells,
         "ip",
         "java",
         "chromium",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import Argument, force_option, read_json, seconds_option
+from sluice_client.command_base.arguments import Argument, force_option, read_json, seconds_option
 from sluice_client.resources import registry
 from sluice_client.resources.columns import Data
 
@@ -31,7 +31,7 @@ ACTIVATION: Final = crud.Resource(
 
 
 class ListActivations(crud.ListResources, resource=ACTIVATION, words="activation list"):
-    """List the activation URL of every filter; by default it is our own deploy call, which nobody makes."""
+    """List the service that each filter is activated by; without one, Sluice sets the filter by itself."""
 
 
 class ShowActivation(crud.ShowResource, resource=ACTIVATION, words="activation show"):

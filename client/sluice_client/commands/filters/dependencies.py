@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from sluice_client.command_base import code_crud, crud
-from sluice_client.command_base.command import WAIT, Argument, ListCommand, ShowCommand, force_option, repeated_option
+from sluice_client.command_base.arguments import WAIT, Argument, force_option, repeated_option
+from sluice_client.command_base.command import ListCommand, ShowCommand
+from sluice_client.command_base.targets import target_path
 from sluice_client.resources import code
 
 DEPENDENCY: Final = crud.Resource(
@@ -16,7 +18,7 @@ DEPENDENCY: Final = crud.Resource(
     fields=(Argument("--help-text", "what it is for", {"dest": "help", "metavar": "TEXT"}),),
     delete_options=(force_option("even while filters use it, which then are without"),),
 )
-_TARGET: Final = Argument("target", "account[/container[/object]]", {"metavar": "TARGET"})
+_TARGET: Final = Argument("target", "account[/container[/object]]", {"metavar": "TARGET", "type": target_path})
 _NAME: Final = Argument("name", "the dependency", {"metavar": "NAME"})
 _FILTERS: Final = repeated_option("--filter", "a filter, in place of those that are deployed at the target", "filters")
 
@@ -61,7 +63,9 @@ class DeleteDependency(crud.DeleteResources, resource=DEPENDENCY, words="depende
     examples = ("commons-io.jar",)
 
 
-class ListDeployedDependencies(ListCommand, words="dependency deployed", calls="deployed_dependencies"):
+class ListDeployedDependencies(
+    ListCommand, words="dependency deployment list", earlier="dependency deployed", calls="deployed_dependencies"
+):
     """List the files that filters deployed at a target use."""
 
     columns = code.DEPLOYED_DEPENDENCY_LIST

@@ -9,16 +9,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from sluice_client.command_base import code_crud, crud
-from sluice_client.command_base.command import (
-    WAIT,
-    Argument,
-    EachCommand,
-    ListCommand,
-    ShowCommand,
-    force_option,
-    names_argument,
-    pair_option,
-)
+from sluice_client.command_base.arguments import WAIT, Argument, force_option, names_argument, pair_option
+from sluice_client.command_base.command import ListCommand, ShowCommand
+from sluice_client.command_base.each import EachCommand
+from sluice_client.command_base.targets import target_path
 from sluice_client.command_base.watch import INSTALLED, Watch, watch_options
 from sluice_client.errors import ClientError
 from sluice_client.resources import code, policies, registry
@@ -26,7 +20,7 @@ from sluice_client.resources.columns import Data
 
 _WORD: Final = "the word that sentences use"
 _KEYWORD: Final = Argument("keyword", _WORD, {"metavar": "KEYWORD"})
-_TARGET: Final = Argument("target", "account[/container[/object]]", {"metavar": "TARGET"})
+_TARGET: Final = Argument("target", "account[/container[/object]]", {"metavar": "TARGET", "type": target_path})
 _CODE: Final = Argument("--code", "upload its code at once", {"default": "", "metavar": "FILE"})
 _FIELDS: Final = (
     Argument("--description", "JSON with any of what follows", {"default": "", "metavar": "FILE"}),
@@ -113,6 +107,7 @@ class RegisterFilter(CreateFilter, earlier="filter register"):
         _CODE,
         WAIT,
     )
+    examples = ("rot13.json --code rot13.py",)
 
     def description(self, args: Namespace) -> dict[str, Any]:
         """What the file holds."""
@@ -184,7 +179,7 @@ class DeleteFilter(crud.DeleteResources, resource=FILTER, words="filter delete",
     )
 
 
-class ListDeployed(ListCommand, words="filter deployed", calls="deployments"):
+class ListDeployed(ListCommand, words="filter deployment list", earlier="filter deployed", calls="deployments"):
     """List the filters that are set for just this target by policies without metrics."""
 
     columns = registry.DEPLOYED_LIST

@@ -9,14 +9,15 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import Argument, EachCommand, ShowCommand, SluiceCommand
+from sluice_client.command_base.arguments import WAIT_FOR_END, Argument
+from sluice_client.command_base.command import ShowCommand, SluiceCommand
+from sluice_client.command_base.each import EachCommand
 from sluice_client.command_base.watch import wait_for_job
 from sluice_client.errors import ClientError
 from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.volumes import OPERATION, OPERATION_LIST
 
 STATES: Final = ("under_way", "done", "failed")
-WAIT: Final = Argument("--wait", "wait until it has ended", {"action": "store_true"})
 #: Seconds that one request waits.
 _PATIENCE: Final = 5.0
 
@@ -36,19 +37,21 @@ OPERATIONS: Final = crud.Resource(
 class WaitingCommand(SluiceCommand):
     """A command that may wait for operations."""
 
-    def finished(self, operation: Data, wait: bool) -> Data:
+    def finished(self, operation: Data, wait: float) -> Data:
         """``operation`` when it has ended, if that is to be waited for.
 
-        :raises ClientError: when it has failed
+        :param wait: seconds; 0 for not at all
+        :raises ClientError: when it has failed, or has not ended in time
         """
-        began, name = time.monotonic(), operation["id"]
+        began, name, patience = time.monotonic(), operation["id"], min(_PATIENCE, wait)
         if wait:
             operation = wait_for_job(
                 operation,
-                lambda: self.client.volume_operation(name, _PATIENCE),
+                lambda: self.client.volume_operation(name, patience),
                 lambda found: bool(found["state"] != STATES[0]),
                 lambda found: f"{found['what']} of {found['volume'] or 'a volume'}: {time.monotonic() - began:.0f} s",
                 self.app.stderr,
+                wait,
                 seconds=1.0,
                 at_once=False,
             )
@@ -64,7 +67,7 @@ class OrderCommand(WaitingCommand, ShowCommand):
 
     def submit(self, args: Namespace) -> Data:
         """Have the controller begin."""
-        found: Data = self.forward(args, leave_out=WAIT.dest)
+        found: Data = self.forward(args, leave_out=WAIT_FOR_END.dest)
         return found
 
     def fetch(self, args: Namespace) -> Data:
@@ -96,13 +99,13 @@ class ListVolumeOperations(crud.ListResources, resource=OPERATIONS, words="volum
 class ShowVolumeOperation(OrderCommand, words="volume operation show"):
     """Show an operation on a volume, and bring it further."""
 
-    arguments = (OPERATIONS.argument("the operation's id"), WAIT)
+    arguments = (OPERATIONS.argument("the operation's id"), WAIT_FOR_END)
     examples = ("4f1c6b0a9d2e47f8a3b5c7d9e1f20364 --wait",)
 
     def fetch(self, args: Namespace) -> Data:
         """The operation; a failed one is shown, unless it is waited for."""
         found = self.submit(args)
-        return self.finished(found, True) if args.wait else found
+        return self.finished(found, args.wait) if args.wait else found
 
     def submit(self, args: Namespace) -> Data:
         """The operation as it is now."""

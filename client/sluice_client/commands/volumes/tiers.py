@@ -6,8 +6,10 @@ from argparse import Namespace
 from typing import Any, Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import Argument, EachCommand, ListCommand, ShowCommand, names_argument
-from sluice_client.commands.volumes.operations import WAIT, OrderCommand
+from sluice_client.command_base.arguments import WAIT_FOR_END, Argument, names_argument
+from sluice_client.command_base.command import ListCommand, ShowCommand
+from sluice_client.command_base.each import EachCommand
+from sluice_client.commands.volumes.operations import OrderCommand
 from sluice_client.commands.volumes.volumes import DEMANDS
 from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.volumes import CALIBRATION, MATCH, POOL_LIST, TIER, TIER_LIST
@@ -38,14 +40,14 @@ class CreateTier(crud.CreateResource, resource=TIERS, words="volume tier create"
     examples = ("gold --resiliency 2 --bandwidth 50MBps --fabric rbd --cost 5",)
 
 
-class MendTier(EachCommand, words="volume tier mend"):
-    """Put the volume types of tiers right that were changed or deleted in Cinder."""
+class RepairTier(EachCommand, words="volume tier repair", earlier="volume tier mend"):
+    """Bring the volume types of tiers back that were changed or deleted in Cinder."""
 
     arguments = (names_argument("name", "the tier"),)
     examples = ("gold",)
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
-        """Put one right."""
+        """Repair one."""
         found = self.client.mend_tier(name)
         return f"tier {printable(name)} is {found['state']}", found
 
@@ -73,8 +75,8 @@ class ListPools(ListCommand, words="volume pool list", calls="pools"):
 _POOL: Final = Argument("pool", "host@backend#pool", {"metavar": "POOL"})
 
 
-class MeasurePool(OrderCommand, words="volume calibrate"):
-    """Have a node measure with fio what a pool carries; `volume pool calibrate` says such figures by hand.
+class MeasurePool(OrderCommand, words="volume pool measure", earlier="volume calibrate"):
+    """Have a node measure with fio what a pool carries; `volume pool set` says such figures by hand.
 
     A volume is made in the pool for it, and deleted afterwards. Other volumes of the pool that are busy meanwhile make
     the figures smaller: the operation says how many are attached (`attached_volumes`).
@@ -85,7 +87,7 @@ class MeasurePool(OrderCommand, words="volume calibrate"):
         Argument("--consumer", "a node with a konnector and fio", {"required": True, "metavar": "NODE"}),
         Argument("--seconds", "for each of four figures, by default 10", {"type": int, "metavar": "N"}),
         Argument("--size", "of the volume that is measured, by default 1", {"type": int, "metavar": "GIB"}),
-        WAIT,
+        WAIT_FOR_END,
     )
     examples = ("node1@nbd#fast --consumer node1 --wait", "node1@nbd#fast --consumer node1 --seconds 60 --size 20")
 
@@ -104,8 +106,8 @@ class MeasurePool(OrderCommand, words="volume calibrate"):
         return operation
 
 
-class CalibratePool(ShowCommand, words="volume pool calibrate", calls="calibrate_pool"):
-    """Say by hand what a pool carries, as you measured it; `volume calibrate` measures it.
+class SetPool(ShowCommand, words="volume pool set", earlier="volume pool calibrate", calls="calibrate_pool"):
+    """Say by hand what a pool carries, as you measured it; `volume pool measure` has it measured.
 
     It counts before what the pool claims, and floors divide it.
     """

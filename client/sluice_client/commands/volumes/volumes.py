@@ -6,8 +6,9 @@ from argparse import Namespace
 from typing import Any, Final
 
 from sluice_client.command_base import crud
-from sluice_client.command_base.command import Argument, ListCommand, ShowCommand, names_argument
-from sluice_client.commands.volumes.operations import WAIT, OrderCommand, OrderEachCommand
+from sluice_client.command_base.arguments import WAIT_FOR_END, Argument, names_argument
+from sluice_client.command_base.command import ListCommand, ShowCommand
+from sluice_client.commands.volumes.operations import OrderCommand, OrderEachCommand
 from sluice_client.resources.columns import Data
 from sluice_client.resources.volumes import LOCALITY, SNAPSHOT_LIST, VOLUME, VOLUME_LIST
 
@@ -59,21 +60,21 @@ class ShowVolumeLocality(ShowCommand, words="volume locality show", calls="volum
 class CreateVolume(OrderCommand, words="volume create", calls="create_volume"):
     """Have a volume made: of a tier, of the cheapest tier that meets demands, or of Cinder's default type."""
 
-    arguments = (_SIZE, Argument("--name", "its name, which others may have, too"), _TIER, *DEMANDS, WAIT)
+    arguments = (_SIZE, Argument("--name", "its name, which others may have, too"), _TIER, *DEMANDS, WAIT_FOR_END)
     examples = ("10 --name data1 --tier gold --wait", "10 --resiliency 2 --bandwidth 50MBps --fabric rbd")
 
 
 class ExtendVolume(OrderCommand, words="volume extend", calls="extend_volume"):
     """Have a volume grow, attached or not; the operation says when its consumer sees the new size."""
 
-    arguments = (_VOLUME, _SIZE, WAIT)
+    arguments = (_VOLUME, _SIZE, WAIT_FOR_END)
     examples = ("data1 20 --wait",)
 
 
 class RetypeVolume(OrderCommand, words="volume retype", calls="retype_volume"):
     """Give a volume another tier where it lies, attached or not; it is not moved."""
 
-    arguments = (_VOLUME, _TIER, *DEMANDS, WAIT)
+    arguments = (_VOLUME, _TIER, *DEMANDS, WAIT_FOR_END)
     examples = ("data1 --tier silver", "data1 --bandwidth 100MBps --wait")
 
 
@@ -87,7 +88,7 @@ class AttachVolume(OrderCommand, words="volume attach"):
         Argument(
             "--adopt", "of a volume that Sluice did not make: what it holds passed no filter", {"action": "store_true"}
         ),
-        WAIT,
+        WAIT_FOR_END,
     )
     examples = ("data1 consumer1 --wait", "data1 consumer1 --export nbd")
 
@@ -108,7 +109,7 @@ class DetachVolume(OrderEachCommand, words="volume detach"):
             "with --force: that machine is off, and will not use the volume again",
             {"action": "store_true"},
         ),
-        WAIT,
+        WAIT_FOR_END,
     )
     examples = ("data1 --wait", "data1 --force")
 
@@ -121,7 +122,8 @@ class DetachVolume(OrderEachCommand, words="volume detach"):
 class DeleteVolume(OrderEachCommand, words="volume delete"):
     """Have volumes deleted that are not attached and have no snapshots."""
 
-    arguments = (_VOLUMES, WAIT)
+    arguments = (_VOLUMES, WAIT_FOR_END)
+    asks = "delete volume {volume}"
     examples = ("data1 data2 --wait",)
 
     def submit(self, name: str, args: Namespace) -> Data:
@@ -140,14 +142,15 @@ class ListSnapshots(ListCommand, words="volume snapshot list", calls="snapshots"
 class CreateSnapshot(OrderCommand, words="volume snapshot create", calls="create_snapshot"):
     """Have a snapshot made of a volume as it is now, attached or not."""
 
-    arguments = (_VOLUME, Argument("--name", "its name, which others may have, too"), WAIT)
+    arguments = (_VOLUME, Argument("--name", "its name, which others may have, too"), WAIT_FOR_END)
     examples = ("data1 --name monday --wait",)
 
 
 class DeleteSnapshot(OrderEachCommand, words="volume snapshot delete"):
     """Have snapshots of a volume deleted."""
 
-    arguments = (_VOLUME, names_argument("snapshot", "id of the snapshot, or its name"), WAIT)
+    arguments = (_VOLUME, names_argument("snapshot", "id of the snapshot, or its name"), WAIT_FOR_END)
+    asks = "delete snapshot {snapshot} of volume {volume}"
     examples = ("data1 monday",)
 
     def submit(self, name: str, args: Namespace) -> Data:

@@ -227,8 +227,8 @@ def test_a_metric_is_stopped_under_policies_on_demand_only(run, stub):
 @pytest.mark.parametrize(
     ("words", "answer", "row"),
     [
-        (["metric", "instances", "HEADS_SEC"], ON_NODES, "n2,refused,0,no module `x`"),
-        (["controller", "instances", "busy"], ON_HOSTS, "a1,running,2,3,2026-01-01T00:00:09.000Z,"),
+        (["metric", "instance", "list", "HEADS_SEC"], ON_NODES, "n2,refused,0,no module `x`"),
+        (["controller", "instance", "list", "busy"], ON_HOSTS, "a1,running,2,3,2026-01-01T00:00:09.000Z,"),
     ],
 )
 def test_instances_are_listed(run, stub, words, answer, row):

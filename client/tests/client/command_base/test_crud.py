@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sluice_client import cli
-from sluice_client.command_base.command import Argument
+from sluice_client.command_base.arguments import Argument
 from sluice_client.command_base.crud import (
     CreateResource,
     DeleteResources,

@@ -24,7 +24,7 @@ def busy(store):
 
 
 def test_steps_are_rows_and_gaps_are_empty(sluice, busy):
-    words = ("metric", "history", "PUTS_SEC", "--target", "AUTH_a", f"--from={busy - 60}", f"--to={busy + 60}")
+    words = ("metric", "history", "show", "PUTS_SEC", "--target", "AUTH_a", f"--from={busy - 60}", f"--to={busy + 60}")
     found = json.loads(sluice(*words, "--step", "60", "-f", "json").out)
     assert found == [
         {"Time": busy - 60, "Mean": None, "Min": None, "Max": None, "P95": None},
@@ -35,7 +35,7 @@ def test_steps_are_rows_and_gaps_are_empty(sluice, busy):
 
 def test_times_are_said_as_to_the_api(sluice, client, busy):
     assert client.metric_history("PUTS_SEC", "AUTH_a", begin="-3600", step=60)["points"][0][1] is None
-    refused = sluice("metric", "history", "PUTS_SEC", "--target", "AUTH_a", "--from=yesterday", status=1)
+    refused = sluice("metric", "history", "show", "PUTS_SEC", "--target", "AUTH_a", "--from=yesterday", status=1)
     assert "`from` is `yesterday`" in refused.err
 
 
@@ -43,4 +43,4 @@ def test_series_are_listed_and_forgotten(sluice, busy):
     listed = json.loads(sluice("metric", "series", "list", "-f", "json").out)
     assert [(one["Target"], one["Rest Of"]) for one in listed] == [("", 3), ("AUTH_a", "")]
     assert sluice("metric", "series", "delete", "AUTH_a").out == "AUTH_a: 1 series forgotten\n"
-    assert "only the busiest" in sluice("metric", "history", "PUTS_SEC", "--target", "AUTH_a", status=1).err
+    assert "only the busiest" in sluice("metric", "history", "show", "PUTS_SEC", "--target", "AUTH_a", status=1).err

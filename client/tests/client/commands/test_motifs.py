@@ -76,7 +76,7 @@ def test_a_motif_is_attached_shown_and_detached(sluice, calls):
     )
     assert attached["motifs"][0]["params"] == {"source": "AUTH_a/c/x"}
     assert path in sluice("motif", "show", path).out
-    assert "it is a manifest" in sluice("motif", "why", path).out
+    assert "it is a manifest" in sluice("motif", "explain", path).out
     assert sluice("motif", "contract", path, "--verify", "expand").out == f"object {path}: contracted\n"
     assert calls.asked[-1] == "expand"
     assert path in sluice("motif", "expand", path).out

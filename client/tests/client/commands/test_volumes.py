@@ -143,7 +143,7 @@ def test_tiers_are_made_shown_matched_mended_and_deleted(run, stub, sent):
     stub.enqueue(200, {"tier": "gold", "cost": 5.0, "pools": [POOL], "others": ["silver"]})
     assert "silver" in run("volume", "tier", "match", "--fabric", "rbd", "--size", "10").out
     stub.enqueue(200, {**TIER, "state": "ok"})
-    assert run("volume", "tier", "mend", "gold").out == "tier gold is ok\n"
+    assert run("volume", "tier", "repair", "gold").out == "tier gold is ok\n"
     stub.enqueue(204)
     assert run("volume", "tier", "delete", "gold").out == "tier gold is deleted\n"
     assert sent()[0] == ("POST", "/volumes/tiers", {"name": "gold", "bandwidth": "50MBps", "cost": 5.0})
@@ -161,7 +161,7 @@ def test_pools_are_listed_with_what_is_known_of_them(run, stub):
 def test_what_was_measured_of_a_pool_is_sent_and_shown_with_units(run, stub, sent):
     measured = {"read_bw": "90MBps", "write_bw": "80MBps", "read_iops": 9000.0, "write_iops": 7000.0}
     stub.enqueue(200, {"pool": "h@nbd#fast", **measured, "read_bw": 9e7, "write_bw": 8e7, "measured_at": ""})
-    words = ("volume", "pool", "calibrate", "h@nbd#fast")
+    words = ("volume", "pool", "set", "h@nbd#fast")
     given = [word for name, value in measured.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     assert "90 MB/s" in run(*words, *given).out
     assert sent() == [("PUT", "/volumes/pools/h%40nbd%23fast/calibration", measured)]
@@ -169,7 +169,7 @@ def test_what_was_measured_of_a_pool_is_sent_and_shown_with_units(run, stub, sen
 
 def test_a_measurement_says_which_other_volumes_may_have_made_it_smaller(run, stub, sent):
     stub.enqueue(202, {**OPERATION, "what": "calibrate", "data": {"read_bw": 9e7, "attached_volumes": 2}})
-    shown = run("volume", "calibrate", "h@nbd#fast", "--consumer", "n1", "--seconds", "2", "--size", "4")
+    shown = run("volume", "pool", "measure", "h@nbd#fast", "--consumer", "n1", "--seconds", "2", "--size", "4")
     assert "90000000" in shown.out
     assert "attached: 2;" in shown.err
     assert sent() == [("POST", "/volumes/pools/h%40nbd%23fast/calibrate", {"node": "n1", "seconds": 2, "size": 4})]

@@ -23,6 +23,12 @@ def as_json(said):
 
 
 @pytest.fixture
+def unset(sluice):
+    """Takes values of `bw set` back; how many policies went."""
+    return lambda *words: len(as_json(sluice("bw", "unset", *words, "-f", "json")))
+
+
+@pytest.fixture
 def paint(store):
     """A function that lets somebody have measured this."""
 
@@ -48,72 +54,72 @@ def test_the_table_is_listed_line_by_line_and_object_by_object(sluice, client, p
         **{**place, "Account": "AUTH_a", "Method": "GET", "Storage Policy": "gold"},
         **{"Needed MB/s": 30.0, "Measured MB/s": 19.5, "Objects": 1},
     }
-    (moved,) = as_json(sluice("bw", "show", "AUTH_a", "-f", "json"))
+    (moved,) = as_json(sluice("bw", "object", "list", "AUTH_a", "-f", "json"))
     assert moved == {
         **{**place, "Method": "GET", "Storage Policy": "gold", "Object": "/AUTH_a/c/o"},
         **{"Range": "0-end", "Measured MB/s": 19.5},
     }
     assert client.bandwidth_overview() == {"10.0.0.1:6200": {"AUTH_a": {"gold": 19.5}}}
     assert as_json(sluice("bw", "list", "--account", "AUTH_b", "-f", "json")) == []
-    assert as_json(sluice("bw", "show", "AUTH_b", "-f", "json")) == []
+    assert as_json(sluice("bw", "object", "list", "AUTH_b", "-f", "json")) == []
 
 
 def test_rates_are_shown_in_megabytes_and_the_titles_say_so(sluice, paint):
     paint()
-    (flow,) = as_json(sluice("bw", "flows", "--short", "-f", "json"))
+    (flow,) = as_json(sluice("bw", "flow", "list", "--short", "-f", "json"))
     assert (flow["Floor MB/s"], flow["Assigned MB/s"], flow["Measured MB/s"], flow["Short MB/s"]) == (30, None, 19.5, 5)
-    (node,) = as_json(sluice("bw", "nodes", "--side", "storage_node", "-f", "json"))
+    (node,) = as_json(sluice("bw", "node", "list", "--side", "storage_node", "-f", "json"))
     assert (node["Capacity MB/s"], node["Known"], node["Assigned MB/s"]) == (90.0, "configured", 20.0)
-    (part,) = as_json(sluice("bw", "parts", "--account", "AUTH_a", "--device", "sdb1", "-f", "json"))
+    (part,) = as_json(sluice("bw", "part", "list", "--account", "AUTH_a", "--device", "sdb1", "-f", "json"))
     assert (part["Storage Policy"], part["Node"], part["Assigned MB/s"]) == ("gold", "s1", 20.0)
-    (device,) = as_json(sluice("bw", "devices", "--node", "s1", "-f", "json"))
+    (device,) = as_json(sluice("bw", "device", "list", "--node", "s1", "-f", "json"))
     assert (device["Flows"], device["Measured MB/s"]) == (1, 19.5)
-    (raw,) = json.loads(sluice("--json", "bw", "flows").out)
+    (raw,) = json.loads(sluice("--json", "bw", "flow", "list").out)
     assert raw["measured"] == 19.5 * MB
 
 
-@pytest.mark.parametrize("what", ["flows", "nodes", "parts", "devices"])
+@pytest.mark.parametrize("what", ["flow", "node", "part", "device"])
 def test_a_list_without_measurements_is_empty_with_a_notice(sluice, paint, what):
-    said = sluice("bw", what, "-f", "json")
+    said = sluice("bw", what, "list", "-f", "json")
     assert as_json(said) == []
     assert "nobody measures" in said.err
     paint(flows=(), nodes=(), parts=())
-    assert sluice("bw", what, "-f", "json").err == ""
+    assert sluice("bw", what, "list", "-f", "json").err == ""
 
 
 def test_left_out_rows_are_announced(sluice, paint):
     paint(left_out={"flows": 12})
-    said = sluice("bw", "flows", "-f", "json")
+    said = sluice("bw", "flow", "list", "-f", "json")
     assert len(as_json(said)) == 1
     assert "12 rows are left out" in said.err
-    assert sluice("bw", "nodes", "-f", "json").err == ""
+    assert sluice("bw", "node", "list", "-f", "json").err == ""
 
 
-def test_an_account_that_is_called_like_a_word_of_the_api_has_values_like_others(sluice, store, paint):
+def test_an_account_that_is_called_like_a_word_of_the_api_has_values_like_others(sluice, store, paint, unset):
     paint(parts=({**ON_NODE, "account": "flows"},), objects=())
     sluice("bw", "set", "slo", "30")
     sluice("bw", "set", "clear", "30", "--storage-policy", "gold")
     assert sorted(one.target.name for one in store.assignments()) == ["clear", "slo"]
     assert [one["Account"] for one in as_json(sluice("bw", "list", "--account", "flows", "-f", "json"))] == ["flows"]
-    assert sluice("bw", "clear", "clear").out == "1 taken back\n"
+    assert unset("clear") == 1
 
 
-def test_a_value_is_set_and_taken_back(sluice, store):
+def test_a_value_is_set_and_taken_back(sluice, store, unset):
     made = as_json(sluice("bw", "set", "AUTH_ü", "30MB/s", "-f", "json"))
     assert made["policy"] == "FOR TENANT AUTH_ü DO SET bandwidth WITH node_get_bw=30MBps ON STORAGE_NODE"
     under = as_json(sluice("bw", "set", "AUTH_ü", "30", "--storage-policy", "gold", "--wait", "0.1", "-f", "json"))
     assert "storage_policy=gold" in under["policy"]
-    assert sluice("bw", "clear", "AUTH_ü", "--storage-policy", "gold").out == "1 taken back\n"
+    assert unset("AUTH_ü", "--storage-policy", "gold") == 1
     assert [one.params for one in store.assignments()] == [{"node_get_bw": 30 * MB}]
     sluice("bw", "set", "AUTH_b", "30")
-    assert sluice("bw", "clear", "--all").out == "2 taken back\n"
+    assert unset("--all") == 2
     assert store.assignments() == []
 
 
 WRONG = [
-    ("expected an account or `--all`", ["clear"]),
-    ("expected an account or `--all`", ["clear", "AUTH_a", "--all"]),
-    ("without an account", ["clear", "--all", "--storage-policy", "gold"]),
+    ("expected an account or `--all`", ["unset"]),
+    ("expected an account or `--all`", ["unset", "AUTH_a", "--all"]),
+    ("without an account", ["unset", "--all", "--storage-policy", "gold"]),
     ("(HTTP 400)", ["set", "AUTH_a", "0"]),
     ("(HTTP 400)", ["set", "AUTH_a", "NaN"]),
     ("did you mean", ["set", "AUTH_a", "30mbps"]),
@@ -143,10 +149,10 @@ def test_objectives_are_set_listed_and_deleted(sluice, store, paint):
     shown = sluice("policy", "show", policy).out
     assert "5 MB/s are missing" in shown
     assert "set bandwidth get_bw=30 MB/s, put_bw=20 MB/s on proxy" in " ".join(shown.replace("|", " ").split())
-    done = sluice("slo", "delete", "AUTH_a", "get_bw", "put_bw").out
-    assert done == "objective get_bw of AUTH_a is deleted\nobjective put_bw of AUTH_a is deleted\n"
-    assert "(HTTP 404)" in sluice("slo", "delete", "AUTH_a", "max_get_bw", status=1).err
-    sluice("slo", "delete", "AUTH_a", "max_get_bw", "--storage-policy", "gold")
+    done = sluice("slo", "unset", "AUTH_a", "get_bw", "put_bw").out
+    assert done == "objective get_bw of AUTH_a is unset\nobjective put_bw of AUTH_a is unset\n"
+    assert "(HTTP 404)" in sluice("slo", "unset", "AUTH_a", "max_get_bw", status=1).err
+    sluice("slo", "unset", "AUTH_a", "max_get_bw", "--storage-policy", "gold")
     assert [one.params for one in store.assignments()] == [{"get_bw": MB}]
 
 
@@ -161,5 +167,5 @@ def test_bw_and_slo_are_commands_of_openstack(openstack, api, paint):
     known = {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": api.url, "SLUICE_TOKEN_FILE": str(api.token)}
     made = openstack("sluice", "slo", "set", "AUTH_a", "get_bw", "30", "-f", "value", "-c", "text", env=known)
     assert made.stdout == "30 MB/s\n"
-    shown = openstack("sluice", "bw", "flows", "-f", "value", "-c", "Measured MB/s", env=known)
+    shown = openstack("sluice", "bw", "flow", "list", "-f", "value", "-c", "Measured MB/s", env=known)
     assert shown.stdout == "19.5\n"

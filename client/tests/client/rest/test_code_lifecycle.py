@@ -112,10 +112,10 @@ def test_a_metric_is_uploaded_started_stopped_and_gone_back_from(sluice, as_json
     made = as_json("metric", "upload", "HEADS_SEC", file(METRIC))
     assert (made["running"], made["uploaded"], made["unit"]) == (False, True, "per_second")
     node("n1", code={"metric/HEADS_SEC": 1})
-    assert as_json("metric", "instances", "HEADS_SEC")[0]["State"] == "stopped"
+    assert as_json("metric", "instance", "list", "HEADS_SEC")[0]["State"] == "stopped"
     assert sluice("metric", "start", "HEADS_SEC").out == "metric HEADS_SEC is started\n"
     node("n1", code={"metric/HEADS_SEC": 1})
-    (instance,) = as_json("metric", "instances", "HEADS_SEC")
+    (instance,) = as_json("metric", "instance", "list", "HEADS_SEC")
     assert instance == {"Node": "n1", "State": "running", "Revision": 1, "Reason": ""}
     as_json("policy", "create", "FOR TENANT AUTH_a WHEN HEADS_SEC > 5 DO SET noop")
     assert "(HTTP 409)" in sluice("metric", "stop", "HEADS_SEC", status=1).err
@@ -130,7 +130,7 @@ def test_a_controller_is_uploaded_started_stopped_and_forgotten(sluice, as_json,
     assert sluice("controller", "start", "busy").out == "controller busy is started\n"
     (listed,) = as_json("controller", "list")
     assert (listed["State"], listed["Hosts"]) == ("starting", [])
-    assert as_json("controller", "instances", "busy") == []
+    assert as_json("controller", "instance", "list", "busy") == []
     as_json("controller", "upload", "busy", file(CONTROLLER, "second"))
     assert as_json("controller", "rollback", "busy")["help"] == "first"
     assert sluice("controller", "stop", "busy").out == "controller busy is stopped\n"

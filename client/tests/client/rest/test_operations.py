@@ -42,7 +42,7 @@ def test_a_dependency_is_described_given_its_data_attached_and_forgotten(sluice,
 
 
 def test_the_files_of_filters_at_a_target_are_listed(sluice, client, deployed, tmp_path):
-    assert sluice("dependency", "deployed", "AUTH_a/c", "-f", "json").out == "[]\n"
+    assert sluice("dependency", "deployment", "list", "AUTH_a/c", "-f", "json").out == "[]\n"
     sluice("dependency", "create", "io.jar")
     nothing = sluice("dependency", "deploy", "AUTH_a", "io.jar", status=1).err
     assert "has no data yet" in nothing
@@ -72,9 +72,9 @@ def test_a_policy_shows_what_is_called_for_it(sluice, client):
 def test_the_last_change_of_a_policy_is_planned_and_undone(sluice, client):
     made = client.create_policy("FOR TENANT AUTH_a DO SET noop")["id"]
     client.delete_policy(made)
-    assert as_json(sluice("policy", "undo", made, "--plan", "-f", "json"))["create"] == 1
+    assert as_json(sluice("policy", "rollback", made, "--plan", "-f", "json"))["create"] == 1
     assert list(client.policies()) == []
-    sluice("policy", "undo", made)
+    sluice("policy", "rollback", made)
     assert [one["id"] for one in client.policies()] == [made]
 
 
@@ -82,10 +82,10 @@ def test_the_firings_of_a_policy_are_listed_and_narrowed(sluice, client, store):
     made = client.create_policy("FOR ALL TENANTS WHEN PUTS_SEC > 3 DO SET noop")["id"]
     fired = (Firing(2.0, "taken_back", "AUTH_a", 2), Firing(1.0, "set", "AUTH_a", 1), Firing(0.0, "set", "AUTH_b"))
     store.commit(Draft("actor", states=(PolicyState(made, "active", firings=fired),)))
-    assert len(as_json(sluice("policy", "firings", made, "-f", "json"))) == 3
-    (one,) = as_json(sluice("policy", "firings", made, "--what", "set", "--member", "AUTH_a", "-f", "json"))
+    assert len(as_json(sluice("policy", "firing", "list", made, "-f", "json"))) == 3
+    (one,) = as_json(sluice("policy", "firing", "list", made, "--what", "set", "--member", "AUTH_a", "-f", "json"))
     assert one == {"At": "1970-01-01T00:00:01.000Z", "What": "set", "Member": "AUTH_a", "Window": 1}
-    assert "(HTTP 404)" in sluice("policy", "firings", "none", status=1).err
+    assert "(HTTP 404)" in sluice("policy", "firing", "list", "none", status=1).err
 
 
 def test_new_containers_go_where_they_were_told_to(sluice):
@@ -93,7 +93,7 @@ def test_new_containers_go_where_they_were_told_to(sluice):
     assert as_json(made)["storage_policy"] == "gold"
     assert sluice("placement", "list", "--storage-policy", "gold", "-f", "value", "-c", "Account").out == "AUTH_a\n"
     assert as_json(sluice("placement", "show", "AUTH_a", "-f", "json"))["account"] == "AUTH_a"
-    assert sluice("placement", "delete", "AUTH_a").out == "placement AUTH_a is deleted\n"
+    assert sluice("placement", "unset", "AUTH_a").out == "placement AUTH_a is unset\n"
     assert "(HTTP 404)" in sluice("placement", "show", "AUTH_a", status=1).err
     assert "did you mean `gold`" in sluice("placement", "set", "AUTH_a", "golde", status=1).err
 
@@ -105,9 +105,9 @@ def test_a_container_is_created_on_a_storage_policy(sluice):
 
 
 def test_the_places_of_an_object_are_shown(sluice):
-    words = ["locality", "show", "AUTH_a/c/a/b.pdf"]
+    words = ["object", "locality", "show", "AUTH_a/c/a/b.pdf"]
     found = as_json(sluice(*words, "-f", "json"))
     assert (found["object"], found["partition"]) == ("a/b.pdf", 7)
     assert "0: 127.0.0.1:6010 sdb1" in sluice(*words).out
     for path in ("AUTH_a", "AUTH_a/c", "AUTH_a//o", "AUTH_a/c/"):
-        assert "expected account/container/object\n" in sluice("locality", "show", path, status=1).err
+        assert "expected account/container/object\n" in sluice("object", "locality", "show", path, status=1).err

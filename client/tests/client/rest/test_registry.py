@@ -8,7 +8,7 @@ import yaml
 MADE = {
     "term": (["PAPERS", "--pattern", "pdf", "--pattern", "doc"], ["--pattern", "odt"], "PAPERS"),
     "alias": (["squeeze", "--of", "filter", "--text", "compression"], ["--text", "noop"], "squeeze"),
-    "group": (["gold", "--tenant", "AUTH_a"], ["--tenant", "AUTH_b"], "gold"),
+    "tenant group": (["gold", "--tenant", "AUTH_a"], ["--tenant", "AUTH_b"], "gold"),
     "container group": (["logs", "--container", "AUTH_a/l"], ["--container", "AUTH_b/l"], "logs"),
     "stereotype": (["basic", "--text", "FOR {target} DO SET noop"], ["--help-text", "for all"], "basic"),
     "metric": (
@@ -50,7 +50,7 @@ def test_a_term_that_a_policy_uses_is_changed_and_deleted_on_demand_only(sluice,
 @pytest.mark.parametrize(
     ("words", "field", "first", "others"),
     [
-        (["group"], "tenants", "AUTH_a", ["AUTH_b", "AUTH_c"]),
+        (["tenant", "group"], "tenants", "AUTH_a", ["AUTH_b", "AUTH_c"]),
         (["container", "group"], "containers", "AUTH_a/c", ["AUTH_b/c", "AUTH_c/c d"]),
     ],
 )
@@ -70,8 +70,8 @@ def test_a_stereotype_is_applied_and_taken_back(sluice, client):
     assert (done["target"], done["changed"]) == ("AUTH_a", True)
     (policy,) = client.policies()
     assert done["policies"] == [policy["id"]]
-    assert sluice("stereotype", "applied", "basic", "-f", "value", "-c", "Target").out == "AUTH_a\n"
-    assert "taken back" in sluice("stereotype", "take", "back", "basic", "AUTH_a").out
+    assert sluice("stereotype", "target", "list", "basic", "-f", "value", "-c", "Target").out == "AUTH_a\n"
+    assert "taken back" in sluice("stereotype", "unapply", "basic", "AUTH_a").out
     assert list(client.policies()) == []
 
 
@@ -90,9 +90,9 @@ def test_a_filter_is_deployed_listed_and_taken_back(sluice, client):
     done = json.loads(sluice("filter", "deploy", *words, "-f", "json").out)
     assert (done["keyword"], done["params"], done["changed"]) == ("compression", {"engine": "lz4"}, True)
     assert client.policy(done["policy"])["target"]["name"] == "AUTH_a/c"
-    assert sluice("filter", "deployed", "AUTH_a/c", "-f", "value", "-c", "Filter").out == "compression\n"
+    assert sluice("filter", "deployment", "list", "AUTH_a/c", "-f", "value", "-c", "Filter").out == "compression\n"
     assert "is taken back" in sluice("filter", "undeploy", "AUTH_a/c", "compression").out
-    assert sluice("filter", "deployed", "AUTH_a/c", "-f", "json").out == "[]\n"
+    assert sluice("filter", "deployment", "list", "AUTH_a/c", "-f", "json").out == "[]\n"
 
 
 def test_parameters_of_a_deployment_may_stand_beside_its_fields(client):
@@ -104,16 +104,16 @@ def test_what_decides_for_a_request_is_shown_with_what_is_overridden(sluice, cli
     broad = client.create_policy("FOR TENANT AUTH_a DO SET compression")
     narrow = client.create_policy("FOR CONTAINER AUTH_a/c DO SET noop")
     words = ["AUTH_a/c/o.pdf", "--method", "PUT", "--size", "1000", "--type", "pdf"]
-    table = sluice("effective", "show", *words).out
+    table = sluice("effective", "policy", "show", *words).out
     assert f"filter: noop ({narrow['id']}, proxy)" in table
     assert f"filter: not compression ({broad['id']}): " in table
-    found = json.loads(sluice("effective", "show", *words, "-f", "json").out)
+    found = json.loads(sluice("effective", "policy", "show", *words, "-f", "json").out)
     assert found["request"]["size"] == 1000
     client.create_policy("FOR TENANT AUTH_a DO SET bandwidth WITH get_bw=30MBps")
-    assert "bandwidth: bandwidth get_bw=30 MB/s (" in sluice("effective", "show", *words).out
-    kinds = json.loads(sluice("effective", "show", *words, "-f", "json").out)["kinds"]
+    assert "bandwidth: bandwidth get_bw=30 MB/s (" in sluice("effective", "policy", "show", *words).out
+    kinds = json.loads(sluice("effective", "policy", "show", *words, "-f", "json").out)["kinds"]
     assert {"get_bw": 30e6} in [step["params"] for one in kinds for step in one["pipeline"]]
-    assert "(HTTP 400)" in sluice("effective", "show", "AUTH_a", "--size", "many", status=1).err
+    assert "(HTTP 400)" in sluice("effective", "policy", "show", "AUTH_a", "--size", "many", status=1).err
 
 
 def test_changes_are_listed_shown_and_gone_back_from(sluice, client):
@@ -132,16 +132,16 @@ def test_changes_are_listed_shown_and_gone_back_from(sluice, client):
 
 def test_what_is_exported_can_be_imported_and_shows_a_plan_first(sluice, client, tmp_path, monkeypatch):
     made = client.create_policy("FOR TENANT AUTH_a DO SET noop")
-    text = sluice("export").out
+    text = sluice("configuration", "export").out
     assert yaml.safe_load(text)["policies"][0]["id"] == made["id"]
     (tmp_path / "all.yaml").write_text(text)
     path = str(tmp_path / "all.yaml")
-    same = json.loads(sluice("import", path, "-f", "json").out)
+    same = json.loads(sluice("configuration", "import", path, "-f", "json").out)
     assert (same["create"], same["replace"], same["delete"]) == (0, 0, 0)
     client.delete_policy(made["id"])
-    assert f"create policy {made['id']}" in sluice("import", path, "--plan").out
+    assert f"create policy {made['id']}" in sluice("configuration", "import", path, "--plan").out
     assert list(client.policies()) == []
-    assert json.loads(sluice("import", path, "-f", "json").out)["create"] == 1
+    assert json.loads(sluice("configuration", "import", path, "-f", "json").out)["create"] == 1
     assert [one["id"] for one in client.policies()] == [made["id"]]
     (tmp_path / "bad.yaml").write_text("sluice: [")
-    assert "(HTTP 400)" in sluice("import", str(tmp_path / "bad.yaml"), status=1).err
+    assert "(HTTP 400)" in sluice("configuration", "import", str(tmp_path / "bad.yaml"), status=1).err

@@ -135,7 +135,7 @@ def test_the_command_line_creates_lists_shows_and_deletes(client, server, token_
     assert "did you mean `compression`" in run("policy", "create", "FOR TENANT a DO SET compresion", status=1).err
     assert "deleted" in run("policy", "delete", made["id"]).out
     assert "404" in run("policy", "show", made["id"], status=1).err
-    for words in (("node", "list"), ("filter", "list"), ("metric", "list"), ("health",), ("node", "adopt")):
+    for words in (("node", "list"), ("filter", "list"), ("metric", "list"), ("health", "show"), ("history", "adopt")):
         assert run(*words).out
 
 

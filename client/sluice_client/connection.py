@@ -1,0 +1,82 @@
+"""Which controller ``sluice`` speaks to, and as whom.
+
+Of address and identity, each, the first that is given counts: an option, ``SLUICE_URL`` or ``SLUICE_TOKEN_FILE``, the
+cloud that ``OS_CLOUD`` or ``OS_AUTH_URL`` name.  ``--os-cloud`` is an option, and means both: the token of a cloud is
+never sent to an address that only the environment names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sluice_client.errors import ClientError
+from sluice_client.rest.auth import SERVICE_TYPE, read_token
+from sluice_client.rest.client import Client
+
+DEFAULT_URL: Final = "http://127.0.0.1:8877"
+#: Any of these says that openstacksdk finds a cloud in the environment.
+_OF_CLOUD: Final = ("OS_CLOUD", "OS_AUTH_URL", "OS_AUTH_TYPE")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What command line and environment say; None: nothing. ``cloud``: empty for that of ``OS_*``."""
+
+    url: str | None
+    token_file: str | None
+    cloud: str | None
+
+    @classmethod
+    def read(
+        cls, url: str | None, token_file: str | None, os_cloud: str | None, environ: Mapping[str, str]
+    ) -> Settings:
+        """Those that count.
+
+        :param url: the option of that name, as are ``token_file`` and ``os_cloud``
+        :raises ClientError: when two of them contradict each other
+        """
+        if os_cloud is not None:
+            if token_file is not None:
+                raise ClientError("`--token-file` and `--os-cloud` are given, expected one of both")
+            return cls(url, None, os_cloud)
+        url = url or environ.get("SLUICE_URL") or None
+        token_file = environ.get("SLUICE_TOKEN_FILE") or None if token_file is None else token_file
+        is_cloud = token_file is None and any(environ.get(name) for name in _OF_CLOUD)
+        return cls(url, token_file, "" if is_cloud else None)
+
+    def connect(self, timeout: float) -> Client:
+        """The client, which has sent nothing yet.
+
+        :param timeout: seconds for each answer
+        :raises ClientError: when the token or the cloud cannot be read
+        """
+        if self.cloud is None:
+            return Client(self.url or DEFAULT_URL, read_token(self.token_file or ""), timeout)
+        return cloud_client(self.cloud, self.url or "", timeout)
+
+
+def cloud_client(cloud: str, url: str, timeout: float) -> Client:
+    """A client with the identity of a cloud, which openstacksdk reads from clouds.yaml and ``OS_*``.
+
+    :param cloud: its name; empty for the one that the environment names
+    :param url: of the controller; empty for that of the cloud, or of its service catalogue
+    :raises ClientError: when there is no such cloud, or openstacksdk is not installed
+    """
+    try:
+        from keystoneauth1.exceptions import ClientException
+        from openstack.config import OpenStackConfig
+        from openstack.exceptions import SDKException
+    except ImportError as error:
+        needed = "expected it by `pip install 'openstack-sluice[openstack]'`"
+        raise ClientError(f"clouds.yaml and `OS_*` are read by openstacksdk, which is not here: {needed}") from error
+    try:
+        region = OpenStackConfig(app_name="sluice").get_one(cloud=cloud or None)
+        session = region.get_session()
+    except (SDKException, ClientException) as error:
+        raise ClientError(f"the cloud `{cloud or 'of OS_*'}` cannot be used: {error}") from error
+    interface = region.get_interface(SERVICE_TYPE) or "public"
+    endpoint = url or region.get_endpoint(SERVICE_TYPE) or ""
+    named = interface if isinstance(interface, str) else interface[0]
+    return Client.from_session(session, endpoint, named, region.get_region_name(SERVICE_TYPE) or "", timeout)
