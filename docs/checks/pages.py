@@ -31,9 +31,11 @@ class Block:
     """A block of code: its language, where it is, and the comment directly above it (empty: none).
 
     :param language: empty for an indented block
+    :param options: what stands behind the language
     """
 
     language: str
+    options: str
     text: str
     line: int
     comment: str
@@ -113,8 +115,8 @@ class Page:
         above = ""
         for token in self.tokens:
             if token.type in ("fence", "code_block"):
-                language = (token.info.split() or [""])[0]
-                found.append(Block(language, token.content, (token.map or [0])[0] + 1, above))
+                language, _, options = token.info.strip().partition(" ")
+                found.append(Block(language, options, token.content, (token.map or [0])[0] + 1, above))
             comment = _comment.fullmatch(token.content.strip()) if token.type == "html_block" else None
             above = comment[1] if comment else ""
         return found

@@ -1,7 +1,8 @@
 """How each shell block of the documentation is tested: ``python -m docs.checks.shell_blocks`` counts them.
 
 Directly above a block stands ``<!-- tested by: tests/functional/test_x.py -->``, a test that takes the commands from
-the page or does the same and names the page, or ``<!-- no-run: reason -->``.
+the page or does the same and names the page, or ``<!-- no-run: reason -->``.  A block of the installation guide names
+the host on which the probe of the guide runs it (``host=proxy``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from docs.checks.pages import ROOT, Block, Page, documentation
 
 TESTED: Final = "tested by"
 NOT_RUN: Final = "no-run"
+#: Follows the pages of the installation guide.
+GUIDE_PROBE: Final = "tests/probe/test_install_guide.py"
 #: First words of lines that are typed into a shell.
 _COMMANDS: Final = (
     "sluice",
@@ -36,7 +39,9 @@ _command = re.compile(rf"(?:\$ )?(?:\S*/)?(?:{'|'.join(_COMMANDS)})(?:-[a-z-]+)?
 
 
 def kind_of(block: Block) -> str:
-    """:data:`TESTED`, :data:`NOT_RUN`, or empty where its comment says neither."""
+    """:data:`TESTED`, :data:`NOT_RUN`, or empty where nothing says it."""
+    if block.options.startswith("host="):
+        return TESTED
     kind, colon, rest = block.comment.partition(": ")
     return kind if colon and rest.strip() and kind in (TESTED, NOT_RUN) else ""
 
@@ -59,7 +64,8 @@ def faults_of(page: Page) -> list[str]:
 
 
 def _test_faults(page: Page, block: Block) -> list[str]:
-    names = [name.strip() for name in block.comment.partition(": ")[2].split(",")]
+    said = GUIDE_PROBE if block.options.startswith("host=") else block.comment.partition(": ")[2]
+    names = [name.strip() for name in said.split(",")]
     missing = [name for name in names if not (ROOT / name).is_file()]
     if missing:
         return [f"`{name}` is no file" for name in missing]
