@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import stat
 import sys
+from dataclasses import replace
 
 import pytest
 from swift.common.ring import RingData
@@ -119,3 +120,18 @@ def test_our_own_processes_are_told_where_everything_is(layout):
     assert (agent["swift_python"], agent["sandbox_dir"]) == (sys.executable, str(layout.sandbox))
     assert agent["snapshot_dir"] == parsed(proxy_conf(layout, plain=False))["filter:sluice"]["snapshot_dir"]
     assert parsed((layout.configs / "api.conf").read_text())["api"]["bind"] == "127.0.0.1:20002"
+
+
+def test_nodes_have_the_names_and_object_servers_the_addresses_that_a_layout_gives_them(layout):
+    named = {"proxy2": "proxy-2", "object1": "storage-1"}
+    layout = replace(layout, node="proxy-1", nodes=named, addresses={"object1": "127.0.0.21"})
+    write_sluice(layout, "redis://r", "amqp://a", Setup(storage_agents=True))
+    nodes = ("agent", "agent2", "agent-object1", "agent-object2")
+    texts = {name: parsed((layout.configs / f"{name}.conf").read_text()) for name in nodes}
+    assert [texts[name]["agent"]["node"] for name in nodes] == ["proxy-1", "proxy-2", "storage-1", "proxy-1-object2"]
+    build_rings(layout)
+    devices = RingData.load(str(layout.swift_dir / "object.ring.gz")).devs
+    assert [(one["ip"], one["replication_ip"]) for one in devices[:2]] == [("127.0.0.21",) * 2, ("127.0.0.1",) * 2]
+    write_swift(layout)
+    servers = [parsed((layout.swift_dir / f"{name}.conf").read_text()) for name in ("object1", "object2")]
+    assert [one["DEFAULT"]["bind_ip"] for one in servers] == ["127.0.0.21", "127.0.0.1"]
