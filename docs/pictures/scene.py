@@ -36,18 +36,19 @@ FIRST_NODE: Final = "proxy-1"
 NODES: Final = {"proxy2": "proxy-2", "object1": "storage-1", "object2": "storage-2", "object3": "storage-3"}
 ADDRESSES: Final = {"object1": "127.0.0.21", "object2": "127.0.0.22", "object3": "127.0.0.23"}
 #: All that clients may download from the proxies together is twice this.
-_PROXY: Final = {"proxy_get_bw": "8MBps", "proxy_put_bw": "20MBps"}
+_PROXY: Final = {"proxy_get_bw": "4MBps", "proxy_put_bw": "20MBps"}
 _STORAGE: Final = {"storage_get_bw": "30MBps", "storage_put_bw": "60MBps"}
 MEMBER: Final = "alice"
 PROJECTS: Final = ("acme", "genomics", "media")
 #: Uploads of logs a second above which they are compressed.
-THRESHOLD: Final = 8
+THRESHOLD: Final = 3
 RULE: Final = f"FOR TENANT acme WHEN PUTS_SEC > {THRESHOLD} DO SET compression TRANSIENT"
-POLICIES: Final = (
-    RULE,
-    "FOR TENANT genomics DO SET bandwidth WITH get_bw=8MBps max_get_bw=14MBps",
-    "FOR TENANT acme DO SET bandwidth WITH get_bw=4MBps",
-    "FOR CONTAINER media/films DO SET caching",
+POLICIES: Final = (RULE, "FOR CONTAINER media/films DO SET caching")
+#: Project, objective and rate.
+OBJECTIVES: Final = (
+    ("genomics", "get_bw", "4MBps"),
+    ("genomics", "max_get_bw", "7MBps"),
+    ("acme", "get_bw", "2MBps"),
 )
 STEREOTYPE: Final = {
     "name": "archive",
@@ -55,10 +56,10 @@ STEREOTYPE: Final = {
     "help": "documents that are rarely read",
 }
 LOG: Final = "access-0001.log"
-_SIZE: Final = 2 << 20
-_LOG_BYTES: Final = 16_000
+_SIZE: Final = 1 << 20
+_LOG_BYTES: Final = 8_000
 #: Who uploads logs beside each other.
-_UPLOADERS: Final = 4
+_UPLOADERS: Final = 8
 _PATIENCE: Final = 90.0
 
 
@@ -73,12 +74,13 @@ class Step:
 
 #: Ten minutes, which is what plots show; the last step goes on while the pictures are taken.
 COURSE: Final = (
-    Step(110, 3, ("genomics",)),
-    Step(90, 3, ("genomics", "media")),
-    Step(110, 24, ("genomics", "media", "acme")),
-    Step(110, 3, ("genomics", "acme")),
-    Step(110, 4, ("genomics",)),
-    Step(70, 24, ("genomics", "media")),
+    Step(100, 1, ("genomics",)),
+    Step(90, 1, ("genomics", "media")),
+    Step(60, 1, ("genomics", "media", "acme")),
+    Step(100, 16, ("genomics", "media", "acme")),
+    Step(80, 1, ("genomics", "acme")),
+    Step(90, 1, ("genomics",)),
+    Step(80, 16, ("genomics", "media")),
 )
 
 
@@ -128,8 +130,13 @@ class Scene:
             for number in range(4):
                 swift.request("PUT", f"films/{_SIZE}-{number}", bytes(range(256)) * (_SIZE // 256))
             swift.request("PUT", f"logs/{LOG}", log_corpus(_LOG_BYTES), content_type="text/plain")
+        for name in ("proxy", "proxy2"):  # a proxy says what it can carry when it has served a request
+            self.swift("genomics", name).request("GET", f"films/{_SIZE}-0")
+        wait_for(lambda: len(ada.nodes()) == len(NODES) + 1, "five nodes")
         for sentence in POLICIES:
             ada.create_policy(sentence, wait=20)
+        for objective in OBJECTIVES:
+            ada.set_slo(*objective, wait=20)
         stereotypes = ada.collection("/stereotypes")
         stereotypes.create(STEREOTYPE)
         for target in ("acme/reports", "media"):
@@ -140,10 +147,10 @@ class Scene:
             ada.upload_filter("rot13", text.encode(), wait=30)
         _use_a_volume(ada, alice)
 
-    def swift(self, project: str) -> SwiftHttp:
+    def swift(self, project: str, proxy: str = "proxy") -> SwiftHttp:
         """Swift as :data:`MEMBER` sees it in the account of ``project``."""
         token = KeystoneHttp(self.layout.keystone_url).login(MEMBER, seed.PEOPLE[MEMBER][0], project)
-        return swift_client(self.cluster.proxy_url, token)
+        return swift_client(self.layout.url(proxy), token)
 
     @contextlib.contextmanager
     def loaded(self) -> Iterator[None]:
@@ -179,12 +186,13 @@ class Scene:
                     return swift.request("PUT", path, body, content_type="text/plain")
 
                 stack.enter_context(Steadily(swift, rate / _UPLOADERS, upload))
+                threading.Event().wait(1 / rate)  # so that they do not upload all at once
             yield
 
     def _reader(self, project: str) -> Load:
         places = [self.layout.url(name).removeprefix("http://") for name in ("proxy", "proxy2")]
         swift = self.swift(project)
-        return Load(Spec(places, swift.token, swift.account, "films", connections=6, sizes=(_SIZE,), objects=4))
+        return Load(Spec(places, swift.token, swift.account, "films", connections=4, sizes=(_SIZE,), objects=4))
 
     def _make_projects(self) -> None:
         keystone = KeystoneHttp(self.layout.keystone_url)
