@@ -17,6 +17,7 @@ from keystoneauth1.session import Session
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.messages.nodes import NodeReport
+from sluice_core.process.logs import REQUEST_ID, current_request
 from sluice_volumes.messages import RbdLocality
 
 #: Seconds for an answer; attaching starts some processes, and detaching waits until they have written everything.
@@ -127,10 +128,13 @@ class Konnector:
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         what = f"konnector of node `{self._node}`"
         data = None if body is None else json.dumps(dict(body))
+        headers = {"Content-Type": "application/json"}
+        if current_request():
+            headers[REQUEST_ID] = current_request()
         try:
             answer = self._session.request(
                 self._url + path, method, raise_exc=False, authenticated=True, log=False, redirect=False,
-                timeout=TIMEOUT, data=data, headers={"Content-Type": "application/json"}, verify=self._verify,
+                timeout=TIMEOUT, data=data, headers=headers, verify=self._verify,
             )  # fmt: skip
         except ksa.SSLError as error:
             raise PeerError(f"{what} has a certificate that `konnector_ca_file` does not vouch for") from error

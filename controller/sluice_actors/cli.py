@@ -7,13 +7,15 @@ import gc
 import logging
 import signal
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from sluice_actors.host import Host
 from sluice_actors.settings import OPTIONS, SECTION, read
 from sluice_core.connections.service_manager import ServiceManager
-from sluice_core.logs import start_logging
-from sluice_core.options import run_daemon, sample_section
+from sluice_core.options import sample_section
+from sluice_core.process.command_line import run_daemon
+from sluice_core.process.logs import start_logging
 
 log = logging.getLogger(__name__)
 
@@ -32,14 +34,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
 
 
-def _serve(config: str) -> None:
-    settings = read(config)
-    _set_up_logging(settings["log_level"])
+def _serve(config: Sequence[Path]) -> None:
+    settings = read(*config)
+    _set_up_logging(settings["log_level"], settings["log_format"])
     asyncio.run(_run(settings))
 
 
-def _set_up_logging(level: str) -> None:
-    start_logging(level)
+def _set_up_logging(level: str, log_format: str) -> None:
+    start_logging(level, log_format)
     # pika reports each step of each connection attempt; the bus says what matters.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
 

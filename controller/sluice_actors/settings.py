@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from sluice_code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
-from sluice_core.options import Option, OptionError, read_file, retired_option
+from sluice_core.options import Option, OptionError, read_files, retired_option
+from sluice_core.process.logs import LOG_FORMAT
 from sluice_volumes.cinder.service import OPTIONS as CINDER_OPTIONS
 
 SECTION: Final = "actors"
@@ -41,6 +42,7 @@ OPTIONS: Final = (
     Option("code_dir", "/var/lib/sluice/code", "folder for the code of global controllers"),
     Option("controller_memory_mb", 1024, "address space of a global controller's process, in MiB"),
     Option("log_level", "INFO", "DEBUG, INFO, WARNING or ERROR"),
+    LOG_FORMAT,
 )
 
 _AT_LEAST: Final = {
@@ -71,9 +73,9 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {**values, "log_level": level, "host": values["host"] or f"{socket.gethostname()}-{os.getpid()}"}
 
 
-def read(path: str | Path) -> dict[str, Any]:
-    """The options in the file at ``path``.
+def read(*paths: str | Path) -> dict[str, Any]:
+    """The options in the files at ``paths``, of which the later ones win.
 
-    :raises OptionError: when it cannot be used
+    :raises OptionError: when one cannot be used
     """
-    return checked(read_file(OPTIONS, path, SECTION), f"{path} [{SECTION}]")
+    return checked(read_files(OPTIONS, paths, SECTION), f"{', '.join(map(str, paths))} [{SECTION}]")

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from sluice_code.swift_code_store import OPTIONS as CODE_OPTIONS
-from sluice_core.options import Option, read_file
+from sluice_core.options import Option, read_files
+from sluice_core.process.logs import LOG_FORMAT
 from sluice_volumes.cinder.service import OPTIONS as CINDER_OPTIONS
 
 SECTION: Final = "api"
@@ -16,7 +17,7 @@ KEYSTONE: Final = "keystone"
 STATIC: Final = "token"
 #: The default of the option of this name in Swift's keystoneauth.
 OPERATOR_ROLES: Final = "admin, swiftoperator"
-#: Names the configuration file to the worker processes; nothing else is passed on.
+#: Names the configuration files to the worker processes, as PATH names folders; nothing else is passed on.
 CONFIG_VARIABLE: Final = "SLUICE_API_CONFIG"
 
 _SHARED: Final = {option.name: option for option in (*CODE_OPTIONS, *CINDER_OPTIONS)}
@@ -36,7 +37,7 @@ def _shared(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The options of the file with their defaults; ``source`` is the file they came from."""
+    """The options of the files with their defaults; ``source`` is the files they came from, as in PATH."""
 
     bind: str = _option("127.0.0.1:8877", "address and port to listen on; a static token is served on loopback alone")
     auth: str = _option(
@@ -63,10 +64,15 @@ class Config:
     )
     reseller_prefix: str = _option("AUTH_", "what Swift puts before a project's id to make its account")
     self_service: str = _option("", "keywords, separated by commas, that members may use for their own containers")
+    enable_proxy_headers_parsing: bool = _option(
+        False,
+        "whether to believe X-Forwarded-Proto, -Host, -Prefix and -For; the proxy before this API must then set all of "
+        "them",
+    )
     workers: int = _option(2, "processes")
     threads: int = _option(4, "threads of each process; one less can wait for a roll-out")
     log_level: str = _option("info", "debug, info, warning or error")
-    log_format: str = _option("line", "line for people, json for machines: one object per line")
+    log_format: str = _option(str(LOG_FORMAT.default), LOG_FORMAT.help)
     default_tenant: str = _option("", "tenant of a container that is named without one; empty refuses such names")
     body_limit: int = _option(1 << 20, "largest request body, in bytes")
     import_limit: int = _option(16 << 20, "largest document for PUT /import, in bytes")
@@ -107,16 +113,16 @@ class Config:
     source: str = ""
 
     @classmethod
-    def read(cls, path: str | Path) -> Self:
-        """The options of ``[api]`` in ``path``.
+    def read(cls, *paths: str | Path) -> Self:
+        """The options of ``[api]`` in the files at ``paths``, of which the later ones win.
 
-        :raises OptionError: when the file or an option in it cannot be used
+        :raises OptionError: when a file or an option in it cannot be used
         """
-        return cls(**read_file(OPTIONS, path, SECTION), source=str(path))
+        return cls(**read_files(OPTIONS, paths, SECTION), source=os.pathsep.join(map(str, paths)))
 
     @property
     def keystone_source(self) -> str:
-        """The file with ``[keystone_authtoken]``."""
+        """The files with ``[keystone_authtoken]``."""
         return self.keystone_file or self.source
 
     @property
@@ -126,9 +132,14 @@ class Config:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """The file that the environment names, or the defaults."""
-        path = os.environ.get(CONFIG_VARIABLE)
-        return cls.read(path) if path else cls()
+        """The files that the environment names, or the defaults."""
+        source = os.environ.get(CONFIG_VARIABLE)
+        return cls.read(*split_source(source)) if source else cls()
+
+
+def split_source(source: str) -> list[str]:
+    """The paths of the files that a configuration came from."""
+    return source.split(os.pathsep)
 
 
 OPTIONS: Final = tuple(Option(one.name, **one.metadata) for one in fields(Config) if one.metadata)

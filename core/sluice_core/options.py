@@ -1,18 +1,15 @@
 """Options: declared once (name, type, default, help), read at start, unknown names refused.
 
-The same declarations read an ini section (agent, actor host, controller) and the flat
-dictionary that paste gives a Swift middleware, and print the sample file.  A daemon's command
-line (:func:`run_daemon`) names its file, or asks for the sample.
+The same declarations read a section of ini files (agent, actor host, controller) and the flat
+dictionary that paste gives a Swift middleware, and print the sample file.
 """
 
 from __future__ import annotations
 
-import argparse
 import configparser
 import difflib
 import logging
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,24 +67,7 @@ def read_options(
 
     :raises OptionError: all unknown names and bad values at once
     """
-    known = {option.name: option for option in options}
-    values: dict[str, Any] = {name: option.default for name, option in known.items() if not option.is_retired}
-    faults = []
-    for name, text in given.items():
-        if name in known and known[name].is_retired:
-            log.warning("%s: option `%s` means nothing any more; remove it, since %s", where, name, known[name].help)
-        elif name in known:
-            try:
-                values[name] = known[name].parse(text)
-            except ValueError as error:
-                faults.append(f"{where}: option `{name}`: {error}")
-        elif name not in ignored:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f", did you mean `{near[0]}`" if near else ""
-            faults.append(f"{where}: unknown option `{name}`{hint}")
-    if faults:
-        raise OptionError("; ".join(faults))
-    return values
+    return _read_sources(options, [(where, given)], ignored)
 
 
 def read_file(options: Iterable[Option], path: str | Path, section: str) -> dict[str, Any]:
@@ -95,14 +75,72 @@ def read_file(options: Iterable[Option], path: str | Path, section: str) -> dict
 
     :raises OptionError: when the file cannot be read or an option in it cannot be used
     """
-    parser = configparser.ConfigParser(interpolation=None)
-    try:
-        with open(path, encoding="utf-8") as file:
-            parser.read_file(file)
-    except (OSError, configparser.Error, UnicodeDecodeError) as error:
-        raise OptionError(f"cannot read `{path}`: {error}") from error
-    given = dict(parser[section]) if parser.has_section(section) else {}
-    return read_options(options, given, f"{path} [{section}]")
+    return read_files(options, [path], section)
+
+
+def read_files(
+    options: Iterable[Option],
+    paths: Iterable[str | Path],
+    section: str,
+    default_section: str = configparser.DEFAULTSECT,
+) -> dict[str, Any]:
+    """The options of ``[section]`` in several ini files, of which the later ones win; as of :func:`read_file`.
+
+    :param default_section: whose options count in each section of the same file
+    """
+    parsed = [(path, read_ini([path], default_section)) for path in paths]
+    sources = [(f"{path} [{section}]", parser[section]) for path, parser in parsed if section in parser]
+    return _read_sources(options, sources)
+
+
+def read_ini(paths: Iterable[str | Path], default_section: str = configparser.DEFAULTSECT) -> configparser.ConfigParser:
+    """The sections of ini files, of which the later ones win.
+
+    :raises OptionError: when one cannot be read
+    """
+    parser = configparser.ConfigParser(interpolation=None, default_section=default_section)
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8") as file:
+                parser.read_file(file)
+        except (OSError, configparser.Error, UnicodeDecodeError) as error:
+            raise OptionError(f"cannot read `{path}`: {error}") from error
+    return parser
+
+
+def _read_sources(
+    options: Iterable[Option], sources: Sequence[tuple[str, Mapping[str, str]]], ignored: Iterable[str] = ()
+) -> dict[str, Any]:
+    """
+    :param sources: what is given, and where that stands; the later ones win
+    """
+    known = {option.name: option for option in options}
+    values: dict[str, Any] = {name: option.default for name, option in known.items() if not option.is_retired}
+    faults: list[str] = []
+    for where, given in sources:
+        theirs = {name: text for name, text in given.items() if name in known or name not in ignored}
+        values.update(_parse(known, theirs, where, faults))
+    if faults:
+        raise OptionError("; ".join(faults))
+    return values
+
+
+def _parse(
+    known: Mapping[str, Option], given: Mapping[str, str], where: str, faults: list[str]
+) -> Iterator[tuple[str, Any]]:
+    """Names and values of what is given; what is wrong goes into ``faults``."""
+    for name, text in given.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f", did you mean `{near[0]}`" if near else ""
+            faults.append(f"{where}: unknown option `{name}`{hint}")
+        elif known[name].is_retired:
+            log.warning("%s: option `%s` means nothing any more; remove it, since %s", where, name, known[name].help)
+        else:
+            try:
+                yield name, known[name].parse(text)
+            except ValueError as error:
+                faults.append(f"{where}: option `{name}`: {error}")
 
 
 def sample_section(section: str, options: Iterable[Option]) -> str:
@@ -114,39 +152,3 @@ def sample_section(section: str, options: Iterable[Option]) -> str:
         value = str(option.default).lower() if isinstance(option.default, bool) else option.default
         lines += [f"# {option.help}", f"#{option.name} = {value}".rstrip(), ""]
     return "\n".join(lines)
-
-
-def run_daemon(
-    argv: Sequence[str] | None,
-    run: Callable[[str], None],
-    sample: Callable[[], str],
-    *,
-    prog: str,
-    description: str | None,
-    config: str,
-    sample_config: str = "print all options with their defaults",
-    missing: str = "--config FILE is needed, see --sample-config",
-    epilog: str | None = None,
-) -> int:
-    """Do what the command line says; the exit status: 1 for what cannot be used, which is said on standard error.
-
-    :param run: serves with the configuration in a file until it is told to stop
-    :param sample: a sample of such a file
-    :param config: the help of ``--config``
-    :param missing: what is said when there is none
-    """
-    parser = argparse.ArgumentParser(prog=prog, description=description, epilog=epilog)
-    parser.add_argument("--config", metavar="FILE", help=config)
-    parser.add_argument("--sample-config", action="store_true", help=sample_config)
-    given = parser.parse_args(argv)
-    if given.sample_config:
-        print(sample().removesuffix("\n"))
-        return 0
-    if given.config is None:
-        parser.error(missing)
-    try:
-        run(given.config)
-    except SluiceError as error:
-        print(f"{prog}: {error}", file=sys.stderr)
-        return 1
-    return 0

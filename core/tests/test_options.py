@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_core.options import Option, OptionError, read_file, read_options, retired_option, sample_section
+from sluice_core.options import Option, OptionError, read_file, read_files, read_options, retired_option, sample_section
 
 OPTIONS = (
     Option("name", "here", "a word"),
@@ -77,3 +77,23 @@ def test_a_percent_sign_is_only_that(tmp_path):
     path = tmp_path / "percent.conf"
     path.write_text("[here]\nname = amqp://h/%2F\n")
     assert read_file(OPTIONS, path, "here")["name"] == "amqp://h/%2F"
+
+
+def test_of_several_files_the_later_one_wins_and_each_fault_names_its_own(tmp_path):
+    first, second, third = (tmp_path / f"{number}.conf" for number in range(3))
+    first.write_text("[here]\nname = first\ncount = 1\n")
+    second.write_text("[elsewhere]\ncount = 9\n")
+    third.write_text("[here]\ncount = 3\nquiet = yes\n")
+    assert read_files(OPTIONS, (first, second, third), "here") == {
+        "name": "first",
+        "count": 3,
+        "pause": 0.5,
+        "quiet": True,
+    }
+    assert read_files(OPTIONS, (), "here") == DEFAULTS
+    first.write_text("[here]\ncuont = 1\n")
+    third.write_text("[here]\npause = long\n")
+    with pytest.raises(OptionError) as caught:
+        read_files(OPTIONS, (first, second, third), "here")
+    assert f"{first} [here]: unknown option `cuont`" in str(caught.value)
+    assert f"{third} [here]: option `pause`" in str(caught.value)

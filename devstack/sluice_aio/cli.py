@@ -19,6 +19,7 @@ from sluice_aio.cluster import components
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.records import Record, Records, stop_recorded
 from sluice_core.errors import SluiceError
+from sluice_core.process.command_line import add_version
 
 #: Exit status of ``status``: all run, some run, none runs.
 RUNNING: Final = 0
@@ -50,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=f"SLUICE_DIR (default {DEFAULT_FOLDER}) is its folder, SLUICE_PORT_BASE (default "
         f"{DEFAULT_PORT_BASE}) its first port; options win over both.",
     )
+    add_version(top)
     top.add_argument("--folder", help="folder of the cluster")
     top.add_argument("--ports", help="first port, or `free` for any that are free", metavar="BASE|free")
     commands = top.add_subparsers(dest="command", required=True, metavar="command")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sluice_core.errors import CallerError
+from sluice_core.process.command_line import add_version
 from sluice_dsl.bandwidth_doubts import check_bandwidth
 from sluice_dsl.catalogue.offline import load_catalogue, offline_catalogue
 from sluice_dsl.compile import PolicyErrors, compile_text
@@ -16,6 +17,7 @@ from sluice_dsl.explain import explain
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="sluice-dsl", description="Check and explain the sentences of Sluice.")
+    add_version(parser)
     parser.add_argument(
         "--catalogue",
         metavar="FILE.json",

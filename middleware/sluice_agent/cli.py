@@ -1,4 +1,4 @@
-"""``sluice-agent --config FILE``, ``sluice-agent calibrate`` and ``sluice-agent upgrade-swift-conf``"""
+"""``sluice-agent --config-file FILE``, ``sluice-agent calibrate`` and ``sluice-agent upgrade-swift-conf``"""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import logging
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from sluice_agent import calibration, swift_conf
 from sluice_agent.agent import Agent
 from sluice_agent.settings import OPTIONS, SECTION, Settings
 from sluice_core.connections.service_manager import ServiceManager
 from sluice_core.errors import SluiceError
-from sluice_core.logs import start_logging
-from sluice_core.options import read_file, run_daemon, sample_section
+from sluice_core.options import read_files, sample_section
+from sluice_core.process.command_line import run_daemon
+from sluice_core.process.logs import start_logging
 
 log = logging.getLogger("sluice_agent")
 
@@ -38,10 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
 
 
-def _run(config: str) -> None:
-    values = read_file(OPTIONS, config, SECTION)
+def _run(config: Sequence[Path]) -> None:
+    values = read_files(OPTIONS, config, SECTION)
     settings = Settings.from_options(values)
-    _start_logging(values["log_level"])
+    _start_logging(values["log_level"], values["log_format"])
     try:
         asyncio.run(_serve(settings))
     except ExceptionGroup as group:
@@ -55,8 +57,8 @@ def _first(group: BaseException) -> BaseException:
     return _first(group.exceptions[0]) if isinstance(group, BaseExceptionGroup) else group
 
 
-def _start_logging(level: str) -> None:
-    start_logging(level)
+def _start_logging(level: str, log_format: str) -> None:
+    start_logging(level, log_format)
     logging.getLogger("pika").setLevel(logging.CRITICAL)  # the bus says what matters, once
 
 

@@ -12,6 +12,7 @@ from sluice_agent.capacity import read_capacity
 from sluice_code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_code.swift_code_store import SwiftCodeStoreSettings
 from sluice_core.options import Option, OptionError, retired_option
+from sluice_core.process.logs import LOG_FORMAT, TEXT
 
 SECTION: Final = "agent"
 
@@ -69,6 +70,7 @@ OPTIONS: Final = (
     *CODE_OPTIONS,
     *CAPACITY_OPTIONS,
     Option("log_level", "info", "debug, info, warning or error"),
+    LOG_FORMAT,
 )
 
 
@@ -106,6 +108,7 @@ class Settings:
     sandbox_dir: str = ""
     storlets_engine: str = ""
     wasm: bool = False
+    log_format: str = TEXT
     code_store: SwiftCodeStoreSettings | None = None
     capacity: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from sluice_core.logs import quote_our_records
+from sluice_core.process.logs import quote_our_records
 from sluice_middleware.swift.proxy_api import get_logger
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]

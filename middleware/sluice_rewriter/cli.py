@@ -1,13 +1,14 @@
-"""``sluice-rewriter --config FILE``: the daemon that rewrites stored objects."""
+"""``sluice-rewriter --config-file FILE``: the daemon that rewrites stored objects."""
 
 from __future__ import annotations
 
 import logging
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 
 from sluice_core.connections.service_manager import ServiceManager
-from sluice_core.options import run_daemon
+from sluice_core.process.command_line import run_daemon
 from sluice_middleware.swift import internal_api
 from sluice_rewriter.settings import sample_file
 
@@ -24,12 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
 
 
-def _run(config: str) -> None:
+def _run(config: Sequence[Path]) -> None:
     internal_api.eventlet_monkey_patch()
     from sluice_middleware.swift import green
     from sluice_rewriter.daemon import make_rewriter
 
-    rewriter = make_rewriter(config)
+    rewriter = make_rewriter(*config)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, rewriter.stop)
     logging.getLogger(__name__).info("rewriter starts")

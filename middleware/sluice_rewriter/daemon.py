@@ -16,10 +16,11 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from sluice_core.errors import PeerError
-from sluice_core.logs import start_logging
+from sluice_core.process.logs import log_fields, start_logging
 from sluice_core.store.store import Store
 from sluice_middleware.proxy.object_handler import ObjectHandler
 from sluice_middleware.swift import green
@@ -131,7 +132,8 @@ class Rewriter:
         rewriter = ObjectRewriter(handler, self._pace(job, claim))
         worker = UnitWorker(self.store, SwiftClient(self.app), rewriter.rewrite, self.concurrency)
         try:
-            worker.work(job, claim)
+            with log_fields(rewrite=job.id):
+                worker.work(job, claim)
         finally:
             claim.release()
 
@@ -183,14 +185,14 @@ def _age(job: RewriteJob) -> tuple[int, str]:
     return (job.created, job.id)
 
 
-def make_rewriter(path: str) -> Rewriter:
-    """The rewriter that the file at ``path`` describes.
+def make_rewriter(*paths: Path) -> Rewriter:
+    """The rewriter that the configuration files describe.
 
-    :raises OptionError: when the file cannot be used
+    :raises OptionError: when one cannot be used
     """
-    values = read_settings(path)
-    start_logging(values["log_level"])
-    app = load_app(path)
+    values = read_settings(*paths)
+    start_logging(values["log_level"], values["log_format"])
+    app = load_app(*paths)
     store = Store(values["redis_url"], values["redis_prefix"])
     context = WorkerContext(values, logging.getLogger("sluice"))
     return Rewriter(store, app, context, values["concurrency"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from sluice_core.options import Option, OptionError, sample_section
@@ -20,12 +21,12 @@ def sample_file() -> str:
     return sample_section(SECTION, OPTIONS) + SWIFT_SAMPLE
 
 
-def read_settings(path: str) -> dict[str, Any]:
-    """The options of ``[rewriter]`` in the file at ``path``, whose ``[DEFAULT]`` is Swift's.
+def read_settings(*paths: str | Path) -> dict[str, Any]:
+    """The options of ``[rewriter]`` in the files, whose ``[DEFAULT]`` is Swift's.
 
-    :raises OptionError: when it cannot be read or an option in it cannot be used
+    :raises OptionError: when one cannot be read or an option in it cannot be used
     """
-    values = read_section(path, SECTION, OPTIONS)
+    values = read_section(SECTION, OPTIONS, *paths)
     if values["concurrency"] < 1:
         raise OptionError(f"option `concurrency` is `{values['concurrency']}`, expected at least 1")
     return values

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from sluice_core.errors import CallerError, SluiceError
-from sluice_core.logs import start_logging
+from sluice_core.process.command_line import add_config_files, add_version
+from sluice_core.process.distributions import refuse_two_distributions
+from sluice_core.process.logs import start_logging
 from sluice_motifs.replacement.registry import BUILT_IN
 from sluice_motifs_fs.storage.attributes import CONTRACTED, EXPANDED, MOTIF, REASON, SPACE, STATE
 
@@ -40,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(prog="sluice-motif-fs", description="Files that give up their bytes.")
+    add_version(made)
     commands = made.add_subparsers(dest="command", required=True)
 
     mount = commands.add_parser("mount", help="mount a folder, and serve it until it is unmounted or SIGTERM comes")
@@ -49,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     policies = [policy.keyword for policy in BUILT_IN]
     mount.add_argument("--policy", choices=policies, default="lru", help="which items are contracted first (lru)")
     mount.add_argument("--allow-other", action="store_true", help="let other users use the mount")
-    mount.add_argument("--config", metavar="FILE", help="what templates may reach, in its section [motif-fs]")
+    add_config_files(mount, "what templates may reach, in its section [motif-fs]")
     mount.set_defaults(run=_mount)
 
     space = commands.add_parser("space", help="show how the space of a mount stands, and change what it is kept by")
@@ -104,8 +107,9 @@ def _mount(options: argparse.Namespace) -> None:
     from sluice_motifs_fs import mount
     from sluice_motifs_fs.mount import MountOptions, serve
 
-    start_logging("info", "%(asctime)s %(levelname)s %(message)s")
-    values = mount.read_settings(options.config) if options.config else mount.defaults()
+    refuse_two_distributions()
+    values = mount.read_settings(*options.config or ())
+    start_logging("info", values["log_format"], "%(asctime)s %(levelname)s %(message)s")
     serve(
         MountOptions(
             options.source,

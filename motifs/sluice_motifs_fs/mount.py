@@ -14,7 +14,8 @@ import pyfuse3
 import trio
 
 from sluice_core.errors import CallerError, PeerError
-from sluice_core.options import Option, OptionError, read_file
+from sluice_core.options import Option, OptionError, read_files
+from sluice_core.process.logs import LOG_FORMAT
 from sluice_motifs.api import TemplateContext
 from sluice_motifs.space.keeper import SHARE
 from sluice_motifs.templates import registry
@@ -38,22 +39,18 @@ OPTIONS: Final = (
         "one whose target would need more stays larger; inf: its target is kept whatever that costs",
     ),
     *registry.OPTIONS,
+    LOG_FORMAT,
 )
 #: Files that are read anew while a mount goes on, which works in the folder that it shows.
 _FOLLOWED: Final = ("motif_password_file", "motif_key_manager_conf")
 
 
-def defaults() -> dict[str, Any]:
-    """The options of a mount without a file."""
-    return {option.name: option.default for option in OPTIONS}
+def read_settings(*paths: str | Path) -> dict[str, Any]:
+    """The options of ``[motif-fs]`` in the files at ``paths``, of which the later ones win.
 
-
-def read_settings(path: str) -> dict[str, Any]:
-    """The options of ``[motif-fs]`` in the file at ``path``.
-
-    :raises OptionError: when it cannot be read or an option in it cannot be used
+    :raises OptionError: when one cannot be read or an option in it cannot be used
     """
-    values = read_file(OPTIONS, path, SECTION)
+    values = read_files(OPTIONS, paths, SECTION)
     if not values["reexpansion_share"] > 0:
         raise OptionError(f"option `reexpansion_share` is `{values['reexpansion_share']}`, expected more than 0")
     for name in _FOLLOWED:

@@ -11,11 +11,11 @@ from typing import Final
 
 from sluice_core.describe import MOTIF, PROXY
 from sluice_core.errors import PeerError
-from sluice_core.logs import start_logging
 from sluice_core.messages.elasticity import Membership, membership
 from sluice_core.messages.events import Event
 from sluice_core.messages.predicate import Facts
 from sluice_core.options import OptionError
+from sluice_core.process.logs import start_logging
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_core.store.store import Store
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
@@ -59,13 +59,13 @@ _NO_FACTS: Final = Facts("PUT")
 _CONTRACTIONS: Final = 192
 
 
-def make_daemon(path: str) -> Daemon:
-    """The daemon that the file at ``path`` describes.
+def make_daemon(*paths: Path) -> Daemon:
+    """The daemon that the configuration files describe.
 
-    :raises OptionError: when the file cannot be used
+    :raises OptionError: when one cannot be used
     """
-    values = read_settings(path)
-    start_logging(values["log_level"])
+    values = read_settings(*paths)
+    start_logging(values["log_level"], values["log_format"])
     if not Path(values["socket"]).parent.is_dir():
         raise OptionError(f"option `socket` is `{values['socket']}`, whose folder does not exist")
     context = WorkerContext(values, logging.getLogger("sluice"))
@@ -74,7 +74,7 @@ def make_daemon(path: str) -> Daemon:
     for name, reason in failures.items():
         log.error("template `%s` is left out: %s", name, reason)
     store = Store(values["redis_url"], values["redis_prefix"])
-    final, uploads = load_app(path), load_app(path)
+    final, uploads = load_app(*paths), load_app(*paths)
     client = SwiftClient(final)
     containers, index = Containers(client), ItemIndex(store, client, templates)
     batched = BatchedApp(final)

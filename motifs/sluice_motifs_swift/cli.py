@@ -1,4 +1,4 @@
-"""``sluice-motifs --config FILE``: the daemon that makes the bytes of contracted objects.
+"""``sluice-motifs --config-file FILE``: the daemon that makes the bytes of contracted objects.
 
 All that has threads is imported after eventlet has patched them: ``concurrent.futures`` makes a lock when it is
 imported, and holds it while it starts a thread.  With a lock of the operating system the next green thread that wants
@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 
 from sluice_core.connections.service_manager import ServiceManager
-from sluice_core.options import run_daemon
+from sluice_core.process.command_line import run_daemon
 from sluice_middleware.swift import internal_api
 
 
@@ -31,11 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
 
 
-def _run(config: str) -> None:
+def _run(config: Sequence[Path]) -> None:
     from sluice_middleware.swift import green
     from sluice_motifs_swift.assembly import make_daemon
 
-    daemon = make_daemon(config)
+    daemon = make_daemon(*config)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, daemon.stop)
     logging.getLogger(__name__).info("motif daemon starts")

@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-#: The distribution with all rooms.
-DISTRIBUTION: Final = "openstack-sluice"
+from sluice_core.process.distributions import DISTRIBUTION
+
 #: What files of code are called; others are built on the node, or change no behaviour.
 CODE: Final = frozenset({".py", ".json", ".c", ".h"})
 _DIGITS: Final = 10

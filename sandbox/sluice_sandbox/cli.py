@@ -22,7 +22,9 @@ from typing import Final
 
 from sluice_core.connections.service_manager import ServiceManager
 from sluice_core.errors import SluiceError
-from sluice_core.logs import start_logging
+from sluice_core.process.command_line import add_version
+from sluice_core.process.distributions import refuse_two_distributions
+from sluice_core.process.logs import FORMATS, LOG_FORMAT, TEXT, start_logging
 from sluice_sandbox.docker import image
 from sluice_sandbox.docker.engine import DockerEngine
 from sluice_sandbox.files import cache_folder, state_folder
@@ -52,6 +54,7 @@ def add_supervisor_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--packages", default=",".join(PACKAGES), help="what filters may import besides the standard library"
     )
+    parser.add_argument("--log-format", choices=FORMATS, default=TEXT, help=f"{LOG_FORMAT.help} ({TEXT})")
     defaults = Limits()
     for name, text in _LIMITS_HELP.items():
         value = getattr(defaults, name)
@@ -80,7 +83,8 @@ def run_supervisor(options: argparse.Namespace) -> int:
 
     :raises SluiceError: for settings that cannot be, or when this machine cannot hold a jail
     """
-    start_logging("info", "%(asctime)s %(levelname)s %(message)s")
+    refuse_two_distributions()
+    start_logging("info", options.log_format, "%(asctime)s %(levelname)s %(message)s")
     manager = ServiceManager.from_environment()
 
     def announce() -> None:
@@ -104,6 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="sluice-sandbox", description="image and engine of isolated filters")
+    add_version(parser)
     parser.add_argument("--state", type=Path, default=state_folder(), help="folder of our own engine (%(default)s)")
     parser.add_argument("--cache", type=Path, default=cache_folder(), help="what can be made again (%(default)s)")
     parser.add_argument("--engine", help="URL of another engine, instead of our own")

@@ -19,7 +19,8 @@ POST   /volumes/<id>/measure        have fio overwrite and measure it: ``seconds
 GET    /volumes/<id>/measure        how far that is, and the figures
 ====== ============================ ==========================================================
 
-A fault is ``{"error": reason}`` with its status.
+A fault is ``{"error": reason}`` with its status.  Callers are root on this machine or known to Keystone, so the id
+that one gives its request is kept, in the answer and in the log.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from sluice_block.konnector import volume_changes
 from sluice_block.konnector.connector_properties import SINGLE_REQUESTS, connector_properties
 from sluice_block.konnector.konnector import Konnector
 from sluice_core.errors import CallerError, DecodeError, SluiceError
+from sluice_core.process.logs import REQUEST_ID, log_fields, request_id
 from sluice_volumes.messages import StackStep
 
 T = TypeVar("T")
@@ -111,8 +113,10 @@ class KonnectorApi:
     def __call__(self, environment: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         request = Request(environment)
         request.max_content_length = _LARGEST
-        status, data = self._answer(request)
-        answer: Iterable[bytes] = json_response(status, data)(environment, start_response)
+        name = request_id(request.headers.get(REQUEST_ID, ""))
+        with log_fields(request=name):
+            status, data = self._answer(request)
+        answer: Iterable[bytes] = json_response(status, data, name)(environment, start_response)
         return answer
 
     def _answer(self, request: Request) -> tuple[int, Any]:
@@ -235,10 +239,10 @@ class KonnectorApi:
         return 200, self._konnector.measurement(volume).to_data()
 
 
-def json_response(status: int, data: Any) -> Response:
-    """An answer; None is one without a body."""
+def json_response(status: int, data: Any, request: str) -> Response:
+    """An answer to the request with this id; None is one without a body."""
     body = json.dumps(data).encode() + b"\n" if data is not None else b""
-    return Response(body, status, content_type="application/json")
+    return Response(body, status, {REQUEST_ID: request}, content_type="application/json")
 
 
 def _attachment(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""``sluice-konnector --config FILE``: the service on each machine that uses volumes."""
+"""``sluice-konnector --config-file FILE``: the service on each machine that uses volumes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ from sluice_block.uploaded.catalogue import REFUSALS, Refusals, UploadedFilters
 from sluice_block.uploaded.sandbox import Confinement
 from sluice_code.code_store import CodeStore
 from sluice_core.connections.service_manager import ServiceManager
-from sluice_core.logs import start_logging
 from sluice_core.messages.uploads import Upload
-from sluice_core.options import OptionError, read_file, run_daemon, sample_section
+from sluice_core.options import OptionError, read_files, sample_section
+from sluice_core.process.command_line import run_daemon
+from sluice_core.process.logs import start_logging
 from sluice_core.snapshot.reader import SnapshotReader
 
 log = logging.getLogger("sluice_block.konnector")
@@ -95,16 +96,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
 
 
-def _run(config: str) -> None:
-    values = read_file(OPTIONS, config, SECTION)
-    start_logging(values["log_level"])
-    serve(values, Path(config))
+def _run(config: Sequence[Path]) -> None:
+    values = read_files(OPTIONS, config, SECTION)
+    start_logging(values["log_level"], values["log_format"])
+    serve(values, config)
 
 
-def serve(values: dict[str, Any], source: Path) -> None:
+def serve(values: dict[str, Any], sources: Sequence[Path]) -> None:
     """
     :param values: of :data:`OPTIONS`
-    :param source: the file that they are from
+    :param sources: the files that they are from
     :raises SluiceError: when it cannot start
     """
     run = Path(values["run_dir"])
@@ -118,7 +119,7 @@ def serve(values: dict[str, Any], source: Path) -> None:
     manager = ServiceManager.from_environment()
     supervisor = Supervisor(konnector, manager.alive)
     url = f"https://{_in_url(ip)}:{address[1]}"
-    services = [supervisor, *_services(values, konnector, api, source, url)]
+    services = [supervisor, *_services(values, konnector, api, sources, url)]
     server = wsgi.Server(str(run / "api.sock"), api, server_name="sluice-konnector")
     konnector.adopt()
     stopping = threading.Event()
@@ -149,7 +150,7 @@ class _Service(Protocol):
 
 
 def _services(
-    values: dict[str, Any], konnector: Konnector, api: KonnectorApi, source: Path, url: str
+    values: dict[str, Any], konnector: Konnector, api: KonnectorApi, sources: Sequence[Path], url: str
 ) -> Iterator[_Service]:
     """What runs beside the API on the unix socket, as far as the options want it; ``url`` is that of the one over TLS.
 
@@ -162,7 +163,7 @@ def _services(
         )
         yield policies
     if values["bind"]:
-        yield make_server(values, api, source)
+        yield make_server(values, api, *sources)
     if values["agent_socket"]:
         snapshot_id = policies.snapshot_id if policies is not None else str
         yield AgentLink(values["agent_socket"], konnector, url if values["bind"] else "", snapshot_id)

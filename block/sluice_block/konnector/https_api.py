@@ -6,7 +6,6 @@ Answers of Keystone are cached for a while, so a token that was revoked may stil
 
 from __future__ import annotations
 
-import configparser
 import hashlib
 import ssl
 import threading
@@ -24,7 +23,8 @@ from keystoneauth1 import loading, plugin, session
 
 from sluice_block.konnector.api import KonnectorApi, json_response
 from sluice_core.errors import CallerError, PeerError, SluiceError
-from sluice_core.options import OptionError
+from sluice_core.options import OptionError, read_ini
+from sluice_core.process.logs import request_id
 
 SECTION: Final = "keystone_authtoken"
 #: One of these is needed.
@@ -99,23 +99,22 @@ class TokenChecker:
             raise PeerError(f"keystone cannot be asked about a token: {type(error).__name__}") from error
 
 
-def open_checker(path: Path) -> TokenChecker:
-    """What asks Keystone as the section in the file at ``path`` says; nothing is asked yet.
+def open_checker(*paths: Path) -> TokenChecker:
+    """What asks Keystone as the section in the files at ``paths`` says; nothing is asked yet.
 
-    :raises OptionError: when the file has no such section, or lacks an option
+    :raises OptionError: when the files have no such section, or lack an option
     """
-    parser = configparser.ConfigParser(interpolation=None)
+    named = ", ".join(map(str, paths))
+    parser = read_ini(paths)
     try:
-        with open(path, encoding="utf-8") as file:
-            parser.read_file(file)
         section: Mapping[str, str] = parser[SECTION]
         cached = float(section.get("token_cache_time", _CACHED))
         loader: Any = loading.get_plugin_loader(section.get("auth_type", "password"))
         auth = loader.load_from_options_getter(lambda option: section.get(option.dest))
     except KeyError as error:
-        raise OptionError(f"`{path}` has no section [{SECTION}], which the API over TLS needs") from error
-    except (OSError, ValueError, configparser.Error, ksa.ClientException) as error:
-        raise OptionError(f"{path} [{SECTION}]: {error}") from error
+        raise OptionError(f"`{named}` has no section [{SECTION}], which the API over TLS needs") from error
+    except (ValueError, ksa.ClientException) as error:
+        raise OptionError(f"{named} [{SECTION}]: {error}") from error
     verify: bool | str = section.get("insecure", "").lower() not in ("true", "1", "yes") and (
         section.get("cafile") or True
     )
@@ -133,7 +132,7 @@ class AuthenticatedApi:
         try:
             self._tokens.check(environment.get("HTTP_X_AUTH_TOKEN", ""))
         except SluiceError as error:
-            answer = json_response(error.status, {"error": str(error)})
+            answer = json_response(error.status, {"error": str(error)}, request_id(""))
             if isinstance(error, Unauthorized):
                 answer.headers["WWW-Authenticate"] = "Keystone"
             refused: Iterable[bytes] = answer(environment, start_response)
@@ -188,16 +187,16 @@ def parse_bind(text: str) -> tuple[str, int]:
     raise OptionError(f"option `bind` is `{text}`, expected host:port")
 
 
-def make_server(values: Mapping[str, Any], api: KonnectorApi, source: Path) -> HttpsServer:
+def make_server(values: Mapping[str, Any], api: KonnectorApi, *sources: Path) -> HttpsServer:
     """The server that the options say.
 
     :param values: of :data:`sluice_block.konnector.settings.OPTIONS`
-    :param source: the file that they are from
+    :param sources: the files that they are from
     :raises OptionError: when one cannot be used
     """
     address = parse_bind(values["bind"])
     if not values["tls_cert"]:
         raise OptionError("option `tls_cert` is empty, expected a certificate's file: `bind` is set")
     certificate = Path(values["tls_cert"])
-    tokens = open_checker(Path(values["keystone_file"] or source))
+    tokens = open_checker(*([Path(values["keystone_file"])] if values["keystone_file"] else sources))
     return HttpsServer(address, AuthenticatedApi(api, tokens), certificate, Path(values["tls_key"] or certificate))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sluice_core.options import Option
+from sluice_core.process.logs import LOG_FORMAT
 
 SECTION: Final = "konnector"
 OPTIONS: Final = (
@@ -39,4 +40,5 @@ OPTIONS: Final = (
         "file with a section [keystone_authtoken], whose user asks Keystone about tokens; empty for this file",
     ),
     Option("log_level", "info", "debug, info, warning or error"),
+    LOG_FORMAT,
 )

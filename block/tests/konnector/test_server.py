@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import socket
 import ssl
 
@@ -24,6 +25,7 @@ from sluice_core.errors import PeerError
 from sluice_core.options import OptionError
 
 pytestmark = pytest.mark.service
+GIVEN = "req-01234567-89ab-cdef-0123-456789abcdef"
 REFUSED = {"": Unauthorized, "member": Forbidden, "away": PeerError}
 
 
@@ -56,6 +58,16 @@ def test_a_refusal_has_its_status_and_the_reason(api, token, status):
         assert answer.json["host"] == socket.gethostname()
     else:
         assert answer.json == {"error": "the reason"}
+
+
+def test_the_id_of_a_known_caller_s_request_is_kept_and_another_is_made_for_others(api):
+    def said(**headers):
+        return Client(api).get("/health", headers={"X-Openstack-Request-Id": GIVEN, **headers})
+
+    assert said(**{"X-Auth-Token": "service"}).headers["X-Openstack-Request-Id"] == GIVEN
+    refused = said(**{"X-Auth-Token": "member"}).headers["X-Openstack-Request-Id"]
+    assert re.fullmatch(r"req-[0-9a-f-]{36}", refused)
+    assert refused != GIVEN
 
 
 def test_it_speaks_tls_of_today_with_its_certificate(api, files):

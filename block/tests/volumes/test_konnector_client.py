@@ -10,8 +10,11 @@ from keystoneauth1.session import Session
 
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.messages.nodes import NodeReport
+from sluice_core.process.logs import log_fields
 from sluice_volumes.konnector_client import Konnector, KonnectorAway, NodeKonnectors, konnector_urls
 from sluice_volumes.messages import OsdShare
+
+GIVEN = "req-01234567-89ab-cdef-0123-456789abcdef"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -20,6 +23,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.request_ids.append(self.headers["X-Openstack-Request-Id"])
         self.server.asked.append((self.command, self.path, self.headers["X-Auth-Token"], json.loads(body or b"null")))
         status, content = self.server.answers.pop(0)
         content = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -34,7 +38,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.asked, made.answers = [], []
+    made.asked, made.answers, made.request_ids = [], [], []
     thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield made
@@ -85,6 +89,14 @@ def test_each_call_has_its_route_and_our_token(server, konnector):
         ("GET", "/volumes/v1/measure", "t0ken", None),
         *[("GET", "/volumes/v1/locality", "t0ken", None)] * 2,
     ]
+
+
+def test_the_id_of_the_request_that_is_served_goes_along(server, konnector):
+    server.answers += [(204, b"")] * 2
+    konnector.detach("v1")
+    with log_fields(request=GIVEN):
+        konnector.detach("v1")
+    assert server.request_ids == [None, GIVEN]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from oslo_config import cfg
 
 from sluice_controller.app.logs import FORMATS
 from sluice_controller.app.policy_sample import declared_rules
-from sluice_controller.config import KEYSTONE, STATIC, Config
+from sluice_controller.config import KEYSTONE, STATIC, Config, split_source
 from sluice_controller.identity import rules
 from sluice_controller.identity.caller import read_token
 from sluice_controller.identity.rules import BY_NAME, PREFIX
@@ -36,35 +37,36 @@ def keystone_faults(config: Config) -> Iterator[CheckMessage]:
     """Errors of ``[keystone_authtoken]``; no value of it is quoted, since some are secret."""
     from sluice_controller.identity import keystone as adapter
 
-    path = config.keystone_source
-    if not path:
+    source = config.keystone_source
+    if not source:
         yield Error("option `auth` is `keystone`, but there is no file with [keystone_authtoken]", id="sluice.E010")
         return
     try:
-        mode = stat.S_IMODE(os.stat(path).st_mode)
-        conf = adapter.read_conf(path)
+        modes = {path: stat.S_IMODE(os.stat(path).st_mode) for path in split_source(source)}
+        conf = adapter.read_conf(source)
         section = conf[adapter.SECTION]
         given = {name: section[name] for name in section}
         lacking = [name for name in ("auth_type", "auth_url", *_user_of(given)) if not given.get(name)]
         if lacking:
-            text = f"{path}: [{adapter.SECTION}] has no `{lacking[0]}`, expected how our user logs in to Keystone"
+            text = f"{source}: [{adapter.SECTION}] has no `{lacking[0]}`, expected how our user logs in to Keystone"
             yield Error(text, id="sluice.E011")
             return
         adapter.service_plugin(conf)
     except OSError as error:
-        yield Error(f"`{path}` cannot be read: {error.strerror}", id="sluice.E010")
+        yield Error(f"`{error.filename or source}` cannot be read: {error.strerror}", id="sluice.E010")
         return
-    except cfg.ConfigFileParseError:  # whose text quotes the line, and so perhaps the password
-        yield Error(f"`{path}` is no ini file", id="sluice.E010")
+    except cfg.ConfigFileParseError as error:  # whose text quotes the line, and so perhaps the password
+        yield Error(f"`{error.config_file}` is no ini file", id="sluice.E010")
         return
     except (cfg.Error, ClientException) as error:
-        yield Error(f"{path}: [{adapter.SECTION}] cannot be used: {_first_line(error)}", id="sluice.E011")
+        yield Error(f"{source}: [{adapter.SECTION}] cannot be used: {_first_line(error)}", id="sluice.E011")
         return
-    if mode & 0o007:
-        text = f"`{path}` has mode {mode:04o} and holds the password of [{adapter.SECTION}]: everybody may read it"
-        yield Error(text, hint="chmod o-rwx FILE", id="sluice.E012")
+    for path, mode in modes.items():
+        if mode & 0o007 and f"[{adapter.SECTION}]" in Path(path).read_text(encoding="utf-8", errors="replace"):
+            text = f"`{path}` has mode {mode:04o} and holds the password of [{adapter.SECTION}]: everybody may read it"
+            yield Error(text, hint="chmod o-rwx FILE", id="sluice.E012")
     if section.memcached_servers and find_spec("memcache") is None:
-        text = f"{path}: `memcached_servers` of [{adapter.SECTION}] needs the package `python-memcached`"
+        text = f"{source}: `memcached_servers` of [{adapter.SECTION}] needs the package `python-memcached`"
         yield Error(text, id="sluice.E013")
     if not config.reseller_prefix:
         text = "option `reseller_prefix` is empty, expected what Swift's keystoneauth has, as `AUTH_`"

@@ -8,8 +8,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from sluice_controller.config import CONFIG_VARIABLE, OPTIONS, SECTION, Config
-from sluice_core.options import OptionError, sample_section
+from sluice_controller.config import CONFIG_VARIABLE, OPTIONS, SECTION, Config, split_source
+from sluice_core.errors import SluiceError
+from sluice_core.options import sample_section
+from sluice_core.process.command_line import add_config_files, add_version
+from sluice_core.process.distributions import refuse_two_distributions
 
 
 def parser() -> argparse.ArgumentParser:
@@ -17,17 +20,19 @@ def parser() -> argparse.ArgumentParser:
     parser_of_options = argparse.ArgumentParser(
         prog="sluice-api", description="Serve the REST API of the Sluice controller."
     )
-    what = parser_of_options.add_mutually_exclusive_group(required=True)
-    what.add_argument("--config", metavar="FILE", help=f"ini file with a section [{SECTION}]")
+    add_config_files(parser_of_options, f"ini file with a section [{SECTION}]")
+    what = parser_of_options.add_mutually_exclusive_group()
+    what.add_argument("--check", action="store_true", help="check the configuration and exit")
     what.add_argument("--sample-config", action="store_true", help="print such a section with all options and exit")
     what.add_argument("--sample-policy", action="store_true", help="print all rules with their defaults and exit")
-    parser_of_options.add_argument("--check", action="store_true", help="check the configuration and exit")
+    add_version(parser_of_options)
     return parser_of_options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM; 1 when the configuration cannot work."""
-    given = parser().parse_args(argv)
+    command_line = parser()
+    given = command_line.parse_args(argv)
     if given.sample_config:
         print(sample_section(SECTION, OPTIONS))
         return 0
@@ -36,9 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(sample_policy())
         return 0
+    if not given.config:
+        command_line.error("--config FILE is needed, see --sample-config")
     try:
-        config = Config.read(given.config)
-    except OptionError as error:
+        refuse_two_distributions()
+        config = Config.read(*given.config)
+    except SluiceError as error:
         print(f"sluice-api: {error}", file=sys.stderr)
         return 1
     if given.check:
@@ -59,7 +67,8 @@ def can_start(config: Config) -> bool:
     """
     if not config.policy_file:
         return usable(config)
-    command = [sys.executable, "-m", "sluice_controller", "--config", config.source, "--check"]
+    files = (f"--config-file={path}" for path in split_source(config.source))
+    command = [sys.executable, "-m", "sluice_controller", *files, "--check"]
     return subprocess.run(command, check=False).returncode == 0
 
 

@@ -16,9 +16,9 @@ from gunicorn.http import errors
 from gunicorn.util import write_nonblock
 from gunicorn.workers.gthread import ThreadWorker
 
-from sluice_controller.app.logs import request_id
 from sluice_controller.app.server import LONGEST_LINE
 from sluice_controller.errors import error_body
+from sluice_core.process.logs import request_id
 
 log = logging.getLogger("sluice_controller.requests")
 

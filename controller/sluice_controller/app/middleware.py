@@ -12,9 +12,10 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.encoding import escape_uri_path
 
-from sluice_controller.app.logs import current_request, request_id
+from sluice_controller.api.authentication import is_authenticated
 from sluice_controller.catalog.backend import count_request
 from sluice_controller.errors import error_response
+from sluice_core.process.logs import REQUEST_ID, log_fields, request_id
 
 log = logging.getLogger("sluice_controller.requests")
 
@@ -26,25 +27,27 @@ _parameter = re.compile(r"<(?:[a-z]+:)?([a-z_]+)>")
 
 
 class RequestIdMiddleware:
-    """Outermost: every answer carries its id, under both names that OpenStack clients look for, and is counted."""
+    """Outermost: every answer carries its id, under both names that OpenStack clients look for, and is counted.
+
+    A caller that authenticates may give its request an id; others could forge those of the log.
+    """
 
     def __init__(self, get_response: GetResponse) -> None:
         self._next = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Called by Django for each request."""
-        request.request_id = request_id(request.headers.get("X-Openstack-Request-Id", ""))
-        before = current_request.set(request.request_id)
-        try:
+        given = request.headers.get(REQUEST_ID, "")
+        request.request_id = request_id(given if given and is_authenticated(request) else "")
+        with log_fields(request=request.request_id):
             begun = time.monotonic()
             response = self._next(request)
-            response["X-Request-Id"] = response["X-Openstack-Request-Id"] = request.request_id
+            response["X-Request-Id"] = response[REQUEST_ID] = request.request_id
             response["Cache-Control"] = "no-store"
+            _set_location(request, response)
             _set_length(request, response)
             _record(request, response.status_code, time.monotonic() - begun)
             return response
-        finally:
-            current_request.reset(before)
 
 
 def _record(request: HttpRequest, status: int, seconds: float) -> None:
@@ -73,6 +76,13 @@ def route_of(request: HttpRequest) -> str:
     return "/" + _parameter.sub(r"{\1}", match.route) if match is not None else "unknown"
 
 
+def _set_location(request: HttpRequest, response: HttpResponse) -> None:
+    """Put the prefix of all paths, which a proxy or a WSGI server may have taken away, before a path of ours."""
+    prefix = request.path.removesuffix(request.path_info)
+    if prefix and response.get("Location", "").startswith("/"):
+        response["Location"] = prefix + response["Location"]
+
+
 def _set_length(request: HttpRequest, response: HttpResponse) -> None:
     """Set ``Content-Length``, so that the body is not sent in chunks; a HEAD gets no body."""
     if response.status_code == HTTPStatus.NO_CONTENT or response.streaming:
@@ -90,7 +100,7 @@ class BodyLimitMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Called by Django for each request."""
-        limit = _limit(request.path)
+        limit = _limit(request.path_info)
         length = request.META.get("CONTENT_LENGTH") or "0"
         if "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
             return error_response(411, "the body has no `Content-Length`")

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from sluice_controller.app.logs import logging_settings
 from sluice_controller.config import CONFIG_VARIABLE, KEYSTONE, Config
@@ -155,7 +156,10 @@ def load_application(config: Config) -> Callable[..., Any]:
             read_conf(config.keystone_source),
             load_rules(config.policy_file, config.operator_roles).is_admin,
         )
-    return BearerToken(application)
+    application = BearerToken(application)
+    if config.enable_proxy_headers_parsing:
+        application = ProxyFix(application, x_host=1, x_prefix=1)
+    return application
 
 
 def refuse_faulty_operations() -> None:

@@ -20,6 +20,7 @@ from keystoneauth1 import loading, session
 from keystonemiddleware import auth_token  # type: ignore[import-untyped]
 from oslo_config import cfg
 
+from sluice_controller.config import split_source
 from sluice_controller.identity.caller import AWAY, CHALLENGE, IDENTITY, Identity
 
 log = logging.getLogger(__name__)
@@ -93,14 +94,14 @@ class KeystoneMiddleware(auth_token.AuthProtocol):
         )
 
 
-def read_conf(path: str) -> cfg.ConfigOpts:
-    """The options of ``[keystone_authtoken]`` in the file at ``path``, with our defaults.
+def read_conf(source: str) -> cfg.ConfigOpts:
+    """The options of ``[keystone_authtoken]`` in the files of ``source``, as in PATH, with our defaults.
 
-    :raises oslo_config.cfg.Error: when it cannot be read
+    :raises oslo_config.cfg.Error: when one cannot be read
     :raises keystoneauth1.exceptions.ClientException: when there is no such way to log in
     """
     conf = cfg.ConfigOpts()
-    conf([], project="sluice", default_config_files=[path], default_config_dirs=[])
+    conf([], project="sluice", default_config_files=split_source(source), default_config_dirs=[])
     for group, options in auth_token.list_opts():
         conf.register_opts(options, group=group)
     for name, value in DEFAULTS.items():

@@ -45,20 +45,20 @@ class KeystoneProbe:
 
 
 @lru_cache(maxsize=8)
-def probe_for(path: str) -> KeystoneProbe:
-    """The probe of the Keystone in the file at ``path``; asks when it is first asked."""
-    return KeystoneProbe(lambda: reachable(path))
+def probe_for(source: str) -> KeystoneProbe:
+    """The probe of the Keystone in the files of ``source``, as in PATH; asks when it is first asked."""
+    return KeystoneProbe(lambda: reachable(source))
 
 
-def reachable(path: str) -> bool:
-    """Whether the Keystone of ``[keystone_authtoken]`` in the file answers, in a new connection."""
+def reachable(source: str) -> bool:
+    """Whether the Keystone of ``[keystone_authtoken]`` in the files answers, in a new connection."""
     from keystoneauth1 import exceptions
     from oslo_config import cfg
 
     from sluice_controller.identity.keystone import auth_url, open_session, read_conf
 
     try:
-        conf = read_conf(path)
+        conf = read_conf(source)
         session = open_session(conf, PATIENCE)
         answer = session.get(auth_url(conf), authenticated=False, raise_exc=False, redirect=False, log=False)
         with answer:

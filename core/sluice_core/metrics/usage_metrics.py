@@ -48,6 +48,8 @@ SLOW_PERIODS: Final = {one.name: one.period for one in AGENT_METRICS}
 
 #: In the place of a metric's name, which has capital letters.
 ACCOUNTS: Final = "accounts"
+#: By this variable of its environment the agent tells the reader the format of its log.
+FORMAT_VARIABLE: Final = "SLUICE_LOG_FORMAT"
 #: Lengths of a metric's name and of the encoded batch, which follow.
 HEAD: Final = struct.Struct("!HI")
 #: A longer batch is none.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from sluice_core.errors import CallerError
+from sluice_core.process.command_line import add_version
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, parse_ring, read_private, render_ring
 from sluice_filters.encryption.keys.ring import KeySourceError, Ring
 from sluice_filters.encryption.sealing import derive_key_check
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="sluice-keys", description="Make and keep the key file of encryption.")
+    add_version(parser)
     parser.add_argument(
         "--file", type=Path, default=Path(DEFAULT_PATH), help=f"the key file, by default {DEFAULT_PATH}"
     )

@@ -22,7 +22,7 @@ from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.errors import DecodeError, PeerError
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import TENANT
-from sluice_core.metrics.usage_metrics import ACCOUNTS, HEAD, STORED, decode_head
+from sluice_core.metrics.usage_metrics import ACCOUNTS, FORMAT_VARIABLE, HEAD, STORED, decode_head
 from sluice_core.store.store import AsyncStore
 from sluice_rewrites.accounts import (
     AccountReport,
@@ -36,6 +36,7 @@ from sluice_rewrites.accounts import (
 log = logging.getLogger(__name__)
 
 _MODULE: Final = "sluice_middleware.usage"
+_ENVIRONMENT: Final = {"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 #: Seconds after which a reader that ended is started again.
 _AGAIN: Final = 10.0
 #: Seconds between two looks whether somebody asks.
@@ -78,7 +79,7 @@ async def _run_reader(settings: Settings, swift: Interpreter, bus: Bus, accounts
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         cwd="/",
-        env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**_ENVIRONMENT, FORMAT_VARIABLE: settings.log_format},
         **become,
     )
     assert reader.stdin is not None

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from sluice_core.errors import SluiceError
+from sluice_core.process.distributions import refuse_two_distributions
 from sluice_middleware.replication.replication_throttle import AgentThrottle, ThrottledCopy
 from sluice_middleware.replication.rsync_throttle import (
     RsyncMeter,
@@ -145,12 +148,21 @@ class ObjectReconstructor(swift.ObjectReconstructor):  # type: ignore[misc]
 
 def replicator() -> None:
     """The program ``sluice-object-replicator``: Swift's, with our class in the place of its own."""
+    _refuse_two_distributions("sluice-object-replicator")
     swift.replicator_program.ObjectReplicator = ObjectReplicator
     swift.replicator_program.main()
 
 
 def reconstructor() -> None:
     """The program ``sluice-object-reconstructor``; Swift's class calls the sender by its name in that module."""
+    _refuse_two_distributions("sluice-object-reconstructor")
     swift.reconstructor_program.ObjectReconstructor = ObjectReconstructor
     swift.reconstructor_program.ssync_sender = Sender
     swift.reconstructor_program.main()
+
+
+def _refuse_two_distributions(program: str) -> None:
+    try:
+        refuse_two_distributions()
+    except SluiceError as error:
+        sys.exit(f"{program}: {error}")

@@ -18,4 +18,4 @@ from swift.common.middleware.container_quotas import ContainerQuotaMiddleware
 from swift.common.ring import Ring
 from swift.common.storage_policy import POLICIES
 from swift.common.utils import FileLikeIter, Timestamp, eventlet_monkey_patch, majority_size
-from swift.common.wsgi import loadapp
+from swift.common.wsgi import ConfigString, loadapp

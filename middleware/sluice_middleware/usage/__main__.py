@@ -25,12 +25,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import BinaryIO, Final
 
-from sluice_core.logs import start_logging
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.messages.policies import CONTAINER, TENANT
 from sluice_core.metrics import usage_metrics as metrics
 from sluice_core.metrics.node_metrics import NODE, STORAGE_POLICY
-from sluice_core.metrics.usage_metrics import ACCOUNTS, encode_frame
+from sluice_core.metrics.usage_metrics import ACCOUNTS, FORMAT_VARIABLE, encode_frame
+from sluice_core.process.logs import TEXT, start_logging
 from sluice_middleware.swift import storage_api
 from sluice_middleware.usage.accounts import AccountReader
 from sluice_middleware.usage.databases import DatabaseReader, Pass, Usage
@@ -168,7 +168,7 @@ class UsageReader:
 
 def main(argv: Sequence[str]) -> int:
     """Work until standard input ends."""
-    start_logging("info", "%(name)s: %(levelname)s: %(message)s")
+    start_logging("info", os.environ.get(FORMAT_VARIABLE, TEXT), "%(name)s: %(levelname)s: %(message)s")
     node, period, *paths = argv
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is no batch

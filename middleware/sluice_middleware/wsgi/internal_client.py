@@ -18,7 +18,8 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from sluice_core.errors import PeerError
-from sluice_core.options import Option, OptionError, read_options
+from sluice_core.options import Option, OptionError, read_files
+from sluice_core.process.logs import LOG_FORMAT
 from sluice_middleware.swift import internal_api
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi.backend_headers import SOURCE
@@ -39,6 +40,7 @@ REDIS_OPTIONS: Final = (
 NODE_OPTIONS: Final = (
     *(option for option in WORKER_OPTIONS if option.name != "agent_socket"),
     Option("log_level", "info", "debug, info, warning or error"),
+    LOG_FORMAT,
 )
 
 #: Swift's internal accounts are made when something is put into them.
@@ -156,32 +158,38 @@ class SwiftClient:
         return rows
 
 
-def read_section(path: str, section: str, options: Sequence[Option]) -> dict[str, Any]:
-    """The options of a section in the file at ``path``, whose ``[DEFAULT]`` is Swift's.
+def read_section(section: str, options: Sequence[Option], *paths: str | Path) -> dict[str, Any]:
+    """The options of a section in configuration files, whose ``[DEFAULT]`` is Swift's.
 
-    :raises OptionError: when it cannot be read or an option in it cannot be used
+    :raises OptionError: when one cannot be read or an option in it cannot be used
     """
-    parser = configparser.ConfigParser(interpolation=None, default_section="")
-    try:
-        with open(path, encoding="utf-8") as file:
-            parser.read_file(file)
-    except (OSError, configparser.Error, UnicodeDecodeError) as error:
-        raise OptionError(f"cannot read `{path}`: {error}") from error
-    given = dict(parser[section]) if section in parser else {}
-    return read_options(options, given, f"{path} [{section}]")
+    return read_files(options, paths, section, default_section="")
 
 
-def load_app(path: str) -> App:
-    """Swift's proxy application out of the same file.
+def load_app(*paths: str | Path) -> App:
+    """Swift's proxy application out of the same files.
 
-    :raises OptionError: when it has none, or one with a gatekeeper, which takes our headers off
+    :raises OptionError: when they have none, or one with a gatekeeper, which takes our headers off
     """
     try:
-        app: App = internal_api.loadapp(str(Path(path).resolve()), _SWIFT_DEFAULTS, allow_modify_pipeline=False)
+        app: App = internal_api.loadapp(_paste_source(paths), _SWIFT_DEFAULTS, allow_modify_pipeline=False)
         internal_api.InternalClient.check_gatekeeper_not_loaded(app)
-    except (LookupError, ValueError, OSError) as error:
-        raise OptionError(f"`{path}` describes no proxy application: {error}") from error
+    except (LookupError, ValueError, OSError, configparser.Error) as error:
+        named = ", ".join(map(str, paths))
+        raise OptionError(f"`{named}` describes no proxy application: {error}") from error
     return app
+
+
+def _paste_source(paths: Sequence[str | Path]) -> Any:
+    """What Swift loads an application from: one file, or the text of several, whose later options win."""
+    if len(paths) == 1:
+        return str(Path(paths[0]).resolve())
+    merged = configparser.RawConfigParser(default_section="", strict=False)
+    merged.optionxform = str  # type: ignore[assignment,method-assign]
+    merged.read(paths, encoding="utf-8")
+    text = io.StringIO()
+    merged.write(text)
+    return internal_api.ConfigString(text.getvalue())
 
 
 def final_app(app: App) -> Any:

@@ -9,8 +9,9 @@ from sluice_controller.app.apps import ControllerConfig
 from sluice_controller.app.checks import check_options, faults
 from sluice_controller.app.cli import main
 from sluice_controller.app.server import gunicorn_settings
-from sluice_controller.config import OPTIONS, Config
+from sluice_controller.config import OPTIONS, Config, split_source
 from sluice_controller.identity.caller import read_token, token_matches
+from sluice_core.errors import SluiceError
 from sluice_core.options import OptionError
 
 
@@ -125,6 +126,35 @@ def test_check_exits_with_0_for_a_valid_configuration(tmp_path, token_file, caps
     path.write_text(f"[api]\nauth = token\ntoken_file = {token_file}\n")
     assert main(["--config", str(path), "--check"]) == 0
     assert capsys.readouterr() == ("", "")
+
+
+def test_several_files_and_a_folder_are_one_configuration(tmp_path, token_file, capsys):
+    first, folder = tmp_path / "api.conf", tmp_path / "conf.d"
+    folder.mkdir()
+    first.write_text(f"[api]\nauth = token\ntoken_file = {tmp_path}/none\nworkers = 3\n")
+    second = folder / "token.conf"
+    second.write_text(f"[api]\ntoken_file = {token_file}\n")
+    assert main(["--config-file", str(first), "--config-dir", str(folder), "--check"]) == 0
+    assert capsys.readouterr() == ("", "")
+    found = Config.read(first, second)
+    assert (found.workers, found.token_file) == (3, str(token_file))
+    assert Config.read(*split_source(found.source)) == found, "as a worker process reads it"
+
+
+def test_a_command_line_without_a_file_is_refused(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--check"])
+    assert ended.value.code == 2
+    assert "--config FILE is needed" in capsys.readouterr().err
+
+
+def test_two_distributions_are_refused(monkeypatch, capsys, tmp_path):
+    def refuse():
+        raise SluiceError("both are installed")
+
+    monkeypatch.setattr("sluice_controller.app.cli.refuse_two_distributions", refuse)
+    assert main(["--config", str(tmp_path / "api.conf")]) == 1
+    assert capsys.readouterr().err == "sluice-api: both are installed\n"
 
 
 def test_gunicorn_gets_no_control_socket_and_no_preloaded_application(good):

@@ -5,55 +5,21 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+import requests
+from tests.support.controller.api_server import ApiServer
 
 from sluice_aio.base.ports import free_port
-from sluice_aio.base.server import Server
 from sluice_client import ApiError, Client, Unreachable
 from sluice_client.cli import main
 from sluice_core.messages.registry import Metric
 from sluice_core.store.records import Draft
 from sluice_core.store.store import Store
 
-ROOT = Path(__file__).resolve().parents[4]
 SENTENCE = "FOR TENANT AUTH_live DO SET compression"
-
-
-class ApiServer(Server):
-    """``sluice-api`` as a child process."""
-
-    name = "sluice-api"
-
-    def __init__(self, folder, redis_url, token_file, prefix="live"):
-        super().__init__(free_port(), folder, tied=True)
-        self.config = folder / "api.conf"
-        self.config.write_text(
-            f"[api]\nbind = 127.0.0.1:{self.port}\nredis_url = {redis_url}\nredis_prefix = {prefix}\n"
-            f"auth = token\ntoken_file = {token_file}\n"
-        )
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.port}"
-
-    def argv(self):
-        return [sys.executable, "-m", "sluice_controller", "--config", str(self.config)]
-
-    def env(self):
-        rooms = ("core", "dsl", "filters", "metrics", "controller")
-        path = os.pathsep.join(str(ROOT / room) for room in rooms)
-        return {**os.environ, "PYTHONPATH": path, "HOME": str(self.folder), "GUNICORN_CMD_ARGS": "--workers=nonsense"}
-
-    def answers(self):
-        try:
-            with Client(self.url, timeout=1.0) as client:
-                return client.health()["dependencies"]["redis"] == "ok"
-        except Unreachable:
-            return False
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +116,12 @@ def test_a_body_without_length_is_refused_on_the_wire(server, token_file):
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 411")
     assert b'"code": 411' in answer
+
+
+def test_what_a_client_says_of_a_proxy_is_not_believed_by_default(server):
+    said = {"X-Forwarded-Host": "example.org", "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/x"}
+    (version,) = requests.get(f"{server.url}/", headers=said, timeout=10).json()["versions"]
+    assert version["links"] == [{"rel": "self", "href": f"{server.url}/"}]
 
 
 def children(pid):

@@ -58,6 +58,17 @@ def test_the_section_may_be_in_a_file_of_its_own(written, tmp_path):
     assert list(faults(Config.read(api))) == []
 
 
+def test_of_several_files_only_the_one_with_the_password_must_be_closed_to_others(written, tmp_path):
+    written()
+    secrets, api = tmp_path / "api.conf", tmp_path / "open.conf"
+    api.write_text("[api]\nauth = keystone\nworkers = 3\n")
+    api.chmod(0o644)
+    config = Config.read(api, secrets)
+    assert (list(faults(config)), config.workers) == ([], 3)
+    secrets.chmod(0o644)
+    assert [(one.id, f"`{secrets}`" in one.msg) for one in faults(Config.read(api, secrets))] == [("sluice.E012", True)]
+
+
 BAD = {
     "auth": (GOOD.replace("auth = keystone", "auth = kerberos"), "sluice.E009", "expected `keystone` or `token`"),
     "section": ("[api]\nauth = keystone\n", "sluice.E011", "has no `auth_type`"),

@@ -16,8 +16,9 @@ from typing import Final
 from urllib.parse import quote
 
 from sluice_core.errors import SluiceError
-from sluice_core.logs import start_logging
 from sluice_core.options import OptionError
+from sluice_core.process.command_line import add_version
+from sluice_core.process.logs import start_logging
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters
 from sluice_middleware.object_server.diskfile.rewrite import (
     DAMAGED,
@@ -97,7 +98,7 @@ class DeviceReport:
 def main(argv: Sequence[str] | None = None) -> int:
     """0 when nothing transformed is left (``unwind``) or all was said (others), else 1."""
     given = _arguments().parse_args(argv)
-    start_logging("warning", "%(levelname)s: %(message)s")
+    start_logging("warning", form="%(levelname)s: %(message)s")
     try:
         devices, tools = _configuration(given.config)
         if given.command == "show":
@@ -112,6 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="sluice-diskfile", description="what disk files of Sluice have on disks")
+    add_version(parser)
     parser.add_argument(
         "--config", metavar="FILE", help=f"the object server's configuration, for keys and devices ({_CONFIG})"
     )

@@ -12,8 +12,8 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from sluice_core.errors import SluiceError
-from sluice_core.logs import quote_our_records
 from sluice_core.options import Option, read_options
+from sluice_core.process.logs import quote_our_records
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_filters.api import CorruptData, Filter, Hint, HostServices
 from sluice_filters.chain import ChainEncoder, missing

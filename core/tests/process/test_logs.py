@@ -1,13 +1,23 @@
 """Control characters of names never come into a log line, whoever formats it."""
 
+import json
 import logging
 import subprocess
 import sys
 
 import pytest
 
-from sluice_core.logs import QuotingRecordFactory, one_line, start_logging
 from sluice_core.options import OptionError
+from sluice_core.process.logs import (
+    JsonFormatter,
+    QuotingRecordFactory,
+    TextFormatter,
+    current_request,
+    log_fields,
+    one_line,
+    request_id,
+    start_logging,
+)
 
 HIDDEN = "AUTH_a/\0versions\0photos/a\nb\x1b[31m\u2028\x9fc\x7f"
 WRITTEN = r"AUTH_a/\x00versions\x00photos/a\nb\x1b[31m\u2028\x9fc\x7f"
@@ -64,19 +74,73 @@ def test_an_unknown_level_is_refused():
         start_logging("loud")
 
 
+def test_an_unknown_format_is_refused():
+    with pytest.raises(OptionError, match="`log_format` is `xml`, expected text or json"):
+        start_logging("info", "xml")
+
+
 PROGRAM = r"""
-import logging
-from sluice_core.logs import start_logging
-start_logging("info", "%(name)s: %(message)s")
+import logging, sys
+from sluice_core.process.logs import log_fields, start_logging
+start_logging("info", sys.argv[1], "%(name)s:%(context)s %(message)s")
 logging.getLogger("proxy-server").info("GET /v1/AUTH_a/\0versions\0c/o")
 logging.getLogger("sluice_rewriter").warning("object `%s`", "a\nb")
 logging.getLogger("sluice_rewriter").debug("not wanted")
+with log_fields(rewrite="r1"):
+    try:
+        {}["a\nb"]
+    except KeyError:
+        logging.getLogger("sluice_rewriter").exception("a bug")
 """
 
 
+def ran(log_format):
+    return subprocess.run([sys.executable, "-c", PROGRAM, log_format], capture_output=True, check=True, text=True)
+
+
 def test_a_process_of_ours_quotes_what_libraries_say_too():
-    ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True)
-    assert ran.stderr.decode().splitlines() == [
+    lines = ran("text").stderr.splitlines()
+    assert lines[:3] == [
         r"proxy-server: GET /v1/AUTH_a/\x00versions\x00c/o",
         r"sluice_rewriter: object `a\nb`",
+        "sluice_rewriter: [r1] a bug",
     ]
+    assert lines[-1] == r"KeyError: 'a\nb'"
+
+
+def test_a_json_log_has_one_object_per_record_with_what_was_worked_at_and_the_exception():
+    first, second, third = map(json.loads, ran("json").stderr.splitlines())
+    assert (first["logger"], first["level"], first["message"]) == (
+        "proxy-server",
+        "info",
+        r"GET /v1/AUTH_a/\x00versions\x00c/o",
+    )
+    assert second["time"].endswith("+00:00")
+    assert "rewrite" not in second
+    assert (third["message"], third["rewrite"]) == ("a bug", "r1")
+    assert third["traceback"].splitlines()[-1] == r"KeyError: 'a\nb'"
+
+
+GIVEN = "req-01234567-89ab-cdef-0123-456789abcdef"
+
+
+@pytest.mark.parametrize(
+    "given_id", ["", "x", "req-", GIVEN.upper(), GIVEN + "0", f"{GIVEN}\r\nSet-Cookie: a", "req-" + "0" * 36]
+)
+def test_an_invalid_request_id_is_replaced(given_id):
+    made = request_id(given_id)
+    assert made != given_id
+    assert request_id(made) == made
+
+
+def test_a_record_carries_the_fields_of_the_blocks_around_it():
+    plain = logging.LogRecord("sluice.x", logging.INFO, __file__, 1, "said", (), None)
+    with log_fields(request=GIVEN):
+        with log_fields(operation="o1"):
+            assert f"sluice.x: [{GIVEN} o1] said" in TextFormatter().format(plain)
+            said = json.loads(JsonFormatter().format(plain))
+        assert current_request() == GIVEN
+        assert f"sluice.x: [{GIVEN}] said" in TextFormatter().format(plain)
+    assert (said["request"], said["operation"]) == (GIVEN, "o1")
+    assert "sluice.x: said" in TextFormatter().format(plain)
+    assert current_request() == ""

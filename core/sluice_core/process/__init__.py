@@ -1,0 +1,1 @@
+"""What every process of ours begins with: its command line, the installation that it comes from, its log."""

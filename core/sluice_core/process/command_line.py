@@ -1,0 +1,102 @@
+"""The command line that all daemons have: configuration files, a sample of them, the version.
+
+``--config-file`` may be given several times, ``--config-dir`` names a folder whose ``*.conf`` are read by name; what
+comes later on the command line wins, as with oslo.config.  ``--config`` is the older word for ``--config-file``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sluice_core.errors import SluiceError
+from sluice_core.process.distributions import installed_version, refuse_two_distributions
+
+
+class VersionAction(argparse.Action):
+    """Prints program and version, and ends; the version is looked up when somebody asks."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help="print the version and exit")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Called by argparse."""
+        print(f"{parser.prog} {installed_version()}")
+        parser.exit()
+
+
+def add_version(parser: argparse.ArgumentParser) -> None:
+    """Add ``--version``."""
+    parser.add_argument("--version", action=VersionAction)
+
+
+def add_config_files(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add the options that name configuration files; all of them end up in ``config``, a list of paths or None.
+
+    :param text: the help of ``--config-file``
+    """
+    parser.add_argument(
+        "--config-file",
+        "--config",
+        dest="config",
+        metavar="FILE",
+        type=lambda given: [Path(given).expanduser()],
+        action="extend",
+        help=f"{text}; of several the later one wins",
+    )
+    parser.add_argument(
+        "--config-dir",
+        dest="config",
+        metavar="DIR",
+        type=_files_of_folder,
+        action="extend",
+        help="folder with further ones, `*.conf`, read in the order of their names",
+    )
+
+
+def _files_of_folder(given: str) -> list[Path]:
+    folder = Path(given).expanduser()
+    if not folder.is_dir():
+        raise argparse.ArgumentTypeError(f"`{given}` is no folder")
+    return sorted(path for path in folder.glob("*.conf") if not path.name.startswith("."))
+
+
+def run_daemon(
+    argv: Sequence[str] | None,
+    run: Callable[[Sequence[Path]], None],
+    sample: Callable[[], str],
+    *,
+    prog: str,
+    description: str | None,
+    config: str,
+    sample_config: str = "print all options with their defaults",
+    missing: str = "--config FILE is needed, see --sample-config",
+    epilog: str | None = None,
+) -> int:
+    """Do what the command line says; the exit status: 1 for what cannot be used, which is said on standard error.
+
+    :param run: serves with the configuration in files until it is told to stop
+    :param sample: a sample of such a file
+    :param config: the help of ``--config-file``
+    :param missing: what is said when there is none
+    """
+    parser = argparse.ArgumentParser(prog=prog, description=description, epilog=epilog)
+    add_config_files(parser, config)
+    parser.add_argument("--sample-config", action="store_true", help=sample_config)
+    add_version(parser)
+    given = parser.parse_args(argv)
+    if given.sample_config:
+        print(sample().removesuffix("\n"))
+        return 0
+    if not given.config:
+        parser.error(missing)
+    try:
+        refuse_two_distributions()
+        run(given.config)
+    except SluiceError as error:
+        print(f"{prog}: {error}", file=sys.stderr)
+        return 1
+    return 0
