@@ -18,6 +18,9 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 import yaml
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.identity import v3
+from keystoneauth1.session import Session
 from tests.support.sandbox.process import compiled
 from tests.support.tempest_run import FEATURES, PLUGIN, SUCCESS, Tempest
 
@@ -33,6 +36,7 @@ from sluice_core.store.store import Store
 from sluice_metric_history.operations import forget_series, write_series
 from sluice_metric_history.records import SeriesRecord
 
+ASKED = "req-01234567-89ab-cdef-0123-456789abcdef"
 OWN = "FOR CONTAINER acme/logs DO SET compression"
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))
 
@@ -152,6 +156,27 @@ def test_a_tenant_needs_one_command_and_a_cloud(sluice, login, api):
         assert f"no daemon keeps a space `{acme}/logs`" in sluice("space", "show", target, status=1).stderr
     assert "(HTTP 403)" in sluice("node", "list", status=1).stderr
     assert sluice("policy", "delete", made[0]["id"]).stdout == f"policy {made[0]['id']} is deleted\n"
+
+
+def test_keystoneauth_discovers_the_api_by_the_catalogue(cluster):
+    password, project, _ = seed.PEOPLE["alice"]
+    login = v3.Password(
+        auth_url=cluster.keystone_url,
+        username="alice",
+        password=password,
+        project_name=project,
+        user_domain_id=DOMAIN,
+        project_domain_id=DOMAIN,
+    )
+    with requests.Session() as connections:
+        known = {"service_type": "sluice", "interface": "public", "region_name": "RegionOne"}
+        found = Adapter(Session(login, session=connections), **known, min_version="1", max_version="1.latest")
+        data = found.get_endpoint_data()
+        assert (data.api_version, data.url) == ((1, 0), f"{cluster.api_url}/")
+        assert found.get_api_major_version() == (1, 0)
+        answer = found.get("/policies", headers={"X-Openstack-Request-Id": ASKED})
+        assert answer.json()["policies"] == []
+        assert answer.headers["X-Openstack-Request-Id"] == ASKED
 
 
 def test_a_member_is_told_what_it_may_do_and_nothing_of_others(api, login):

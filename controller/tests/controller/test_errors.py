@@ -40,7 +40,7 @@ def test_a_body_is_not_read_without_a_token(api, backend):
     assert backend.store.head().history == ""
 
 
-@pytest.mark.parametrize("path", ["/", "/nothing", "/policies/", "/policies/a/b", "/policies/zz", "/registry/x"])
+@pytest.mark.parametrize("path", ["/nothing", "/policies/", "/policies/a/b", "/policies/zz", "/registry/x"])
 def test_an_unknown_path_is_404(api, path):
     assert_error(api.get(path), 404)
 

@@ -22,6 +22,27 @@ NODE_STATES = ("ok", "stale_history", "failed", "away")
 HEALTH = ("ok", "degraded")
 
 
+class LinkSerializer(Serializer):
+    """A URL and what it is of the thing that names it."""
+
+    rel = s.CharField(help_text="always `self`")
+    href = s.CharField()
+
+
+class VersionSerializer(Serializer):
+    """One version of the API."""
+
+    id = s.CharField()
+    status = s.CharField(help_text="`CURRENT`")
+    links = LinkSerializer(many=True)
+
+
+class VersionsSerializer(Serializer):
+    """What clients of OpenStack discover the API by."""
+
+    versions = VersionSerializer(many=True)
+
+
 class NodeRefusalSerializer(Serializer):
     """An assignment that a node cannot enforce."""
 

@@ -1,6 +1,6 @@
 """What the API says of itself and of the whole cluster.
 
-``/health`` and ``/metrics``, which need no token; ``/schema``, ``/overview``, ``/events`` and ``/permissions``.
+``/``, ``/health`` and ``/metrics``, which need no token; ``/schema``, ``/overview``, ``/events`` and ``/permissions``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from http import HTTPStatus
 from threading import Lock
 from typing import Any, Final
 
+from django.core.exceptions import DisallowedHost
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse
@@ -34,6 +35,7 @@ from sluice_controller.api.serializers.cluster import (
     HealthSerializer,
     OverviewSerializer,
     PermissionsSerializer,
+    VersionsSerializer,
 )
 from sluice_controller.api.view import View
 from sluice_controller.catalog import events
@@ -47,8 +49,25 @@ from sluice_core.messages.events import INFO, SEVERITIES
 from sluice_core.messages.policies import ALL, CLUSTER, CONTAINER, GROUP, OBJECT, TENANT, VOLUME
 from sluice_dsl.catalogue.base import Catalogue
 
+#: As keystoneauth reads it; another one would have another first number.
+VERSION: Final = "v1.0"
 #: The schema is made by one thread: drf-spectacular loads its extensions meanwhile, and another one would fail.
 _generation: Final = Lock()
+
+
+@operation("GET /", OPEN, VersionsSerializer)
+def list_versions(view: View, request: Request) -> Response:
+    """List the versions of this API with their URLs, as keystoneauth discovers them; needs no token.
+
+    The URL is the one that was asked: behind a proxy the proxy's, with its prefix, where the option
+    `enable_proxy_headers_parsing` is true.
+    """
+    try:
+        url = request.build_absolute_uri(request.path)
+    except DisallowedHost as error:
+        raise CallerError("`Host` names no host, expected a name or address and perhaps a port") from error
+    version = {"id": VERSION, "status": "CURRENT", "links": [{"rel": "self", "href": url}]}
+    return Response({"versions": [version]})
 
 
 @operation(
