@@ -1,4 +1,7 @@
-"""``sluice-agent upgrade-swift-conf``: what it shows, and what it writes."""
+"""``sluice-agent upgrade-swift-conf``: what it shows, and what it writes.
+
+What docs/admin/upgrade.md shows is tried here.
+"""
 
 import stat
 

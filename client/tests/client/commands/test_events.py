@@ -1,4 +1,7 @@
-"""``event list``: what it prints, and how it follows the log until it is interrupted."""
+"""``event list``: what it prints, and how it follows the log until it is interrupted.
+
+What docs/admin/upgrade.md shows is tried here.
+"""
 
 import json
 import signal
