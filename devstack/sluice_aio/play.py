@@ -60,7 +60,7 @@ def write_playrc(layout: Layout) -> Path:
 
 
 def write_openrc(layout: Layout, user: str) -> Path:
-    """A file to source in a shell: what ``openstack`` and ``cinder`` need as ``user``; readable by its owner only."""
+    """A file to source: what ``openstack``, ``sluice`` and ``cinder`` need as ``user``; readable by its owner only."""
     if user == seed.ADMIN:  # its project has the same name
         password, project = seed.password(layout, user), user
     else:

@@ -44,10 +44,11 @@ def earlier_words() -> str:
 
 def entry_points() -> dict[str, list[str]]:
     """Group → lines, for the plugin and each of its commands."""
-    # `openstack sluice --help` lists what begins with `sluice`: a blank in front hides earlier words, which are found
-    # all the same, for cliff looks for words that begin like those that were typed
-    named = {f"sluice {words}": command for words, command in COMMANDS.items()}
-    named |= {f" sluice {words}": command for words, command in EARLIER.items()}
+    # `openstack sluice --help` lists what begins with `sluice`. A blank in front hides earlier words; cliff finds them
+    # all the same, as it looks for words that begin like those that were typed. They come first: in cliff's completion
+    # `health` would take the place of `health show`, but not the other way round.
+    named = {f" sluice {words}": command for words, command in EARLIER.items()}
+    named |= {f"sluice {words}": command for words, command in COMMANDS.items()}
     commands = [
         f"{name.replace(' ', '_')} = {command.__module__}:{command.__qualname__}" for name, command in named.items()
     ]

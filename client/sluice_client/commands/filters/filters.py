@@ -82,7 +82,7 @@ class CreateFilter(crud.CreateResource, resource=FILTER, words="filter create"):
 
     key_help = _WORD
     arguments: ClassVar[crud.Arguments] = (_CODE, WAIT)
-    examples = (
+    examples: ClassVar[tuple[str, ...]] = (
         "rot13 --environment native --code rot13.py --wait 20",
         "shout --environment wasm --language wasm --reverse --capability stage=450 --code shout.wasm",
     )
