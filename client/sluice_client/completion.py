@@ -79,7 +79,7 @@ complete -c sluice -f -a '(__sluice_complete)'
 
 def candidates(global_options: list[str]) -> dict[str, list[str]]:
     """What was typed, from ``sluice`` on → what may follow: words, or the options of a command."""
-    found: dict[str, set[str]] = {"sluice": set(global_options)}
+    found: dict[str, set[str]] = {"sluice": {"complete", "help", *global_options}}
     for words, command in COMMANDS.items():
         typed = "sluice"
         for word in words.split():
