@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import configparser
 import os
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from pygments.lexers.special import TextLexer
@@ -27,12 +29,16 @@ version = release = _setup["metadata"]["version"]
 
 extensions = ["myst_parser", "openstackdocstheme", "reno.sphinxext"]
 highlight_language = "none"
+# --option is no dash
+smartquotes = False
 myst_heading_anchors = 4
 
 html_theme = "openstackdocs"
 # by default the theme reports its readers to the analytics of OpenStack
 html_theme_options = {"analytics_tracking_code": "", "display_badge": False, "sidebar_search": True}
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 templates_path = ["_templates"]
 openstackdocs_auto_name = False
 openstackdocs_auto_version = False
@@ -81,8 +87,16 @@ def _target(link: addnodes.pending_xref, folder: Path) -> Path | None:
     return (folder / path).resolve() if path else None
 
 
+def show_hidden_pages(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Has the theme's sidebar show toctrees whose pages an index lists in its own words; called for each page."""
+    context["toctree"] = partial(context["toctree"], includehidden=True)
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("html-page-context", show_hidden_pages)
     app.add_lexer("sluice", TextLexer)
     app.add_transform(LinksOutOfDocs)
     app.add_transform(ReleaseTitle)
