@@ -16,7 +16,7 @@ from tests.support.install.openstack import OpenStack
 
 STORAGE = ("storage1", "storage2")
 PASSWORDS = ("REDIS_PASS", "RABBIT_PASS", "SLUICE_PASS", "CODE_PASS")
-NEW_VERSION = "0.1.0.post1"
+NEW_VERSION = wheelhouse.later_version()
 DAEMONS = {
     "controller": ("sluice-api", "sluice-actors"),
     "proxy1": ("sluice-agent", "sluice-motifs", "sluice-rewriter", "sluice-konnector"),

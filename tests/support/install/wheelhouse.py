@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import fcntl
 import hashlib
 import shutil
@@ -35,6 +36,13 @@ def third_parties() -> Path:
                 ours.unlink()
             fresh.rename(folder)
     return folder
+
+
+def later_version() -> str:
+    """A version that pip takes for newer than that of this clone."""
+    setup = configparser.ConfigParser(interpolation=None)
+    setup.read(CLONE / "setup.cfg")
+    return f"{setup['metadata']['version']}.post1"
 
 
 def add_sluice(folder: Path, version: str = "") -> Path:
