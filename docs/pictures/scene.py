@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -38,7 +39,8 @@ ADDRESSES: Final = {"object1": "127.0.0.21", "object2": "127.0.0.22", "object3":
 #: All that clients may download from the proxies together is twice this.
 _PROXY: Final = {"proxy_get_bw": "4MBps", "proxy_put_bw": "20MBps"}
 _STORAGE: Final = {"storage_get_bw": "30MBps", "storage_put_bw": "60MBps"}
-MEMBER: Final = "alice"
+#: Name and password of who loads all projects: whoever is seen in a picture is in one of them.
+_LOADER: Final = ("sam", "sam-plays")
 PROJECTS: Final = ("acme", "genomics", "media")
 #: Uploads of logs a second above which they are compressed.
 THRESHOLD: Final = 3
@@ -58,8 +60,8 @@ STEREOTYPE: Final = {
 LOG: Final = "access-0001.log"
 _SIZE: Final = 1 << 20
 _LOG_BYTES: Final = 8_000
-#: Who uploads logs beside each other.
-_UPLOADERS: Final = 8
+#: Uploads a second of one client; more are those of several, beside each other.
+_UPLOADS: Final = 2
 _PATIENCE: Final = 90.0
 
 
@@ -74,13 +76,12 @@ class Step:
 
 #: Ten minutes, which is what plots show; the last step goes on while the pictures are taken.
 COURSE: Final = (
-    Step(100, 1, ("genomics",)),
+    Step(80, 1, ("genomics",)),
     Step(90, 1, ("genomics", "media")),
-    Step(60, 1, ("genomics", "media", "acme")),
-    Step(100, 16, ("genomics", "media", "acme")),
-    Step(80, 1, ("genomics", "acme")),
-    Step(90, 1, ("genomics",)),
-    Step(80, 16, ("genomics", "media")),
+    Step(110, 1, ("genomics", "media", "acme")),
+    Step(110, 12, ("genomics",)),
+    Step(100, 1, ("genomics", "acme")),
+    Step(110, 12, ("genomics",)),
 )
 
 
@@ -148,8 +149,8 @@ class Scene:
         _use_a_volume(ada, alice)
 
     def swift(self, project: str, proxy: str = "proxy") -> SwiftHttp:
-        """Swift as :data:`MEMBER` sees it in the account of ``project``."""
-        token = KeystoneHttp(self.layout.keystone_url).login(MEMBER, seed.PEOPLE[MEMBER][0], project)
+        """Swift as a member of ``project`` sees it."""
+        token = KeystoneHttp(self.layout.keystone_url).login(*_LOADER, project)
         return swift_client(self.layout.url(proxy), token)
 
     @contextlib.contextmanager
@@ -176,16 +177,16 @@ class Scene:
 
     @contextlib.contextmanager
     def _uploading(self, rate: float) -> Iterator[None]:
-        body = log_corpus(_LOG_BYTES)
+        body, clients = log_corpus(_LOG_BYTES), math.ceil(rate / _UPLOADS)
         with contextlib.ExitStack() as stack:
-            for _ in range(_UPLOADERS):
+            for _ in range(clients):
                 swift = self.swift("acme")
 
                 def upload(swift: SwiftHttp = swift) -> SwiftResponse:
                     path = f"logs/access-{next(self._numbers):04}.log"
                     return swift.request("PUT", path, body, content_type="text/plain")
 
-                stack.enter_context(Steadily(swift, rate / _UPLOADERS, upload))
+                stack.enter_context(Steadily(swift, rate / clients, upload))
                 threading.Event().wait(1 / rate)  # so that they do not upload all at once
             yield
 
@@ -198,10 +199,11 @@ class Scene:
         keystone = KeystoneHttp(self.layout.keystone_url)
         keystone.token = keystone.login(seed.ADMIN, seed.password(self.layout, seed.ADMIN), seed.ADMIN).id
         (role,) = keystone.call("GET", "/roles?name=member")["roles"]
-        (user,) = keystone.call("GET", f"/users?name={MEMBER}")["users"]
+        name, password = _LOADER
+        user = keystone.ensure("user", {"name": name, "password": password, "domain_id": DOMAIN})
         for name in PROJECTS:
             project = keystone.ensure("project", {"name": name, "domain_id": DOMAIN})
-            keystone.call("PUT", f"/projects/{project}/users/{user['id']}/roles/{role['id']}")
+            keystone.call("PUT", f"/projects/{project}/users/{user}/roles/{role['id']}")
 
 
 def _use_a_volume(ada: Client, alice: Client) -> None:

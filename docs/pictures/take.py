@@ -34,6 +34,9 @@ _KEY: Final = 20
 ADMINISTRATOR: Final = "ada"
 _EDITOR: Final = "/sluice/policies/create/"
 _PLOTTED: Final = ".sluice-plot canvas"
+#: Whether each plot of a page is drawn, or says that it has nothing to draw.
+_DRAWN: Final = """() => [...document.querySelectorAll(".sluice-plot")].every(
+    one => one.querySelector("canvas") || !one.querySelector("[data-plot-message]").hidden)"""
 #: Ten minutes, a point for each ten seconds.
 _RANGE: Final = "last=600&step=10"
 
@@ -134,6 +137,7 @@ def take(tab: Dashboard, name: str, picture: Picture) -> None:
     """Take one, cut it, and write it to :data:`FOLDER`."""
     picture.page(tab)
     tab.page.wait_for_load_state("networkidle")
+    tab.page.wait_for_function(_DRAWN)
     tab.page.evaluate("document.fonts.ready.then(() => scrollTo(0, 0))")
     boxes = [one.bounding_box() for one in tab.page.locator(picture.last).all()]
     bottom = max(one["y"] + one["height"] for one in boxes if one)
