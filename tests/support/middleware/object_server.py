@@ -39,7 +39,7 @@ diskfile_module = egg:{module}#erasure_coding.fs
 
 
 @contextmanager
-def swift_conf(folder: Path, module: str = "sluice") -> Iterator[None]:
+def swift_conf(folder: Path, module: str = "openstack-sluice") -> Iterator[None]:
     """Storage policies 0 (replicated) and 1 (2+1) with the disk files of ``module``, then those from before."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "swift.conf").write_text(_SWIFT_CONF.format(module=module))
