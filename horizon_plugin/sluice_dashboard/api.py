@@ -1,8 +1,8 @@
-"""What the panels know of Sluice comes through here: a REST client with the identity of whoever is logged in.
+"""The panels' only module that calls Sluice: a REST client with the identity of the logged-in user.
 
 The token is Keystone's, which Horizon keeps in the session; the address is that of service type ``sluice`` in the
-catalogue.  Neither is logged.  Everything that goes wrong is a :class:`sluice_client.ClientError`, of which
-:func:`failure_of` makes what a page shows.
+catalogue.  Neither is logged.  Every failure is a :class:`sluice_client.ClientError`; :func:`failure_of` converts it
+for a page.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ SERVICE: Final = "sluice"
 _QUOTED: Final = re.compile(r"`([^`]*)`")
 #: Seconds that the API has for an answer; ``SLUICE_TIMEOUT`` in Horizon's settings.
 TIMEOUT: Final = 5.0
-#: The same for what Horizon wants to know before it shows a page, also of other services.
+#: The same for calls before a page is shown, also to other services.
 _SHORT_TIMEOUT: Final = 2.0
-#: Who waits for a page waits for no `Retry-After`.
+#: A user waits for the page, so `Retry-After` is not waited for.
 _RETRIES: Final = Retries(tries=2, longest=0.2)
-#: Seconds for which permissions are believed, and for which an API that was away is not asked for them again.
+#: Seconds for which permissions are cached, and for which an unreachable API is not called for them again.
 _BELIEVED: Final = 30
 _AWAY_FOR: Final = 10
 
-#: What a page does about a failure.
+#: Kinds of failures, by the reaction of a page.
 AWAY: Final = "away"
 REFUSED: Final = "refused"
 CONFLICT: Final = "conflict"
@@ -47,7 +47,7 @@ LOGIN: Final = "login"
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why the API did not do what was asked: ``kind`` is :data:`AWAY`, :data:`REFUSED`, :data:`CONFLICT` …
+    """Why a call of the API failed: ``kind`` is :data:`AWAY`, :data:`REFUSED`, :data:`CONFLICT` …
 
     ``problems`` are the errors in a policy's text as the API answers them (``message``, ``line``, ``column``,
     ``end_column``, ``near_miss``); ``status`` is the one that a page of ours answers with.
@@ -60,12 +60,12 @@ class Failure:
 
     @property
     def quoted(self) -> list[str]:
-        """What the message has in backticks: what was typed, or names of fields."""
+        """The texts in backticks of the message: typed text, or names of fields."""
         return _QUOTED.findall(self.message)
 
     @property
     def title(self) -> str:
-        """The same in two words."""
+        """The message in two words."""
         titles: dict[str, str] = {
             AWAY: gettext("Sluice does not answer"),
             CONFLICT: gettext("This was changed meanwhile"),
@@ -76,7 +76,7 @@ class Failure:
 
 
 def client(request: HttpRequest, timeout: float = 0.0) -> Client:
-    """A client of the API as the user of ``request``; for this request only.
+    """Return a client of the API as the user of ``request``; for this request only.
 
     :param timeout: seconds for connecting, and for each answer; by default ``SLUICE_TIMEOUT``
     :raises Unreachable: when the catalogue names no API
@@ -97,7 +97,7 @@ def is_there(request: HttpRequest) -> bool:
 
 
 def failure_of(error: ClientError) -> Failure:
-    """What a page shows of ``error``."""
+    """Convert ``error`` for a page."""
     if not isinstance(error, ApiError):
         return Failure(AWAY, str(error), 503)
     if error.status == 401:
@@ -113,27 +113,27 @@ def failure_of(error: ClientError) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What the API would not refuse; ``operations`` is empty while that is not ``known``."""
+    """The operations that the API permits; ``operations`` is empty while they are not ``known``."""
 
     operations: Mapping[str, bool] = field(default_factory=dict)
     known: bool = False
 
     def allow(self, operation: str) -> bool:
-        """Whether ``operation``, as ``policies:create``, is allowed; everything is, while nothing is known."""
+        """Whether ``operation``, as ``policies:create``, is allowed; True while permissions are not known."""
         return self.operations.get(operation, False) if self.known else True
 
     def allow_any(self, operations: Iterable[str]) -> bool:
-        """Whether one of ``operations`` is."""
+        """Whether at least one of ``operations`` is allowed."""
         return any(self.allow(operation) for operation in operations)
 
 
 def permissions(request: HttpRequest, target: str = "", **about: str) -> Permissions:
-    """What the user may do, by the rules of the API.
+    """Return the user's permissions, by the rules of the API.
 
-    They are asked for once per request and target, and those without a target twice a minute.  An API that is away
-    forbids nothing here: it refuses what is not allowed when it is back.
+    The API is called once per request and target, and without a target twice a minute.  While it is unreachable, this
+    returns all as allowed: the API itself refuses operations when it is back.
 
-    :param target: a path, or what follows ``FOR`` in a sentence; empty for what needs none
+    :param target: a path, or the text after ``FOR`` in a sentence; empty for operations without a target
     :param about: ``policy``, an id, in place of a target; the ``filter`` that is set; the ``stereotype``
     """
     known: dict[object, Permissions] = request.__dict__.setdefault("_sluice_permissions", {})
@@ -144,13 +144,13 @@ def permissions(request: HttpRequest, target: str = "", **about: str) -> Permiss
     key = (target, *sorted(about.items()))
     if key not in known:
         found = _ask(request, target, **about)
-        # what is about no target is not in the answer
+        # operations without a target are missing in the answer
         known[key] = Permissions({**known[""].operations, **found.operations}, known[""].known and found.known)
     return known[key]
 
 
 def _remembered(request: HttpRequest) -> Permissions:
-    # the token itself must not be readable in a cache that others share
+    # a shared cache must not contain the token itself in readable form
     key = f"sluice-permissions-{hashlib.sha256(request.user.token.id.encode()).hexdigest()}"
     kept = cache.get(key)
     if kept is None:

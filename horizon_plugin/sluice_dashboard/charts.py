@@ -1,7 +1,7 @@
-"""Values for people: numbers with their units, plots, and the history of metrics as plots.
+"""Values as text with units, plots, and the history of metrics as plots.
 
 A plot is series of values over time, with marks and thresholds, as JSON for ``plots.js`` and as CSV.  Times are unix
-seconds.  A value of None is a gap: nothing was measured there, so nothing is drawn.
+seconds.  A value of None is a gap: no value was measured there, so no line is drawn.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from typing import Any, Final, Self
 
 from sluice_client import ApiError, Client
 
-#: Units of the API → their signs; what is missing has none.
+#: Units of the API → their symbols; a missing unit has none.
 _UNITS: Final = {"bytes_per_second": "B/s", "bytes": "B", "seconds": "s", "per_second": "/s"}
 _PREFIXES: Final = ("", "k", "M", "G", "T", "P")
 Point = tuple[float, float | None]
-#: What one can choose, in seconds; the first is shown at first.
+#: Selectable ranges in seconds; the first is the default.
 RANGES: Final = (600, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600)
 STEPS: Final = (0, 1, 10, 60, 600, 3600)
 #: Points that a plot shows at most.
 _POINTS: Final = 600
-#: Column of a point of history that is its mean.
+#: Column of a history point that holds its mean.
 MEAN: Final = 1
 
 
 def rate(value: float | None) -> str:
-    """Bytes per second, as ``12.3 MB/s``; a dash where nothing is known."""
+    """Bytes per second, as ``12.3 MB/s``; a dash for an unknown value."""
     return "–" if value is None else f"{_scaled(value)}B/s"
 
 
 def size(value: float | None) -> str:
-    """Bytes, as ``12.3 GB``; a dash where nothing is known."""
+    """Bytes, as ``12.3 GB``; a dash for an unknown value."""
     return "–" if value is None else f"{_scaled(value)}B"
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A value in a unit of the API, as ``12.3 MB/s`` for ``bytes_per_second``; a dash where nothing is known."""
+    """A value in a unit of the API, as ``12.3 MB/s`` for ``bytes_per_second``; a dash for an unknown value."""
     if value is None:
         return "–"
     return f"{_scaled(value)}{_UNITS.get(unit, '')}".rstrip()
@@ -56,7 +56,7 @@ def _scaled(value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """From when to when (unix seconds), and the seconds from point to point."""
+    """First and last time (unix seconds), and the seconds between points."""
 
     begin: float
     end: float
@@ -64,9 +64,10 @@ class TimeRange:
 
     @classmethod
     def read(cls, query: Mapping[str, Any], now: float | None = None) -> Self:
-        """What the URL asks for: ``last`` seconds until now, or ``from`` and ``to``; ``step`` 0 is as fine as fits.
+        """Read the range from the URL: ``last`` seconds until now, or ``from`` and ``to``; ``step`` 0 is the finest
+        that fits.
 
-        Whatever is no number there counts as not said.
+        Values that are no numbers are ignored.
         """
         now = time.time() if now is None else now
         end = _number(query.get("to")) or now
@@ -97,7 +98,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened ``at`` a time."""
+    """An event ``at`` a time."""
 
     at: float
     text: str
@@ -113,7 +114,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """What is drawn in one picture; with ``stacked`` the series lie on top of each other."""
+    """The content of one plot; with ``stacked`` the series are stacked."""
 
     series: Sequence[Series]
     marks: Sequence[Mark] = ()
@@ -123,7 +124,7 @@ class Plot:
     end: float = field(default=0.0)
 
     def to_data(self) -> dict[str, Any]:
-        """The JSON of it."""
+        """The plot as JSON."""
         return asdict(self)
 
     def to_csv(self) -> str:
@@ -140,15 +141,15 @@ class Plot:
 
 
 def safe_cell(text: str) -> str:
-    """``text`` so that a spreadsheet does not take it for a formula: tenants choose names."""
+    """Escape ``text`` so that a spreadsheet does not take it for a formula: tenants choose names."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def fetch_history(client: Client, metric: str, target: str, wanted: TimeRange) -> list[list[Any]]:
-    """The points of a metric; none where no history of it is kept, or it is nothing that one may see.
+    """Return the points of a metric; empty where the API keeps no history of it or does not show it to the user.
 
     :param target: an account, account/container, account/volume id, node or pool; empty: the cluster
-    :raises ClientError: when the API is away
+    :raises ClientError: if the API is unreachable
     """
     query = {"from": f"{wanted.begin:.0f}", "to": f"{wanted.end:.0f}", "step": wanted.step}
     try:

@@ -1,4 +1,4 @@
-"""What words of the API are called on pages: those of policies, of bandwidth, and of metrics and nodes."""
+"""Names on pages for words of the API: of policies, of bandwidth, and of metrics and nodes."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ POLICY_STATES: Final[Mapping[str, Any]] = {
     "failed": _("failed"),
     "disabled": _("disabled"),
 }
-#: What an actor did → its name.
+#: Action of an actor → its name.
 FIRINGS: Final[Mapping[str, Any]] = {
     "set": _("set"),
     "changed": _("changed"),
     "taken_back": _("taken back"),
 }
-#: What an explanation is about → its name; actions are numbered.
+#: Subject of an explanation → its name; actions are numbered.
 ABOUT: Final[Mapping[str, Any]] = {
     "target": _("Applies to"),
     "kind": _("Kind"),
     "fires": _("When"),
     "order": _("Order"),
 }
-#: Why an action does not hold beside another one → the same in words.
+#: Reason why an action has no effect beside another one → the same in words.
 REASONS: Final[Mapping[str, Any]] = {
     "newer": _("the newer of two policies for the same target wins"),
     "deleted": _("a DELETE names it"),
     "narrower": _("the policy about the narrower target wins"),
 }
-#: What becomes of a policy when a change is undone.
+#: Effect of an undo on a policy.
 HOWS: Final[Mapping[str, Any]] = {
     "create": _("comes back"),
     "replace": _("becomes what it was before"),
@@ -57,17 +57,17 @@ OBJECTIVES: Final[Mapping[str, Any]] = {
     "max_get_bw": _("Downloads, at most (max_get_bw)"),
     "max_put_bw": _("Uploads, at most (max_put_bw)"),
 }
-#: Objective that is a floor → the method that it is about.
+#: Objective that is a floor → its method.
 FLOORS: Final[Mapping[str, str]] = {"get_bw": "GET", "put_bw": "PUT"}
 #: Side of a node → its name.
 SIDES: Final[Mapping[str, Any]] = {"proxy": _("proxy"), "storage_node": _("storage node")}
-#: How a capacity is known → the same in words.
+#: Source of a capacity → the same in words.
 SOURCES: Final[Mapping[str, Any]] = {
     "configured": _("configured"),
     "estimated": _("estimated"),
     "unknown": _("not known"),
 }
-#: What is drawn of a tenant: part of a metric's name → its name.
+#: Part of a metric's name → the name of the line in a tenant's plot.
 QUANTITIES: Final[Mapping[str, Any]] = {
     "MEASURED": _("measured"),
     "SHARE": _("share"),
@@ -115,14 +115,14 @@ def name_of(names: Mapping[str, Any], word: str) -> str:
 
 
 def owner_name(row: Mapping[str, Any]) -> str:
-    """Whose a flow or objective is: the tenant's name, where the API knows one, and the container."""
+    """The owner of a flow or objective: the tenant's name, if the API has one, and the container."""
     return "/".join(filter(None, (row["label"] or row["account"], row.get("container"))))
 
 
 def metric_choices(metrics: Iterable[Mapping[str, Any]], levels: frozenset[str]) -> list[tuple[str, str]]:
-    """Name and title of the metrics that exist at one of ``levels``; first those that have a name here.
+    """Name and title of the metrics at one of ``levels``; metrics with a name in this module come first.
 
-    :param metrics: as the API's registry has them
+    :param metrics: as in the API's registry
     """
     known = {**NODE_METRICS, **LOADS}
     names = [one["name"] for one in metrics if levels & set(one["granularities"])]
@@ -131,5 +131,5 @@ def metric_choices(metrics: Iterable[Mapping[str, Any]], levels: frozenset[str])
 
 
 def metric_title(name: str) -> str:
-    """What a metric is called; one of others has its own name."""
+    """The title of a metric; a registered metric has its own name."""
     return str(NODE_METRICS.get(name) or LOADS.get(name, name))

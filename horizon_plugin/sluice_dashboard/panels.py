@@ -1,7 +1,7 @@
-"""The base of our dashboards and panels.
+"""The base of Sluice's dashboards and panels.
 
 ``content/sluice/dashboard.py`` and ``content/sluice_project/dashboard.py`` list the panels of each dashboard and
-register them.  Horizon looks for a package with ``panel.py`` beside each dashboard, too, and goes on where there is
+register them.  Horizon also looks for a package with ``panel.py`` beside each dashboard, and ignores that there is
 none.  A panel's ``urls`` names the module with its ``urlpatterns``.
 """
 
@@ -18,7 +18,7 @@ from sluice_dashboard import api
 
 
 class StorageGroup(horizon.PanelGroup):
-    """All panels, in the order of the menu; those that a dashboard does not register are left out."""
+    """All panels, in the order of the menu; panels that a dashboard does not register are omitted."""
 
     slug = "storage"
     name = _("Storage")
@@ -26,7 +26,7 @@ class StorageGroup(horizon.PanelGroup):
 
 
 class StorageDashboard(horizon.Dashboard):
-    """A dashboard for whoever has the service in the catalogue."""
+    """A dashboard for users with the service in the catalogue."""
 
     panels = (StorageGroup,)
     default_panel = "overview"
@@ -34,12 +34,12 @@ class StorageDashboard(horizon.Dashboard):
 
 
 class ProjectPanel(horizon.Panel):
-    """A panel that is shown to whoever may do one of its ``operations``, as ``policies:list``; empty: to all."""
+    """A panel for users who may call one of its ``operations``, as ``policies:list``; empty: for all users."""
 
     operations: ClassVar[tuple[str, ...]] = ()
 
     def allowed(self, context: Any) -> bool:
-        """Asked for the menu, and before each view of the panel."""
+        """Called for the menu, and before each view of the panel."""
         request = context["request"]
         if not super().allowed(context) or not api.is_there(request):
             return False
@@ -49,12 +49,12 @@ class ProjectPanel(horizon.Panel):
         return self.allowed_unless_known(context)
 
     def allowed_unless_known(self, context: Any) -> bool:
-        """The same while the API does not say what is allowed."""
+        """The same while the API does not return permissions."""
         return True
 
 
 class AdminPanel(ProjectPanel):
-    """A panel about everybody's storage."""
+    """A panel about the storage of all projects."""
 
     def allowed_unless_known(self, context: Any) -> bool:
         return bool(context["request"].user.is_superuser)
@@ -63,8 +63,8 @@ class AdminPanel(ProjectPanel):
 def patterns_of_each_dashboard(make: Callable[[], list[URLPattern]]) -> Callable[[str], list[URLPattern]]:
     """The ``__getattr__`` of a module whose ``urlpatterns`` are made anew for each dashboard.
 
-    Horizon reads them once for each panel, and puts the checks of that panel around the views of the patterns it got:
-    patterns that two panels share would ask for the permissions of both.
+    Horizon reads them once for each panel, and wraps the panel's checks around the views of the patterns:
+    patterns that two panels share would check the permissions of both.
     """
 
     def attribute(name: str) -> list[URLPattern]:

@@ -1,11 +1,11 @@
-"""The base of our pages and forms: what comes from the API, its failures, and the parts that follow by themselves.
+"""The base of Sluice's pages and forms: data and failures of the API, and sections that are refreshed.
 
 A page is rendered as a whole once.  Its *sections* are fetched again by ``live.js``, as HTML of the same template, so
 that escaping and translation stay here.  Fetching them does not extend the login session: Horizon's middleware sets
 the session's expiry at each request, and :meth:`PageView.dispatch` leaves such a session unsaved.
 
-An API that is away: the page is shown with its frame and says so (503); a section that was shown stays, and the page
-says since when it is old.
+If the API is unreachable, the page is shown with its frame and reports it (503); a section keeps its content, and the
+page says how old it is.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from sluice_dashboard import api
 from sluice_dashboard.charts import Plot, TimeRange
 from sluice_dashboard.templatetags.sluice import url_in_panel
 
-#: The parameter of a page's URL that asks for one section of it.
+#: The parameter of a page's URL that requests one section of it.
 SECTION: Final = "section"
-#: Of an answer without the API.
+#: The status of an answer without the API.
 AWAY_STATUS: Final = 503
 _SECTION_TEMPLATE: Final = "sluice_dashboard/_section.html"
 _FAILURE_TEMPLATE: Final = "sluice_dashboard/_failure.html"
@@ -59,10 +59,10 @@ class Section:
 
 
 class UnsavedSession(View):
-    """A view that browsers ask by themselves, which must not keep anybody logged in."""
+    """A view that browsers call automatically, which must not extend the login session."""
 
     def is_background_poll(self) -> bool:
-        """Whether no person asked."""
+        """Whether the browser, not the user, made the request."""
         return True
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -75,20 +75,20 @@ class UnsavedSession(View):
 
 
 class PageView(UnsavedSession, views.HorizonTemplateView):
-    """A page; a subclass says ``page_title``, ``template_name``, ``sections`` and overrides :meth:`fetch`.
+    """A page; a subclass sets ``page_title``, ``template_name``, ``sections`` and overrides :meth:`fetch`.
 
     The template extends ``sluice_dashboard/page.html`` and shows ``{{ sections.<name> }}``.
     """
 
     template_name = "sluice_dashboard/page.html"
     sections: ClassVar[Mapping[str, Section]] = {}
-    #: What ``{% permitted %}`` is asked about; empty: what needs no target.
+    #: The target for ``{% permitted %}``; empty for operations without a target.
     target = ""
 
     def fetch(self, client: Client) -> Mapping[str, Any]:
-        """The context of what does not follow by itself.
+        """Return the context of the parts that are not refreshed.
 
-        :raises ClientError: which the page then shows in the place of its content
+        :raises ClientError: which the page then shows in place of its content
         """
         return {}
 
@@ -115,14 +115,14 @@ class PageView(UnsavedSession, views.HorizonTemplateView):
             return {**context, "failure": failure, "status": failure.status}
         shown = {}
         for name, section in self.sections.items():
-            if context["status"] != AWAY_STATUS:  # else the others would wait for it in vain, one after the other
+            if context["status"] != AWAY_STATUS:  # otherwise the others would wait for it in vain
                 content, context["status"] = self._content(client, section, context["status"])
             given = {"name": name, "seconds": section.seconds, "content": content}
             shown[name] = render_to_string(_SECTION_TEMPLATE, given, request=self.request)
         return {**context, "sections": shown}
 
     def _content(self, client: Client, section: Section, status: int = 200) -> tuple[SafeString, int]:
-        """The HTML of a section, and the status of the answer that it is in."""
+        """Return the HTML of a section, and the status of the answer."""
         try:
             context = {"target": self.target, **section.fetch(client, self.request, **self.kwargs)}
         except ClientError as error:
@@ -142,10 +142,10 @@ class PageView(UnsavedSession, views.HorizonTemplateView):
 
 
 class PlotView(UnsavedSession):
-    """The JSON that ``plots.js`` draws, or with ``?format=csv`` the same as a file."""
+    """The JSON for ``plots.js``, or with ``?format=csv`` the same data as a file."""
 
     def plot(self, client: Client, wanted: TimeRange) -> Plot:
-        """What is drawn; the parameters of the URL are in ``self.kwargs``."""
+        """Return the plot; the parameters of the URL are in ``self.kwargs``."""
         raise NotImplementedError
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -162,17 +162,17 @@ class PlotView(UnsavedSession):
 
 
 class ScriptView(View):
-    """What a script of ours asks by POST while somebody types, so that it may well extend the login session."""
+    """A view that Sluice's scripts call by POST during typing, so it may extend the login session."""
 
     def answer(self, client: Client, asked: Mapping[str, str]) -> HttpResponseBase:
-        """The answer to the form ``asked``.
+        """Return the answer to the form ``asked``.
 
         :raises ClientError: see :meth:`failed`
         """
         raise NotImplementedError
 
     def failed(self, failure: api.Failure) -> HttpResponseBase:
-        """The answer where the API does not answer, or refuses."""
+        """Return the answer if the API is unreachable, or refuses."""
         raise NotImplementedError
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -184,12 +184,12 @@ class ScriptView(View):
 
 
 def next_query(marker: str | None, **kept: str) -> str:
-    """The query of the following page, with what is ``kept`` of this one's; empty for no such page."""
+    """The query of the following page, with the ``kept`` parameters of this one; empty if there is none."""
     return urlencode({**kept, "marker": marker}) if marker else ""
 
 
 def next_query_like(query: QueryDict, marker: str | None) -> str:
-    """The same with all that ``query`` of this page says."""
+    """The same with all parameters of this page's ``query``."""
     following = query.copy()
     following.pop(SECTION, None)
     following["marker"] = marker or ""
@@ -197,9 +197,9 @@ def next_query_like(query: QueryDict, marker: str | None) -> str:
 
 
 def shown_failure(error: ClientError) -> api.Failure:
-    """What a page shows of ``error``.
+    """Return the failure that a page shows for ``error``.
 
-    :raises NotAuthenticated: when logging in again is what helps
+    :raises NotAuthenticated: if the user has to log in again
     """
     failure = api.failure_of(error)
     if failure.kind == api.LOGIN:
@@ -207,36 +207,36 @@ def shown_failure(error: ClientError) -> api.Failure:
     return failure
 
 
-# Forms that change something, and the question before what cannot be undone.
+# Forms that change something, and confirmations of irreversible actions.
 #
-# Each is a page of its own with a token against cross-site requests; what the API refuses is shown beside the fields,
-# with all that was typed.
+# Each is a page of its own with a token against cross-site requests; a refusal of the API is shown beside the fields,
+# which keep their input.
 
 
 class ActionView(views.HorizonFormView):
-    """A form that does something; a subclass says ``form_class``, ``page_title``, ``next_page``, and :meth:`act`."""
+    """A form that performs an action; subclasses set ``form_class``, ``page_title``, ``next_page``, and :meth:`act`."""
 
     template_name = "sluice_dashboard/form.html"
     submit_label = _("Save")
-    #: The page of the panel where one goes afterwards, and those parameters of this URL that it needs.
+    #: The page of the panel after the action, and the parameters of this URL that it needs.
     next_page: ClassVar[tuple[str, ...]] = ("index",)
-    #: The same of where one goes without doing it; empty: where one goes afterwards.
+    #: The same for leaving without the action; empty: the page after the action.
     cancel_page: ClassVar[tuple[str, ...]] = ()
-    #: What is said afterwards; empty for nothing.
+    #: The message after the action; empty for none.
     done: Any = ""
     target = ""
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str | None:
-        """Do it; what is said about it afterwards, None for what ``done`` says.
+        """Perform the action; return the message for the user, None for ``done``.
 
         :raises ClientError: which the form then shows
         """
         raise NotImplementedError
 
     def field_of(self, failure: api.Failure, form: forms.Form) -> str | None:
-        """The field that ``failure`` is about; None for no field.
+        """Return the field that ``failure`` is about; None for no field.
 
-        It is the first one whose name, or what was typed in it (a line of that), the message has in backticks.
+        It is the first field whose name or typed text (or a line of it) is in backticks in the message.
         """
         words = failure.quoted
         named = next((word for word in words if word in form.fields), None)
@@ -244,7 +244,7 @@ class ActionView(views.HorizonFormView):
         return named or next((name for name, line in typed if line in words), None)
 
     def add_failure(self, form: forms.Form, failure: api.Failure) -> None:
-        """Say in ``form`` why it was not done."""
+        """Add the reason of the failure to ``form``."""
         form.add_error(self.field_of(failure, form), failure.message)
 
     def get_success_url(self) -> str:
@@ -254,7 +254,7 @@ class ActionView(views.HorizonFormView):
         return url_in_panel(self.request, page, *(self.kwargs[name] for name in parameters))
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Show what keeps the form from being shown in its place."""
+        """Show an error that prevents the form in its place."""
         try:
             return super().dispatch(request, *args, **kwargs)
         except ClientError as error:
@@ -264,7 +264,7 @@ class ActionView(views.HorizonFormView):
             return render(request, "sluice_dashboard/page.html", context, status=failure.status)
 
     def form_valid(self, form: forms.Form) -> HttpResponseBase:
-        """Called with what was typed, when it is what the fields expect."""
+        """Called with valid input."""
         try:
             done = self.act(api.client(self.request), form.cleaned_data) or self.done
         except ClientError as error:
@@ -284,14 +284,14 @@ class ActionView(views.HorizonFormView):
 
 
 class ConfirmView(ActionView):
-    """The question before a deletion; a subclass says ``page_title`` and overrides :meth:`question` and :meth:`act`."""
+    """The question before a deletion; a subclass sets ``page_title`` and overrides :meth:`question` and :meth:`act`."""
 
     template_name = "sluice_dashboard/confirm.html"
     form_class = forms.Form
     submit_label = _("Delete")
 
     def question(self) -> str:
-        """What is asked: names what is lost."""
+        """Return the question, which names the loss."""
         raise NotImplementedError
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

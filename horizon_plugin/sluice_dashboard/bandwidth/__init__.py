@@ -1,1 +1,1 @@
-"""The panel *Bandwidth*, which both dashboards have: what tenants are promised, get and move, and where."""
+"""The panel *Bandwidth* of both dashboards: objectives, shares and measured rates of tenants, by node."""

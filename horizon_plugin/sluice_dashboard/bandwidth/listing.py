@@ -1,4 +1,4 @@
-"""What tenants are promised, get and move: floors that are not met, flows, objectives, and one tenant alone."""
+"""Objectives, shares and rates of tenants: floors that are not met, flows, objectives, and the page of one tenant."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from sluice_dashboard.names import FLOORS, METHODS, MOVES, OBJECTIVES, QUANTITIE
 from sluice_dashboard.views import PageView, PlotView, Section, next_query
 
 Row = Mapping[str, Any]
-#: Flows on a page; floors that are not met that are named; objectives that are read.
+#: Flows on a page; named floors that are not met; objectives that are read.
 PAGE: Final = 50
 _NAMED: Final = 20
 _READ: Final = 1000
-#: What tenants do; replication is nobody's.
+#: Methods of tenants; replication has no tenant.
 OWN_METHODS: Final = ("GET", "PUT")
-#: Flows that are shown: a tenant has one for each of its containers that has objectives.
+#: Flows in the plots: a tenant has one for each of its containers with objectives.
 _SHOWN: Final = 100
 _UNIT: Final = "bytes_per_second"
 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """A floor that is not met: ``path`` and ``name`` of whose it is, bytes per second that are missing, a sentence."""
+    """A floor that is not met: ``path`` and ``name`` of its owner, the missing bytes per second, a sentence."""
 
     path: str
     name: str
@@ -40,10 +40,10 @@ class Shortfall:
 
 
 def shortfalls(flows: Iterable[Row], objectives: Iterable[Row]) -> list[Shortfall]:
-    """A line for each floor that is not met, the largest first.
+    """A line for each floor that is not met, the largest shortfall first.
 
     :param flows: of ``GET /bw/flows``
-    :param objectives: of ``GET /bw/slo``; those that no flow speaks of promise something to who moves nothing now
+    :param objectives: of ``GET /bw/slo``; an objective without a flow belongs to a tenant that moves no bytes now
     """
     short = [one for one in flows if one["short"] > 0]
     found = [_of_flow(one) for one in short]
@@ -95,7 +95,7 @@ def objectives_of(client: Client, account: str = "") -> list[Row]:
 
 
 def flow_row(flow: Row) -> dict[str, Any]:
-    """What a line of the table shows of a flow."""
+    """A flow as a line of the table."""
     return {
         **flow,
         "path": "/".join(filter(None, (flow["account"], flow["container"]))),
@@ -105,7 +105,7 @@ def flow_row(flow: Row) -> dict[str, Any]:
 
 
 def objective_row(objective: Row) -> dict[str, Any]:
-    """What a line of the table shows of an objective; ``query`` fills the form that changes it."""
+    """An objective as a line of the table; ``query`` fills the form that changes it."""
     known = {"account": objective["account"], "name": objective["name"], "storage_policy": objective["storage_policy"]}
     return {
         **objective,
@@ -116,7 +116,7 @@ def objective_row(objective: Row) -> dict[str, Any]:
 
 
 def fetch_missing(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """Which floors are not met; whether that is known at all; and who allocates in the place of Sluice."""
+    """Return the floors that are not met, whether they are known, and the controllers that allocate."""
     flows = client.collection("/bw/flows", "flows")
     short = list(islice(flows.list(short=True, limit=_NAMED), _NAMED))
     objectives = objectives_of(client)
@@ -129,7 +129,7 @@ def fetch_missing(client: Client, request: HttpRequest) -> Mapping[str, Any]:
 
 
 def fetch_flows(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """One page of what tenants and containers are promised, get and move."""
+    """Return one page of the objectives, shares and rates of tenants and containers."""
     page = client.get("/bw/flows", limit=PAGE, marker=request.GET.get("marker", ""))
     return {
         "rows": [flow_row(one) for one in page["flows"]],
@@ -141,7 +141,7 @@ def fetch_flows(client: Client, request: HttpRequest) -> Mapping[str, Any]:
 
 
 def fetch_objectives(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """The service level objectives."""
+    """Return the service level objectives."""
     found = [objective_row(one) for one in objectives_of(client)]
     return {"objectives": found, "most": _READ if len(found) == _READ else 0}
 
@@ -159,7 +159,7 @@ class IndexView(PageView):
 
 
 def fetch_now(client: Client, request: HttpRequest, tenant: str) -> Mapping[str, Any]:
-    """Its flows and those of its containers, and its objectives."""
+    """Return its flows, those of its containers, and its objectives."""
     account, _slash, container = tenant.partition("/")
     flows = client.collection("/bw/flows", "flows")
     flow_rows = list(islice(flows.list(account=account, container=container, limit=_SHOWN), _SHOWN))
@@ -188,10 +188,10 @@ class TenantView(PageView):
 
 
 class TenantPlotView(PlotView):
-    """What is measured over time beside share, floor and ceiling."""
+    """The measured rate over time beside share, floor and ceiling."""
 
     def plot(self, client: Client, wanted: TimeRange) -> Plot:
-        """Of what it has: a tenant without a ceiling has no line of it."""
+        """Omit lines that the tenant does not have, such as a ceiling."""
         method, tenant = self.kwargs["method"], self.kwargs["tenant"]
         lines = [
             mean_series(client, f"{method}_BW_{quantity}", tenant, wanted, str(name), _UNIT)

@@ -1,4 +1,4 @@
-"""Nodes and devices: what they can carry, and who moves how much of it, as series that lie on top of each other."""
+"""Nodes and devices: their capacity and the traffic of each tenant or device, as stacked series."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from sluice_dashboard.names import METHODS, SIDES, SOURCES, name_of
 from sluice_dashboard.templatetags.sluice import url_in_panel
 from sluice_dashboard.views import PageView, PlotView, Section
 
-#: Parts that have a colour of their own.
+#: Parts with a colour of their own.
 LARGEST: Final = 7
-#: Parts among which they are chosen.
+#: Parts from which these are chosen.
 _READ: Final = 500
 _UNIT: Final = "bytes_per_second"
 #: Rows that are shown.
 _SHOWN: Final = 500
 STORAGE: Final = "storage_node"
-#: Sides and methods of a node that says nothing now.
+#: Sides and methods of a node that reports no numbers now.
 _PLACES: Final = (("proxy", "GET"), ("proxy", "PUT"), (STORAGE, "GET"), (STORAGE, "PUT"), (STORAGE, "REPLICATION"))
 #: Proxies do not replicate.
 _NOWHERE: Final = ("proxy", "REPLICATION")
@@ -36,10 +36,10 @@ Row = Mapping[str, Any]
 class Stack:
     """A whole and its parts.
 
-    :param whole: the metric of the whole, which is at ``target``
-    :param metric: that of the parts, which are kept at this ``level`` below ``place``
-    :param now: name of a part → what it moves now
-    :param labels: name of a part → what it is called, where it is called otherwise
+    :param whole: the metric of the whole, at ``target``
+    :param metric: the metric of the parts, stored at this ``level`` below ``place``
+    :param now: name of a part → its rate now
+    :param labels: name of a part → its label, where that differs
     """
 
     whole: str
@@ -52,7 +52,7 @@ class Stack:
 
 
 def stacked_series(client: Client, stack: Stack, wanted: TimeRange) -> list[Series]:
-    """The parts that move most now, each over time, and the rest of the whole as one more."""
+    """The parts with the highest rates now, each over time, and the rest of the whole as one more series."""
     names = part_names(client, stack)
     chosen = largest(names, stack.now)
     parts = [
@@ -70,7 +70,7 @@ def stacked_series(client: Client, stack: Stack, wanted: TimeRange) -> list[Seri
 
 
 def part_names(client: Client, stack: Stack) -> set[str]:
-    """The parts of which a history is kept, and those that move something now: a Prometheus may keep theirs."""
+    """The parts with a history, and those with traffic now: Prometheus may hold a history of those."""
     prefix = f"{stack.metric} {stack.level} {stack.place}/"
     kept: Iterable[Mapping[str, Any]] = client.collection("/metrics/history", "series").list(
         metric=stack.metric, prefix=prefix, limit=_READ
@@ -81,12 +81,12 @@ def part_names(client: Client, stack: Stack) -> set[str]:
 
 
 def largest(names: Iterable[str], now: Mapping[str, float]) -> list[str]:
-    """Those of ``names`` that move most, the largest first."""
+    """The ones of ``names`` with the highest rates, the largest first."""
     return sorted(names, key=lambda name: (-now.get(name, 0.0), name))[:LARGEST]
 
 
 def rest_of(whole: Sequence[Point], parts: Iterable[Sequence[Point]]) -> list[Point]:
-    """What is left of the whole at each time without its ``parts``; None where the whole is not known."""
+    """The whole without its ``parts`` at each time; None where the whole is not known."""
     sums: dict[float, float] = {}
     for points in parts:
         for at, value in points:
@@ -95,7 +95,7 @@ def rest_of(whole: Sequence[Point], parts: Iterable[Sequence[Point]]) -> list[Po
 
 
 def fetch_nodes(client: Client, request: HttpRequest, node: str = "") -> Mapping[str, Any]:
-    """What each side of each node can carry and carries; of one node if given."""
+    """Return capacity and traffic of each side of each node; of one node if given."""
     collection = client.collection("/bw/nodes", "nodes")
     rows = [
         {
@@ -111,7 +111,7 @@ def fetch_nodes(client: Client, request: HttpRequest, node: str = "") -> Mapping
 
 
 def fetch_devices(client: Client, request: HttpRequest, node: str = "", device: str = "") -> Mapping[str, Any]:
-    """What each device moves; of one node, or one of its devices, if given."""
+    """Return the traffic of each device; of one node, or one of its devices, if given."""
     found = client.collection("/bw/devices", "devices").list(node=node, device=device, limit=_SHOWN)
     return {"devices": [{**one, "method_name": name_of(METHODS, one["method"])} for one in islice(found, _SHOWN)]}
 
@@ -134,7 +134,7 @@ class NodeView(NodesView):
     template_name = "sluice_dashboard/bandwidth/node.html"
 
     def fetch(self, client: Client) -> Mapping[str, Any]:
-        """The sides and methods that it has."""
+        """Return the sides and methods of the node."""
         node = self.kwargs["node"]
         rows = client.get("/bw/nodes", node=node)["nodes"]
         known = [(one["side"], one["method"]) for one in rows]
@@ -160,10 +160,10 @@ class DeviceView(PageView):
 
 
 class NodePlotView(PlotView):
-    """What one side of a node moves: at a proxy by tenant, at a storage node by device."""
+    """The traffic of one side of a node: at a proxy by tenant, at a storage node by device."""
 
     def plot(self, client: Client, wanted: TimeRange) -> Plot:
-        """Stacked, with the capacity as it is now."""
+        """Stack the series, with the present capacity."""
         node, side, method = (self.kwargs[name] for name in ("node", "side", "method"))
         place = f"{node}/{side}"
         if side == STORAGE:
@@ -176,10 +176,10 @@ class NodePlotView(PlotView):
 
 
 class DevicePlotView(PlotView):
-    """What a device moves, by tenant."""
+    """The traffic of a device, by tenant."""
 
     def plot(self, client: Client, wanted: TimeRange) -> Plot:
-        """Stacked, with the capacity of all devices of its node together."""
+        """Stack the series, with the capacity of all devices of the node together."""
         node, device, method = (self.kwargs[name] for name in ("node", "device", "method"))
         place = f"{node}/{device}"
         stack = tenant_stack(client, f"DEVICE_{method}_BW_MEASURED", place, node=node, device=device, method=method)
@@ -193,7 +193,7 @@ def stacked_plot(client: Client, stack: Stack, wanted: TimeRange, thresholds: li
 
 
 def tenant_stack(client: Client, whole: str, place: str, **query: str) -> Stack:
-    """What tenants move at a ``place``, which ``query`` selects among parts; replication is everybody's."""
+    """The traffic of tenants at a ``place``, which ``query`` selects among parts; replication has no tenant."""
     now: dict[str, float] = {}
     labels = {"": str(_("everybody's"))}
     for one in islice(client.collection("/bw/parts", "parts").list(limit=_SHOWN, **query), _SHOWN):

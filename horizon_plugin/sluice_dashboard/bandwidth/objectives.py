@@ -1,4 +1,4 @@
-"""Service level objectives are set and taken back."""
+"""Forms that set and remove service level objectives."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sluice_dashboard import api
 from sluice_dashboard.names import OBJECTIVES, name_of
 from sluice_dashboard.views import ActionView, ConfirmView
 
-#: Fields of the form that the query of its URL may fill.
+#: Fields of the form that the query of the URL may fill.
 _FILLED: Final = ("account", "name", "value", "storage_policy")
 
 
 class ObjectiveForm(forms.Form):
-    """Whose, what, how much, under which storage policy."""
+    """Tenant or container, objective, rate and storage policy."""
 
     account = forms.CharField(label=_("Tenant"), help_text=_("The name of its project, or its account."))
     name = forms.ChoiceField(
@@ -33,7 +33,7 @@ class ObjectiveForm(forms.Form):
 
 
 class SetView(ActionView):
-    """Promise a tenant a rate, or bound it; the query of the URL fills the form."""
+    """Set a floor or a ceiling of a tenant; the query of the URL fills the form."""
 
     form_class = ObjectiveForm
     page_title = _("Set an objective")
@@ -43,20 +43,20 @@ class SetView(ActionView):
         return {name: self.request.GET[name] for name in _FILLED if name in self.request.GET}
 
     def field_of(self, failure: api.Failure, form: forms.Form) -> str | None:
-        """What is wrong with a rate is said by the name of the objective."""
+        """The API reports an invalid rate under the name of the objective."""
         if any(f"`{name}`" in failure.message for name in OBJECTIVES):
             return "value"
         return super().field_of(failure, form)
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
-        """Set it; what is doubtful about it is said, too."""
+        """Set it; the message includes warnings."""
         made = client.set_slo(data["account"], data["name"], data["value"], data["storage_policy"])
         doubts = [one["message"] for one in made["warnings"]]
         return "; ".join((str(_("The objective is set.")), *doubts))
 
 
 class DeleteView(ConfirmView):
-    """Take an objective back."""
+    """Remove an objective."""
 
     page_title = _("Take an objective back")
     submit_label = _("Take back")
@@ -74,7 +74,7 @@ class DeleteView(ConfirmView):
         return str(text) % words
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
-        """Take it back."""
+        """Remove it."""
         client.delete_slo(self.kwargs["account"], self.kwargs["objective"], self._storage_policy())
         return str(_("The objective is taken back."))
 

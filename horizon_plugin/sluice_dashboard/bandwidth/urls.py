@@ -10,7 +10,7 @@ from sluice_dashboard.panels import patterns_of_each_dashboard
 
 def make_urlpatterns() -> list[URLPattern]:
     """The patterns of one dashboard."""
-    # a name that the API answers always has a URL, whatever stands in it
+    # every name in an answer of the API has a URL, whatever its characters
     method, side = r"(?P<method>GET|PUT|REPLICATION)/", r"(?P<side>proxy|storage_node)/"
     node, device = r"(?P<node>[\s\S]+)/", r"(?P<device>[\s\S]+)/"
     owner = r"(?P<tenant>[\s\S]+)/"

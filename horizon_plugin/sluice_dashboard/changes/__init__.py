@@ -1,1 +1,1 @@
-"""What the panel *Changes and locality* shows: who changed what, the way back, and where data lie."""
+"""The panel *Changes and locality*: authors of changes, roll back, and the location of data."""

@@ -1,4 +1,4 @@
-"""Where an object or a volume lies, and where new containers of tenants go."""
+"""The location of an object or a volume, and the storage policy of new containers of tenants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLACEMENTS: Final = 200
 
 
 def fetch_found(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """What the URL names; a refusal of the API stands in the place of what was looked for."""
+    """Return the location of the resource in the URL; an error of the API takes its place."""
     volume = request.GET.get("volume", "").strip()
     path = [request.GET.get(name, "") for name in ("account", "container", "object")]
     asked = {"asked": volume or "/".join(path)}
@@ -34,12 +34,12 @@ def fetch_found(client: Client, request: HttpRequest) -> Mapping[str, Any]:
 
 
 def fetch_placements(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """Where new containers go."""
+    """Return the placements of new containers."""
     return {"placements": list(islice(client.collection("/placements").list(limit=_PLACEMENTS), _PLACEMENTS))}
 
 
 class LocalityView(PageView):
-    """Two questions, and what is known."""
+    """Two forms, and the known locations."""
 
     page_title = _("Where data lie")
     template_name = "sluice_dashboard/changes/locality.html"

@@ -1,4 +1,4 @@
-"""Who changed what, in words, and the way back: what it means is shown before."""
+"""Changes in words, with their authors, and the roll back with its plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sluice_client import Client, ClientError
 from sluice_dashboard import api
 from sluice_dashboard.views import ActionView, PageView, Section, next_query_like, shown_failure
 
-#: What a change names of each kind before it counts the rest.
+#: Resources of each kind that a change names before it counts the rest.
 _NAMED: Final = 3
 
 _KINDS: Final = {
@@ -40,14 +40,14 @@ _HOWS: Final = {
     "delete": _("deleted"),
 }
 _PAGE: Final = 50
-#: Differences that are shown.
+#: Differences on a page.
 _SHOWN: Final = 200
 FILTERS: Final = ("policy", "by", "since")
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """A change as it is listed; ``about`` are the things that it names."""
+    """A change as a line of the list; ``about`` are the resources that it names."""
 
     change: Mapping[str, Any]
     about: tuple[str, ...]
@@ -55,7 +55,7 @@ class ChangeRow:
 
 
 def change_row(change: Mapping[str, Any]) -> ChangeRow:
-    """``change`` as the API answers it, in words."""
+    """Convert ``change`` of the API into words."""
     about = []
     for kind, text in _KINDS.items():
         names = change[kind]
@@ -73,7 +73,7 @@ def change_row(change: Mapping[str, Any]) -> ChangeRow:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceRow:
-    """Something that is another than before; ``before`` and ``after`` are text, empty where there is nothing."""
+    """A changed resource; ``before`` and ``after`` are texts, empty where it did not exist."""
 
     what: str
     name: str
@@ -83,7 +83,7 @@ class DifferenceRow:
 
 
 def difference_row(difference: Mapping[str, Any]) -> DifferenceRow:
-    """``difference`` as the API answers it, in words."""
+    """Convert ``difference`` of the API into words."""
     what, how = difference["what"], difference["how"]
     return DifferenceRow(
         str(_WHATS.get(what, what)),
@@ -95,7 +95,7 @@ def difference_row(difference: Mapping[str, Any]) -> DifferenceRow:
 
 
 def document_text(document: Mapping[str, Any] | None) -> str:
-    """A policy's sentence, or what else stands there as JSON."""
+    """A policy's sentence, or the document as JSON."""
     if document is None:
         return ""
     if "policy" in document:
@@ -105,7 +105,7 @@ def document_text(document: Mapping[str, Any] | None) -> str:
 
 
 def fetch_changes(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """One page of changes; ``next`` is the query of the following one."""
+    """Return one page of changes; ``next`` is the query of the following one."""
     wanted = {name: request.GET.get(name, "") for name in FILTERS}
     page = client.get("/changes", **wanted, marker=request.GET.get("marker", ""), limit=_PAGE)
     return {
@@ -117,7 +117,7 @@ def fetch_changes(client: Client, request: HttpRequest) -> Mapping[str, Any]:
 
 
 class IndexView(PageView):
-    """All changes that are kept, newest first."""
+    """All stored changes, newest first."""
 
     page_title = _("Changes and locality")
     template_name = "sluice_dashboard/changes/index.html"
@@ -125,7 +125,7 @@ class IndexView(PageView):
 
 
 class ChangeView(PageView):
-    """One change, with what it replaced."""
+    """One change, with the state that it replaced."""
 
     page_title = _("Change")
     template_name = "sluice_dashboard/changes/detail.html"
@@ -143,14 +143,14 @@ class ChangeView(PageView):
 
 
 class RollBackForm(forms.Form):
-    """What the plan was made for."""
+    """The state for which the plan was made."""
 
     version = forms.IntegerField(widget=forms.HiddenInput)
     force = forms.BooleanField(widget=forms.HiddenInput, required=False)
 
 
 class RollBackView(ActionView):
-    """Back to how it was after a change: the plan, and a button that does just that, or nothing."""
+    """Roll back to the state after a change: the plan, and a button that performs exactly this plan."""
 
     form_class = RollBackForm
     page_title = _("Roll back")
@@ -159,11 +159,11 @@ class RollBackView(ActionView):
 
     @property
     def is_forced(self) -> bool:
-        """Whether stored objects may become unreadable."""
+        """Whether the roll back may make stored objects unreadable."""
         return bool((self.request.POST or self.request.GET).get("force"))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """With the plan as it is now, also after a refusal."""
+        """Add the present plan, also after a refusal."""
         context = super().get_context_data(**kwargs)
         epoch, forced = self.kwargs["epoch"], self.is_forced
         context |= {"epoch": epoch, "is_forced": forced, "plan": None}

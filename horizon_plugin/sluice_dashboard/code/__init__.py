@@ -1,1 +1,1 @@
-"""Filters, metrics and controllers: what both dashboards show of them, and what administrators do with them."""
+"""Filters, metrics and controllers: the pages of both dashboards, and the forms of administrators."""

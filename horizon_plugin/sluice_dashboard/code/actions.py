@@ -1,4 +1,4 @@
-"""What changes filters, metrics and controllers besides uploads: start, stop, roll back, delete."""
+"""Forms for filters, metrics and controllers besides uploads: start, stop, roll back, delete."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class ForcedMetricForm(forms.Form):
 
 
 class CodeActionView(CodeView, ConfirmView):
-    """A question about the code that the URL names."""
+    """A confirmation about the code in the URL."""
 
     def get_success_url(self) -> str:
         return self.kind.url("detail", self.name)
 
 
 class StartView(CodeActionView):
-    """Has a metric measured, or a controller run."""
+    """Start measuring a metric, or running a controller."""
 
     page_title = _("Start {{ name }}")
     submit_label = _("Start")
@@ -54,7 +54,7 @@ class StartView(CodeActionView):
 
 
 class StopView(CodeActionView):
-    """Has a metric measured no more, or a controller run no more."""
+    """Stop measuring a metric, or running a controller."""
 
     page_title = _("Stop {{ name }}")
     submit_label = _("Stop")
@@ -73,7 +73,7 @@ class StopView(CodeActionView):
 
 
 class RollBackView(CodeActionView):
-    """The code of an earlier revision, as a new revision."""
+    """Make a new revision with the code of an earlier one."""
 
     page_title = _("Go back to revision {{ revision }} of {{ name }}")
     submit_label = _("Go back")
@@ -96,7 +96,7 @@ class RollBackView(CodeActionView):
 
 
 class DeleteView(CodeActionView):
-    """Forgets it; the API says where ``force`` is needed."""
+    """Delete it; the API says when ``force`` is needed."""
 
     page_title = _("Delete {{ name }}")
 

@@ -19,7 +19,7 @@ _PATH: Final = "/filters/dependencies"
 
 
 def fetch_dependency(client: Client, request: HttpRequest, dependency: str) -> Mapping[str, Any]:
-    """The file, and the filters that use it."""
+    """Return the file, and the filters that use it."""
     return {"found": client.collection(_PATH).get(dependency)}
 
 
@@ -31,7 +31,7 @@ class DetailView(PageView):
     sections = {"state": Section("sluice_dashboard/code/_dependency.html", fetch_dependency, seconds=5)}
 
     def fetch(self, client: Client) -> Mapping[str, Any]:
-        """404 is the page's status."""
+        """A missing dependency is a page with status 404."""
         client.collection(_PATH).get(self.kwargs["dependency"])
         return {}
 
@@ -47,7 +47,7 @@ class NewDependencyForm(UploadForm):
 
 
 class AttachForm(forms.Form):
-    """The filters that a file is for."""
+    """The filters that use a file."""
 
     filters = forms.MultipleChoiceField(
         label=_("Filters"),
@@ -61,7 +61,7 @@ class AttachForm(forms.Form):
 
 
 class NewView(UploadView):
-    """A dependency with its data; when these are refused, nothing stays of it."""
+    """Create a dependency with its data; if the data are refused, delete it again."""
 
     page_title = _("Upload a dependency")
     form_class = NewDependencyForm
@@ -73,21 +73,21 @@ class NewView(UploadView):
         try:
             client.dependency_data.upload(data["name"], opened(data["code"]))
         except ClientError:
-            with contextlib.suppress(ClientError):  # what went wrong first is what is shown
+            with contextlib.suppress(ClientError):  # the first fault is shown
                 client.collection(_PATH).delete(data["name"])
             raise
         return str(_("%s is stored.") % data["name"])
 
 
 class _DependencyAction:
-    """What goes back to the dependency that the URL names."""
+    """A form that returns to the page of the dependency in the URL."""
 
     next_page: ClassVar[tuple[str, ...]] = ("dependency", "dependency")
     kwargs: Mapping[str, Any]
 
     @property
     def name(self) -> str:
-        """Which one it is."""
+        """The name of the dependency."""
         return str(self.kwargs["dependency"])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class _DependencyAction:
 
 
 class DataView(_DependencyAction, UploadView):
-    """Other data."""
+    """Replace the data."""
 
     page_title = _("Upload data of {{ name }}")
     form_class = UploadForm
@@ -107,7 +107,7 @@ class DataView(_DependencyAction, UploadView):
 
 
 class AttachView(_DependencyAction, ActionView):
-    """The filters that use it."""
+    """Set the filters that use it."""
 
     page_title = _("Filters that use {{ name }}")
     form_class = AttachForm
@@ -119,14 +119,14 @@ class AttachView(_DependencyAction, ActionView):
         return {**super().get_form_kwargs(), "keywords": known}
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
-        # the filters are named, so that the target, which would choose them, decides nothing
+        # the form names the filters, so the target, which would select them, has no effect
         client.deploy_dependency(self.request.user.project_name, self.name, data["filters"])
         given = {"name": self.name, "filters": ", ".join(data["filters"])}
         return str(_("%(name)s is attached to %(filters)s.") % given)
 
 
 class DetachView(_DependencyAction, ConfirmView):
-    """One filter that uses it no more."""
+    """Remove it from one filter."""
 
     page_title = _("Detach {{ name }}")
     submit_label = _("Detach")
@@ -140,7 +140,7 @@ class DetachView(_DependencyAction, ConfirmView):
 
 
 class DeleteView(_DependencyAction, ConfirmView):
-    """Forgets it."""
+    """Delete it."""
 
     page_title = _("Delete {{ name }}")
     next_page = ("dependencies",)

@@ -1,4 +1,4 @@
-"""Setting a filter for a project, container or object, seeing what is set, and taking it back.
+"""Forms that set a filter for a project, container or object, list the set filters, and remove them.
 
 The form has a field for each parameter that a filter describes; values are sent as a sentence would have them.
 """
@@ -21,19 +21,19 @@ from sluice_dashboard.charts import rate, size
 from sluice_dashboard.templatetags.sluice import url_in_panel
 from sluice_dashboard.views import ActionView, ConfirmView, PageView, Section
 
-#: Begins the names of these fields, since a parameter may be called like a field of the form.
+#: Prefix of these fields, because a parameter may have the name of a field of the form.
 PREFIX: Final = "param_"
-#: Seconds for which one waits until the nodes have it.
+#: Seconds to wait until the nodes have it.
 _WAIT: Final = 5.0
 
 
 def parameter_fields(parameters: Iterable[Mapping[str, Any]]) -> dict[str, forms.Field]:
-    """Name of the form's field → the field, in the order of the description."""
+    """Return name of the form's field → the field, in the order of the description."""
     return {PREFIX + one["name"]: _field(one) for one in parameters}
 
 
 def parameter_values(cleaned: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that were given, by name; what was left empty is the filter's to decide."""
+    """Return the given parameters by name; the filter decides about empty fields."""
     given = {name: value for name, value in cleaned.items() if name.startswith(PREFIX)}
     return {name.removeprefix(PREFIX): value for name, value in given.items() if value not in (None, "")}
 
@@ -45,7 +45,7 @@ def _field(parameter: Mapping[str, Any]) -> forms.Field:
     if choices:
         offered = [(_text(one), _shown(one)) for one in choices]
         return forms.ChoiceField(choices=[("", gettext("not said")), *offered], **given)
-    # where another parameter decides the range, the API knows it
+    # if another parameter determines the range, the API checks the value
     span = {} if parameter["range_by"] else {"min_value": parameter["minimum"], "max_value": parameter["maximum"]}
     if kind == "int":
         return forms.IntegerField(**span, **given)
@@ -55,7 +55,7 @@ def _field(parameter: Mapping[str, Any]) -> forms.Field:
 
 
 def _help(parameter: Mapping[str, Any]) -> str:
-    """What it does, what it may be, and what it is when nothing is said."""
+    """Meaning, allowed values and default of a parameter."""
     parts = [parameter["help"], _example(parameter["type"]), _range(parameter)]
     parts += [
         gettext("%(by)s=%(value)s: %(range)s")
@@ -93,7 +93,7 @@ def _span(limits: Mapping[str, Any], kind: str) -> str:
 
 
 def _value(value: Any, kind: str) -> str:
-    """A value in base units for people."""
+    """A value in base units with a readable unit."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _shown(value)
     shown: dict[str, str] = {
@@ -117,7 +117,7 @@ def _shown(value: Any) -> str:
 
 
 class DeployForm(forms.Form):
-    """Where, and with which parameters; ``described`` is the filter as ``GET /registry/filters`` shows it."""
+    """Target and parameters; ``described`` is the filter as in ``GET /registry/filters``."""
 
     target = forms.CharField(
         label=_("Project"),
@@ -136,7 +136,7 @@ class DeployForm(forms.Form):
 
 
 class DeployView(ActionView):
-    """A filter for a target."""
+    """Set a filter for a target."""
 
     page_title = _("Deploy filter {{ keyword }}")
     form_class = DeployForm
@@ -164,7 +164,7 @@ class DeployView(ActionView):
         return str(_("%(filter)s is deployed for %(target)s.") % given)
 
     def field_of(self, failure: api.Failure, form: forms.Form) -> str | None:
-        """A parameter that is named, or the target."""
+        """The parameter that the message names, otherwise the target."""
         words = failure.quoted
         named = next((PREFIX + word for word in words if PREFIX + word in form.fields), None)
         target = form.cleaned_data["target"]
@@ -179,7 +179,7 @@ class DeployView(ActionView):
 
 
 class UndeployView(ConfirmView):
-    """What deploying a filter has set, taken back."""
+    """Remove the assignments of a deployment."""
 
     page_title = _("Take back filter {{ keyword }}")
     submit_label = _("Take back")
@@ -205,7 +205,7 @@ class UndeployView(ConfirmView):
 
 
 def fetch_deployments(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """What is set for just the target of the URL, by default the user's own project."""
+    """Return the filters that are set for exactly the target of the URL, by default the user's own project."""
     target = target_of(request)
     rows = list(client.deployments(target)) if target else []
     return {
@@ -216,7 +216,7 @@ def fetch_deployments(client: Client, request: HttpRequest) -> Mapping[str, Any]
 
 
 def _may_take_back(request: HttpRequest, target: str, row: Mapping[str, Any]) -> bool:
-    """One may take back what one may set; what a policy of somebody sets goes with that policy."""
+    """A user may remove what the user may set; filters of a policy are removed with that policy."""
     if row["origin"] != f"deploy/{row['keyword']}":
         return False
     return api.permissions(request, target, filter=row["keyword"]).allow("deployments:undeploy")
@@ -235,11 +235,11 @@ class DeploymentsView(PageView):
 
 
 def target_of(request: HttpRequest) -> str:
-    """The target that the URL names; without one the project that the user is in."""
+    """Return the target in the URL; without one the user's project."""
     return str(request.GET.get("target", "").strip() or request.user.project_name or "")
 
 
 def deployments_url(request: HttpRequest, target: str) -> str:
-    """The page about ``target``."""
+    """The URL of the page of ``target``."""
     query = f"?{urlencode({'target': target})}" if target else ""
     return f"{url_in_panel(request, 'deployments')}{query}"

@@ -1,6 +1,6 @@
-"""One filter, metric or controller: what it says of itself, where it is, its revisions, and what one may do.
+"""One filter, metric or controller: description, nodes or hosts, revisions, and permitted actions.
 
-Where the code is and where not is told node by node or host by host, in one shape for all three.
+The nodes or hosts with and without the code are listed in one form for all three.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from sluice_dashboard.code.kinds import (
 )
 from sluice_dashboard.views import PageView, Section
 
-#: How the states of an instance look.
+#: States of an instance → style.
 _LEVELS: Final = {"running": "ok", "refused": "danger", "failed": "danger", "waiting": "warning", "away": "warning"}
 Fact = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """Code on a node or an actor host; ``revision`` is what it has there, 0 for none."""
+    """Code on a node or an actor host; ``revision`` is the revision there, 0 for none."""
 
     where: str
     state: str
@@ -43,12 +43,12 @@ class Instance:
 
     @property
     def level(self) -> str:
-        """How its state looks."""
+        """The style of its state."""
         return _LEVELS.get(self.state, "unknown")
 
     @property
     def state_text(self) -> str:
-        """The state for people."""
+        """The state in words."""
         texts: dict[str, str] = {
             "running": gettext("has it"),
             "refused": gettext("refuses"),
@@ -62,9 +62,9 @@ class Instance:
 
 
 def filter_instances(shown: Mapping[str, Any], nodes: Iterable[Mapping[str, Any]]) -> list[Instance]:
-    """The newest revision of a filter on each node that is to have it, by name.
+    """The state of a filter's newest revision on each node that should have it, by name.
 
-    :param nodes: as ``GET /nodes`` shows them; those that have it are known from them alone
+    :param nodes: as in ``GET /nodes``; only these show which nodes have it
     """
     rollout = shown["rollout"]
     revisions = {node["node"]: int(node["code"].get(shown["keyword"], 0)) for node in nodes}
@@ -78,26 +78,26 @@ def filter_instances(shown: Mapping[str, Any], nodes: Iterable[Mapping[str, Any]
 
 
 def metric_instances(found: Iterable[Mapping[str, Any]]) -> list[Instance]:
-    """Of ``GET /registry/metrics/{name}/instances``."""
+    """The instances in ``GET /registry/metrics/{name}/instances``."""
     return [Instance(one["node"], one["state"], one["revision"], one["reason"]) for one in found]
 
 
 def controller_instances(found: Iterable[Mapping[str, Any]]) -> list[Instance]:
-    """Of ``GET /controllers/{name}/instances``."""
+    """The instances in ``GET /controllers/{name}/instances``."""
     return [Instance(one["host"], one["state"], one["revision"], one["reason"]) for one in found]
 
 
 def summary(rows: Sequence[Instance], total: int) -> str:
-    """How many have it and how many refuse."""
+    """How many have it and how many refuse it."""
     has = sum(one.state == "running" for one in rows)
     refuse = sum(one.level == "danger" for one in rows)
     text = gettext("%(has)d of %(total)d nodes have the newest revision") % {"has": has, "total": total}
-    refusals = ngettext("%d refuses it", "%d refuse it", refuse) % refuse  # xgettext finds none in an f-string
+    refusals = ngettext("%d refuses it", "%d refuse it", refuse) % refuse  # xgettext finds no message in an f-string
     return f"{text}, {refusals}" if refuse else str(text)
 
 
 def filter_facts(shown: Mapping[str, Any]) -> list[Fact]:
-    """Of a filter as ``GET /filters/{keyword}`` shows it."""
+    """Facts of a filter from ``GET /filters/{keyword}``."""
     said = shown["capabilities"]
     return [
         (gettext("What it does"), shown["help"]),
@@ -111,12 +111,12 @@ def filter_facts(shown: Mapping[str, Any]) -> list[Fact]:
 
 
 def yes_no(value: bool) -> str:
-    """In the language of whoever looks."""
+    """Yes or no in the user's language."""
     return str(gettext("yes") if value else gettext("no"))
 
 
 def fetch_state(client: Client, request: HttpRequest, kind: str, **parameters: str) -> Mapping[str, Any]:
-    """All that the page shows; it follows by itself, since a roll-out takes seconds."""
+    """Return the state of the page; it is refreshed, because a roll-out takes seconds."""
     known, shown = KINDS[kind], api.permissions(request)
     name = known.name(parameters)
     code = client.collection(known.path).get(name)
@@ -170,7 +170,7 @@ def _fetch_controller(client: Client, known: api.Permissions, shown: Mapping[str
 
 
 def _metric_facts(shown: Mapping[str, Any]) -> list[Fact]:
-    """Of a metric as ``GET /registry/metrics/{name}`` shows it."""
+    """Facts of a metric from ``GET /registry/metrics/{name}``."""
     return [
         (gettext("What it measures"), shown["help"]),
         (gettext("Unit"), shown["unit"]),
@@ -181,7 +181,7 @@ def _metric_facts(shown: Mapping[str, Any]) -> list[Fact]:
 
 
 def _controller_facts(shown: Mapping[str, Any]) -> list[Fact]:
-    """Of a controller as ``GET /controllers/{name}`` shows it."""
+    """Facts of a controller from ``GET /controllers/{name}``."""
     return [
         (gettext("What it does"), shown["help"]),
         (gettext("Watches"), ", ".join(shown["metrics"])),
@@ -197,7 +197,7 @@ _FETCH: Final[Mapping[str, Callable[..., Mapping[str, Any]]]] = {
 
 
 def _may(kind: Kind, shown: Mapping[str, Any], known: api.Permissions) -> dict[str, bool]:
-    """What one may do to it: the rules allow it, and it makes sense."""
+    """The actions that the rules permit and its state allows."""
     allowed = {verb: known.allow(operation) for verb, operation in kind.operations.items()}
     if kind is FILTERS:
         native = shown["environment"] not in TRIED or known.allow(NATIVE_OPERATION)
@@ -216,17 +216,17 @@ def _may(kind: Kind, shown: Mapping[str, Any], known: api.Permissions) -> dict[s
 
 
 class DetailView(CodeView, PageView):
-    """One of them."""
+    """The page of one filter, metric or controller."""
 
     template_name = "sluice_dashboard/code/detail.html"
     sections = {"state": Section("sluice_dashboard/code/_state.html", fetch_state, seconds=2)}
 
     @property
     def page_title(self) -> Any:
-        """What it is, and its name, which the template escapes."""
+        """Its kind and its name, which the template escapes."""
         return self.kind.page_title
 
     def fetch(self, client: Client) -> Mapping[str, Any]:
-        """404 is the page's status."""
+        """A missing one is a page with status 404."""
         client.collection(self.kind.path).get(self.name)
         return {}

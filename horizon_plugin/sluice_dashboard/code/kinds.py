@@ -1,4 +1,4 @@
-"""The kinds of uploaded code: what differs between filters, metrics and controllers."""
+"""The kinds of uploaded code: differences between filters, metrics and controllers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any, Final
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
-#: Environments whose code needs one more operation, and the operation.
+#: Environments whose code needs one more operation → the operation.
 TRIED: Final = ("native", "nbdkit")
-#: The environment of filters that volumes have, which are deployed by no sentence.
+#: The environment of filters of volumes, which no sentence deploys.
 VOLUMES: Final = "nbdkit"
 NATIVE_OPERATION: Final = "filters:native"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind; ``path`` is where the API has it, ``parameter`` what URLs call one.
+    """One kind; ``path`` is its path in the API, ``parameter`` the parameter of URLs that names one.
 
-    ``page_title`` is a template of Django's with its ``name``.  ``operations`` maps what one may do to operations of
+    ``page_title`` is a Django template with its ``name``.  ``operations`` maps actions of the page to operations of
     the API.
     """
 
@@ -33,11 +33,11 @@ class Kind:
     operations: Mapping[str, str]
 
     def name(self, parameters: Mapping[str, Any]) -> str:
-        """The one that a URL with these parameters is about."""
+        """The name in the parameters of a URL."""
         return str(parameters[self.parameter])
 
     def url(self, page: str, *args: object) -> str:
-        """The URL of ``detail``, ``upload``, ``roll_back`` … of the one that ``args`` begin with."""
+        """The URL of ``detail``, ``upload``, ``roll_back`` … of the one whose name begins ``args``."""
         return str(reverse(f"horizon:sluice:code:{self.parameter}{'' if page == 'detail' else f'_{page}'}", args=args))
 
     @property
@@ -47,7 +47,7 @@ class Kind:
 
 
 def _started_operations(rules: str) -> Mapping[str, str]:
-    """What one may do to code that is started and stopped → the operation."""
+    """Actions on code that can be started and stopped → the operation."""
     same = {verb: f"{rules}:{verb}" for verb in ("upload", "start", "stop", "delete", "instances")}
     return {"add": f"{rules}:upload", "roll_back": f"{rules}:rollback", **same}
 
@@ -85,18 +85,18 @@ KINDS: Final = {kind.slug: kind for kind in (FILTERS, METRICS, CONTROLLERS)}
 
 
 class CodeView:
-    """Mixed into views of the filter, metric or controller that the URL names."""
+    """Mixed into views of the filter, metric or controller in the URL."""
 
     kwargs: Mapping[str, Any]
 
     @cached_property
     def kind(self) -> Kind:
-        """Which kind it is of."""
+        """Its kind."""
         return KINDS[self.kwargs["kind"]]
 
     @property
     def name(self) -> str:
-        """Which one it is."""
+        """Its name."""
         return self.kind.name(self.kwargs)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

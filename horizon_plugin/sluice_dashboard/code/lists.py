@@ -1,4 +1,4 @@
-"""The lists of filters, metrics, controllers and dependencies: a page each, with the others one click away."""
+"""The lists of filters, metrics, controllers and dependencies, one page each with links to the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice_dashboard.views import PageView, Section
 
 
 def fetch_filters(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """All filters by keyword."""
+    """Return all filters by keyword."""
     return {
         "filters": client.filters(),
         "may_show": api.permissions(request).allow("filters:show"),
@@ -23,22 +23,22 @@ def fetch_filters(client: Client, request: HttpRequest) -> Mapping[str, Any]:
 
 
 def fetch_metrics(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """All metrics that policies can watch, built in, registered and uploaded."""
+    """Return all metrics of policies, built-in, registered and uploaded."""
     return {"metrics": client.metrics()}
 
 
 def fetch_controllers(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """All global controllers and how they fare."""
+    """Return all global controllers with their states."""
     return {"controllers": client.controllers()}
 
 
 def fetch_dependencies(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """All files that filters may need."""
+    """Return all files for filters."""
     return {"dependencies": list(client.collection("/filters/dependencies").list())}
 
 
 class ListView(PageView):
-    """A list; a subclass says which: ``shown`` is the page, ``add`` the operation by which something is added."""
+    """A list; a subclass sets ``shown``, the page, and ``add``, the operation that adds an entry."""
 
     template_name = "sluice_dashboard/code/list.html"
     shown = ""

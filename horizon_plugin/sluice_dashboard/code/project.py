@@ -1,4 +1,4 @@
-"""The panel of projects: filters that they can use, one of them, and deploying it for a container."""
+"""The panel of projects: usable filters, one filter, and its deployment for a container."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class IndexView(PageView):
 
 
 def fetch_filter(client: Client, request: HttpRequest, **parameters: str) -> Mapping[str, Any]:
-    """One filter, and whether one may set it for one's own containers."""
+    """Return one filter, and whether the user may set it for own containers."""
     name = parameters["filter"]
     shown = client.filter(name)
     may_deploy = api.permissions(request, filter=name).allow("deployments:deploy")
@@ -45,13 +45,13 @@ class FilterView(PageView):
     sections = {"state": Section("sluice_dashboard/code/_filter.html", fetch_filter, seconds=15)}
 
     def fetch(self, client: Client) -> Mapping[str, Any]:
-        """404 is the page's status."""
+        """A missing filter is a page with status 404."""
         client.filter(self.kwargs["filter"])
         return {}
 
 
 class DeployView(deployments.DeployView):
-    """A filter for something of one's own."""
+    """Set a filter for a container of the project."""
 
     def get_initial(self) -> dict[str, Any]:
         given = super().get_initial()

@@ -1,8 +1,8 @@
-"""Uploads: the file goes to a temporary one in Horizon's process, and from there to the API, never into memory.
+"""Uploads: Horizon stores the file in a temporary one and sends it to the API from there, never through memory.
 
-The API keeps nothing of a request that ends early.  Horizon would take a body that was cut for a shorter one; so the
-form has a last field behind the file (:class:`UploadForm`), and without it nothing is sent to the API.  ``upload.js``
-sends the form and shows how far it is.
+The API stores nothing of a request that ends early.  Horizon would accept a truncated body as a shorter one; so the
+form has a last field after the file (:class:`UploadForm`), and without it the API is not called.  ``upload.js``
+sends the form and shows the progress.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ WORD = RegexValidator(r"\A[^/\\]+\Z", _("expected a name without slashes"))
 
 
 class UploadForm(forms.Form):
-    """A file; the page sends ``complete`` behind it, so that a body that was cut is known as such."""
+    """A file; the page sends ``complete`` after it, so that a truncated body is detected."""
 
     code = forms.FileField(label=_("File"))
 
     def clean(self) -> dict[str, Any]:
         """Called by Django.
 
-        :raises ValidationError: when the request ended early: what came of the file may be a part of it
+        :raises ValidationError: if the request ended early: the received file may be incomplete
         """
         if "complete" not in self.data:
             raise forms.ValidationError(_("The upload was cut: nothing of it is stored. Send it again."))
@@ -72,15 +72,15 @@ class NewCodeForm(CodeForm):
 
 
 class JsonField(forms.JSONField):
-    """JSON that may be left out, shown as an empty field."""
+    """JSON that may be empty, shown as an empty field."""
 
     def prepare_value(self, value: Any) -> Any:
-        """Called by Django for what is shown."""
+        """Called by Django for the displayed value."""
         return "" if value is None else super().prepare_value(value)
 
 
 class NewFilterForm(CodeForm):
-    """A filter: what it is, and its code."""
+    """A filter: its description and its code."""
 
     keyword = forms.CharField(
         label=_("Keyword"),
@@ -117,7 +117,7 @@ class NewFilterForm(CodeForm):
     )  # fmt: skip
 
     def description(self) -> dict[str, Any]:
-        """What the API is told of the filter: what was said, since native code must not be described here."""
+        """The description for the API: only the filled fields, because native code must not be described here."""
         names = ("keyword", "environment", "main", "language", "help", "reverse", "parameters", "capabilities")
         said = {name: self.cleaned_data[name] for name in (*names, "self_service")}
         return {name: value for name, value in said.items() if value not in (None, "", False, [], {})}
@@ -129,13 +129,13 @@ class UploadView(ActionView):
     template_name = "sluice_dashboard/upload.html"
     submit_label = _("Upload")
 
-    #: The field with the name of something new; empty for what is there.
+    #: The field with the name of a new entry; empty for an existing one.
     name_field = ""
 
     def field_of(self, failure: api.Failure, form: forms.Form) -> str | None:
-        """What is about none of the other fields is about the file; that the API is away is about no field.
+        """A message about no other field is about the file; an unreachable API is about no field.
 
-        Many a verdict about the code names the filter; it is about the name only where it begins with it.
+        Many trial results name the filter; such a message is about the name only if it begins with it.
         """
         if failure.kind == api.AWAY:
             return None
@@ -148,7 +148,7 @@ class UploadView(ActionView):
 
 
 class NewRevisionView(CodeView, UploadView):
-    """Another revision of a filter, metric or controller, or the first one of a filter."""
+    """A new revision of a filter, metric or controller, or the first one of a filter."""
 
     page_title = _("Upload code of {{ name }}")
     form_class = CodeForm
@@ -165,7 +165,7 @@ class NewRevisionView(CodeView, UploadView):
 
 
 class NewFilterView(UploadView):
-    """A filter with its code; when the code is refused, nothing stays of the filter either."""
+    """A filter with its code; if the code is refused, delete the filter again."""
 
     page_title = _("Upload a filter")
     form_class = NewFilterForm
@@ -182,7 +182,7 @@ class NewFilterView(UploadView):
         try:
             new = client.filter_code.upload(self._name, opened(data["code"]))
         except ClientError:
-            with contextlib.suppress(ClientError):  # what went wrong first is what is shown
+            with contextlib.suppress(ClientError):  # the first fault is shown
                 client.unregister_filter(self._name)
             raise
         return accepted(FILTERS, self._name, new)
@@ -192,7 +192,7 @@ class NewFilterView(UploadView):
 
 
 class NewCodeView(UploadView):
-    """A metric or a controller, which is stopped at first; a subclass says which."""
+    """A metric or a controller, stopped at first; a subclass sets the kind."""
 
     form_class = NewCodeForm
     name_field = "name"
@@ -232,7 +232,7 @@ def opened(file: UploadedFile) -> IO[bytes]:
 
 
 def accepted(kind: Kind, name: str, new: Mapping[str, Any]) -> str:
-    """The verdict about code that was taken."""
+    """The message about accepted code."""
     given = {"revision": new["revision"], "name": name}
     if kind is FILTERS and new["environment"] not in TRIED:
         return str(_("Revision %(revision)d of %(name)s is stored. The nodes try it now.") % given)

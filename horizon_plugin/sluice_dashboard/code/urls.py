@@ -1,4 +1,4 @@
-"""Names of uploaded things stand behind their kind, so that no name hides a page."""
+"""Names of uploaded code follow their kind in the URL, so no name hides a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEPENDENCY = r"^dependencies/(?P<dependency>[^/]+)"
 
 
 def _pages(kind: Kind) -> list[URLPattern]:
-    """What each kind has; only what can be started has pages for that."""
+    """The pages of each kind; only kinds that can be started have pages for it."""
     begin, name = rf"^{kind.slug}/(?P<{kind.parameter}>[^/]+)", kind.parameter
     more: Mapping[str, Any] = {"kind": kind.slug}
     patterns = [

@@ -1,1 +1,1 @@
-"""The dashboards: one package each, and in it one package for each panel."""
+"""The dashboards: one package each, containing one package for each panel."""

@@ -1,1 +1,1 @@
-"""Files for ``openstack_dashboard/local/enabled``: what both dashboards share, and one for each of them."""
+"""Files for ``openstack_dashboard/local/enabled``: one for both dashboards, and one for each of them."""

@@ -1,2 +1,2 @@
-# Seconds that Sluice's API has for an answer before a page says that it is away.
+# Seconds to wait for an answer of Sluice's API before a page reports it as unreachable.
 SLUICE_TIMEOUT = 5

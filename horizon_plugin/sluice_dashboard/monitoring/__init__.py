@@ -1,1 +1,1 @@
-"""What the panels *Monitoring* show: metrics over time, and nodes."""
+"""The panels *Monitoring*: metrics over time, and nodes."""

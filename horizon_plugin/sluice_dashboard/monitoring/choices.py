@@ -1,4 +1,4 @@
-"""What a page's URL chooses, metrics, whose they are and the time, and the lines that are drawn of it."""
+"""The choices in a page's URL (metrics, targets and time) and the lines of its plots."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sluice_client import ApiError, Client
 from sluice_dashboard.charts import Plot, Series, TimeRange, mean_series
 from sluice_dashboard.names import metric_title
 
-#: Lines of a plot: as many as can be told apart.
+#: Lines of a plot: as many as a reader can distinguish.
 LINES: Final = 8
-#: Statuses of the API for a target that it cannot show.
+#: Statuses of the API for a target without a plot.
 _REFUSALS: Final = (400, 403, 404)
 
 
 class ChoiceForm(forms.Form):
-    """Fields whose values stand in the page's URL; what does not stand there is the field's ``initial``."""
+    """Fields with values from the page's URL; a missing value is the field's ``initial``."""
 
     def __init__(self, query: Mapping[str, str]) -> None:
         chosen = {name: query.get(name) or field.initial or "" for name, field in self.base_fields.items()}
@@ -31,37 +31,37 @@ class ChoiceForm(forms.Form):
                 field.widget.attrs["list"] = "choice-known"
 
     def value(self, name: str) -> str:
-        """What is chosen, also where it is no choice."""
+        """The chosen value, even if it is not among the choices."""
         return str(self.data[name]).strip()
 
     def set_choices(self, name: str, choices: Iterable[tuple[str, str]]) -> None:
-        """What may be chosen."""
+        """Set the choices."""
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
         field.choices = list(choices)
 
 
 def metric_field(label: Any, initial: str) -> forms.ChoiceField:
-    """Chooses a metric out of those that the API knows."""
+    """A field for one of the metrics in the API."""
     wrong = {"invalid_choice": _("There is no metric of this name.")}
     return forms.ChoiceField(label=label, initial=initial, required=False, error_messages=wrong)
 
 
 def typed_targets(text: str) -> list[str]:
-    """Targets as somebody typed them, with commas between them; the first :data:`LINES`."""
+    """Targets as typed, separated by commas; the first :data:`LINES`."""
     return list(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))[:LINES]
 
 
 def known_targets(client: Client, metric: str, level: str) -> dict[str, str]:
-    """Of which targets of a level the history of ``metric`` is kept, with what they are called; by target."""
+    """Targets of a level with a history of ``metric`` → their labels."""
     found = (one for one in client.metric_series(metric) if one["level"] == level and not one["rest"])
     return {one["target"]: one["label"] or one["target"] for one in found}
 
 
 def add_refusals(client: Client, form: ChoiceForm, field: str, metric: str, targets: Iterable[str]) -> None:
-    """Say at ``field`` which ``targets`` the API has no history of, and why.
+    """Add an error to ``field`` for each of ``targets`` without a history in the API, with the reason.
 
-    :raises ClientError: when the API is away
+    :raises ClientError: if the API is unreachable
     """
     for target in targets:
         try:
@@ -73,7 +73,7 @@ def add_refusals(client: Client, form: ChoiceForm, field: str, metric: str, targ
 
 
 def time_link(query: QueryDict) -> dict[str, Any]:
-    """Whether the page shows a fixed time, and the query of the same page with the time that it shows fixed."""
+    """Return whether the page shows a fixed time, and the query of the same page with its time fixed."""
     wanted, fixed = TimeRange.read(query), query.copy()
     for name in ("last", "from", "to"):
         fixed.pop(name, None)
@@ -84,7 +84,7 @@ def time_link(query: QueryDict) -> dict[str, Any]:
 def plot_targets(client: Client, metric: str, targets: Mapping[str, str], wanted: TimeRange) -> Plot:
     """A line of ``metric`` for each of ``targets``, which have labels.
 
-    :raises ClientError: when the API is away, or knows no such metric
+    :raises ClientError: if the API is unreachable, or has no such metric
     """
     known = client.metric(metric)
     lines = [_line(client, known, target, label, wanted) for target, label in targets.items()]
@@ -94,7 +94,7 @@ def plot_targets(client: Client, metric: str, targets: Mapping[str, str], wanted
 def plot_metrics(client: Client, metrics: Iterable[str], target: str, wanted: TimeRange) -> Plot:
     """A line of ``target`` for each of ``metrics``, which have the same unit.
 
-    :raises ClientError: when the API is away, or does not know one of them
+    :raises ClientError: if the API is unreachable, or lacks one of them
     """
     known = [client.metric(metric) for metric in metrics]
     lines = [_line(client, one, target, metric_title(one["name"]), wanted) for one in known]
@@ -105,5 +105,5 @@ def _line(client: Client, metric: Mapping[str, Any], target: str, label: str, wa
     line = mean_series(client, metric["name"], target, wanted, label, metric["unit"])
     if line.unit != "fraction":
         return line
-    # people read shares in percent
+    # shares are shown in percent
     return Series(label, "percent", [(at, None if value is None else 100 * value) for at, value in line.points])

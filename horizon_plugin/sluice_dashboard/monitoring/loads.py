@@ -1,4 +1,4 @@
-"""The first page: a metric of nodes beside a metric of tenants, on one time axis, and the nodes."""
+"""The first page: a metric of nodes and a metric of tenants on one time axis, and the nodes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from sluice_dashboard.views import PageView, PlotView, Section
 
 _OF_NODES: Final = frozenset({"node"})
 _OF_TENANTS: Final = frozenset({"tenant", "container"})
-#: Choices of nodes that are none: the highest value, and each.
+#: Choices besides single nodes: the highest value, and all nodes.
 HIGHEST: Final = "highest"
 EACH: Final = "each"
 
 
 class ViewForm(ChoiceForm):
-    """What is drawn: of nodes, and of tenants."""
+    """The chosen metrics and targets: of nodes, and of tenants."""
 
     node_metric = metric_field(_("Metric of nodes"), "NODE_CPU")
     node = forms.ChoiceField(label=_("Node"), initial=EACH, required=False)
@@ -47,7 +47,7 @@ class ViewForm(ChoiceForm):
 
 
 def node_targets(client: Client, form: ViewForm) -> dict[str, str]:
-    """Of which nodes a line is drawn, with labels."""
+    """The nodes of the plot, with labels."""
     chosen = form.value("node")
     if chosen == HIGHEST:
         return {"": gettext("the highest of all nodes")}
@@ -57,7 +57,7 @@ def node_targets(client: Client, form: ViewForm) -> dict[str, str]:
 
 
 def load_targets(client: Client, form: ViewForm) -> dict[str, str]:
-    """Of which tenants and containers a line is drawn, with labels."""
+    """The tenants and containers of the plot, with labels."""
     typed = typed_targets(form.value("target"))
     if typed:
         return {target: target for target in typed}
@@ -66,14 +66,14 @@ def load_targets(client: Client, form: ViewForm) -> dict[str, str]:
 
 
 class IndexView(PageView):
-    """What is drawn is in the URL, so that the page can be handed on."""
+    """The URL has all choices, so that users can share the page."""
 
     page_title = _("Monitoring")
     template_name = "sluice_dashboard/monitoring/index.html"
     sections = {"nodes": Section("sluice_dashboard/monitoring/_nodes.html", fetch_nodes, seconds=5)}
 
     def fetch(self, client: Client) -> Mapping[str, Any]:
-        """The form, with what is wrong in it."""
+        """Return the form, with its errors."""
         form = ViewForm(self.request.GET)
         metrics = client.metrics()
         form.set_choices("node_metric", metric_choices(metrics, _OF_NODES))
@@ -92,7 +92,7 @@ class IndexView(PageView):
 
 
 def measured_nodes(client: Client, form: ViewForm) -> list[str]:
-    """All nodes that have an agent or are measured, as compute nodes may be; by name."""
+    """All nodes with an agent or with measurements, as compute nodes may have; by name."""
     agents = (one["node"] for one in islice(client.collection("/nodes").list(), 1000))
     return sorted({*agents, *known_targets(client, form.value("node_metric"), "node")})
 
@@ -101,7 +101,7 @@ class NodesPlotView(PlotView):
     """A metric of nodes."""
 
     def plot(self, client: Client, wanted: TimeRange) -> Plot:
-        """A line for each node that is chosen."""
+        """A line for each chosen node."""
         form = ViewForm(self.request.GET)
         return plot_targets(client, form.value("node_metric"), node_targets(client, form), wanted)
 
@@ -110,6 +110,6 @@ class LoadsPlotView(PlotView):
     """A metric of tenants and containers."""
 
     def plot(self, client: Client, wanted: TimeRange) -> Plot:
-        """A line for each that is chosen."""
+        """A line for each chosen target."""
         form = ViewForm(self.request.GET)
         return plot_targets(client, form.value("metric"), load_targets(client, form), wanted)

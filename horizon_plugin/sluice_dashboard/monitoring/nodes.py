@@ -1,4 +1,4 @@
-"""Nodes: what their agents reported last, one node's plots, and what is done to them."""
+"""Nodes: last reports of their agents, plots of one node, and forms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice_dashboard.names import NODE_STATES
 from sluice_dashboard.templatetags.sluice import url_in_panel
 from sluice_dashboard.views import ConfirmView, PageView, PlotView, Section
 
-#: State of a node → how its sign looks; the first are shown first.
+#: State of a node → style; the first are shown first.
 _LEVELS: Final = {"failed": "failed", "away": "failed", "stale_history": "waiting", "ok": "active"}
 #: Plot of a node → its metrics, which have one unit.
 PLOTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -31,7 +31,7 @@ _TITLES: Final = {
 
 
 def node_row(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A node of the API with what is wrong with it: ``left_out`` are plugins and isolated code that do not run."""
+    """A node of the API with its problems: ``left_out`` are plugins and isolated code that do not run."""
     left_out = {**node["plugins"], **{name: text for name, text in node["sandbox"].items() if text != "ok"}}
     return {
         **node,
@@ -42,14 +42,14 @@ def node_row(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def node_rows(nodes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """All nodes, first those that are not well, then those that refuse something, then by name."""
+    """All nodes, first those with problems, then those that refuse an assignment, then by name."""
     order = {state: place for place, state in enumerate(_LEVELS)}
     rows = sorted(nodes, key=lambda node: (order.get(node["state"], 0), not node["refused"], node["node"]))
     return [node_row(node) for node in rows]
 
 
 def fetch_nodes(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """All nodes, first those that are not well or refuse something."""
+    """Return all nodes, first those with problems or refusals."""
     nodes = client.nodes()
     return {
         "rows": node_rows(nodes),
@@ -60,7 +60,7 @@ def fetch_nodes(client: Client, request: HttpRequest) -> Mapping[str, Any]:
 
 
 def fetch_node(client: Client, request: HttpRequest, node: str) -> Mapping[str, Any]:
-    """What its agent reported last."""
+    """Return the last report of its agent."""
     return {"row": node_row(client.node(node))}
 
 
@@ -72,7 +72,7 @@ class NodeView(PageView):
     sections = {"state": Section("sluice_dashboard/monitoring/_node.html", fetch_node, seconds=5)}
 
     def fetch(self, client: Client) -> Mapping[str, Any]:
-        """Its name and plots; 404 when there is no such node."""
+        """Its name and plots; 404 if there is no such node."""
         name = self.kwargs["node"]
         client.node(name)
         plots = [(url_in_panel(self.request, f"node_{plot}", name), str(title)) for plot, title in _TITLES.items()]
@@ -90,7 +90,7 @@ class NodePlotView(PlotView):
 
 
 class ForgetView(ConfirmView):
-    """Forget a node that is no more."""
+    """Delete a node that no longer exists."""
 
     page_title = _("Forget a node")
     submit_label = _("Forget")
@@ -100,13 +100,13 @@ class ForgetView(ConfirmView):
         return str(text % self.kwargs["node"])
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
-        """Forget it."""
+        """Delete it."""
         client.forget_node(self.kwargs["node"])
         return str(_("The node is forgotten."))
 
 
 class AdoptView(ConfirmView):
-    """Have nodes take the current history, after Redis was wiped or failed over."""
+    """Make nodes adopt the current history, after Redis was wiped or failed over."""
 
     page_title = _("Take the current history")
     submit_label = _("Take it")
@@ -120,6 +120,6 @@ class AdoptView(ConfirmView):
         )
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
-        """Tell them."""
+        """Make them adopt it."""
         client.adopt()
         return str(_("All nodes take the current history."))

@@ -1,4 +1,4 @@
-"""Whether all is well, in a few cards, and what happened last: the first page of both dashboards."""
+"""The first page of both dashboards: the state of the cluster in a few cards, and the last events."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ WARNING: Final = "warning"
 DANGER: Final = "danger"
 UNKNOWN: Final = "unknown"
 
-#: Things that a card names.
+#: Entries that a card names.
 _NAMED: Final = 5
-#: Seconds back, and number, of the events that are shown; of how many that are read.
+#: Age in seconds and number of the shown events; number of events that are read.
 _RECENT: Final = 3600
 _EVENTS: Final = 8
 _READ: Final = 1000
@@ -35,7 +35,7 @@ _READ: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Something that a card names; ``url`` is where it is mended, empty for nowhere."""
+    """An entry of a card; ``url`` is the page that corrects it, empty for none."""
 
     text: str
     url: str = ""
@@ -44,7 +44,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One question and its answer; ``level`` is :data:`OK`, :data:`WARNING` …"""
+    """One aspect and its state; ``level`` is :data:`OK`, :data:`WARNING` …"""
 
     title: str
     figure: str
@@ -54,9 +54,7 @@ class Card:
 
 
 def cards(client: Client, request: HttpRequest) -> list[Card]:
-    """What the API counts, with links to panels of the same dashboard; the cluster's own parts only for whoever may
-    see them.
-    """
+    """The counts of the API, with links to panels of the dashboard; the cluster's parts only for permitted users."""
     counts = client.overview()
     all_cards = [policies_card(counts["policies"], request), floors_card(client, counts["floors"], request)]
     cluster = counts["cluster"]
@@ -66,7 +64,7 @@ def cards(client: Client, request: HttpRequest) -> list[Card]:
 
 
 def service_card(cluster: Mapping[str, Any]) -> Card:
-    """What the API depends on: Redis, actor hosts, the broker, nodes, Keystone."""
+    """The services that the API needs: Redis, actor hosts, the broker, nodes, Keystone."""
     names = {
         "redis": gettext("Redis"),
         "actors": gettext("Actor hosts"),
@@ -88,7 +86,7 @@ def service_card(cluster: Mapping[str, Any]) -> Card:
 
 
 def nodes_card(client: Client, counts: Mapping[str, Any], request: HttpRequest) -> Card:
-    """How many nodes do what they should, and which do not."""
+    """How many nodes are well, and which are not."""
     url = panel_link(request, "monitoring")
     total, well = counts["total"], counts["ok"]
     bad: list[Line] = []
@@ -141,7 +139,7 @@ def policies_card(counts: Mapping[str, Any], request: HttpRequest) -> Card:
 
 
 def floors_card(client: Client, counts: Mapping[str, Any], request: HttpRequest) -> Card:
-    """Floors of bandwidth that are not met, and whose they are."""
+    """Floors of bandwidth that are not met, and their tenants."""
     url = panel_link(request, "bandwidth")
     title = gettext("Bandwidth floors")
     if counts["stale"]:
@@ -164,19 +162,19 @@ def _lacks(flow: Mapping[str, Any]) -> str:
 
 
 def fetch_cards(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """A card for each question; lists of the API hold what is the project's alone."""
+    """Return a card for each aspect; the API's lists contain only entries of the project."""
     return {"cards": cards(client, request)}
 
 
 def fetch_events(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """The last events of an hour, newest first."""
+    """Return the events of the last hour, newest first."""
     since = f"{time.time() - _RECENT:.0f}"
     events = islice(client.collection("/events").list(since=since, limit=_READ), _READ)
     return {"events": list(deque(events, _EVENTS))[::-1]}
 
 
 class IndexView(PageView):
-    """Whether all is well."""
+    """The state of the cluster."""
 
     page_title = _("Overview")
     template_name = "sluice_dashboard/overview.html"

@@ -30,7 +30,7 @@ _LEVELS: Final = frozenset({"tenant", "container"})
 
 
 class ViewForm(ChoiceForm):
-    """What is drawn."""
+    """The chosen metrics and targets."""
 
     metric = metric_field(_("First metric"), "GETS_SEC")
     beside = metric_field(_("Second metric"), "PUTS_SEC")
@@ -42,7 +42,7 @@ class ViewForm(ChoiceForm):
 
 
 def own_targets(client: Client, request: HttpRequest, form: ViewForm, metric: str) -> dict[str, str]:
-    """Of what a line is drawn, with labels: of nothing but the user's project."""
+    """The targets of the plot, with labels: only the user's project."""
     project, containers = own_places(client, request, metric)
     typed = typed_targets(form.value("container"))
     if typed:
@@ -52,9 +52,9 @@ def own_targets(client: Client, request: HttpRequest, form: ViewForm, metric: st
 
 
 def own_places(client: Client, request: HttpRequest, metric: str) -> tuple[str, list[str]]:
-    """The account of the user's project, and its containers of which the history of ``metric`` is kept.
+    """The account of the user's project, and its containers with a history of ``metric``.
 
-    The account is the project's name while the API tells none.
+    The account is the project's name until the API returns one.
     """
     known = [*known_targets(client, metric, "tenant"), *known_targets(client, metric, "container")]
     paths = [one.partition("/") for one in known if one.partition("/")[0].endswith(request.user.project_id)]
@@ -63,13 +63,13 @@ def own_places(client: Client, request: HttpRequest, metric: str) -> tuple[str, 
 
 
 class IndexView(PageView):
-    """What is drawn is in the URL, so that the page can be handed on."""
+    """The URL has all choices, so that users can share the page."""
 
     page_title = _("Monitoring")
     template_name = "sluice_dashboard/monitoring/project.html"
 
     def fetch(self, client: Client) -> Mapping[str, Any]:
-        """The form, with what is wrong in it."""
+        """Return the form, with its errors."""
         form = ViewForm(self.request.GET)
         choices = metric_choices(client.metrics(), _LEVELS)
         form.set_choices("metric", choices)
@@ -87,12 +87,12 @@ class IndexView(PageView):
 
 
 class LoadPlotView(PlotView):
-    """The metric that the field ``chooser`` of the form names."""
+    """The metric in the field ``chooser`` of the form."""
 
     chooser = "metric"
 
     def plot(self, client: Client, wanted: TimeRange) -> Plot:
-        """A line for each that is chosen."""
+        """A line for each chosen target."""
         form = ViewForm(self.request.GET)
         metric = form.value(self.chooser)
         return plot_targets(client, metric, own_targets(client, self.request, form, metric), wanted)

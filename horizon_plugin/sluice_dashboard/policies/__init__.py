@@ -1,1 +1,1 @@
-"""The pages of policies, which both dashboards have."""
+"""The pages of policies in both dashboards."""

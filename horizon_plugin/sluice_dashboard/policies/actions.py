@@ -1,4 +1,4 @@
-"""What is done to a policy beside writing it: enable, disable, delete, and undo the last change."""
+"""Actions on a policy besides editing: enable, disable, delete, and undo the last change."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from sluice_dashboard.views import ConfirmView
 
 
 class VersionForm(forms.Form):
-    """The version of what the question was about."""
+    """The version of the policy that the question shows."""
 
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
 
 class PolicyQuestionView(ConfirmView):
-    """A question about one policy, which must not be changed while it is asked."""
+    """A question about one policy; a change of the policy meanwhile refuses the action."""
 
     form_class = VersionForm
     template_name = "sluice_dashboard/policies/confirm.html"
@@ -32,7 +32,7 @@ class PolicyQuestionView(ConfirmView):
 
     @cached_property
     def policy(self) -> Mapping[str, Any]:
-        """The policy as it is."""
+        """The policy as the API returns it."""
         return api.client(self.request).policy(self.kwargs["policy_id"])
 
     def get_initial(self) -> dict[str, Any]:
@@ -42,12 +42,12 @@ class PolicyQuestionView(ConfirmView):
         return {**super().get_context_data(**kwargs), "sentences": self.sentences()}
 
     def sentences(self) -> list[str]:
-        """Those that the question is about."""
+        """The policies in the question."""
         return [self.policy["source"]]
 
 
 class EnableView(PolicyQuestionView):
-    """Let a disabled policy work again."""
+    """Enable a disabled policy."""
 
     page_title = _("Enable a policy")
     submit_label = _("Enable")
@@ -58,12 +58,12 @@ class EnableView(PolicyQuestionView):
         return str(_("Enable this policy?"))
 
     def act(self, client: Client, data: Mapping[str, Any]) -> None:
-        """Switch it."""
+        """Enable it."""
         client.update_policy(self.kwargs["policy_id"], {"enabled": self.enabled}, etag_of(data["version"]))
 
 
 class DisableView(EnableView):
-    """Take back what a policy has set, and keep the policy."""
+    """Remove the assignments of a policy, and keep the policy."""
 
     page_title = _("Disable a policy")
     submit_label = _("Disable")
@@ -93,14 +93,14 @@ class DeleteView(PolicyQuestionView):
 
 
 class UndoView(PolicyQuestionView):
-    """Undo the last change of a policy; the question is the API's plan of it."""
+    """Undo the last change of a policy; the question shows the API's plan."""
 
     page_title = _("Undo the last change")
     submit_label = _("Undo")
 
     @cached_property
     def plan(self) -> Mapping[str, Any]:
-        """What would be changed, and the version of the configuration that it was planned for."""
+        """The planned changes, and the version of the configuration for which they were planned."""
         return api.client(self.request).undo_policy(self.kwargs["policy_id"], plan=True)
 
     def get_initial(self) -> dict[str, Any]:
@@ -117,6 +117,6 @@ class UndoView(PolicyQuestionView):
         return f"{url_in_panel(self.request, 'index')}?changed={self.kwargs['policy_id']}"
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
-        """Undo it, unless something else was changed since it was planned."""
+        """Undo it, unless the configuration has changed since the plan."""
         client.undo_policy(self.kwargs["policy_id"], etag=etag_of(data["version"]))
         return str(_("The last change is undone."))

@@ -1,4 +1,4 @@
-"""One policy: how it fares, what it observes beside what its condition wants, what it did, and where."""
+"""One policy: its state, observed values beside thresholds, firings, and nodes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-#: Members of a group or ALL that are shown.
+#: Members of a group or ALL on the page.
 MEMBERS: Final = 20
-#: Lines of a plot: as many as can be told apart.
+#: Lines of a plot: as many as a reader can distinguish.
 _LINES: Final = 8
-#: Operator → column of a point of history with what the comparison meets first, and how it is called.
+#: Operator → column of a history point with the first value that meets the comparison, and its name.
 _EXTREMES: Final[Mapping[str, tuple[int, Any]]] = {
     "<": (2, _("lowest")),
     "<=": (2, _("lowest")),
@@ -44,7 +44,7 @@ _EXTREMES: Final[Mapping[str, tuple[int, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A metric of one target beside its threshold, in the metric's ``unit``; ``value`` is None while it is silent."""
+    """A metric of one target beside its threshold, in the metric's ``unit``; ``value`` is None without a value."""
 
     metric: str
     member: str
@@ -55,7 +55,7 @@ class Reading:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the condition holds for it; None where that is not known."""
+        """Whether the condition is true for it; None if that is not known."""
         compare = _COMPARE.get(self.operator)
         return None if self.value is None or compare is None else compare(self.value, self.limit)
 
@@ -75,9 +75,9 @@ def _readings(condition: Mapping[str, Any], observed: Mapping[str, Any]) -> Iter
 
 
 def measured_targets(policy: Mapping[str, Any], condition: Mapping[str, Any], most: int) -> list[str]:
-    """Of which targets the history of a condition's metric is drawn; empty text is the cluster.
+    """The targets whose history of a condition's metric is plotted; an empty text is the cluster.
 
-    Of a group or ALL these are the members that were observed last.
+    For a group or ALL these are the members that were observed last.
     """
     if condition["path"] or condition["level"] == "cluster":
         return [condition["path"]]
@@ -85,7 +85,7 @@ def measured_targets(policy: Mapping[str, Any], condition: Mapping[str, Any], mo
 
 
 def target_name(policy: Mapping[str, Any], path: str) -> str:
-    """What a measured target is called in the policy's sentence, where it is the policy's own."""
+    """The name of a measured target in the policy's sentence, if it is the policy's own target."""
     target = policy["target"]
     return str(target["label"] or path) if path == target["name"] else path
 
@@ -102,7 +102,7 @@ class NodeRow:
 def node_rows(enforced: Mapping[str, Any], nodes: Iterable[str]) -> list[NodeRow]:
     """A row of each node, first those that do not enforce it.
 
-    :param nodes: the names of all nodes; empty where one may not know them
+    :param nodes: the names of all nodes; empty if the user may not list them
     """
     rows = [NodeRow(one["node"], "refused", one["reason"]) for one in enforced["refused"]]
     rows += [NodeRow(node, state) for state in ("waiting", "away") for node in enforced[state]]
@@ -111,7 +111,7 @@ def node_rows(enforced: Mapping[str, Any], nodes: Iterable[str]) -> list[NodeRow
 
 
 def fetch_state(client: Client, request: HttpRequest, policy_id: str) -> Mapping[str, Any]:
-    """How it fares now."""
+    """Return its present state."""
     policy = client.policy(policy_id)
     return {
         "row": policy_row(policy),
@@ -122,7 +122,7 @@ def fetch_state(client: Client, request: HttpRequest, policy_id: str) -> Mapping
 
 
 def fetch_nodes(client: Client, request: HttpRequest, policy_id: str) -> Mapping[str, Any]:
-    """Which nodes enforce it; without the names of those that do for whoever may not know them."""
+    """Return which nodes enforce it; without names of enforcing nodes if the user may not list nodes."""
     enforced = client.policy(policy_id)["enforced"]
     known = api.permissions(request).allow("nodes:list")
     try:
@@ -145,7 +145,7 @@ class DetailView(PageView):
     }
 
     def fetch(self, client: Client) -> Mapping[str, Any]:
-        """Its sentence, what that means, and what its condition compares."""
+        """Return its sentence, its meaning, and the comparisons of its condition."""
         policy = client.policy(self.kwargs["policy_id"])
         return {
             "policy": policy,
@@ -155,7 +155,7 @@ class DetailView(PageView):
 
 
 def meaning(client: Client, policy: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What a policy means; empty where its sentence would not be accepted any more."""
+    """The meaning of a policy; empty if its sentence would no longer be accepted."""
     try:
         sentences: list[dict[str, Any]] = editor.check(client, policy["source"], policy["id"])["sentences"]
     except ApiError as error:
@@ -174,7 +174,7 @@ class ConditionPlotView(PlotView):
     """The metric of one part of a condition over time, its threshold, and the firings."""
 
     def plot(self, client: Client, wanted: TimeRange) -> Plot:
-        """Of a group or ALL a line for each member, the first few."""
+        """For a group or ALL draw a line for each member, the first few."""
         policy = client.policy(self.kwargs["policy_id"])
         conditions = policy["conditions"][int(self.kwargs["number"]) :][:1]
         return Plot(
@@ -189,7 +189,7 @@ class ConditionPlotView(PlotView):
 def condition_lines(
     client: Client, policy: Mapping[str, Any], condition: Mapping[str, Any], wanted: TimeRange
 ) -> Iterator[Series]:
-    """The mean of the metric for each target; of a single one besides what the comparison meets first within a step."""
+    """The mean of the metric for each target; for a single one also the first value that meets the comparison."""
     targets = measured_targets(policy, condition, _LINES)
     for target in targets:
         points = fetch_history(client, condition["metric"], target, wanted)
@@ -202,7 +202,7 @@ def condition_lines(
 
 
 def firing_marks(policy: Mapping[str, Any], wanted: TimeRange) -> Iterator[Mark]:
-    """What the policy's actor did in that time."""
+    """The actions of the policy's actor in that time."""
     for firing in policy["firings"]:
         at = datetime.fromisoformat(firing["at"]).timestamp()
         if wanted.begin <= at <= wanted.end:

@@ -1,4 +1,4 @@
-"""The editor of policies: checks and completes a text while one types, says what it means before it is saved."""
+"""The editor of policies: checks and completes a text during typing, and shows its meaning before it is saved."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from sluice_dashboard.names import ABOUT, REASONS, name_of
 from sluice_dashboard.templatetags.sluice import url_in_panel
 from sluice_dashboard.views import ActionView, ScriptView
 
-#: Policies whose sentences are read, of those that are named.
+#: Of the named policies, so many sentences are fetched.
 _READ: Final = 5
-#: A text of the API about an action is called so, with its number.
+#: Form of the name of an action in a text of the API, with its number.
 _ACTION: Final = "action "
 _CHECK_TEMPLATE: Final = "sluice_dashboard/policies/_check.html"
-#: A sentence as one may write it.
+#: A sentence in an editable form.
 _EXAMPLE: Final = "FOR TENANT acme WHEN PUTS_SEC > 3 DO SET compression"
 
 
 def check(client: Client, text: str, replaces: str = "") -> dict[str, Any]:
-    """What the API says of ``text``: its ``problems``, and the ``sentences`` with what they mean.
+    """Return the API's check of ``text``: its ``problems``, and the ``sentences`` with their meaning.
 
-    :param replaces: the id of the policy whose text it shall be
-    :raises ClientError: when the text is refused; see :func:`refused`
+    :param replaces: the id of the policy that gets this text
+    :raises ClientError: if the text is refused; see :func:`refused`
     """
     if not text.strip():
         return {}
@@ -45,12 +45,12 @@ def check(client: Client, text: str, replaces: str = "") -> dict[str, Any]:
 
 
 def refused(failure: api.Failure) -> dict[str, Any]:
-    """The same of a text that the API refuses: what is wrong in it, or why else."""
+    """Return the same for a refused text: its problems, or another reason."""
     return {"problems": failure.problems} if failure.problems else {"failure": failure}
 
 
 def explained(client: Client, checked: Mapping[str, Any]) -> dict[str, Any]:
-    """A sentence as the API has understood it, with the policies that it would meet."""
+    """A sentence as the API parsed it, with the policies that overlap it."""
     return {
         "text": checked["policy"],
         "explanation": [(_about(one["about"]), one["text"]) for one in checked["explanation"]],
@@ -66,7 +66,7 @@ def _about(word: str) -> str:
 
 
 def _named(client: Client, overridden: Sequence[Mapping[str, str]]) -> Iterator[dict[str, str]]:
-    """Each of ``overridden`` with the sentence of its policy, where that is known."""
+    """Each of ``overridden`` with the sentence of its policy, if that is known."""
     known: dict[str, str] = {}
     for other in overridden:
         policy = other["policy"]
@@ -78,22 +78,22 @@ def _named(client: Client, overridden: Sequence[Mapping[str, str]]) -> Iterator[
 def _sentence(client: Client, policy: str) -> str:
     try:
         return str(client.policy(policy)["source"])
-    except ApiError:  # deleted meanwhile, or none of one's own
+    except ApiError:  # deleted meanwhile, or not visible to the user
         return ""
 
 
 def unix_lines(text: str) -> str:
-    """``text`` of a form, whose lines browsers end by two characters: errors name columns of what was typed."""
+    """``text`` of a form with Unix line ends: browsers send CR LF, and errors name columns of the typed text."""
     return text.replace("\r\n", "\n")
 
 
 def etag_of(version: int | None) -> str:
-    """The ``ETag`` of a version that a form carried; empty without one."""
+    """The ``ETag`` of a version in a form; empty without one."""
     return "" if version is None else f'"{version}"'
 
 
 class PolicyForm(forms.Form):
-    """The text; ``version`` is that of the policy which it replaces."""
+    """The text; ``version`` is that of the replaced policy."""
 
     policy = forms.CharField(
         label=_("Policy"),
@@ -114,18 +114,18 @@ class PolicyForm(forms.Form):
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
     def clean_policy(self) -> str:
-        """The text as it was typed."""
+        """Return the text as typed."""
         return unix_lines(self.cleaned_data["policy"])
 
 
 class EditorView(ActionView):
-    """Where a policy is written."""
+    """A page with the editor."""
 
     form_class = PolicyForm
     template_name = "sluice_dashboard/policies/editor.html"
 
     def add_failure(self, form: forms.Form, failure: api.Failure) -> None:
-        """What is wrong with the text is shown below it, with carets in it."""
+        """Show the faults of the text below it, with carets."""
         if failure.problems:
             errors = sum(one["severity"] == "error" for one in failure.problems)
             form.add_error("policy", ngettext("not saved: %d error", "not saved: %d errors", errors) % errors)
@@ -148,7 +148,7 @@ class CreateView(EditorView):
         return self.success_url or super().get_success_url()
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
-        """Create what the text says, all or nothing; one goes to the new policy, or to the list of several."""
+        """Create the policies of the text, all or none; then show the new policy, or the list if there are several."""
         made = client.create_policies(data["policy"])
         if len(made) == 1:
             self.success_url = url_in_panel(self.request, "detail", made[0]["id"])
@@ -156,25 +156,25 @@ class CreateView(EditorView):
 
 
 class EditView(EditorView):
-    """Another text for a policy, unless somebody changed it meanwhile."""
+    """Another text for a policy, unless the policy was changed meanwhile."""
 
     page_title = _("Change a policy")
     next_page = ("detail", "policy_id")
 
     def get_initial(self) -> dict[str, Any]:
-        if self.request.method == "POST":  # what was typed counts, whatever became of the policy
+        if self.request.method == "POST":  # the typed text counts, whatever happened to the policy
             return {}
         found = api.client(self.request).policy(self.kwargs["policy_id"])
         return {"policy": found["source"], "version": found["version"]}
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
-        """Give the policy the text."""
+        """Replace the text of the policy."""
         client.update_policy(self.kwargs["policy_id"], {"policy": data["policy"]}, etag_of(data["version"]))
         return str(_("The policy is saved."))
 
 
 class CheckView(ScriptView):
-    """What is said of a text while it is typed, as parts of the page; asked by ``editor.js``."""
+    """The check of a text during typing, as parts of the page; called by ``editor.js``."""
 
     def answer(self, client: Client, asked: Mapping[str, str]) -> HttpResponseBase:
         return self._parts(check(client, unix_lines(asked.get("policy", "")), asked.get("replaces", "")))
@@ -187,7 +187,7 @@ class CheckView(ScriptView):
 
 
 class WordsView(ScriptView):
-    """What may be written at a place of a text, as JSON; asked by ``words.js``."""
+    """The possible words at a position of a text, as JSON; called by ``words.js``."""
 
     def answer(self, client: Client, asked: Mapping[str, str]) -> HttpResponseBase:
         position = asked.get("position", "")
@@ -195,5 +195,5 @@ class WordsView(ScriptView):
         return JsonResponse(client.complete_policy(unix_lines(asked.get("policy", "")), place))
 
     def failed(self, failure: api.Failure) -> HttpResponseBase:
-        """No words: what is checked says why."""
+        """Return no words: the check shows the reason."""
         return JsonResponse({"start": 0, "end": 0, "candidates": [], "more": False})

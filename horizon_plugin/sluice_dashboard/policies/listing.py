@@ -1,4 +1,4 @@
-"""The list of policies: some by tenant, state and word, in pages, the newest first."""
+"""The list of policies: filtered by tenant, state and word, in pages, the newest first."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from sluice_dashboard.views import PageView, Section
 
 #: Policies on a page.
 PAGE: Final = 50
-#: Parameters of the page's URL that select policies, and those that say which page it is.
+#: Parameters of the page's URL that filter policies, and those that select the page.
 _FILTERS: Final = ("text", "tenant", "state")
 _PLACES: Final = ("marker", "before")
 
 
 def asked(query: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    """What ``query``, of a page's URL, says by ``names``; the empty is left out."""
+    """The values of ``names`` in ``query`` of a page's URL, without empty ones."""
     return {name: query[name].strip() for name in names if query.get(name, "").strip()}
 
 
 def policy_row(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """What a line of the list shows of a policy of the API."""
+    """A policy of the API as a line of the table."""
     enforced, last = policy["enforced"], (policy["firings"] or [None])[-1]
     return {
         "id": policy["id"],
@@ -44,7 +44,7 @@ def policy_row(policy: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fetch_page(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """One page of policies, and the queries of the pages beside it."""
+    """Return one page of policies, and the queries of the previous and next page."""
     filters = asked(request.GET, _FILTERS)
     answer = client.policy_page(limit=PAGE, order="newest", **filters, **asked(request.GET, _PLACES))
     beside = {"newer": ("before", answer["previous_marker"]), "older": ("marker", answer["next_marker"])}
@@ -57,7 +57,7 @@ def fetch_page(client: Client, request: HttpRequest) -> Mapping[str, Any]:
 
 
 class IndexView(PageView):
-    """The list; ``changed`` in its URL is a policy that was just changed, and may have no page any more."""
+    """The list; ``changed`` in its URL is a policy that was just changed, and may have been deleted."""
 
     page_title = _("Policies")
     template_name = "sluice_dashboard/policies/index.html"

@@ -1,1 +1,1 @@
-"""The panel *Registry*, which both dashboards have: groups, terms, aliases and stereotypes."""
+"""The panel *Registry* of both dashboards: groups, terms, aliases and stereotypes."""

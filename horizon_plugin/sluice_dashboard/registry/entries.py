@@ -1,4 +1,4 @@
-"""The lists of what is registered, one for each kind, as tabs; things are registered, changed and deleted."""
+"""The lists of registered entries, one tab for each kind, and the forms that create, change and delete them."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from sluice_dashboard.registry.kinds import KINDS, DeleteForm, Kind, given
 from sluice_dashboard.templatetags.sluice import url_in_panel
 from sluice_dashboard.views import ActionView, ConfirmView, PageView, Section, next_query
 
-#: Things on a page.
+#: Entries on a page.
 PAGE: Final = 50
 
 
 def shown_kinds(request: HttpRequest) -> list[Kind]:
-    """Those that the user may list; all while that is not known."""
+    """The kinds that the user may list; all while that is not known."""
     known = api.permissions(request)
     return [one for one in KINDS.values() if known.allow(one.rule("list"))]
 
 
 def first_kind(request: HttpRequest) -> Kind:
-    """The one that is shown at first."""
+    """The kind that is shown at first."""
     return next(iter(shown_kinds(request)), KINDS["terms"])
 
 
 def entry_row(kind: Kind, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What a line of a list shows; what came with the software has no buttons."""
+    """An entry as a line of the list; built-in entries have no buttons."""
     return {
         "name": entry[kind.key],
         "cells": [cell(entry) for _title, cell in kind.columns],
@@ -41,7 +41,7 @@ def entry_row(kind: Kind, entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fetch_page(client: Client, request: HttpRequest, kind: str = "") -> Mapping[str, Any]:
-    """One page of things, by name."""
+    """Return one page of entries, by name."""
     shown = KINDS[kind] if kind else first_kind(request)
     query = {name: request.GET.get(name, "").strip() for name in ("prefix", "marker")}
     answer = client.get(shown.path, limit=PAGE, **query)
@@ -58,7 +58,7 @@ def fetch_page(client: Client, request: HttpRequest, kind: str = "") -> Mapping[
 
 
 class ListView(PageView):
-    """Things of one kind; ``kind`` comes from the URL, else it is the first one that may be seen."""
+    """Entries of one kind; ``kind`` comes from the URL, otherwise it is the first visible one."""
 
     page_title = _("Registry")
     template_name = "sluice_dashboard/registry/index.html"
@@ -81,9 +81,9 @@ class ListView(PageView):
 
 
 class KindView(ActionView):
-    """A form about things of the kind that the URL says; afterwards one is at their list.
+    """A form about entries of the kind in the URL; it leads to their list.
 
-    A subclass may say ``kind_title``, a title with a place for what one of the kind is called.
+    A subclass may set ``kind_title``, a title with a place for the name of the kind.
     """
 
     kind_title: Any = ""
@@ -91,7 +91,7 @@ class KindView(ActionView):
 
     @property
     def kind(self) -> Kind:
-        """That kind."""
+        """The kind."""
         return KINDS[self.kwargs["kind"]]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class KindView(ActionView):
 
 
 class CreateView(KindView):
-    """Something new."""
+    """A new entry."""
 
     kind_title = _("New %s")
     template_name = "sluice_dashboard/registry/form.html"
@@ -118,7 +118,7 @@ class CreateView(KindView):
 
 
 class EditView(KindView):
-    """Other values for something, unless somebody changed it meanwhile."""
+    """Other values for an entry, unless it was changed meanwhile."""
 
     kind_title = _("Change this %s")
     template_name = "sluice_dashboard/registry/form.html"
@@ -127,7 +127,7 @@ class EditView(KindView):
         return change_form(self.kind)
 
     def get_initial(self) -> dict[str, Any]:
-        if self.request.method == "POST":  # what was typed counts
+        if self.request.method == "POST":  # the typed values count
             return {}
         found, etag = api.client(self.request).collection(self.kind.path).get_with_etag(self.kwargs["entry"])
         return {**found, "etag": etag}
@@ -141,7 +141,7 @@ class EditView(KindView):
 
 
 class DeleteView(KindView, ConfirmView):
-    """Something is forgotten."""
+    """Delete an entry."""
 
     kind_title = _("Delete this %s")
     form_class = DeleteForm
@@ -150,14 +150,14 @@ class DeleteView(KindView, ConfirmView):
         return str(_("Delete the %(kind)s “%(name)s”?") % {"kind": self.kind.one, "name": self.kwargs["entry"]})
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
-        """Forget it; 409 names the policies that use it."""
+        """Delete it; 409 names the policies that use it."""
         name = self.kwargs["entry"]
         client.collection(self.kind.path).delete(name, force=data["force"])
         return str(_("“%s” is deleted.") % name)
 
 
 def change_form(kind: Kind) -> type[forms.Form]:
-    """The form that changes something of this kind: without what stays, with what guards it against other changes."""
+    """The form that changes an entry of this kind: without fixed fields, with the version as a guard."""
     fields: dict[str, Any] = dict.fromkeys(kind.fixed)
     fields["etag"] = forms.CharField(required=False, widget=forms.HiddenInput)
     if kind.forced:

@@ -1,4 +1,4 @@
-"""One group: who is in it, who comes and who goes."""
+"""One group: its members, and forms that add and remove them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def members_path(kind: Kind, entry: str, *member: str) -> str:
 
 
 def fetch_members(client: Client, request: HttpRequest, group: str, entry: str) -> Mapping[str, Any]:
-    """One page of members."""
+    """Return one page of members."""
     query = {"limit": PAGE, "marker": request.GET.get("marker", "")}
     answer = client.get(members_path(KINDS[group], entry), **query)
     return {
@@ -54,7 +54,7 @@ class GroupView(PageView):
 
 
 class MemberView(KindView):
-    """A form about members of a group; afterwards one is at the group."""
+    """A form about members of a group; it leads to the page of the group."""
 
     next_page = ("group", "group", "entry")
 
@@ -64,7 +64,7 @@ class MemberView(KindView):
 
 
 class AddMemberView(MemberView):
-    """One more member."""
+    """Add a member."""
 
     page_title = _("Add a member")
     submit_label = _("Add")
@@ -83,7 +83,7 @@ class AddMemberView(MemberView):
 
 
 class RemoveMemberView(MemberView, ConfirmView):
-    """One member less."""
+    """Remove a member."""
 
     page_title = _("Take a member out")
     submit_label = _("Take out")
@@ -93,6 +93,6 @@ class RemoveMemberView(MemberView, ConfirmView):
         return str(_("Take “%(member)s” out of the group “%(group)s”?") % words)
 
     def act(self, client: Client, data: Mapping[str, Any]) -> str:
-        """Take it out."""
+        """Remove it."""
         client.delete(members_path(self.kind, self.kwargs["entry"], self.kwargs["member"]))
         return str(_("“%s” is no member any more.") % self.kwargs["member"])

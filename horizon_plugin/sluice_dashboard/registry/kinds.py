@@ -1,6 +1,6 @@
-"""The kinds of things in the registry, which have the same pages: what the API calls them, what is shown, their forms.
+"""The kinds of registry entries, which have the same pages: names in the API, columns, forms.
 
-Fields are called as in the bodies of the API, which names them when it refuses one.
+Fields are named as in the bodies of the API, which names them when it refuses one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 _ROWS: Final = 6
 Data = Mapping[str, Any]
-#: Members and patterns that a line of a list shows.
+#: Members and patterns in a line of a list.
 _SHOWN: Final = 5
 STEREOTYPES: Final = "stereotypes"
 _ALIAS_OF: Final[Mapping[str, Any]] = {"filter": _("filter"), "metric": _("metric"), "target": _("target")}
@@ -30,7 +30,7 @@ class LinesField(forms.CharField):
         return value if isinstance(value, str) or value is None else "\n".join(value)
 
     def clean(self, value: Any) -> list[str]:
-        """Without empty lines."""
+        """Remove empty lines."""
         return [line.strip() for line in super().clean(value).splitlines() if line.strip()]
 
 
@@ -45,7 +45,7 @@ class ParametersField(forms.CharField):
         return value
 
     def clean(self, value: Any) -> dict[str, str]:
-        """Name → value, as they were typed."""
+        """Return name → value, as typed."""
         parameters: dict[str, str] = {}
         for line in filter(None, (line.strip() for line in super().clean(value).splitlines())):
             name, sign, text = (part.strip() for part in line.partition("="))
@@ -58,7 +58,7 @@ class ParametersField(forms.CharField):
 
 
 class GroupForm(forms.Form):
-    """A group of a kind whose members the subclass has."""
+    """A group; the subclass has the kind of its members."""
 
     name = forms.CharField(label=_("Name"))
 
@@ -99,7 +99,7 @@ class TermForm(forms.Form):
 
 
 class AliasForm(forms.Form):
-    """Another word for something."""
+    """Another word for a keyword or name."""
 
     name = forms.CharField(label=_("Name"))
     of = forms.ChoiceField(
@@ -142,7 +142,7 @@ class StereotypeForm(forms.Form):
 
 
 class DeleteForm(forms.Form):
-    """The question whether to insist."""
+    """The question whether to force a deletion."""
 
     force = forms.BooleanField(
         label=_("Also when policies use it: they keep what they were written with"), required=False
@@ -150,13 +150,13 @@ class DeleteForm(forms.Form):
 
 
 class MemberForm(forms.Form):
-    """Who comes into a group."""
+    """The new member of a group."""
 
     member = forms.CharField(label=_("Member"))
 
 
 class TargetForm(forms.Form):
-    """What a stereotype is applied to."""
+    """The target of a stereotype."""
 
     target = forms.CharField(
         label=_("Tenant or container"), help_text=_("The name of a project, or a container as acme/logs.")
@@ -164,23 +164,23 @@ class TargetForm(forms.Form):
 
 
 def given(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a request with what was typed; an alias of something else than a filter has no parameters."""
+    """Return the body of a request; an alias of anything but a filter has no parameters."""
     return {name: value for name, value in data.items() if name not in ("etag", "force") and value != {}}
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Things at one path of the API.
+    """Entries at one path of the API.
 
-    :param slug: the last part of the path: it is the field of a page, too
-    :param one: what one is called within a sentence
-    :param rules: what the API's operations about it begin with
-    :param columns: titles of columns beside the name, and what stands in them
-    :param form: makes one
+    :param slug: the last part of the path, also of the page
+    :param one: the name of an entry within a sentence
+    :param rules: prefix of the API's operations on it
+    :param columns: titles of columns beside the name, and their content
+    :param form: creates one
     :param key: the field with its name
-    :param fixed: fields that stay when it is changed
-    :param members: of a group: the field with its members, who come and go one by one; a form changes anything else
-    :param forced: whether a change can be insisted on although policies use it
+    :param fixed: fields that a change leaves
+    :param members: of a group: the field with its members, which are added and removed singly; a form changes the rest
+    :param forced: whether a change can be forced although policies use it
     """
 
     slug: str

@@ -1,4 +1,4 @@
-"""One stereotype: its sentences, where it is applied, and how that is done and taken back."""
+"""One stereotype: its sentences, its targets, and the forms that apply and withdraw it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def targets_path(entry: str, *target: str) -> str:
 
 
 def fetch_targets(client: Client, request: HttpRequest, entry: str) -> Mapping[str, Any]:
-    """Where it is applied; for whoever may not see all, whether to the own project."""
+    """Return its targets; for a user who may not see all, whether it is applied to the own project."""
     about = api.permissions(request, stereotype=entry)
     may_undo = about.allow("stereotypes:take_back")
     if about.allow("stereotypes:targets"):
@@ -61,7 +61,7 @@ class StereotypeView(PageView):
     sections = {"targets": Section("sluice_dashboard/registry/_targets.html", fetch_targets, seconds=10)}
 
     def fetch(self, client: Client) -> Mapping[str, Any]:
-        """Its sentences, and what may be done with it."""
+        """Return its sentences, and the permitted actions."""
         entry = self.kwargs["entry"]
         about = api.permissions(self.request, stereotype=entry)
         verbs = ("apply", "update", "delete")
@@ -77,7 +77,7 @@ class StereotypeView(PageView):
 
 
 class TargetView(KindView):
-    """A form about the targets of a stereotype; afterwards one is at the stereotype."""
+    """A form about the targets of a stereotype; it leads to the page of the stereotype."""
 
     next_page = ("stereotype", "entry")
 
@@ -95,7 +95,7 @@ class ApplyView(TargetView):
     template_name = "sluice_dashboard/registry/form.html"
 
     def get_initial(self) -> dict[str, Any]:
-        """Who may not see all begins with the own project."""
+        """A user who may not see all targets starts with the own project."""
         sees_all = api.permissions(self.request).allow("stereotypes:targets")
         return {} if sees_all else {"target": self.request.user.project_name}
 
@@ -109,7 +109,7 @@ class ApplyView(TargetView):
 
 
 class WithdrawView(TargetView, ConfirmView):
-    """Take back what it has set for a target."""
+    """Remove its policies of a target."""
 
     page_title = _("Take a stereotype back")
     submit_label = _("Take back")

@@ -14,7 +14,7 @@ def make_urlpatterns() -> list[URLPattern]:
     kind = rf"(?P<kind>{'|'.join(KINDS)})/"
     changeable = rf"(?P<kind>{'|'.join(slug for slug, one in KINDS.items() if not one.members)})/"
     group = rf"(?P<group>{'|'.join(slug for slug, one in KINDS.items() if one.members)})/"
-    # a thing may be called like a word of these paths, and whatever the API answers as a name has a URL
+    # an entry may have the name of a word in these paths, and every name in an answer of the API has a URL
     entry = r"named/(?P<entry>[\s\S]+)/"
     stereotype_path = rf"stereotypes/{entry}"
     target, member = r"(?P<applied_to>[\s\S]+)/", r"(?P<member>[\s\S]+)/"

@@ -1,1 +1,1 @@
-"""Found by Django under this name."""
+"""Django finds template tags under this name."""

@@ -31,7 +31,7 @@ _RANGE_NAMES: Final = (
 
 @register.simple_tag(takes_context=True)
 def permitted(context: template.Context, operation: str, target: str | None = None, **about: str) -> bool:
-    """``{% permitted "policies:create" as may_create %}``: whether the API would not refuse that.
+    """``{% permitted "policies:create" as may_create %}``: whether the API permits that operation.
 
     :param target: by default the page's
     :param about: ``policy``, an id, in place of a target; the ``filter`` that is set; the ``stereotype``
@@ -43,7 +43,7 @@ def permitted(context: template.Context, operation: str, target: str | None = No
 
 @register.simple_tag
 def panel_url(panel: str, dashboard: str = "sluice", view: str = "index") -> str:
-    """The URL of a panel, empty where that panel is not installed."""
+    """The URL of a panel; empty if that panel is not installed."""
     try:
         return str(reverse(f"horizon:{dashboard}:{panel}:{view}"))
     except NoReverseMatch:
@@ -52,10 +52,10 @@ def panel_url(panel: str, dashboard: str = "sluice", view: str = "index") -> str
 
 @register.simple_tag(takes_context=True)
 def panel_page(context: template.Context, view: str, *args: Any) -> str:
-    """``{% panel_page "detail" policy.id %}``: the URL of a view of the panel that is shown, empty for no such URL."""
+    """``{% panel_page "detail" policy.id %}``: the URL of a view of the current panel; empty if there is none."""
     try:
         return url_in_panel(context["request"], view, *args)
-    except NoReverseMatch:  # a name that no URL can have
+    except NoReverseMatch:  # a name that no URL can contain
         return ""
 
 
@@ -68,7 +68,7 @@ def sibling_page(context: template.Context, panel: str, view: str, *args: Any) -
 
 
 def panel_link(request: HttpRequest, panel: str, query: str = "", view: str = "index", args: Sequence[Any] = ()) -> str:
-    """The URL of a view of another panel of the dashboard that ``request`` is in; empty where it is not installed."""
+    """The URL of a view of another panel of the dashboard of ``request``; empty if it is not installed."""
     dashboard = request.resolver_match.namespace.rpartition(":")[0]
     try:
         return f"{reverse(f'{dashboard}:{panel}:{view}', args=args)}{query}"
@@ -77,7 +77,7 @@ def panel_link(request: HttpRequest, panel: str, query: str = "", view: str = "i
 
 
 def url_in_panel(request: HttpRequest, view: str, *args: Any) -> str:
-    """The URL of a view of the panel that ``request`` is in."""
+    """The URL of a view of the panel of ``request``."""
     return str(reverse(f"{request.resolver_match.namespace}:{view}", args=args))
 
 
@@ -93,29 +93,29 @@ def moment(value: float | str | None) -> datetime | None:
 
 @register.inclusion_tag("sluice_dashboard/_plot.html", takes_context=True)
 def plot(context: template.Context, url: str, title: str, group: str = "", seconds: int = 10) -> dict[str, Any]:
-    """``{% plot url title group %}``: what a :class:`~sluice_dashboard.views.PlotView` at ``url`` draws.
+    """``{% plot url title group %}``: the plot of a :class:`~sluice_dashboard.views.PlotView` at ``url``.
 
-    The page's time range goes with it.  Plots with the same ``group`` share their time axis.
+    It has the page's time range.  Plots with the same ``group`` share their time axis.
     """
     asked = context["request"].GET
     query = asked.urlencode()
-    seconds = 0 if "to" in asked else seconds  # what is over does not change
+    seconds = 0 if "to" in asked else seconds  # a past range does not change
     mark = "&" if "?" in url else "?"
     return {"url": f"{url}{mark}{query}", "title": title, "group": group, "seconds": seconds}
 
 
 @register.inclusion_tag("sluice_dashboard/_time_range.html", takes_context=True)
 def time_range(context: template.Context) -> dict[str, Any]:
-    """``{% time_range %}``: a form that chooses range and step of all plots of the page; both are in its URL.
+    """``{% time_range %}``: a form for range and step of all plots of the page; both are in its URL.
 
-    A time that the URL fixes, ``from`` and ``to``, stays until one follows again.
+    A time that the URL fixes, ``from`` and ``to``, stays until the user follows the present again.
     """
     return _time_choices(context)
 
 
 @register.inclusion_tag("sluice_dashboard/_time_range_fields.html", takes_context=True)
 def time_range_fields(context: template.Context) -> dict[str, Any]:
-    """``{% time_range_fields %}``: the same as fields, for a form that chooses more."""
+    """``{% time_range_fields %}``: the same as fields, for a form with more choices."""
     return _time_choices(context)
 
 

@@ -1,1 +1,1 @@
-"""What the panels *Volumes* of both dashboards show and do."""
+"""The panels *Volumes* of both dashboards."""

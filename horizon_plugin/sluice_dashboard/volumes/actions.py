@@ -1,4 +1,4 @@
-"""Forms that order something of a volume."""
+"""Forms that submit operations on a volume."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _DEMANDS: Final = tuple(DemandsForm.base_fields)
 
 
 class OrderView(ActionView):
-    """A form that orders something of the volume that the URL names."""
+    """A form that submits an operation on the volume in the URL."""
 
     next_page: ClassVar[tuple[str, ...]] = ("detail", "volume")
     done = ORDERED
 
 
 def tiers_of(request: HttpRequest, empty: str) -> Sequence[tuple[str, str]]:
-    """What one may choose; ``empty`` is what choosing none is called.
+    """The choices of tiers; ``empty`` is the name of no choice.
 
-    When the API is away, what was typed is kept: only what was chosen can be.
+    If the API is unreachable, the form keeps its input: only the chosen tier is a choice.
 
-    :raises ClientError: when nothing was typed yet
+    :raises ClientError: if the form is still empty
     """
     try:
         return tier_choices(api.client(request), empty)
@@ -54,7 +54,7 @@ def tiers_of(request: HttpRequest, empty: str) -> Sequence[tuple[str, str]]:
 
 
 class CreateView(OrderView):
-    """A new volume: of a tier, or of the cheapest one that meets demands, which can be looked for first."""
+    """A new volume: of a tier, or of the cheapest one that meets demands, which can be searched first."""
 
     form_class = CreateForm
     page_title = _("Create volume")
@@ -72,7 +72,7 @@ class CreateView(OrderView):
         return {name: self.request.GET[name] for name in CreateForm.base_fields if name in self.request.GET}
 
     def form_valid(self, form: forms.Form) -> HttpResponseBase:
-        """With the button *Find the tier* nothing is made, and the page says what would be."""
+        """The button *Find the tier* creates nothing; the page shows the result of the search."""
         if "find" not in self.request.GET:
             return super().form_valid(form)
         demands = given(form.cleaned_data, "size", *_DEMANDS)
@@ -103,7 +103,7 @@ class ExtendView(OrderView):
 
 
 class RetypeView(OrderView):
-    """Another tier, where the volume lies."""
+    """Another tier for the volume."""
 
     form_class = RetypeForm
     page_title = _("Change tier")
@@ -119,7 +119,7 @@ class RetypeView(OrderView):
 
 
 class AttachView(OrderView):
-    """To a node."""
+    """Attach it to a node."""
 
     form_class = AttachForm
     page_title = _("Attach volume")
@@ -134,7 +134,7 @@ class AttachView(OrderView):
         except ClientError:
             if self.request.method != "POST":
                 raise
-            known = "adopt" not in self.request.POST  # what was typed is kept
+            known = "adopt" not in self.request.POST  # the input is kept
         if known or not api.permissions(self.request).allow("volumes:adopt"):
             del form.fields["adopt"]
         return form
@@ -145,7 +145,7 @@ class AttachView(OrderView):
 
 
 class DetachView(OrderView):
-    """From its node, by force where that is allowed."""
+    """Detach it from its node, by force where that is allowed."""
 
     form_class = DetachForm
     page_title = _("Detach volume")
@@ -163,7 +163,7 @@ class DetachView(OrderView):
 
 
 class SnapshotView(OrderView):
-    """A new snapshot."""
+    """Create a snapshot."""
 
     form_class = SnapshotForm
     page_title = _("Create snapshot")
@@ -174,7 +174,7 @@ class SnapshotView(OrderView):
 
 
 class DeleteView(OrderView, ConfirmView):
-    """The whole volume."""
+    """Delete the volume."""
 
     page_title = _("Delete volume")
     next_page = ("index",)
@@ -188,7 +188,7 @@ class DeleteView(OrderView, ConfirmView):
 
 
 class DeleteSnapshotView(OrderView, ConfirmView):
-    """One snapshot."""
+    """Delete one snapshot."""
 
     page_title = _("Delete snapshot")
 

@@ -1,4 +1,4 @@
-"""What is asked before a volume is changed, and fields that forms of tiers and pools have, too."""
+"""Forms for changes of volumes, and fields that forms of tiers and pools share."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from sluice_dashboard import api
 _FABRICS: Final = ("nbd", "iscsi", "rbd", "nfs", "fc")
 LONGEST_NAME: Final = 255
 RATE_HELP: Final = _("with its unit, as 50MBps; a number alone is MB/s")
-#: What is said when an operation was ordered.
+#: The message after an operation was submitted.
 ORDERED: Final = _("It was ordered. The list of operations shows how far it is.")
-#: Nodes that a field offers.
+#: Nodes in the choices of a field.
 _OFFERED: Final = 50
 
 
 class Suggesting(forms.TextInput):
-    """A text field that offers words, and takes others."""
+    """A text field that suggests words, and accepts others."""
 
     words: Iterable[str] = ()
 
@@ -37,7 +37,7 @@ class Suggesting(forms.TextInput):
 
 
 def known_nodes(request: HttpRequest, client: Client) -> list[str]:
-    """Nodes that one may name: all of them for those who may list nodes, else those that had volumes of the project."""
+    """Nodes that the user may name: all for users who may list nodes, else nodes with volumes of the project."""
     if api.permissions(request).allow("nodes:list"):
         return [node["node"] for node in client.nodes()][:_OFFERED]
     used = (operation["data"].get("node") for operation in client.volume_operations())
@@ -45,7 +45,7 @@ def known_nodes(request: HttpRequest, client: Client) -> list[str]:
 
 
 class DemandsForm(forms.Form):
-    """What a volume must have, or a tier promises."""
+    """Demands on a volume, or promises of a tier."""
 
     resiliency = forms.CharField(
         label=_("Resiliency"), required=False, help_text=_("none, raid, or the number of replicas")
@@ -58,7 +58,7 @@ class DemandsForm(forms.Form):
 
 
 def given(data: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """What was said of ``names``, all without any."""
+    """Return the filled fields of ``names``, or of all without names."""
     return {name: data[name] for name in names or data if data[name] not in (None, "")}
 
 
@@ -69,7 +69,7 @@ class TieredForm(DemandsForm):
     field_order = ("name", "size", "tier")
 
     def clean(self) -> dict[str, Any]:
-        """Called when all fields are right."""
+        """Called when all fields are valid."""
         data: dict[str, Any] = super().clean() or self.cleaned_data
         demanded = given({name: data.get(name) for name in DemandsForm.base_fields})
         if data.get("tier") and demanded:
@@ -101,7 +101,7 @@ class SnapshotForm(forms.Form):
 
 
 class AttachForm(forms.Form):
-    """Where a volume is to be used."""
+    """The node for a volume."""
 
     node = forms.CharField(label=_("Node"), widget=Suggesting, help_text=_("a machine with a konnector"))
     export = forms.ChoiceField(
@@ -116,7 +116,7 @@ class AttachForm(forms.Form):
 
 
 class DetachForm(forms.Form):
-    """How a volume is to be taken from its node."""
+    """The mode of a detachment."""
 
     force = forms.BooleanField(
         label=_("By force"),

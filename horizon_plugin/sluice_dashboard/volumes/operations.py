@@ -1,4 +1,4 @@
-"""Operations on volumes: what was ordered, how far it is, and what came of it."""
+"""Operations on volumes: description, progress and result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sluice_dashboard.charts import rate
 
 UNDER_WAY: Final = "under_way"
 FAILED: Final = "failed"
-#: Operations under way that are shown, and those of them that are brought further by being looked at.
+#: Running operations on the page, and the number of those that the page advances by reading them.
 _SHOWN: Final = 20
 _ADVANCED: Final = 3
 #: Operations that have ended.
@@ -39,7 +39,7 @@ _STATES: Final = {
     "done": pgettext_lazy("an operation", "done"),
     FAILED: _("failed"),
 }
-#: What is done last → what is waited for, in the order of the steps; the number of the step is the progress.
+#: Last completed step → what the operation waits for, in the order of the steps; the step's number is the progress.
 _ASKED: Final = {"": _("asks Cinder"), "asked": _("waits for Cinder")}
 _STEPS: Final[Mapping[str, Mapping[str, Any]]] = {
     "attach": {
@@ -61,22 +61,22 @@ _STEPS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which operations; each is an id or a name, empty for all."""
+    """Selects operations; each field is an id or a name, empty for all."""
 
     volume: str = ""
     pool: str = ""
     project: str = ""
 
     def includes(self, operation: Mapping[str, Any]) -> bool:
-        """Whether one on the volume is about the pool and the project."""
+        """Whether an operation on the volume belongs to the pool and the project."""
         return self.pool in ("", operation["data"].get("pool")) and self.project in ("", operation["project"])
 
 
 @dataclass(frozen=True, slots=True)
 class OperationRow:
-    """One operation as it is shown; ``step`` of ``steps`` are done, and ``detail`` says what it waits for or has done.
+    """One operation as a line; ``step`` of ``steps`` are completed, and ``detail`` is the awaited event or the result.
 
-    Of an operation that has ended both numbers are 0.
+    For an ended operation both numbers are 0.
     """
 
     id: str
@@ -92,7 +92,7 @@ class OperationRow:
 
 
 def operation_row(operation: Mapping[str, Any]) -> OperationRow:
-    """``operation`` as the API answers it, in words."""
+    """Convert ``operation`` of the API into words."""
     what, state = operation["what"], operation["state"]
     shown = {
         "id": operation["id"],
@@ -115,7 +115,7 @@ def operation_row(operation: Mapping[str, Any]) -> OperationRow:
 
 
 def result_text(data: Mapping[str, Any]) -> str:
-    """What came of an operation, or with what it was ordered."""
+    """The result of an operation, or its parameters."""
     parts = [
         gettext("node %s") % data["node"] if data.get("node") else "",
         gettext("device %s") % data["device"] if data.get("device") else "",
@@ -135,7 +135,7 @@ def result_text(data: Mapping[str, Any]) -> str:
 
 
 def under_way(client: Client, wanted: Wanted) -> list[OperationRow]:
-    """Those that have not ended, the newest first; looking at some brings them further."""
+    """Return the running operations, the newest first; reading some advances them."""
     found = client.volume_operations(state=UNDER_WAY, volume=wanted.volume)
     rows = [one for one in found if wanted.includes(one)][::-1][:_SHOWN]
     rows[:_ADVANCED] = [client.volume_operation(one["id"]) for one in rows[:_ADVANCED]]
@@ -143,7 +143,7 @@ def under_way(client: Client, wanted: Wanted) -> list[OperationRow]:
 
 
 def ended(client: Client, wanted: Wanted) -> list[OperationRow]:
-    """The last ones that have ended, the newest first."""
+    """Return the operations that ended last, the newest first."""
     rows = islice(client.collection("/volumes/operations").list(volume=wanted.volume, limit=_READ), _READ)
     last = deque((one for one in rows if one["state"] != UNDER_WAY and wanted.includes(one)), _ENDED)
     return [operation_row(one) for one in last][::-1]

@@ -1,4 +1,4 @@
-"""The list of volumes, and one volume: how it fares, what decides about it, and what it does over time."""
+"""The list of volumes, and one volume: its state, deciding policies, and loads over time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sluice_dashboard.volumes.operations import Wanted
 from sluice_dashboard.volumes.tiers import TEMPLATES
 
 AVAILABLE: Final = "available"
-#: A parameter of throttling → what it limits.
+#: A parameter of throttling → the limited quantity.
 RATES: Final = {
     "read_bw": _("reads"),
     "write_bw": _("writes"),
@@ -43,7 +43,7 @@ PLOTS: Final[Mapping[str, tuple[Sequence[tuple[str, Any]], str]]] = {
     ),
     "queue": ((("VOLUME_QUEUE", _("requests under way")),), "count"),
 }
-#: Plot → how the names of the rates end that limit what it shows.
+#: Plot → suffixes of the names of its limits.
 _LIMITED: Final = {"bandwidth": "_bw", "operations": "_iops"}
 TITLES: Final = {
     "bandwidth": _("Bandwidth"),
@@ -51,13 +51,13 @@ TITLES: Final = {
     "latency": _("Time of a request"),
     "queue": _("Requests under way"),
 }
-#: Volumes on a page, and the parameters of its URL that choose them.
+#: Volumes on a page, and the parameters of its URL that filter them.
 _PAGE: Final = 50
 _FILTERS: Final = ("name", "tier", "project")
 
 
 def fetch_state(client: Client, request: HttpRequest, volume: str) -> Mapping[str, Any]:
-    """The volume, operations on it, and which buttons make sense now."""
+    """Return the volume, operations on it, and the buttons that its state allows."""
     shown = client.volume(volume)
     wanted = operations.Wanted(volume=shown["id"])
     busy = operations.under_way(client, wanted)
@@ -93,12 +93,12 @@ def rate_texts(rates: Mapping[str, float]) -> list[str]:
 
 
 def fetch_snapshots(client: Client, request: HttpRequest, volume: str) -> Mapping[str, Any]:
-    """The volume's snapshots."""
+    """Return the volume's snapshots."""
     return {"snapshots": list(client.snapshots(volume)), "volume_id": volume}
 
 
 def fetch_policies(client: Client, request: HttpRequest, volume: str) -> Mapping[str, Any]:
-    """What policies decide about the volume, and which of them are overridden and why."""
+    """Return the decisions of policies about the volume, with overridden ones and the reason."""
     path = client.volume(volume)["path"]
     kinds = client.effective(path, volume=True)["kinds"] if path else []
     return {
@@ -111,7 +111,7 @@ def fetch_policies(client: Client, request: HttpRequest, volume: str) -> Mapping
 def volume_plot(client: Client, volume: str, name: str, wanted: TimeRange) -> Plot:
     """The plot ``name`` of :data:`PLOTS`; a volume that Sluice does not know has no history.
 
-    :raises ClientError: when the API is away, or the volume is not one's own
+    :raises ClientError: if the API is unreachable, or the volume belongs to another project
     """
     shown = client.volume(volume)
     metrics, unit = PLOTS[name]
@@ -127,19 +127,19 @@ def volume_plot(client: Client, volume: str, name: str, wanted: TimeRange) -> Pl
 
 
 def shows_everybody(request: HttpRequest) -> bool:
-    """Whether it is the dashboard that shows everybody's volumes."""
+    """Whether it is the dashboard with the volumes of all projects."""
     return "sluice" in request.resolver_match.namespaces
 
 
 def own_project(request: HttpRequest) -> str:
-    """The id of the project whose volumes are asked for; empty where the API answers those that are to be shown."""
+    """The id of the project whose volumes are fetched; empty if the API filters them."""
     if shows_everybody(request) or not api.permissions(request).allow("volumes:list_all"):
         return ""
     return str(request.user.project_id)
 
 
 def fetch_volumes(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """One page of volumes; ``next`` is the query of the following one."""
+    """Return one page of volumes; ``next`` is the query of the following one."""
     wanted = {name: request.GET.get(name, "") for name in _FILTERS}
     wanted["project"] = own_project(request) or wanted["project"]
     marker = request.GET.get("marker", "")
@@ -153,7 +153,7 @@ def fetch_volumes(client: Client, request: HttpRequest) -> Mapping[str, Any]:
 
 
 def fetch_operations(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """What is done now, and what has ended."""
+    """Return running and ended operations."""
     wanted = Wanted(project=own_project(request))
     return {"under_way": operations.under_way(client, wanted), "ended": operations.ended(client, wanted)}
 
@@ -184,7 +184,7 @@ class DetailView(PageView):
     }
 
     def fetch(self, client: Client) -> Mapping[str, Any]:
-        """Nothing; a volume that there is not is said once, and an API that is away by each section."""
+        """Return nothing; a missing volume is reported once, and an unreachable API by each section."""
         try:
             client.volume(self.kwargs["volume"])
         except ApiError as error:
@@ -199,7 +199,7 @@ class DetailView(PageView):
 
 
 class VolumePlotView(PlotView):
-    """What one volume does over time."""
+    """The loads of one volume over time."""
 
     def plot(self, client: Client, wanted: TimeRange) -> Plot:
         if self.kwargs["plot"] not in PLOTS:

@@ -1,4 +1,4 @@
-"""Tiers and pools: their lists, what they promise and have, and the forms that change them."""
+"""Tiers and pools: their lists, their promises and sizes, and the forms that change them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEMPLATES: Final = "sluice_dashboard/volumes"
 
 @dataclass(frozen=True, slots=True)
 class TierRow:
-    """A tier, what it promises in words, and the most that one of its pools has free, in bytes (None: not known)."""
+    """A tier, its promises in words, and the largest free space of its pools, in bytes (None: not known)."""
 
     tier: Mapping[str, Any]
     promise: str
@@ -32,7 +32,7 @@ class TierRow:
 
 
 def fetch_tiers(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """All tiers."""
+    """Return all tiers."""
     return {"tiers": [tier_row(one) for one in client.collection("/volumes/tiers").list()]}
 
 
@@ -43,7 +43,7 @@ def tier_row(tier: Mapping[str, Any]) -> TierRow:
 
 
 def promise_text(tier: Mapping[str, Any]) -> str:
-    """What a tier promises each of its volumes, as ``2 replicas, 50 MB/s, nbd``."""
+    """The promises of a tier for each of its volumes, as ``2 replicas, 50 MB/s, nbd``."""
     iops = tier["iops"]
     promises = [
         resiliency_text(tier["resiliency"]),
@@ -64,7 +64,7 @@ def resiliency_text(resiliency: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PoolRow:
-    """A pool; ``used`` is its used share in percent, None where it does not say how large it is."""
+    """A pool; ``used`` is its used share in percent, None if its size is not known."""
 
     pool: Mapping[str, Any]
     used: int | None
@@ -73,18 +73,18 @@ class PoolRow:
 
     @property
     def free_text(self) -> str:
-        """What is free, of how much."""
+        """The free space and the size."""
         given = {"free": size(self.pool["free"]), "total": size(self.pool["total"])}
         return str(gettext("%(free)s of %(total)s") % given)
 
 
 def fetch_pools(client: Client, request: HttpRequest) -> Mapping[str, Any]:
-    """All pools of Cinder."""
+    """Return all pools of Cinder."""
     return {"pools": [pool_row(one) for one in client.pools()]}
 
 
 def fetch_pool(client: Client, request: HttpRequest, pool: str) -> Mapping[str, Any]:
-    """One pool, and whether it is being measured; ``row`` is None where Cinder has none of that name."""
+    """Return one pool, and whether a measurement runs; ``row`` is None if Cinder has no pool of that name."""
     return {
         "row": next((pool_row(one) for one in client.pools() if one["name"] == pool), None),
         "pool": pool,
@@ -94,20 +94,20 @@ def fetch_pool(client: Client, request: HttpRequest, pool: str) -> Mapping[str, 
 
 
 def pool_row(pool: Mapping[str, Any]) -> PoolRow:
-    """One pool as :meth:`Client.pools` has it."""
+    """Convert a pool of :meth:`Client.pools` into a row."""
     total, free = pool["total"], pool["free"]
     used = round(100 * (1 - free / total)) if total and free is not None else None
     return PoolRow(pool, used, claims_text(pool["capabilities"]), measured_text(pool["measured"]))
 
 
 def claims_text(capabilities: Mapping[str, str]) -> str:
-    """What a pool says of itself, as Cinder's configuration has it: ``bandwidth`` in MB/s."""
+    """The figures that a pool claims in Cinder's configuration: ``bandwidth`` in MB/s."""
     units = {"bandwidth": "MB/s", "iops": "/s"}
     return ", ".join(f"{name} {value} {units.get(name, '')}".rstrip() for name, value in sorted(capabilities.items()))
 
 
 def measured_text(measured: Mapping[str, Any] | None) -> str:
-    """What was measured of a pool."""
+    """The measured figures of a pool."""
     if measured is None:
         return ""
     given = {
@@ -120,13 +120,13 @@ def measured_text(measured: Mapping[str, Any] | None) -> str:
 
 
 def tier_choices(client: Client, empty: str) -> Sequence[tuple[str, str]]:
-    """Tiers for a form; ``empty`` is what choosing none is called."""
+    """The choices of tiers; ``empty`` is the name of no choice."""
     rows = (tier_row(one) for one in client.collection("/volumes/tiers").list())
     return [("", empty), *((one.tier["name"], f"{one.tier['name']}: {one.promise}") for one in rows)]
 
 
 class TiersView(PageView):
-    """What tiers promise, and what is free."""
+    """Promises of tiers, and free space."""
 
     page_title = _("Tiers")
     template_name = f"{TEMPLATES}/tiers.html"
@@ -134,7 +134,7 @@ class TiersView(PageView):
 
 
 class PoolsView(PageView):
-    """What volumes lie in."""
+    """The pools of volumes."""
 
     page_title = _("Pools")
     template_name = f"{TEMPLATES}/pools.html"
@@ -150,7 +150,7 @@ class PoolView(PageView):
 
 
 class PoolPlotView(PlotView):
-    """What is used of one pool over time."""
+    """The used space of one pool over time."""
 
     def plot(self, client: Client, wanted: TimeRange) -> Plot:
         name = self.kwargs["pool"]
@@ -173,7 +173,7 @@ class TierForm(DemandsForm):
 
 
 class MeasureForm(forms.Form):
-    """How a pool is measured."""
+    """The parameters of a measurement."""
 
     node = forms.CharField(
         label=_("Node"), widget=Suggesting, help_text=_("its konnector attaches a new volume, and fio runs there")
@@ -185,7 +185,7 @@ class MeasureForm(forms.Form):
 
 
 class FiguresForm(forms.Form):
-    """What somebody measured of a pool."""
+    """Measured figures of a pool, as typed."""
 
     read_bw = forms.CharField(label=_("Read bandwidth"), help_text=RATE_HELP)
     write_bw = forms.CharField(label=_("Write bandwidth"), help_text=RATE_HELP)
@@ -207,7 +207,7 @@ class CreateTierView(ActionView):
 
 
 class MendTierView(ConfirmView):
-    """Cinder's volume type as the tier says."""
+    """Restore Cinder's volume type from the tier."""
 
     page_title = _("Mend tier")
     submit_label = _("Mend")
@@ -224,7 +224,7 @@ class MendTierView(ConfirmView):
 
 
 class DeleteTierView(ConfirmView):
-    """A tier that no volume is of."""
+    """Delete a tier without volumes."""
 
     page_title = _("Delete tier")
     next_page = ("tiers",)
@@ -238,7 +238,7 @@ class DeleteTierView(ConfirmView):
 
 
 class MeasurePoolView(ActionView):
-    """With fio, by a konnector."""
+    """Measure it with fio, by a konnector."""
 
     form_class = MeasureForm
     page_title = _("Measure pool")
@@ -257,7 +257,7 @@ class MeasurePoolView(ActionView):
 
 
 class FiguresView(ActionView):
-    """Figures that somebody measured."""
+    """Store measured figures."""
 
     form_class = FiguresForm
     page_title = _("Enter what a pool carries")

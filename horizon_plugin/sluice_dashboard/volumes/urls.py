@@ -1,4 +1,4 @@
-"""The URLs of the panel *Volumes* of administrators, and those of them that projects have."""
+"""The URLs of the panel *Volumes* of administrators, and the subset for projects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _POOL = r"^pools/(?P<pool>[^/]+)"
 
 
 def shared_patterns() -> list[URLPattern]:
-    """Those of both dashboards, anew for each: Horizon puts the checks of the panel around their views."""
+    """The patterns of both dashboards, anew for each: Horizon wraps the panel's checks around their views."""
     return [
         re_path(r"^$", pages.IndexView.as_view(), name="index"),
         re_path(r"^create/$", actions.CreateView.as_view(), name="create"),

@@ -1,4 +1,4 @@
-"""*Software-defined storage*: what administrators of the whole cluster see."""
+"""*Software-defined storage*: the dashboard of administrators of the whole cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice_dashboard.panels import AdminPanel, StorageDashboard
 
 
 class Sluice(StorageDashboard):
-    """Panels about everybody's storage."""
+    """Panels about the storage of all projects."""
 
     name = _("Software-defined storage")
     slug = "sluice"
@@ -25,7 +25,7 @@ class Overview(AdminPanel):
 
 
 class Policies(AdminPanel):
-    """The policies of everybody."""
+    """The policies of all projects."""
 
     name = _("Policies")
     slug = "policies"
@@ -43,7 +43,7 @@ class Code(AdminPanel):
 
 
 class Registry(AdminPanel):
-    """Groups, terms, aliases, stereotypes: what sentences may name beside filters and metrics."""
+    """Groups, terms, aliases, stereotypes: names in sentences besides filters and metrics."""
 
     name = _("Registry")
     slug = "registry"
@@ -52,7 +52,7 @@ class Registry(AdminPanel):
 
 
 class Bandwidth(AdminPanel):
-    """What tenants are promised, get and move, and where."""
+    """Objectives, shares and rates of tenants, by node."""
 
     name = _("Bandwidth")
     slug = "bandwidth"
@@ -61,7 +61,7 @@ class Bandwidth(AdminPanel):
 
 
 class Volumes(AdminPanel):
-    """Volumes, tiers, pools; where there is a Cinder."""
+    """Volumes, tiers, pools; if there is a Cinder."""
 
     name = _("Volumes")
     slug = "volumes"
@@ -71,7 +71,7 @@ class Volumes(AdminPanel):
 
 
 class Monitoring(AdminPanel):
-    """Nodes, and the loads of everybody."""
+    """Nodes, and the loads of all tenants."""
 
     name = _("Monitoring")
     slug = "monitoring"
@@ -80,7 +80,7 @@ class Monitoring(AdminPanel):
 
 
 class Changes(AdminPanel):
-    """Who changed what, the way back, and where data lie."""
+    """Authors of changes, roll back, and the location of data."""
 
     name = _("Changes and locality")
     slug = "changes"

@@ -1,4 +1,4 @@
-"""*My storage*: what a project sees and may do itself."""
+"""*My storage*: the dashboard of a project's members."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Policies(ProjectPanel):
 
 
 class Code(ProjectPanel):
-    """Filters, and the ones of one's own containers."""
+    """Filters, and those of the project's containers."""
 
     name = _("Filters")
     slug = "code"
@@ -61,7 +61,7 @@ class Bandwidth(ProjectPanel):
 
 
 class Volumes(ProjectPanel):
-    """Its volumes, and tiers; where there is a Cinder."""
+    """Its volumes, and tiers; if there is a Cinder."""
 
     name = _("Volumes")
     slug = "volumes"
